@@ -71,7 +71,7 @@ test-ray: $(VENV)/.dev ## the tests of tagwise.ray on a cluster of this machine,
 	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py ray) -m pytest tests/ray $(ARGS)
 
 # Packages of tagwise[web], and playwright, which drives the system's Chromium: an environment outside the clone as well.
-test-browser: $(VENV)/.dev ## the tests of tagwise.web, serve and annotate, in an environment of their own, with Chromium if it is there
+test-browser: $(VENV)/.dev ## the tests of tagwise.apps.web, serve and annotate, in an environment of their own, with Chromium if it is there
 	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py browser) -m pytest tests/web $(ARGS)
 
 # The package's own needs at the lower bounds of pyproject.toml, and at what the index has today. Both take the core that `make dev` built:

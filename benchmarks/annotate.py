@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 import tagwise as tw
-from tagwise.annotate.server import SWITCH, guarded
-from tagwise.annotate.session import Session
-from tagwise.annotate.why import spans_of
-from tagwise.annotate.work import Settings, Work
-from tagwise.web.running import running
+from tagwise.apps.annotate.server import SWITCH, guarded
+from tagwise.apps.annotate.session import Session
+from tagwise.apps.annotate.why import spans_of
+from tagwise.apps.annotate.project import Settings, Work
+from tagwise.apps.web.running import running
 
 LABELS = ["person", "location", "corporation", "group", "product", "creative-work"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import study
-from tagwise.report.figures import Palette
-from tagwise.report.svg import Chart, Point
+from tagwise.apps.compare.report.figures import Palette
+from tagwise.apps.compare.report.svg import Chart, Point
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/which-learner.md", "docs/papers.md", "docs/paper.md")

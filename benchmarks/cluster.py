@@ -20,7 +20,7 @@ import numpy as np
 import tagwise as tw
 import tagwise.ray
 import tagwise.ray.tagging as tagging_module
-from tagwise.learners.sharded import OverShards, Setting, local
+from tagwise.learners.sharded.objective import OverShards, Setting, local
 from tagwise.ray.crew import connected
 from tagwise.ray.training import Workers
 

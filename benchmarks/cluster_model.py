@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import tagwise as tw
-from tagwise.learners.sharded import OverShards, Setting, ShardObjectives
+from tagwise.learners.sharded.objective import OverShards, Setting, ShardObjectives
 from tagwise.learners.sums import Part
 from tagwise.optimizers import OPTIMIZERS
 

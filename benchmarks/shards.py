@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import tagwise as tw
-from tagwise.shards.files import memory_of
+from tagwise.dataset.shards.files import memory_of
 
 CORPUS = "conll2002-es"
 

@@ -24,13 +24,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tagwise.compare import PRESETS
-from tagwise.compare.cache import code_version
-from tagwise.compare.plan import load_parts
-from tagwise.compare.table import SHARES
-from tagwise.errors import CorpusError
-from tagwise.report.figures import Palette
-from tagwise.report.svg import Chart, Line, Point
+from tagwise.apps.compare import PRESETS
+from tagwise.apps.compare.cache import code_version
+from tagwise.apps.compare.plan import load_parts
+from tagwise.apps.compare.table import SHARES
+from tagwise.base.exceptions import CorpusError
+from tagwise.apps.compare.report.figures import Palette
+from tagwise.apps.compare.report.svg import Chart, Line, Point
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"

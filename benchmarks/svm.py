@@ -18,9 +18,9 @@ from dataclasses import replace
 from typing import Any
 
 import tagwise as tw
-from tagwise.compare import PRESETS, collect, resolve_corpora
-from tagwise.compare import run as run_cells
-from tagwise.compare.table import Comparison
+from tagwise.apps.compare import PRESETS, collect, resolve_corpora
+from tagwise.apps.compare import run as run_cells
+from tagwise.apps.compare.table import Comparison
 
 from . import ours, svm_peer
 from .harness import Context, Ratio, Result, alternate, duration, stopwatch

@@ -24,7 +24,7 @@ from rich.console import Console
 
 import tagwise as tw
 import tagwise.torch as tt
-from tagwise.report.svg import Chart, Line, Point
+from tagwise.apps.compare.report.svg import Chart, Line, Point
 
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#17becf")
 

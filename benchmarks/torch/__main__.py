@@ -29,7 +29,8 @@ import tagwise._core as _core
 import tagwise.torch as tt
 from benchmarks import harness
 from benchmarks.torch import peers
-from tagwise.torch import gpu, ops
+from tagwise.torch import ops
+from tagwise.torch.engines import cuda
 from tagwise.torch.protocol import Chain
 
 SIZES = [(64, 128, 9), (256, 128, 9), (64, 512, 23), (256, 128, 50), (1024, 64, 50)]
@@ -171,11 +172,11 @@ def on_a_gpu(batch: int, length: int, labels: int, device: str, peer_rounds: int
         chain = ours.transitions, ours.start_transitions, ours.end_transitions, None
         if few:
             given = Chain(emissions, *chain, tags)
-            row["graph"] = replayed(lambda: gpu.gradient(given))
+            row["graph"] = replayed(lambda: cuda.gradient(given))
             row["decode graph"] = replayed(lambda: ops.best(emissions, *chain))
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
-            gpu.gradient(given)
+            cuda.gradient(given)
             row["memory / emissions"] = (torch.cuda.max_memory_allocated() - before) / (4 * emissions.numel())
         row["decode"] = clocked(lambda: ops.best(emissions, *chain), 20, device)
         if peer_rounds:

@@ -21,7 +21,9 @@ import torch
 import tagwise.torch as tt
 from benchmarks.torch.__main__ import chunks, clocked, problem_of, replayed
 from tagwise.learners.backends import BACKENDS
-from tagwise.torch import gpu, ops, ragged
+from tagwise.torch import ops
+from tagwise.torch.engines import cuda
+from tagwise.torch.linear import ragged
 from tagwise.torch.protocol import Chain
 
 
@@ -68,13 +70,13 @@ def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]
 
     def kernels() -> None:
         chain = Chain(*still, None, y)
-        gpu.expect(chain, gpu.sums(chain).rows, one)
+        cuda.expect(chain, cuda.sums(chain).rows, one)
 
     calls: dict[str, Callable[[], Any]] = {
         "layer": stepped(lambda: crf(e, y)),
         "operator": stepped(lambda: ops.chain(e, *parameters, None, y, True)),
         "kernels": kernels,
-        "kernels at once": lambda: gpu.gradient(Chain(*still, None, y)),
+        "kernels at once": lambda: cuda.gradient(Chain(*still, None, y)),
         "an operator of nothing": stepped(lambda: Bare.apply(e, *parameters, None, y)),
         "(x * 2).sum()": stepped(lambda: (e * 2).sum()),
         "layer, forward": lambda: crf(e, y),

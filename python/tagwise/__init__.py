@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 from tagwise._core import __version__
 
 if TYPE_CHECKING:
-    import tagwise.plot as plot
-    from tagwise.compare import compare
+    import tagwise.apps.compare.plots as plot
+    from tagwise.apps.compare import compare
     from tagwise.corpus import schemes
     from tagwise.corpus.bundled import corpora, load_corpus
     from tagwise.corpus.conll import iter_conll, read_conll, write_conll
     from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
-    from tagwise.corpus.foreign import to_series
+    from tagwise.corpus.interop import to_series
     from tagwise.corpus.formats import read, write
     from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
-    from tagwise.corpus.lines import iter_raw, read_raw, write_raw
-    from tagwise.corpus.records import iter_spans, read_spans, write_spans
+    from tagwise.corpus.text.raw_text import iter_raw, read_raw, write_raw
+    from tagwise.corpus.text.span_jsonl import iter_spans, read_spans, write_spans
     from tagwise.corpus.sentence import Corpus, Sentence
-    from tagwise.corpus.spans import (
+    from tagwise.corpus.text.spans import (
         Alignment,
         Misaligned,
         TextSpan,
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
         span_corpus,
         spans_to_labels,
     )
-    from tagwise.corpus.text import iter_text, read_text, write_text
-    from tagwise.corpus.tokenizer import Tokenized, Tokenizer
-    from tagwise.errors import (
+    from tagwise.corpus.pretokenized import iter_text, read_text, write_text
+    from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
+    from tagwise.base.exceptions import (
         CorpusError,
         FileError,
         MemoryLimitError,
@@ -70,12 +70,12 @@ if TYPE_CHECKING:
     from tagwise.features import Features, Gazetteer, Regex
     from tagwise.features.vectors import Vectors, vectors
     from tagwise.learners.checkpoint import Checkpoint
-    from tagwise.metrics import Calibration, Report, calibration, evaluate
+    from tagwise.evaluation.metrics import Calibration, Report, calibration, evaluate
     from tagwise.model.model import Model
-    from tagwise.ready.taggers import TaggerInfo, pretrained, taggers
+    from tagwise.apps.pretrained import TaggerInfo, pretrained, taggers
     from tagwise.scores import lattice, losses
-    from tagwise.shards.encode import encode
-    from tagwise.shards.reader import Shards
+    from tagwise.dataset.shards.encode import encode
+    from tagwise.dataset.shards.reader import Shards
 
 __all__ = [
     "AROW",
@@ -163,21 +163,21 @@ __all__ = [
 #: Where each of these names is, as the imports for type checkers say it above: a module is imported once one of them is
 #: asked for, so that `import tagwise` costs next to nothing.
 _HOMES = {
-    "tagwise.compare": "compare",
+    "tagwise.apps.compare": "compare",
     "tagwise.corpus": "schemes",
     "tagwise.corpus.bundled": "corpora load_corpus",
     "tagwise.corpus.conll": "iter_conll read_conll write_conll",
     "tagwise.corpus.conllu": "iter_conllu read_conllu write_conllu",
-    "tagwise.corpus.foreign": "to_series",
+    "tagwise.corpus.interop": "to_series",
     "tagwise.corpus.formats": "read write",
     "tagwise.corpus.jsonl": "iter_jsonl read_jsonl write_jsonl",
-    "tagwise.corpus.lines": "iter_raw read_raw write_raw",
-    "tagwise.corpus.records": "iter_spans read_spans write_spans",
+    "tagwise.corpus.text.raw_text": "iter_raw read_raw write_raw",
+    "tagwise.corpus.text.span_jsonl": "iter_spans read_spans write_spans",
     "tagwise.corpus.sentence": "Corpus Sentence",
-    "tagwise.corpus.spans": "Alignment Misaligned TextSpan labels_to_spans span_corpus spans_to_labels",
-    "tagwise.corpus.text": "iter_text read_text write_text",
-    "tagwise.corpus.tokenizer": "Tokenized Tokenizer",
-    "tagwise.errors": "CorpusError FileError MemoryLimitError MissingFunctionError ModelFileError NotFittedError "
+    "tagwise.corpus.text.spans": "Alignment Misaligned TextSpan labels_to_spans span_corpus spans_to_labels",
+    "tagwise.corpus.pretokenized": "iter_text read_text write_text",
+    "tagwise.corpus.text.tokenizer": "Tokenized Tokenizer",
+    "tagwise.base.exceptions": "CorpusError FileError MemoryLimitError MissingFunctionError ModelFileError NotFittedError "
     "ParameterError TagwiseError TemplateError TrainingError",
     "tagwise.estimators": "AROW CRF HMM HMSVM LEARNERS MEMM MIRA Boosting PassiveAggressive Perceptron Tagger load",
     "tagwise.estimators.documents": "spacy_component",
@@ -185,12 +185,12 @@ _HOMES = {
     "tagwise.features": "Features Gazetteer Regex",
     "tagwise.features.vectors": "Vectors vectors",
     "tagwise.learners.checkpoint": "Checkpoint",
-    "tagwise.metrics": "Calibration Report calibration evaluate",
+    "tagwise.evaluation.metrics": "Calibration Report calibration evaluate",
     "tagwise.model.model": "Model",
-    "tagwise.ready.taggers": "TaggerInfo pretrained taggers",
+    "tagwise.apps.pretrained": "TaggerInfo pretrained taggers",
     "tagwise.scores": "lattice losses",
-    "tagwise.shards.encode": "encode",
-    "tagwise.shards.reader": "Shards",
+    "tagwise.dataset.shards.encode": "encode",
+    "tagwise.dataset.shards.reader": "Shards",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 

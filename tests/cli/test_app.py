@@ -18,7 +18,8 @@ from tagwise.cli.app import App
 from tagwise.cli.files import known_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.train import check_writable
-from tagwise.compare import Comparison, Event, plan, run
+from tagwise.apps.compare import Comparison, Event
+from tagwise.apps.compare import plan, run
 from tagwise.learners.loop import Iteration
 from tagwise.learners.progress import TrainingProgress
 

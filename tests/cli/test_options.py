@@ -13,7 +13,7 @@ import tagwise as tw
 from tagwise.cli import cli
 from tagwise.estimators import LEARNERS
 from tagwise.learners.backends import BACKENDS, Backend
-from tagwise.learners.sharded import local
+from tagwise.learners.sharded.objective import local
 
 from ..golden.corpus import shapes
 from .options import (

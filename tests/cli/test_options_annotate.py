@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.annotate.session import Session
-from tagwise.annotate.simulate import Curve, Simulation
+from tagwise.apps.annotate.session import Session
+from tagwise.apps.annotate.simulate import Curve, Simulation
 from tagwise.corpus import schemes
 
 from .conftest import columns
@@ -167,7 +167,7 @@ def played(bench: Bench) -> None:
         seen.append({**settings, "made": make(), "labels": {y for labels in pool.labels for y in labels}})
         return Simulation(name, 0.5, len(pool), 0.95, [Curve("random", 0, [20], [200], [0.5])])
 
-    bench.patch.setattr("tagwise.annotate.simulate.simulate", simulate)
+    bench.patch.setattr("tagwise.apps.annotate.simulate.simulate", simulate)
     iob1 = [list(zip(s.tokens, schemes.convert(s.labels, None, "IOB1"))) for s in TRAIN]
     args = ("annotate", bench.path("iob1.txt", columns(iob1)), "--simulate", "--dev", bench.test)
     bench.ok(*args)

@@ -15,9 +15,9 @@ import pytest
 from click.testing import Result
 
 import tagwise as tw
-from tagwise.compare import PRESETS
-from tagwise.compare.cache import opened, sealed
-from tagwise.params import cores
+from tagwise.apps.compare import PRESETS
+from tagwise.apps.compare.cache import opened, sealed
+from tagwise.base.parameters import cores
 
 from .options import DEV, TEST, TRAIN, Bench, cases, corpus, crf, debug_row, invoke, row
 
@@ -49,7 +49,7 @@ def cached(said: str) -> tuple[int, int]:
 def given(bench: Bench) -> None:
     """Let corpora known by name be small ones."""
     known = {"ewt-pos": (corpus(9, 5), DEV, DEV), "wnut17-ner": (TRAIN, DEV, TEST)}
-    bench.patch.setattr(sys.modules["tagwise.compare.plan"], "load_corpus", known.__getitem__)
+    bench.patch.setattr(sys.modules["tagwise.apps.compare.plan"], "load_corpus", known.__getitem__)
 
 
 @row("compare", "--backend", "--address")
@@ -57,7 +57,7 @@ def backend(bench: Bench) -> None:
     """The same table by the workers of a cluster, --jobs of them."""
     plain = column(shown(bench), "accuracy")
     assert column(shown(bench, "--backend", "local"), "accuracy") == plain
-    asked = bench.cluster("tagwise.compare.cluster")
+    asked = bench.cluster("tagwise.apps.compare.cluster")
     by_ray = ("--backend", "ray", "--address", "auto", "--jobs", 1, "--fresh")
     assert column(shown(bench, *by_ray, base=SMALL[:4]), "accuracy") == plain
     assert asked == ["auto", 1]

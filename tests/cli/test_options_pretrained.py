@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
-from tagwise.ready import taggers
-from tagwise.ready.taggers import TaggerInfo
+from tagwise.apps import pretrained
+from tagwise.apps.pretrained import TaggerInfo
 
 from .options import DEV, TEST, TRAIN, Bench, cases, debug, invoke, row
 
@@ -19,8 +19,8 @@ TINY = TaggerInfo("en-tiny", "names of a few", "wnut17-ner", "ner", "crf", {"fea
 
 def given(bench: Bench) -> None:
     """Let there be one ready tagger, of few sentences."""
-    bench.patch.setattr(taggers, "load_corpus", lambda *_: (TRAIN, DEV, TEST))
-    bench.patch.setattr(taggers, "TAGGERS", {"en-tiny": TINY})
+    bench.patch.setattr(pretrained, "load_corpus", lambda *_: (TRAIN, DEV, TEST))
+    bench.patch.setattr(pretrained, "TAGGERS", {"en-tiny": TINY})
 
 
 def models(bench: Bench) -> list[Path]:
@@ -68,7 +68,7 @@ def pretrained_debug(bench: Bench) -> None:
     """The traceback behind an error: here of a corpus that is not there."""
     given(bench)
     bench.patch.delenv("TAGWISE_DATA", raising=False)
-    bench.patch.setattr(taggers, "TAGGERS", {"en-tiny": replace(TINY, corpus="conll2000")})
+    bench.patch.setattr(pretrained, "TAGGERS", {"en-tiny": replace(TINY, corpus="conll2000")})
     debug("pretrained", "en-tiny")
 
 

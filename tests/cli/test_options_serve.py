@@ -21,8 +21,8 @@ class Started:
     def __init__(self, bench: Bench) -> None:
         self.apps: list[Any] = []
         self.address: Any = None
-        bench.patch.setattr("tagwise.web.need", lambda *_: None)
-        bench.patch.setattr("tagwise.web.running.run", self.run)
+        bench.patch.setattr("tagwise.apps.web.need", lambda *_: None)
+        bench.patch.setattr("tagwise.apps.web.running.run", self.run)
 
     def run(self, app: Any, listening: socket.socket, ready: Any = None, **_: Any) -> None:
         self.apps.append(app)
@@ -128,7 +128,7 @@ def serve_workers(bench: Bench) -> None:
         asked.append(n)
         body(1)
 
-    bench.patch.setattr("tagwise.serve.workers.supervise", supervise)
+    bench.patch.setattr("tagwise.apps.serve.workers.supervise", supervise)
     bench.ok("serve", bench.model, "--port", 0, "--workers", 3)
     assert asked == [3]
     assert 'worker="1"' in ask(started.apps[0], path="/metrics").body.decode()

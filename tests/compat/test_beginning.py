@@ -12,7 +12,7 @@ import pytest
 
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite import Trainer
-from tagwise.foreign import crfsuite
+from tagwise.model.formats import crfsuite
 from tagwise.optimizers.lbfgs import lbfgs, started
 
 

@@ -13,10 +13,10 @@ import tagwise._core as _core
 from tagwise.compat.pycrfsuite import ItemSequence, Tagger, Trainer
 from tagwise.compat.pycrfsuite import tagger as tagger_module
 from tagwise.compat.pycrfsuite.bulk import Bulk
-from tagwise.errors import ModelFileError
+from tagwise.base.exceptions import ModelFileError
 from tagwise.features.recipe import Recipe
-from tagwise.foreign import crfsuite
-from tagwise.foreign.chain import Block, Chain
+from tagwise.model.formats import crfsuite
+from tagwise.model.formats.chain import Block, Chain
 from tests.foreign.test_model_files import lcrf
 
 #: Sequences of items of every kind, with a label for each item.

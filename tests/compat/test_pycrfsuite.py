@@ -19,8 +19,8 @@ from tagwise.compat.pycrfsuite import CRFSuiteError, ItemSequence, Tagger, Train
 from tagwise.compat.pycrfsuite._dumpparser import CRFsuiteDumpParser
 from tagwise.compat.pycrfsuite._logparser import TrainLogParser
 from tagwise.compat.pycrfsuite.rand import Rand
-from tagwise.errors import ModelFileError
-from tagwise.foreign import crfsuite
+from tagwise.base.exceptions import ModelFileError
+from tagwise.model.formats import crfsuite
 
 X = [[["a"], ["b"]], [["b"], ["a"]], [["a", "c"]]]
 Y = [["X", "Y"], ["Y", "X"], ["X"]]

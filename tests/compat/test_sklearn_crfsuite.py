@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tagwise.compat.sklearn_crfsuite import CRF, metrics, scorers
 from tagwise.compat.sklearn_crfsuite.trainer import LinePerIterationTrainer
-from tagwise.errors import NotFittedError
+from tagwise.base.exceptions import NotFittedError
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "b"}, {"w": "a"}], [{"w": "a"}]]
 Y = [["N", "V"], ["V", "N"], ["N"]]

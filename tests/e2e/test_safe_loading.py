@@ -12,7 +12,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.features.recipe import Recipe
-from tagwise.importing import Functions, Missing
+from tagwise.base.imports import Functions, Missing
 from tagwise.scores.kernels import Kernel
 
 from ..forge.forgery import Forgery

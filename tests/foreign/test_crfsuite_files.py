@@ -12,11 +12,11 @@ import pytest
 
 import tagwise as tw
 from tagwise.compat.pycrfsuite import Tagger
-from tagwise.errors import ModelFileError
+from tagwise.base.exceptions import ModelFileError
 from tagwise.features.escape import raw, told
 from tagwise.features.recipe import Recipe
-from tagwise.foreign import crfsuite
-from tagwise.foreign.chain import Block, Chain
+from tagwise.model.formats import crfsuite
+from tagwise.model.formats.chain import Block, Chain
 
 from .test_model_files import lcrf
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.errors import ModelFileError
+from tagwise.base.exceptions import ModelFileError
 from tagwise.features.escape import raw, told
 from tagwise.features.recipe import Recipe
-from tagwise.foreign import crfpp, crfsuite, darts, wapiti
-from tagwise.foreign.chain import Block, Chain
+from tagwise.model.formats import crfpp, crfsuite, darts, wapiti
+from tagwise.model.formats.chain import Block, Chain
 from tagwise.model.model import Model
 
 from . import samples
@@ -300,7 +300,7 @@ def test_damage_is_told(format: str, damage: str, tmp_path: Path) -> None:
 )
 def test_wapiti_checks(old: bytes, new: bytes) -> None:
     """Each check of the format by a file that only it refuses."""
-    from tagwise.foreign.chain import parts_of
+    from tagwise.model.formats.chain import parts_of
 
     assert old in samples.WAPITI
     with pytest.raises(ModelFileError):

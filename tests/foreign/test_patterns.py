@@ -11,7 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise._core import WapitiRegex
-from tagwise.errors import TagwiseError, TemplateError
+from tagwise.base.exceptions import TagwiseError, TemplateError
 from tagwise.features.escape import raw
 from tagwise.features.patterns import Patterns
 from tagwise.features.resolve import resolve

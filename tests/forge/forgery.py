@@ -20,7 +20,7 @@ MODEL = b"tagwise\n"
 
 
 def seal(text: bytes) -> bytes:
-    """A JSON object with the checksum that `tagwise.files.sealed` wants at its end, whatever is wrong with it."""
+    """A JSON object with the checksum that `tagwise.base.files.sealed` wants at its end, whatever is wrong with it."""
     body = text.rstrip().removesuffix(b"}")
     return body + b', "crc32": "%08x"}\n' % zlib.crc32(body)
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 import tagwise as tw
-from tagwise.annotate.folder import Settings
-from tagwise.annotate.session import Session
-from tagwise.annotate.work import EXPORTS, Work
+from tagwise.apps.annotate.folder import Settings
+from tagwise.apps.annotate.session import Session
+from tagwise.apps.annotate.project import EXPORTS, Work
 
 from .forgery import Forgery, seal
 from .mutate import ODD, break_header, mutate

@@ -6,9 +6,9 @@ import random
 import struct
 
 from tagwise.compat.pycrfsuite import Tagger
-from tagwise.errors import ModelFileError
-from tagwise.foreign.chain import parts_of
-from tagwise.foreign.formats import FORMATS
+from tagwise.base.exceptions import ModelFileError
+from tagwise.model.formats.chain import parts_of
+from tagwise.model.formats.table import FORMATS
 from tagwise.model.model import Model
 
 from ..foreign.test_model_files import SAMPLES

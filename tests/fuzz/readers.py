@@ -8,7 +8,7 @@ import random
 
 from tagwise import _core
 from tagwise import corpus as tc
-from tagwise.errors import CorpusError, TemplateError
+from tagwise.base.exceptions import CorpusError, TemplateError
 
 from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL, SPANS
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tagwise.compare.cache import opened
+from tagwise.apps.compare.cache import opened
 
 #: Sentences that every job reads: small, so that writing is a large part of the work.
 CORPUS = "".join(

@@ -21,9 +21,9 @@ import pytest
 
 import tagwise as tw
 from tagwise.cli import cli
-from tagwise.compare.cache import Cache
-from tagwise.compare.cells import Row
-from tagwise.compare.table import Comparison
+from tagwise.apps.compare.cache import Cache
+from tagwise.apps.compare.cells import Row
+from tagwise.apps.compare.table import Comparison
 from tests.kill.jobs import CORPUS, left_behind
 
 ROOT = Path(__file__).parents[2]

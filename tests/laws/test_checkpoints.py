@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.files.domains import Open
+from tagwise.base.files.domains import Open
 from tagwise.learners import checkpoint as files
 from tagwise.learners.checkpoint import Checkpoint, Found, Keeper
 from tagwise.optimizers import OPTIMIZERS

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tagwise.cli import cli
 from tagwise.corpus.schemes import Span, spans
 from tagwise.corpus.sentence import Corpus
-from tagwise.metrics import Report, Score, count_by_sentence, evaluate
+from tagwise.evaluation.metrics import Report, Score, count_by_sentence, evaluate
 
 ROWS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "conlleval.json").read_text("utf-8")

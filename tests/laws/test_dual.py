@@ -13,7 +13,7 @@ from rich.console import Console
 import tagwise as tw
 from tagwise import _core
 from tagwise.cli.train import summary
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.learners import gradient
 from tagwise.learners.dual import Ascent, Point, steps
 from tagwise.learners.loop import Iteration, Result, Stopping

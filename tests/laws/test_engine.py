@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.errors import TrainingError
+from tagwise.base.exceptions import TrainingError
 
 from . import told
 from .corpora import Corpus, constraints, fold, random_corpus

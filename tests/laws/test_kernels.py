@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.errors import TrainingError
+from tagwise.base.exceptions import TrainingError
 from tagwise.scores.kernels import Block, Kernel, KernelScorer
 
 from . import told

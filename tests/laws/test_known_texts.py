@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 from .paths import forced
 

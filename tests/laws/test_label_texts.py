@@ -15,7 +15,7 @@ from tagwise._core import count_texts, text_ids
 from tagwise.corpus.labels import texts
 from tagwise.dataset.encode import collect_labels, encode_labels
 from tagwise.dataset.partial import is_partial
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 
 class Text(str):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from tagwise import _core
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.scores import losses as ours
 from tagwise.scores.lattice import Lattice
 from tagwise.scores.losses import ScoreGradient

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 from tagwise import _core
 from tagwise.corpus import schemes
-from tagwise.errors import TrainingError
+from tagwise.base.exceptions import TrainingError
 
 from .corpora import constraints
 from .online import KINDS, ambiguous, corpus, learner, native, orders, permutation, run, twin_step

@@ -11,7 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.features import Inputs
 from tagwise.learners import backends, gradient
 from tagwise.learners.backends import Sum, exponential

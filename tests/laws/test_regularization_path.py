@@ -9,7 +9,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.estimators.path import STRENGTHS, RegularizationPath, Step, hold_out
-from tagwise.metrics import evaluate
+from tagwise.evaluation.metrics import evaluate
 
 from .parameters.rows import bits
 

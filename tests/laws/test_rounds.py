@@ -12,7 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.learners import dual
-from tagwise.learners.rounds import Climb, Climbers, DualShards, Here
+from tagwise.learners.sharded.dual import Climb, Climbers, DualShards, Here
 
 from .corpora import Corpus, random_corpus
 from .reference import dual as twin

@@ -23,7 +23,7 @@ from tagwise.corpus.schemes import (
     split_label,
     valid,
 )
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 TYPES = ("X", "Y-z")
 TAGS = {"IOB1": "BI", "IOB2": "BI", "IOE1": "IE", "IOE2": "IE", "IOBES": "BIES", "BILOU": "BILU"}

@@ -12,7 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset.layout import codes_of
-from tagwise.learners.sharded import OverShards, Setting, ShardObjectives, local
+from tagwise.learners.sharded.objective import OverShards, Setting, ShardObjectives, local
 from tagwise.learners.sums import Part, Tree, logarithmic, plain, total_of
 
 CORPUS = tw.load_corpus("wnut17-ner")[0]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.errors import TrainingError
+from tagwise.base.exceptions import TrainingError
 from tagwise.estimators import LEARNERS
 from tagwise.learners import boosting, online, svm
 from tagwise.learners.gradient import WARMUP, WORTH_WARMING, Problem

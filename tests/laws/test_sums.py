@@ -18,7 +18,7 @@ from tagwise._core import Vocabulary
 from tagwise.features import recipe_for, resolve
 from tagwise.features.recipe import Recipe
 from tagwise.features.sums import spelled
-from tagwise.importing import Functions, Missing
+from tagwise.base.imports import Functions, Missing
 
 from ..golden import corpus
 from ..golden.kinds import EDGES, RARE

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
 from tagwise.model.votes import Decision, Decisions, Vote

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.features import Inputs
 from tagwise.learners import gradient
 

@@ -27,7 +27,7 @@ import numpy as np
 
 import tagwise as tw
 import tagwise.ray
-from tagwise.learners.sharded import OverShards, Setting, local
+from tagwise.learners.sharded.objective import OverShards, Setting, local
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.learners.rounds import Climb, DualShards, Here
+from tagwise.learners.sharded.dual import Climb, DualShards, Here
 
 pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 

@@ -18,7 +18,7 @@ import tagwise as tw
 import tagwise.ray
 from tagwise.cli import cli
 from tagwise.ray.encoding import work
-from tagwise.shards.encode import Piece, cut
+from tagwise.dataset.shards.encode import Piece, cut
 
 from .faults import ROOT, WORKS, bytes_below, struck
 

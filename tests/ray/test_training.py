@@ -16,9 +16,9 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.learners import mixing
-from tagwise.learners.mixing import Course, OnlineShards
-from tagwise.learners.sharded import OverShards, Setting, local
+from tagwise.learners.sharded import online
+from tagwise.learners.sharded.online import Course, OnlineShards
+from tagwise.learners.sharded.objective import OverShards, Setting, local
 
 pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 
@@ -121,7 +121,7 @@ def test_learners_that_are_killed_are_made_anew(nodes: Any, shards: tw.Shards) -
     begin = np.zeros(len(course.layout))
     learners = Learners(shards, course, 4, 2)
     theirs = OnlineShards(learners.parts, 4, begin, True)
-    ours = OnlineShards(mixing.local(shards, course, 4, None), 4, begin, True)
+    ours = OnlineShards(online.local(shards, course, 4, None), 4, begin, True)
     for wait in (0.0, 0.02):
         victim = learners.crew._asked(1, lambda actor: actor.ready.remote())
         timer = threading.Timer(wait, os.kill, (victim, signal.SIGKILL))

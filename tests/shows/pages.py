@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tagwise.compare import PRESETS
+from tagwise.apps.compare import PRESETS
 from tests.shows import session
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tagwise.torch import gpu, launching
+from tagwise.torch.engines import cuda, launching
 
 HEADER = Path(__file__).with_suffix(".h")
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ here")
@@ -77,6 +77,6 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """`gpu`, `steps` and `linear` on tensors of the CPU."""
     monkeypatch.setattr(launching, "kernel", cache(Emulated))
     monkeypatch.setattr(launching, "processors", lambda device: 3)
-    gpu.plan.cache_clear()
+    cuda.plan.cache_clear()
     yield
-    gpu.plan.cache_clear()
+    cuda.plan.cache_clear()

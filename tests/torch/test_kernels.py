@@ -11,8 +11,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import tagwise.torch as tt  # noqa: E402
-from tagwise.errors import TensorError  # noqa: E402
-from tagwise.torch import gpu, inputs, ops, plain, steps  # noqa: E402
+from tagwise.base.exceptions import TensorError  # noqa: E402
+from tagwise.torch import inputs, ops  # noqa: E402
+from tagwise.torch.engines import cuda, many_labels_cuda, reference  # noqa: E402
 from tagwise.torch.protocol import Chain, Gradient, Places  # noqa: E402
 from tests.torch.common import close  # noqa: E402
 from tests.torch.emulated import compiled, kernels, needs_compiler  # noqa: E402, F401
@@ -81,20 +82,20 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
     flat, places = in_a_row(chain)
     flat_tags = ragged(tags, chain)
     for y, y_flat in ((tags, flat_tags), (None, None)):
-        want = plain.sums(Chain(*exact, y))
-        gradient = plain.expect(Chain(*exact, y), want.rows, scale.double())
-        found = gpu.sums(Chain(*chain, y))
+        want = reference.sums(Chain(*exact, y))
+        gradient = reference.expect(Chain(*exact, y), want.rows, scale.double())
+        found = cuda.sums(Chain(*chain, y))
         close(found.value, want.value, tolerance)
-        by = gpu.expect(Chain(*chain, y), found.rows, scale)
+        by = cuda.expect(Chain(*chain, y), found.rows, scale)
         for ours, theirs in zip(by, gradient):
             close(ours, theirs, tolerance)
-        total, by = gpu.gradient(Chain(*chain, y))
+        total, by = cuda.gradient(Chain(*chain, y))
         close(total, want.value.sum(), tolerance)
-        for ours, theirs in zip(by, plain.expect(Chain(*exact, y), want.rows, torch.ones(3).double())):
+        for ours, theirs in zip(by, reference.expect(Chain(*exact, y), want.rows, torch.ones(3).double())):
             close(ours, theirs, tolerance)
-        row = gpu.sums(Chain(*flat, y_flat, places))
+        row = cuda.sums(Chain(*flat, y_flat, places))
         close(row.value, want.value, tolerance)
-        by = gpu.expect(Chain(*flat, y_flat, places), row.rows, scale)
+        by = cuda.expect(Chain(*flat, y_flat, places), row.rows, scale)
         close(by.emissions, ragged(gradient.emissions, chain), tolerance)
         close(by.transitions, gradient.transitions, tolerance)
     draw = torch.Generator().manual_seed(2)
@@ -103,18 +104,18 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
     )
     for direction in (along, Gradient(along.emissions, *(torch.zeros_like(x) for x in along[1:]))):
         less = Gradient(*(x.double() for x in direction))
-        change, total = plain.bend(Chain(*exact), want.rows, scale.double(), less)
-        got, slope = gpu.bend(Chain(*chain), found.rows, scale, direction)
+        change, total = reference.bend(Chain(*exact), want.rows, scale.double(), less)
+        got, slope = cuda.bend(Chain(*chain), found.rows, scale, direction)
         close(slope, total, tolerance)
         for ours, theirs in zip(got, change):
             close(ours, theirs, tolerance)
         flat_along = direction._replace(emissions=ragged(direction.emissions, chain))
-        got, slope = gpu.bend(Chain(*flat, None, places), row.rows, scale, flat_along)
+        got, slope = cuda.bend(Chain(*flat, None, places), row.rows, scale, flat_along)
         close(slope, total, tolerance)
         close(got.emissions, ragged(change.emissions, chain), tolerance)
         close(got.transitions, change.transitions, tolerance)
-    paths, scores = gpu.best(Chain(*chain))
-    want_paths, want_scores = plain.best(Chain(*exact))
+    paths, scores = cuda.best(Chain(*chain))
+    want_paths, want_scores = reference.best(Chain(*exact))
     assert torch.equal(torch.where(there, paths, -1), want_paths)
     close(scores, want_scores, tolerance)
 
@@ -124,27 +125,27 @@ def test_a_gradient_times_a_number(labels: int, dtype: Any) -> None:
     """In place, all four parts of it, whatever the strides of the emissions and the number of blocks."""
     e, *more = drawn(labels, dtype, (200, 7, 190))
     for emissions in (e, e.transpose(0, 1).contiguous().transpose(0, 1), torch.cat([e, e], 2)[:, :, :labels]):
-        _, found = gpu.gradient(Chain(emissions, *more))
+        _, found = cuda.gradient(Chain(emissions, *more))
         for by in (-2.5, 1.0, 0.0):
             was = [x.clone() for x in found]
-            gpu.scale(found, torch.tensor(by, dtype=dtype))
+            cuda.scale(found, torch.tensor(by, dtype=dtype))
             for ours, before in zip(found, was):
                 assert torch.equal(ours, by * before)
 
 
 def test_pieces_of_long_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into pieces that are summed side by side, sentences have the same values and gradients."""
-    monkeypatch.setattr(gpu, "LONG", 8)
-    monkeypatch.setattr(gpu, "PIECE", 5)
+    monkeypatch.setattr(cuda, "LONG", 8)
+    monkeypatch.setattr(cuda, "PIECE", 5)
     chain = drawn(5, torch.float32)
     exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
     tags = torch.randint(5, chain[0].shape[:2], generator=torch.Generator().manual_seed(1))
     for y in (None, tags):
-        want, found = plain.sums(Chain(*exact, y)), gpu.sums(Chain(*chain, y))
+        want, found = reference.sums(Chain(*exact, y)), cuda.sums(Chain(*chain, y))
         close(found.value, want.value, 2e-5)
         scale = torch.tensor([0.5, 2.0, -1.0])
-        by = gpu.expect(Chain(*chain, y), found.rows, scale)
-        for ours, theirs in zip(by, plain.expect(Chain(*exact, y), want.rows, scale.double())):
+        by = cuda.expect(Chain(*chain, y), found.rows, scale)
+        for ours, theirs in zip(by, reference.expect(Chain(*exact, y), want.rows, scale.double())):
             close(ours, theirs, 2e-5)
 
 
@@ -152,11 +153,11 @@ def test_a_direction_of_emissions_alone() -> None:
     """What is not given is nothing."""
     chain = drawn(5, torch.float32)
     given, scale = Chain(*chain), torch.ones(3)
-    rows = gpu.sums(given).rows
+    rows = cuda.sums(given).rows
     v = torch.randn(chain[0].shape, generator=torch.Generator().manual_seed(3))
     zeros = (torch.zeros_like(x) for x in chain[1:4])
-    with_zeros = gpu.bend(given, rows, scale, Gradient(v, *zeros))
-    without = gpu.bend(given, rows, scale, Gradient(v, None, None, None))  # type: ignore[arg-type]
+    with_zeros = cuda.bend(given, rows, scale, Gradient(v, *zeros))
+    without = cuda.bend(given, rows, scale, Gradient(v, None, None, None))  # type: ignore[arg-type]
     for ours, theirs in zip((*with_zeros[0], with_zeros[1]), (*without[0], without[1])):
         assert torch.equal(ours, theirs)
 
@@ -169,7 +170,7 @@ def test_many_labels(dtype: Any, size: float) -> None:
     chain = drawn(133, dtype, lengths, size)
     chain[1][5, :] = -torch.inf
     exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
-    want, found = plain.sums(Chain(*exact)), steps.sums(Chain(*chain))
+    want, found = reference.sums(Chain(*exact)), many_labels_cuda.sums(Chain(*chain))
     tolerance = 2e-5 if dtype == torch.float32 else 1e-10
     close(found.value, want.value, tolerance)
     for ours, theirs in zip(found.rows, want.rows):
@@ -177,8 +178,8 @@ def test_many_labels(dtype: Any, size: float) -> None:
         ours = torch.log_softmax(ours.double(), 2)
         ours, theirs = (torch.where(there[:, :, None], x, 0.0) for x in (ours, torch.log_softmax(theirs, 2)))
         close(ours.exp(), theirs.exp(), 10 * tolerance)
-    paths, scores = steps.best(Chain(*chain))
-    want_paths, want_scores = plain.best(Chain(*chain))
+    paths, scores = many_labels_cuda.best(Chain(*chain))
+    want_paths, want_scores = reference.best(Chain(*chain))
     assert torch.equal(paths, want_paths)
     assert torch.equal(scores, want_scores)
 
@@ -204,7 +205,7 @@ def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
     tags = chain[0].argmax(2)
     tags[:, ::4] = 1
     flat, places = in_a_row(chain)
-    found = gpu.sums(Chain(*flat, ragged(tags, chain), places)).value
+    found = cuda.sums(Chain(*flat, ragged(tags, chain), places)).value
     assert found.dtype == torch.float64
     for b, n in enumerate(lengths):
         want = in_doubles(chain[0][b, :n], *chain[1:4], tags[b, :n])
@@ -215,8 +216,8 @@ def test_a_layer_that_has_met_such_tensors_reads_them_no_more(monkeypatch: pytes
     """Values and gradients stay those of plain PyTorch; other shapes and types are still refused."""
     ours, plainly = tt.CRF(5, batch_first=True), tt.CRF(5, batch_first=True).double()
     plainly.load_state_dict(ours.state_dict())
-    assert ops.engine(torch.zeros(1, 1, 5, dtype=torch.float64)) is plain
-    monkeypatch.setattr(ops, "engine", lambda e: plain if e.dtype == torch.float64 else gpu)
+    assert ops.engine(torch.zeros(1, 1, 5, dtype=torch.float64)) is reference
+    monkeypatch.setattr(ops, "engine", lambda e: reference if e.dtype == torch.float64 else cuda)
     read: list[int] = []
     through = inputs.read
     monkeypatch.setattr(inputs, "read", lambda *given: (read.append(1), through(*given))[1])

@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import tagwise._core as _core  # noqa: E402
-from tagwise.errors import TagwiseError  # noqa: E402
-from tagwise.torch import launching  # noqa: E402
+from tagwise.base.exceptions import TagwiseError  # noqa: E402
+from tagwise.torch.engines import launching  # noqa: E402
 
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_uint
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, *[_NUMBER] * 7, _POINTER, ctypes.POINTER(_POINTER), _POINTER)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import tagwise.torch as tt  # noqa: E402
-from tagwise.errors import ParameterError, TensorError  # noqa: E402
+from tagwise.base.exceptions import ParameterError, TensorError  # noqa: E402
 from tagwise.scores.constraints import Constraints  # noqa: E402
 from tests.torch.common import DEVICES, case, close  # noqa: E402
 

@@ -17,7 +17,8 @@ import tagwise.torch as tt  # noqa: E402
 from tagwise import _core  # noqa: E402
 from tagwise.learners.backends import BACKENDS, Backend, using  # noqa: E402
 from tagwise.optimizers.base import HostVectors  # noqa: E402
-from tagwise.torch import engine, gpu, launching, linear, ragged, vectors  # noqa: E402
+from tagwise.torch.linear import backend, objective, ragged, vectors  # noqa: E402
+from tagwise.torch.engines import cuda, launching  # noqa: E402
 from tagwise.torch.formulas import FORMULAS, formula_of  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
@@ -66,7 +67,7 @@ class Both:
     """The engine's objective, held against the core's at each point that is asked for."""
 
     def __init__(self, problem: Any, on: Any) -> None:
-        self.ours = engine.objective(problem, on)
+        self.ours = backend.objective(problem, on)
         self.core = BACKENDS["cpu"].objective(problem)
         self.points = 0
 
@@ -99,9 +100,9 @@ def engine_on(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
         return made[-1]
 
     def scorer(*given: Any) -> Any:
-        return linear.Scorer(*given, on=on)
+        return objective.Scorer(*given, on=on)
 
-    other = Backend("other", objective, scorer, vectors=lambda n_jobs: engine.Vectors(on))
+    other = Backend("other", objective, scorer, vectors=lambda n_jobs: backend.Vectors(on))
     patch.setitem(BACKENDS, "other", other)
     with using("other"):
         yield made
@@ -172,7 +173,7 @@ def test_it_is_the_core(
             pytest.skip("kernels do not know what the scores are made of")
         request.getfixturevalue("kernels")
         monkeypatch.setattr(ragged, "_on_gpu", lambda chain: True)
-        monkeypatch.setattr(linear, "_on_gpu", lambda on: True)
+        monkeypatch.setattr(objective, "_on_gpu", lambda on: True)
     few = 8 if on == "emulated" else 40
     X, y, test = TRAIN[0][:few], lawful(TRAIN[1][:few]), TEST[0]
     weight = [1.0 + (k % 3) for k in range(few)]
@@ -183,7 +184,7 @@ def test_it_is_the_core(
         tagger = tw.CRF(**options).fit(X, y, sample_weight=weight)
         labels, marginals = tagger.predict(test), tagger.predict_marginals(test)
     assert made[0].points > 2
-    assert isinstance(tagger.model_.scorer, linear.Scorer)
+    assert isinstance(tagger.model_.scorer, objective.Scorer)
     core = tagger.model_.native
     monkeypatch.setattr(tagger, "model_", _with(tagger.model_, core))
     assert tagger.predict(test) == labels
@@ -195,7 +196,7 @@ def test_it_is_the_core(
 @pytest.mark.parametrize("setting", ["log", "exp", "pointwise log", "partial"])
 def test_more_labels_than_a_kernel_serves(on: str, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sentences are padded group by group, here two or three at a time: the same values, gradients and paths."""
-    monkeypatch.setattr(gpu, "MOST_LABELS", 3)
+    monkeypatch.setattr(cuda, "MOST_LABELS", 3)
     monkeypatch.setattr(ragged, "_PAIRS", 40)
     monkeypatch.setattr(ragged, "_on_gpu", lambda chain: True)
     partial = setting == "partial"
@@ -257,7 +258,7 @@ def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
             out = torch.zeros(4, width)
             what = launching.kernel("linear", 0, (("WIDTH", width),), "linear_sums")
             given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
-            what((-(-4 * linear.lanes(width) // 128), 1, 1), 128, *given, rows.data_ptr(), 4, out.data_ptr())
+            what((-(-4 * objective.lanes(width) // 128), 1, 1), 128, *given, rows.data_ptr(), 4, out.data_ptr())
             each = rows[members.long()] * (1.0 if values is None else values[:, None])
             want = torch.stack([each[a:b].sum(0) for a, b in zip(begins.tolist(), begins.tolist()[1:])])
             torch.testing.assert_close(out, want)
@@ -285,7 +286,7 @@ def test_pairs(scaled: bool, kernels: None, monkeypatch: pytest.MonkeyPatch) -> 
     draw = np.random.default_rng(0)
     n, memory = 700, 3
     d = draw.uniform(0.5, 1.0, n).astype(np.float32) if scaled else None
-    on = engine.Vectors(torch.device("cpu"))
+    on = backend.Vectors(torch.device("cpu"))
     theirs, ours = HostVectors(1), [on.pairs(memory, d) for _ in range(2)]
     core = theirs.pairs(memory, d)
     curved = draw.uniform(0.5, 2.0, n)

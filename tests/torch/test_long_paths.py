@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import tagwise.torch as tt  # noqa: E402
-from tagwise.torch import gpu, native, plain, search, steps, varying, wide  # noqa: E402
+from tagwise.torch.engines import cuda, many_labels, many_labels_cuda, native, reference, search, varying  # noqa: E402
 from tagwise.torch.chains import Chains  # noqa: E402
 from tagwise.torch.protocol import Chain  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
@@ -59,7 +59,7 @@ def check(c: Chain, path: Any, value: Any, slack: float = CLOSE) -> None:
 
 
 @pytest.mark.parametrize("time", [129, 145, 4_000])
-@pytest.mark.parametrize("engine", [plain, native, wide], ids=lambda e: e.__name__)
+@pytest.mark.parametrize("engine", [reference, native, many_labels], ids=lambda e: e.__name__)
 def test_engines(engine: Any, time: int) -> None:
     c = chain(5, time)
     check(c, *engine.best(c))
@@ -84,7 +84,7 @@ def test_edges_of_tokens_and_lists() -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("engine", "labels"), [(gpu, 5), (gpu, 40), (steps, 70)], ids=["small", "warps", "wide"]
+    ("engine", "labels"), [(cuda, 5), (cuda, 40), (many_labels_cuda, 70)], ids=["small", "warps", "wide"]
 )
 def test_kernels(kernels: None, engine: Any, labels: int) -> None:  # noqa: F811
     """The kernels, emulated: shorter, since a token takes its time."""
@@ -97,7 +97,7 @@ def test_kernels(kernels: None, engine: Any, labels: int) -> None:  # noqa: F811
 @pytest.mark.parametrize("labels", [2, 9, 40, 64, 70, 200])
 def test_on_a_gpu(labels: int) -> None:
     c = chain(labels, 100_000 if labels < 70 else 20_000, "cuda")
-    check(c, *(gpu if labels <= gpu.MOST_LABELS else wide).best(c))
+    check(c, *(cuda if labels <= cuda.MOST_LABELS else many_labels).best(c))
 
 
 def test_the_layer() -> None:

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import tagwise.torch as tt  # noqa: E402
-from tagwise.errors import ParameterError, TensorError  # noqa: E402
+from tagwise.base.exceptions import ParameterError, TensorError  # noqa: E402
 from tests.torch import twins  # noqa: E402
 from tests.torch.common import DEVICES, case, close  # noqa: E402
 

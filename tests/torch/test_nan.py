@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import tagwise.torch as tt  # noqa: E402
-from tagwise.torch import gpu, native, plain, search, steps, varying, wide  # noqa: E402
+from tagwise.torch.engines import cuda, many_labels, many_labels_cuda, native, reference, search, varying  # noqa: E402
 from tagwise.torch.chains import Chains  # noqa: E402
 from tagwise.torch.protocol import Chain  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
@@ -18,8 +18,8 @@ from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 
 TIME = 6
 PLACES = [(0, 0), (1, 1), (3, 0), (3, 2), (5, 1), (5, slice(None)), (2, slice(None))]
-ENGINES = [(plain, 3), (native, 3), (native, 20), (wide, 3), (wide, 70)]
-KERNELS = [(gpu, 3), (gpu, 40), (steps, 20), (steps, 70)]
+ENGINES = [(reference, 3), (native, 3), (native, 20), (many_labels, 3), (many_labels, 70)]
+KERNELS = [(cuda, 3), (cuda, 40), (many_labels_cuda, 20), (many_labels_cuda, 70)]
 
 
 def chain(labels: int, place: Any, tags: bool, device: str = "cpu", time: int = TIME) -> Chain:

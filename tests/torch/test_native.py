@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
-from tagwise.errors import TensorError  # noqa: E402
-from tagwise.torch import native, plain  # noqa: E402
+from tagwise.base.exceptions import TensorError  # noqa: E402
+from tagwise.torch.engines import native, reference  # noqa: E402
 from tagwise.torch.protocol import Chain  # noqa: E402
 from tests.torch.common import DEVICES, case, close  # noqa: E402
 
@@ -63,23 +63,23 @@ def test_squares_of_the_lanes(size: int, spread: float) -> None:
     for y in (None, tags):
         chain = Chain(e, *parts, many, y)
         exact = chain.double()
-        want = plain.sums(exact)
+        want = reference.sums(exact)
         got = native.sums(chain).value
         assert torch.equal(got.isinf(), want.value.isinf())
         close(got.nan_to_num(neginf=0.0), want.value.nan_to_num(neginf=0.0), 1e-4)
-        gradient = plain.expect(exact, want.rows, scale.double())
+        gradient = reference.expect(exact, want.rows, scale.double())
         for ours, theirs in zip(native.expect(chain, got, scale), gradient):
             close(ours, theirs, 2e-4 * spread)
         total, by = native.gradient(chain)
         close(total, float(got.sum()), 1e-5)
-        for ours, theirs in zip(by, plain.expect(exact, want.rows, torch.ones(len(many)).double())):
+        for ours, theirs in zip(by, reference.expect(exact, want.rows, torch.ones(len(many)).double())):
             close(ours, theirs, 2e-4 * spread)
     paths, scores = native.best(Chain(e, *parts, many))
-    want_paths, want_scores = plain.best(Chain(e, *parts, many).double())
+    want_paths, want_scores = reference.best(Chain(e, *parts, many).double())
     close(scores, want_scores, 1e-4)
     assert torch.equal(paths < 0, want_paths < 0)
     lawful = want_scores > -torch.inf
-    its_score = plain.path_score(Chain(e, *parts, many, paths).double())
+    its_score = reference.path_score(Chain(e, *parts, many, paths).double())
     close(its_score[lawful], want_scores[lawful], 1e-4)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
-from tagwise.torch import ops, plain, wide  # noqa: E402
+from tagwise.torch import ops  # noqa: E402
+from tagwise.torch.engines import many_labels, reference  # noqa: E402
 from tagwise.torch.protocol import Chain  # noqa: E402
 from tests.laws.ranges import KINDS, RULES, SPANS, draw, exact  # noqa: E402
 from tests.torch.common import DEVICES  # noqa: E402
@@ -69,7 +70,7 @@ def test_the_engine_of_a_device(device: str, labels: int, dtype: Any) -> None:
     check(None, labels, device, dtype)
 
 
-@pytest.mark.parametrize("engine", [plain, wide])
+@pytest.mark.parametrize("engine", [reference, many_labels])
 def test_the_other_engines(engine: Any) -> None:
     for labels in (2, 9):
         check(engine, labels, "cpu", torch.float32)

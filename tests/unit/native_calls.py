@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tagwise import _core
-from tagwise.errors import InternalError
+from tagwise.base.exceptions import InternalError
 
 from .native_made import Made
 from .native_targets import FILE, targets

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagwise.errors import TemplateError
+from tagwise.base.exceptions import TemplateError
 from tagwise.features import automaton
 from tagwise.features.automaton import Automaton
 

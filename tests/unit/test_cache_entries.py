@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.compare import Cache, Cell, Data, Learner, cache, run
-from tagwise.compare.cache import opened, sealed
-from tagwise.compare.cells import is_result, is_score
+from tagwise.apps.compare import Cache, Cell, Data, Learner
+from tagwise.apps.compare import cache, run
+from tagwise.apps.compare.cache import opened, sealed
+from tagwise.apps.compare.cells import is_result, is_score
 
 from ..cli.options import TEST, TRAIN, invoke
 

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.compare import Cache, Cell, Comparison, Data, Event, Learner, collect, draw, parse, plan, run
-from tagwise.compare.cache import Names
-from tagwise.compare.cells import measure
-from tagwise.compare.plan import held_out
-from tagwise.errors import TrainingError
-from tagwise.params import cores
+from tagwise.apps.compare import Cache, Cell, Comparison, Data, Event, Learner, collect, draw, parse
+from tagwise.apps.compare import plan, run
+from tagwise.apps.compare.cache import Names
+from tagwise.apps.compare.cells import measure
+from tagwise.apps.compare.plan import held_out
+from tagwise.base.exceptions import TrainingError
+from tagwise.base.parameters import cores
 from tests.cli.options import DEV, TEST, TRAIN
 
 DATA = Data(TRAIN, TEST, DEV)
@@ -75,7 +76,7 @@ def learners(patch: pytest.MonkeyPatch, folder: Path) -> None:
 def corpora(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """A name, names, parts or a mapping: trained on the first part, tested on the last."""
     known = {"a": (TRAIN, DEV, TEST), "b": (DEV, None, TRAIN), "ewt-pos": (TEST, DEV, TRAIN)}
-    patch.setattr(sys.modules["tagwise.compare.plan"], "load_corpus", known.__getitem__)
+    patch.setattr(sys.modules["tagwise.apps.compare.plan"], "load_corpus", known.__getitem__)
     for spec, names, parts in (
         ("a", ["a"], [(TRAIN, TEST)]),
         (["b", "a"], ["b", "a"], [(DEV, TRAIN), (TRAIN, TEST)]),
@@ -217,7 +218,7 @@ def cache(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert (entries("usual"), entries("own")) == (0, 1)
     simple(cache=True)
     assert (entries("usual"), entries("own")) == (1, 1)
-    patch.setattr(sys.modules["tagwise.compare.run"], "measure", None)
+    patch.setattr(sys.modules["tagwise.apps.compare.run"], "measure", None)
     for place in (folder / "own", str(folder / "own")):
         assert simple(cache=place).rows == own.rows
     assert simple(cache=True)[0].accuracy == first[0].accuracy
@@ -238,7 +239,7 @@ def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
         asked.append({name: options[name] for name in ("jobs", "memory", "n_jobs")})
         return iter(())
 
-    patch.setattr(sys.modules["tagwise.compare"], "run", noting)
+    patch.setattr(sys.modules["tagwise.apps.compare"], "run", noting)
     for call in ({}, {"jobs": 1}, {"jobs": 2, "memory": 5}, {"jobs": 3, "params": {"n_jobs": 4}}):
         simple(**call)
     assert asked == [
@@ -253,7 +254,7 @@ def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
 def verbose(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """1 logs each cell as it is done; 0 logs none."""
     logged: list[tuple[int, int]] = []
-    log = sys.modules["tagwise.compare"].logger
+    log = sys.modules["tagwise.apps.compare"].logger
     patch.setattr(log, "info", lambda _text, done, total, _cell: logged.append((done, total)))
     simple()
     assert logged == []
@@ -274,13 +275,13 @@ def compare_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
 def compare_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Who trains: this machine as it comes; nobody of another name (those of Ray are in tests/ray)."""
     given: list[str] = []
-    inner = sys.modules["tagwise.compare"].run
+    inner = sys.modules["tagwise.apps.compare"].run
 
     def watched(*args: Any, **keywords: Any) -> Any:
         given.append(keywords["backend"])
         return inner(*args, **{**keywords, "backend": "local"})
 
-    patch.setattr(sys.modules["tagwise.compare"], "run", watched)
+    patch.setattr(sys.modules["tagwise.apps.compare"], "run", watched)
     simple()
     simple(backend="ray")
     assert given == ["local", "ray"]
@@ -305,10 +306,10 @@ def run_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """A cluster has what is not in the cache, and the bounds; how it trains is in tests/ray."""
     cells, made = plan(["hmm"], ["a"], ["S1"]), []
     patch.setattr(
-        importlib.import_module("tagwise.compare.cluster"), "Cluster", lambda *given: made.append(given[2:])
+        importlib.import_module("tagwise.apps.compare.cluster"), "Cluster", lambda *given: made.append(given[2:])
     )
     patch.setattr(
-        sys.modules["tagwise.compare.run"],
+        sys.modules["tagwise.apps.compare.run"],
         "spread",
         lambda cluster, missing, *_: iter([f"{len(missing)} missing"]),
     )

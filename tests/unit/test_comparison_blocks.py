@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from tagwise.compare import Comparison, Row
-from tagwise.compare.blocks import comparison_blocks, squeezed
-from tagwise.terminal import as_text
+from tagwise.apps.compare import Comparison, Row
+from tagwise.apps.compare.blocks import comparison_blocks, squeezed
+from tagwise.base.terminal import as_text
 
 WIDTHS = (60, 80, 100, 160)
 BASE = Row(

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.compare import Comparison, Published, Row, p_value
-from tagwise.compare.presets import read_presets
-from tagwise.compare.table import GROUP, MEASURES
+from tagwise.apps.compare import Comparison, Published, Row, p_value
+from tagwise.apps.compare.presets import read_presets
+from tagwise.apps.compare.table import GROUP, MEASURES
 from tagwise.decoding.confidence import entropy
-from tagwise.report.html import page
+from tagwise.apps.compare.report.html import page
 
 BASE = Row(
     corpus="news",

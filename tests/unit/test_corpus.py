@@ -21,7 +21,7 @@ from tagwise import corpus as tc
 from tagwise.corpus import Corpus, Sentence, streams
 from tagwise.corpus.formats import format_of_text
 from tagwise.corpus.labels import break_in
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL
 

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tagwise import corpus as tc
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 from ..corpora import CONLL_TEXT
 from ..fuzz.readers import TRIALS, mutated

@@ -13,7 +13,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.compat.pycrfsuite import Tagger
-from tagwise.foreign import crfpp, darts
+from tagwise.model.formats import crfpp, darts
 
 from ..foreign import samples
 from ..foreign.test_model_files import lcrf

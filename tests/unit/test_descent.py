@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tagwise.errors import TrainingError
+from tagwise.base.exceptions import TrainingError
 from tagwise.learners.stochastic import FACTOR, FIRST, MOST_TRIALS, SAMPLE_EPOCH, Descent, calibrate
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import tagwise as tw
 from tagwise.cli.app import cli
 from tagwise.corpus.formats import iter_sentences
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 ROWS = [
     ["EU", "NNP", "B-ORG"],

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.compare import Comparison, Row
+from tagwise.apps.compare import Comparison, Row
 from tagwise.corpus.markup import sentence_html, table_html
 from tagwise.corpus.schemes import Span
-from tagwise.plot import span_curve
+from tagwise.apps.compare.plots import span_curve
 
 WORDS = [["Rosa", "<b>Lund", "runs"], ["New", "York", "&"]]
 LABELS = [["B-PER", "I-PER", "O"], ["B-LOC", "I-LOC", "O"]]

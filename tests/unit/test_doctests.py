@@ -15,8 +15,8 @@ import tagwise
 #: The core, which is no Python, and what needs a package that is not there.
 NEEDS = {
     "tagwise.torch": "torch",
-    "tagwise.annotate.app": "starlette",
-    "tagwise.annotate.server": "starlette",
+    "tagwise.apps.annotate.app": "starlette",
+    "tagwise.apps.annotate.server": "starlette",
 }
 LEFT_OUT = (
     "tagwise._core",

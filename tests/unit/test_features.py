@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tagwise._core import Vocabulary
-from tagwise.errors import CorpusError, ParameterError, TemplateError
+from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
 from tagwise.features import SETS, Recipe, columns_of, kind_of, recipe_for, resolve, template_text
-from tagwise.importing import Functions
+from tagwise.base.imports import Functions
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.corpus.foreign import kind_of
+from tagwise.corpus.interop import kind_of
 from tagwise.features.inputs import Inputs
 
 from ..foreign import makers

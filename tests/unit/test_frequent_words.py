@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise._core import Template
-from tagwise.errors import CorpusError, TemplateError
+from tagwise.base.exceptions import CorpusError, TemplateError
 from tagwise.features import Recipe, recipe_for, resolve
 
 SENTENCES = st.lists(st.lists(st.sampled_from(["a", "A", "b", "B", "ccc", "C", ""]), max_size=6), max_size=8)

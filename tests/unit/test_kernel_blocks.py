@@ -9,8 +9,8 @@ import pytest
 
 from tagwise import _core
 from tagwise.dataset.layout import without_nodes
-from tagwise.errors import ModelFileError, ParameterError
-from tagwise.importing import Functions, function_at, path_of
+from tagwise.base.exceptions import ModelFileError, ParameterError
+from tagwise.base.imports import Functions, function_at, path_of
 from tagwise.scores.kernels import Block, Kernel, KernelScorer, kernel_of
 
 HERE = "tests.unit.test_kernel_blocks"

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.scores import losses
 from tagwise.scores.lattice import Lattice
 

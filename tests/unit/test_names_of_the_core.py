@@ -13,7 +13,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.estimators import LEARNERS
-from tagwise.params import Choice
+from tagwise.base.parameters import Choice
 
 PACKAGE = Path(tw.__file__).parent
 

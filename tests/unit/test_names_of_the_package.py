@@ -35,7 +35,7 @@ def test_each_name_is_what_type_checkers_see() -> None:
     assert set(tw.__all__) <= set(dir(tw))
     for name, module in names.items():
         home = importlib.import_module(module)
-        expected = home if module.endswith(f".{name}") and module == "tagwise.plot" else getattr(home, name)
+        expected = home if module.endswith(f".{name}") and module == "tagwise.apps.compare.plots" else getattr(home, name)
         assert getattr(tw, name) is expected, name
 
 
@@ -44,11 +44,11 @@ def test_a_fresh_process() -> None:
     code = """
 import sys
 import tagwise as tw
-assert not {"numpy", "rich", "tagwise.estimators", "tagwise.compare"} & set(sys.modules), sorted(sys.modules)
-import tagwise.compare
-import tagwise.compare.table
+assert not {"numpy", "rich", "tagwise.estimators", "tagwise.apps.compare"} & set(sys.modules), sorted(sys.modules)
+import tagwise.apps.compare
+import tagwise.apps.compare.table
 assert tw.compare.__name__ == "compare" and callable(tw.compare)
-assert tw.schemes.__name__ == "tagwise.corpus.schemes" and tw.plot.__name__ == "tagwise.plot"
+assert tw.schemes.__name__ == "tagwise.corpus.schemes" and tw.plot.__name__ == "tagwise.apps.compare.plots"
 assert tw.corpus.conll.read_conll is tw.read_conll
 for name in ("nowhere", "_nowhere", "__wrapped__"):
     try:

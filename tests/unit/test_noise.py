@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 import tagwise as tw
-from tagwise.compare import resolve_corpora
-from tagwise.compare.plan import load_parts, noisy, with_noise
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.apps.compare import resolve_corpora
+from tagwise.apps.compare.plan import load_parts, noisy, with_noise
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features import Recipe
 from tagwise.features.sets import template_text
 

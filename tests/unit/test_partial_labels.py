@@ -11,7 +11,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset import encode, partial
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError
 
 
 def words(n: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:

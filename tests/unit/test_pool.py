@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
-from tagwise.compare import Cache
-from tagwise.compare.plan import resolve_corpora
-from tagwise.compare.pool import PROCESS, TOKEN, Pool, bytes_per_cell
+from tagwise.apps.compare import Cache
+from tagwise.apps.compare.plan import resolve_corpora
+from tagwise.apps.compare.pool import PROCESS, TOKEN, Pool, bytes_per_cell
 
 DATA = resolve_corpora(
     {

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import tagwise as tw
 from tagwise.cli import cli
-from tagwise.compare import (
+from tagwise.apps.compare import (
     PRESETS,
     Cell,
     Data,
@@ -28,7 +28,7 @@ from tagwise.compare import (
     parse,
     resolve_corpora,
 )
-from tagwise.compare.cells import errors, measure
+from tagwise.apps.compare.cells import errors, measure
 from tests.cli.options import DEV, TEST, TRAIN
 
 KNOWN = {"one": (TRAIN, DEV, TEST), "two": (TRAIN[:9], None, TEST[:5])}
@@ -48,7 +48,7 @@ class Shown:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.out, self.patch = folder / "x.json", patch
         patch.setenv("COLUMNS", "400")
-        patch.setattr(sys.modules["tagwise.compare.plan"], "load_corpus", KNOWN.__getitem__)
+        patch.setattr(sys.modules["tagwise.apps.compare.plan"], "load_corpus", KNOWN.__getitem__)
 
     def __call__(self, *args: object, **changes: Any) -> dict[str, Any]:
         """The table of BASE with changes, as JSON has it; ``text`` is what was printed."""

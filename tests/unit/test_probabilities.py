@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.annotate.why import why
+from tagwise.apps.annotate.why import why
 from tagwise.corpus.sentence import Sentence
 from tagwise.estimators import LEARNERS, has_probabilities
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.ready import taggers
-from tagwise.ready.taggers import TAGGERS, TaggerInfo
+from tagwise.apps import pretrained
+from tagwise.apps.pretrained import TAGGERS, TaggerInfo
 
 SENTENCES = [["I", "love", "London", "!"], ["Justin", "Bieber", "is", "back"]]
 TINY = TaggerInfo("tiny", "names", "wnut17-ner", "ner", "crf", {"features": "S1", "max_iter": 3})
@@ -33,7 +33,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append(info.name)
         return inner(info, verbose)
 
-    monkeypatch.setattr(taggers, "load_corpus", lambda *_: (train[:60], dev[:10], test[:20]))
+    monkeypatch.setattr(pretrained, "load_corpus", lambda *_: (train[:60], dev[:10], test[:20]))
     monkeypatch.setattr(TaggerInfo, "train", noting)
     monkeypatch.setitem(TAGGERS, "tiny", TINY)
     return done
@@ -82,10 +82,10 @@ def test_a_name_says_what_made_the_model(tmp_path: Path, monkeypatch: pytest.Mon
         replace(TINY, params={}),
     ]
     paths = [info.path(tmp_path) for info in (TINY, *others)]
-    monkeypatch.setattr(taggers, "code_version", lambda: "other code")
+    monkeypatch.setattr(pretrained, "code_version", lambda: "other code")
     paths.append(TINY.path(tmp_path))
     monkeypatch.undo()
-    monkeypatch.setattr(taggers, "corpus_digest", lambda _: "other sentences")
+    monkeypatch.setattr(pretrained, "corpus_digest", lambda _: "other sentences")
     paths.append(TINY.path(tmp_path))
     monkeypatch.undo()
     assert len(set(paths)) == len(paths)

@@ -29,7 +29,7 @@ MODULES = {
 MORE = {
     "tagwise.features.resolve",
     "tagwise.features.template_text",
-    "tagwise.report.errors.find_errors",
+    "tagwise.evaluation.errors.find_errors",
 }
 #: What is handed out rather than called, or needs a package of others: shown by the name in front of the reason.
 NO_EXAMPLE = {
@@ -75,7 +75,7 @@ def expected() -> set[str]:
     out = {f"tagwise.{name}" for name in tagwise.__all__ if name != "__version__"}
     out = {f"tagwise.{MODULES.get(name[8:], name[8:])}" for name in out}
     out |= {f"tagwise.{module}.{name}" for module in PUBLIC for name in listed(module)}
-    return (out | MORE | {"tagwise.compare.compare"}) - {"tagwise.compare"}
+    return (out | MORE | {"tagwise.apps.compare.compare"}) - {"tagwise.apps.compare"}
 
 
 def on_pages() -> list[str]:

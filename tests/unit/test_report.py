@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
-from tagwise.compare import PRESETS, Comparison, Published
-from tagwise.report import html
-from tagwise.report.figures import best_front
-from tagwise.report.html import page, write
-from tagwise.report.svg import Chart, Line, Point, log_ticks, ticks
+from tagwise.apps.compare import PRESETS, Comparison, Published
+from tagwise.apps.compare.report import html
+from tagwise.apps.compare.report.figures import best_front
+from tagwise.apps.compare.report.html import page, write
+from tagwise.apps.compare.report.svg import Chart, Line, Point, log_ticks, ticks
 
 BROWSER = next(
     (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None

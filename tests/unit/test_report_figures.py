@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tagwise.compare import Comparison, Row
-from tagwise.report import figures, html, svg
-from tagwise.report.figures import Palette
+from tagwise.apps.compare import Comparison, Row
+from tagwise.apps.compare.report import figures, html, svg
+from tagwise.apps.compare.report.figures import Palette
 
 ROW = Row(
     corpus="news",

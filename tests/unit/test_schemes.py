@@ -20,7 +20,7 @@ from tagwise.corpus.schemes import (
     spans,
     valid,
 )
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 TYPES = ["PER", "LOC", "creative-work", ""]
 

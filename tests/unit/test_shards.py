@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.shards import encode as encoding
-from tagwise.shards.files import memory_of, read_manifest, write_manifest
+from tagwise.dataset.shards import encode as encoding
+from tagwise.dataset.shards.files import memory_of, read_manifest, write_manifest
 
 from ..forge.forgery import Forgery
 

@@ -8,7 +8,7 @@ import typing
 import pytest
 
 import tagwise as tw
-from tagwise.params import Choice, Flag, Number, Param
+from tagwise.base.parameters import Choice, Flag, Number, Param
 
 
 def annotation(param: Param) -> typing.Any:

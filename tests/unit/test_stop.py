@@ -11,7 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.errors import StoppedError, TagwiseError
+from tagwise.base.exceptions import StoppedError, TagwiseError
 
 WORDS = ["Rosa", "runs", "to", "Lund", "."]
 

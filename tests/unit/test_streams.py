@@ -27,7 +27,7 @@ from tagwise.corpus.streams import (
     text_chunks,
     writer,
 )
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 TEXT = "der Hund\nüber\n\nBBB\n"
 

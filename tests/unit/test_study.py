@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 from benchmarks import study
 
-from tagwise.compare import PRESETS
-from tagwise.report.svg import Chart
+from tagwise.apps.compare import PRESETS
+from tagwise.apps.compare.report.svg import Chart
 
 KNOWN = study.tables()
 SUMMARY = [

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwise._core import Template, Vocabulary, encode_tokens
-from tagwise.errors import CorpusError, TemplateError
+from tagwise.base.exceptions import CorpusError, TemplateError
 from tagwise.features import crfpp
 
 # --- the slow twin ------------------------------------------------------------------------------------------

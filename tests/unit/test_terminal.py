@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 from tagwise.estimators.boosting import Round
-from tagwise.params import Number, Param
-from tagwise.report import html
-from tagwise.report.rounds import POINTS, _ticks, feature_text, rounds_svg, rounds_table
-from tagwise.report.svg import Strip, dot_plot
-from tagwise.terminal import (
+from tagwise.base.parameters import Number, Param
+from tagwise.apps.compare.report import html
+from tagwise.apps.compare.report.rounds import POINTS, _ticks, feature_text, rounds_svg, rounds_table
+from tagwise.apps.compare.report.svg import Strip, dot_plot
+from tagwise.base.terminal import (
     as_text,
     explanation_table,
     pair_table,

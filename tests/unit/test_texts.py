@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 from tagwise.features.inputs import Inputs
 
 SENTENCES = st.lists(st.lists(st.text(max_size=6)))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
-from tagwise.params import cores
+from tagwise.base.parameters import cores
 
 from ..corpora import X, Y
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.corpus.tokenizer import offsets_of, tokenized
+from tagwise.corpus.text.tokenizer import offsets_of, tokenized
 
 #: Characters that rules look at, and text of any kind.
 PIECES = st.sampled_from(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tagwise as tw
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.estimators.path import RegularizationPath, Step
-from tagwise.metrics import evaluate
+from tagwise.evaluation.metrics import evaluate
 
 train, dev, _ = tw.load_corpus("wnut17-ner")
 

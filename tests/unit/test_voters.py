@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.errors import ModelFileError, ParameterError
+from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.model.prune import prune
 
 from ..corpora import X, Y

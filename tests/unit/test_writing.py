@@ -20,10 +20,10 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
-import tagwise.writing as writing
+import tagwise.base.writing as writing
 from tagwise.corpus.streams import writer
-from tagwise.errors import CorpusError, FileError, ModelFileError, refusal
-from tagwise.writing import atomic, target_of, write_text
+from tagwise.base.exceptions import CorpusError, FileError, ModelFileError, refusal
+from tagwise.base.writing import atomic, target_of, write_text
 
 ROOT = os.geteuid() == 0
 
@@ -256,7 +256,7 @@ def test_standard_output_by_its_name(tmp_path: Path, to: str) -> None:
     if not os.path.exists(os.path.dirname(to)):
         pytest.skip(f"no {to} here")
     code = (
-        "import sys; from tagwise.writing import write_text; print('before');"
+        "import sys; from tagwise.base.writing import write_text; print('before');"
         f"write_text({to!r}, 'written\\n'); print('after')"
     )
     command = [sys.executable, "-c", code]
@@ -359,7 +359,7 @@ def test_refusals_are_what_python_calls_them() -> None:
 
 LEAVES = """
 import os, sys
-from tagwise.writing import atomic
+from tagwise.base.writing import atomic
 with atomic(sys.argv[1]) as out:
     out.write(b"half")
     out.flush()
@@ -436,7 +436,7 @@ def test_where_the_system_tells_nothing_nobody_is_dead(monkeypatch: pytest.Monke
 def test_a_forked_child_leaves_the_parent_s_file_alone(tmp_path: Path) -> None:
     """A child that falls out of a block it was forked in does not remove what the parent still writes."""
     code = (
-        "import os, sys\nfrom tagwise.writing import atomic\n"
+        "import os, sys\nfrom tagwise.base.writing import atomic\n"
         "with atomic(sys.argv[1]) as out:\n"
         "    child = os.fork()\n"
         "    if child == 0: raise SystemExit(0)\n"

@@ -15,8 +15,8 @@ import tagwise as tw
 
 pytest.importorskip("starlette", reason="tagwise[web] is not installed")
 
-from tagwise.annotate import app as pages
-from tagwise.annotate.server import guarded
+from tagwise.apps.annotate import app as pages
+from tagwise.apps.annotate.server import guarded
 from tests.web.annotating import HOSTILE, TEXT, TOKEN, gold, send, session_of
 from tests.web.asking import ask
 
@@ -96,7 +96,7 @@ def test_settings_files_mistakes_and_agreement(served: tuple[Any, Any]) -> None:
 def test_a_comparison_is_told_while_it_runs(served: tuple[Any, Any]) -> None:
     app, session = served
     told: list[tuple[str, Any]] = []
-    from tagwise.annotate.comparing import Comparing
+    from tagwise.apps.annotate.comparing import Comparing
 
     comparing = Comparing(session, lambda kind, data: told.append((kind, data)))
     with pytest.raises(tw.ParameterError, match="needs 10"):

@@ -21,11 +21,12 @@ from urllib.parse import urlsplit
 import pytest
 
 import tagwise as tw
-from tagwise.errors import TagwiseError
-from tagwise.serve.service import Service, Settings, application
-from tagwise.serve.shelf import Loaded, Shelf, Shelved
-from tagwise.web import need, running
-from tagwise.web.limits import Limits
+from tagwise.base.exceptions import TagwiseError
+from tagwise.apps.serve.service import Service, Settings, application
+from tagwise.apps.serve.models import Loaded, Shelf, Shelved
+from tagwise.apps.web import need
+from tagwise.apps.web import running
+from tagwise.apps.web.limits import Limits
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: make test-browser")
 

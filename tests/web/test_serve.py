@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 import tagwise as tw
 from tagwise import _core
 from tagwise.model.model import Model
-from tagwise.serve import openapi, shapes, work
-from tagwise.serve.service import Service, Settings, application, windows
-from tagwise.serve.shelf import Loaded, Shelf, Shelved, named
-from tagwise.web.limits import Limits
+from tagwise.apps.serve import openapi, shapes, tagging
+from tagwise.apps.serve.service import Service, Settings, application, windows
+from tagwise.apps.serve.models import Loaded, Shelf, Shelved, named
+from tagwise.apps.web.limits import Limits
 from tests.web.asking import Answer, ask, asked
 
 TEXT = "Rosa Berg runs to Lund. Lund runs."
@@ -288,14 +288,14 @@ class Held:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
-        inner = work.run
+        inner = tagging.run
 
         def run(*args: Any) -> Any:
             self.begun.set()
             assert self.go.wait(30)
             return inner(*args)
 
-        patch.setattr("tagwise.serve.batching.run", run)
+        patch.setattr("tagwise.apps.serve.batching.run", run)
 
 
 def test_the_queue_is_bounded(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,10 +352,10 @@ class Endless:
         predict, explain = Model.predict_numbers, Model.decisions
 
         def predicted(model: Any, X: Any, **more: Any) -> Any:
-            return work() if any(x[:1] == [token] for x in X) else predict(model, X, **more)
+            return tagging() if any(x[:1] == [token] for x in X) else predict(model, X, **more)
 
         def decided(model: Any, sentence: Any, **more: Any) -> Any:
-            return work() if sentence[0] == token else explain(model, sentence, **more)
+            return tagging() if sentence[0] == token else explain(model, sentence, **more)
 
         patch.setattr(Model, "predict_numbers", predicted)
         patch.setattr(Model, "decisions", decided)
@@ -388,8 +388,8 @@ def test_the_rest_of_a_stopped_batch_is_answered(tagger: tw.CRF, monkeypatch: py
     endless, held = Endless(monkeypatch, "endless"), Held(monkeypatch)
     batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
 
-    def job(*tokens: str) -> work.Job:
-        return work.job_of_words([list(tokens)], Limits())
+    def job(*tokens: str) -> tagging.Job:
+        return tagging.job_of_words([list(tokens)], Limits())
 
     async def main() -> None:
         first = batcher.submit(job("a"))
@@ -413,7 +413,7 @@ def test_the_server_ends_while_it_works(tagger: tw.CRF, monkeypatch: pytest.Monk
     batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
 
     async def main() -> None:
-        batcher.submit(work.job_of_words([["endless"]], Limits()))
+        batcher.submit(tagging.job_of_words([["endless"]], Limits()))
         await asyncio.to_thread(endless.begun.wait)
         batcher.close()
         assert endless.ended == 1

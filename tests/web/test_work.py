@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.serve import shapes, work
-from tagwise.serve.shelf import Loaded
-from tagwise.web.limits import Limits
+from tagwise.apps.serve import shapes, tagging
+from tagwise.apps.serve.models import Loaded
+from tagwise.apps.web.limits import Limits
 from tests.web.conftest import corpus
 
 WORDS = [["Rosa", "Berg", "runs", "to", "Lund", "."], ["runs"], [], ["Lund", "Rosa", '"<é>"', "."]]
@@ -40,11 +40,11 @@ def test_usual_requests_are_answered_like_others(tagger: tw.CRF, kind: str) -> N
         made = tagger if kind == "spans" else parts_of_speech()
     loaded = Loaded.of(made, "a model")
     assert loaded.chunked == (kind == "spans")
-    jobs = [work.job_of(request, Limits(tokens=1000)) for request in REQUESTS]
+    jobs = [tagging.job_of(request, Limits(tokens=1000)) for request in REQUESTS]
     assert all(job.usual for job in jobs)
-    slow = work._answers(loaded, loaded.alone, work.LABELS, jobs)
-    assert work._usual(loaded, loaded.alone, jobs) == slow
-    assert work._usual(loaded, loaded.alone, jobs[2:3]) == [""]
+    slow = tagging._answers(loaded, loaded.alone, tagging.LABELS, jobs)
+    assert tagging._usual(loaded, loaded.alone, jobs) == slow
+    assert tagging._usual(loaded, loaded.alone, jobs[2:3]) == [""]
     for request, text in zip(REQUESTS, slow):
         given = request.get("sentences", [request.get("tokens")])
         paths = made.predict(given) if given else []
@@ -64,7 +64,7 @@ def test_usual_requests_are_answered_like_others(tagger: tw.CRF, kind: str) -> N
     ],
 )
 def test_what_asks_for_more_is_not_usual(request_: dict[str, Any]) -> None:
-    assert not work.job_of(request_, Limits(tokens=1000)).usual
+    assert not tagging.job_of(request_, Limits(tokens=1000)).usual
 
 
 BODIES = [
@@ -109,14 +109,14 @@ WRONG = [
 def test_words_are_found_in_one_step_where_there_is_nothing_else(body: bytes) -> None:
     """The job is the one that reading by the schema gives; that is left what has more, blanks around, or pairs."""
     words = shapes.words_of(body)
-    wanted = work.job_of(shapes.parsed(body, shapes.TAG), Limits(tokens=1000))
+    wanted = tagging.job_of(shapes.parsed(body, shapes.TAG), Limits(tokens=1000))
     if words is None:
         assert not wanted.usual or body.strip() != body or b"\\ud83d" in body
         return
-    found = work.job_of_words(words, Limits(tokens=1000))
+    found = tagging.job_of_words(words, Limits(tokens=1000))
     assert wanted.usual
-    assert [getattr(found, name) for name in work.Job.__slots__] == [
-        getattr(wanted, name) for name in work.Job.__slots__
+    assert [getattr(found, name) for name in tagging.Job.__slots__] == [
+        getattr(wanted, name) for name in tagging.Job.__slots__
     ]
 
 
@@ -124,16 +124,16 @@ def test_words_are_found_in_one_step_where_there_is_nothing_else(body: bytes) ->
 def test_what_is_wrong_is_left_to_those_who_tell_of_it(body: bytes) -> None:
     assert shapes.words_of(body) is None
     with pytest.raises(tw.TagwiseError):
-        work.job_of(shapes.parsed(body, shapes.TAG), Limits(tokens=1000))
+        tagging.job_of(shapes.parsed(body, shapes.TAG), Limits(tokens=1000))
 
 
 def test_words_have_the_limit_of_all_requests() -> None:
     for words in ([["a"] * 6], [["a"] * 3] * 2, [[]] * 6):
         with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
-            work.job_of_words(words, Limits(tokens=5))
+            tagging.job_of_words(words, Limits(tokens=5))
         with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
-            work.job_of({"sentences": words}, Limits(tokens=5))
-    assert work.job_of_words([["a"] * 5], Limits(tokens=5)).cost == 6
+            tagging.job_of({"sentences": words}, Limits(tokens=5))
+    assert tagging.job_of_words([["a"] * 5], Limits(tokens=5)).cost == 6
 
 
 def test_the_cost_of_a_job_grows_with_characters_and_paths() -> None:
@@ -141,12 +141,12 @@ def test_the_cost_of_a_job_grows_with_characters_and_paths() -> None:
     limits = Limits()
 
     def cost(request: dict[str, Any]) -> int:
-        return work.job_of(request, limits).cost
+        return tagging.job_of(request, limits).cost
 
     assert cost({"tokens": ["word"] * 9}) == cost({"tokens": {"word": ["word"] * 9}}) == 10
     for long in ({"tokens": ["x" * 8000]}, {"tokens": {"word": ["x" * 8000]}}, {"text": "x" * 8000}):
-        assert cost(long) >= 8000 // work.LONG
+        assert cost(long) >= 8000 // tagging.LONG
     assert cost({"tokens": ["word"] * 9, "kbest": 50}) == 500
     assert cost({"tokens": ["word"] * 9, "probabilities": True}) == 20
-    _, explained = work.explained(None, "", {"tokens": ["x" * 8000]}, limits)  # type: ignore[arg-type]
-    assert explained >= 8000 // work.LONG
+    _, explained = tagging.explained(None, "", {"tokens": ["x" * 8000]}, limits)  # type: ignore[arg-type]
+    assert explained >= 8000 // tagging.LONG

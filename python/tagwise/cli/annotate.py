@@ -14,8 +14,8 @@ from tagwise.cli.models import load_model
 from tagwise.corpus import schemes
 from tagwise.corpus.formats import read
 from tagwise.corpus.sentence import Corpus
-from tagwise.errors import CorpusError, ParameterError
-from tagwise.writing import write_text
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.writing import write_text
 
 
 def folder_for(corpus: str | None, folder: str | None) -> Path:
@@ -70,9 +70,9 @@ def simulated(
 
     Spans are those of the page: IOB2.
     """
-    from tagwise.annotate.learning import fresh, learner_of
-    from tagwise.annotate.ranking import strategy_of
-    from tagwise.annotate.simulate import Curve, simulate
+    from tagwise.apps.annotate.learning import fresh, learner_of
+    from tagwise.apps.annotate.ranking import strategy_of
+    from tagwise.apps.annotate.simulate import Curve, simulate
 
     form, columns, label = reading
     strategies = [strategy_of(one).name for one in (played.strategies or "").replace(",", " ").split()]
@@ -205,7 +205,7 @@ def annotate(
         work = opened(corpus, folder_for(corpus, folder), fresh, learner, features, reading)
         try:
             settled(work, labels, strategy)
-            from tagwise.annotate.work import EXPORTS
+            from tagwise.apps.annotate.project import EXPORTS
 
             if export is None:
                 serve(work, model, dev, host, port, reading)
@@ -219,7 +219,7 @@ def annotate(
 
 def agreed(one: Corpus, two: Corpus) -> None:
     """Print how far two files agree, and where they do not."""
-    from tagwise.annotate.agreement import agreement
+    from tagwise.apps.annotate.agreement import agreement
 
     found = agreement(one, two)
     f1 = "" if found.f1 is None else f", F1 of spans {100 * found.f1:.2f}"
@@ -237,8 +237,8 @@ def opened(
     corpus: str | None, folder: Path, fresh: bool, learner: str, features: str, reading: Reading
 ) -> Any:
     """The work of a folder, or a new one with the sentences of a corpus."""
-    from tagwise.annotate.learning import learner_of
-    from tagwise.annotate.work import Settings, Work
+    from tagwise.apps.annotate.learning import learner_of
+    from tagwise.apps.annotate.project import Settings, Work
 
     begun = (folder / "work.json").exists()
     if corpus is None and not begun:
@@ -257,7 +257,7 @@ def opened(
 
 def settled(work: Any, labels: str | None, strategy: str | None) -> None:
     """Label types and strategy as they were typed; what a kill left is told."""
-    from tagwise.annotate.ranking import strategy_of
+    from tagwise.apps.annotate.ranking import strategy_of
 
     for name in (labels or "").replace(",", " ").split():
         work.add_label(name)
@@ -269,7 +269,7 @@ def settled(work: Any, labels: str | None, strategy: str | None) -> None:
 
 def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, reading: Reading) -> None:
     """Run the server of a work until it is told to end."""
-    from tagwise.annotate.session import Session
+    from tagwise.apps.annotate.session import Session
 
     form, columns, label = reading
     found = None if model is None else load_model(model).model_
@@ -287,10 +287,10 @@ def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, r
 
 def run(session: Any, host: str, port: int) -> None:
     """Serve a session; needs tagwise[web]."""
-    from tagwise.web import need
+    from tagwise.apps.web import need
 
     need("tagwise annotate")
-    from tagwise.annotate.server import run as run_server
+    from tagwise.apps.annotate.server import run as run_server
 
     run_server(session, host, port, say)
 

@@ -14,8 +14,8 @@ from click import exceptions
 from click.exceptions import Abort, Exit
 
 from tagwise._core import __version__
-from tagwise.errors import InternalError, TagwiseError
-from tagwise.terminal import visible
+from tagwise.base.exceptions import InternalError, TagwiseError
+from tagwise.base.terminal import visible
 
 # 0 is success. 2: what was given cannot be used, whether options, files, data or models; click's own code for wrong
 # usage. 1: nothing is wrong with it, but the machine (memory, a full disk) or tagwise itself failed.

@@ -14,7 +14,7 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
-from tagwise.params import cores
+from tagwise.base.parameters import cores
 
 
 def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
@@ -52,7 +52,7 @@ def bench(features: str, sentences: int, max_iter: int, n_jobs: int | None) -> N
       tagwise bench --n-jobs 1 --features default
     """
     import tagwise as tw
-    from tagwise.terminal import pair_table
+    from tagwise.base.terminal import pair_table
 
     train, _, test = tw.load_corpus("ewt-pos")
     data = train[:sentences]

@@ -18,29 +18,18 @@ from rich.text import Text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import read_corpus
 from tagwise.cli.train import check_writable
-from tagwise.compare import (
-    PRESETS,
-    Cache,
-    Comparison,
-    Event,
-    Preset,
-    collect,
-    default_folder,
-    loss_curves,
-    parse,
-    resolve_corpora,
-    run,
-)
-from tagwise.compare.blocks import comparison_blocks
-from tagwise.compare.learners import Learner, estimator
-from tagwise.compare.plan import HELD_OUT, Cell, Data, check_against
+from tagwise.apps.compare import PRESETS, Cache, Comparison, Event, Preset, collect, default_folder, loss_curves, parse, resolve_corpora
+from tagwise.apps.compare import run
+from tagwise.apps.compare.blocks import comparison_blocks
+from tagwise.apps.compare.learners import Learner, estimator
+from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.corpus.sentence import Corpus
-from tagwise.errors import ParameterError, TrainingError
+from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.estimators.sharded import BACKENDS
 from tagwise.features.sums import Features, spelled
-from tagwise.params import cores, lookup
-from tagwise.terminal import as_text, plain, table
-from tagwise.writing import write_text
+from tagwise.base.parameters import cores, lookup
+from tagwise.base.terminal import as_text, plain, table
+from tagwise.base.writing import write_text
 
 WIDE = 10_000  # cells: wider than any table
 WRITERS = (".csv", ".json", ".md", ".tex")
@@ -236,7 +225,7 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
         write_text(path, text)
         say(f"wrote {path}")
     if report:
-        from tagwise.report.html import write
+        from tagwise.apps.compare.report.html import write
 
         write(Comparison(title="tagwise compare losses", note=PRESETS["losses"].note), report)
         say(f"wrote {report}")
@@ -482,7 +471,7 @@ def compare(
     for path in outputs:
         save(comparison, path)
     if report:
-        from tagwise.report.html import write
+        from tagwise.apps.compare.report.html import write
 
         write(comparison, report)
         say(f"wrote {report}")

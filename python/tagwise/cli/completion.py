@@ -27,13 +27,13 @@ def _corpus_names() -> list[str]:
 
 
 def _taggers() -> list[str]:
-    from tagwise.ready.taggers import TAGGERS
+    from tagwise.apps.pretrained import TAGGERS
 
     return list(TAGGERS)
 
 
 def _learners() -> list[str]:
-    from tagwise.compare import learner_names
+    from tagwise.apps.compare import learner_names
 
     return learner_names()
 

@@ -13,10 +13,10 @@ from tagwise.corpus.formats import DEFAULT, FORMATS, format_of_name, write
 from tagwise.corpus.schemes import convert as convert_labels
 from tagwise.corpus.schemes import scheme_name
 from tagwise.corpus.sentence import Sentence
-from tagwise.errors import CorpusError
-from tagwise.foreign.formats import FORMATS as FOREIGN
-from tagwise.foreign.formats import HEAD, format_of
-from tagwise.foreign.formats import format_of_name as foreign_of_name
+from tagwise.base.exceptions import CorpusError
+from tagwise.model.formats.table import FORMATS as FOREIGN
+from tagwise.model.formats.table import HEAD, format_of
+from tagwise.model.formats.table import format_of_name as foreign_of_name
 from tagwise.model.model import Model
 
 OWN = "tagwise"

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import corpus_options, names_of
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.sharded import BACKENDS
 from tagwise.features.sums import Features, spelled
-from tagwise.shards.encode import SHARD_TOKENS, Encoded
-from tagwise.shards.encode import encode as encode_files
-from tagwise.shards.files import memory_of
+from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
+from tagwise.dataset.shards.encode import encode as encode_files
+from tagwise.dataset.shards.files import memory_of
 
 
 def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> int | None:

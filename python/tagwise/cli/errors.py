@@ -13,7 +13,7 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.labels import texts
-from tagwise.terminal import as_text
+from tagwise.base.terminal import as_text
 
 
 @click.command()
@@ -51,7 +51,7 @@ def errors(
       tagwise errors model.tagwise test.txt --top 30 --examples 10 | less
       tagwise errors model.tagwise wnut17-ner:dev --json | jq '.groups[0].errors[].text'
     """
-    from tagwise.report.errors import find_errors
+    from tagwise.evaluation.errors import find_errors
 
     tagger = load_model(model, functions, trust)
     corpus = read_corpus(source, form, columns, label, part="test", tagger=tagger)

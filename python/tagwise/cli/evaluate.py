@@ -12,10 +12,10 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.models import function_options, load_model, names_model, need_probabilities
 from tagwise.corpus.sentence import Corpus
-from tagwise.decoding.thresholds import Threshold
-from tagwise.errors import CorpusError, ParameterError
-from tagwise.metrics import Report
-from tagwise.terminal import visible
+from tagwise.evaluation.thresholds import Threshold
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.evaluation.metrics import Report
+from tagwise.base.terminal import visible
 
 #: What a threshold may be chosen by, as `choose_threshold` of a tagger has it.
 GOALS = ("precision", "beta")
@@ -132,7 +132,7 @@ def evaluate(
       tagwise tag model.tagwise test.txt | tagwise eval -
     """
     import tagwise as tw
-    from tagwise.terminal import table
+    from tagwise.base.terminal import table
 
     if second is None and names_model(first):
         raise click.UsageError(

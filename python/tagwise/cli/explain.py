@@ -13,8 +13,8 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
 from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.sentence import Sentence
-from tagwise.errors import ParameterError
-from tagwise.terminal import as_text
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.terminal import as_text
 
 
 def sentence_of(tagger: Any, text: str) -> Any:

@@ -13,13 +13,13 @@ from rich.console import Console
 from tagwise.cli.app import debug_option
 from tagwise.cli.models import function_options, is_ready, load_model
 from tagwise.cli.pretrained import in_words
-from tagwise.terminal import visible
-from tagwise.writing import write_text
+from tagwise.base.terminal import visible
+from tagwise.base.writing import write_text
 
 
 def _file(tagger: Any, name: str, milliseconds: float) -> str:
     """The file that a model was read from, as far as there is one."""
-    from tagwise.ready.taggers import TAGGERS
+    from tagwise.apps.pretrained import TAGGERS
 
     path = str(TAGGERS[name].path()) if is_ready(name) else name
     if tagger.model_.file is None or not os.path.exists(path):
@@ -56,7 +56,7 @@ def _ready_facts(said: Any) -> list[tuple[str, str]]:
 
 def _foreign_facts(meta: Any) -> list[tuple[str, str]]:
     """The program that wrote a model's file, which does not say how it was trained."""
-    from tagwise.foreign.formats import FORMATS
+    from tagwise.model.formats.table import FORMATS
 
     format = FORMATS.get(str(meta.get("foreign", {}).get("format")))
     return [] if format is None else [("made by", f"{format.program}; its files do not keep parameters")]
@@ -101,8 +101,8 @@ def inspect(
       tagwise inspect boosted.tagwise --plot rounds.svg
     """
     from tagwise.estimators.boosting import rounds as rounds_of
-    from tagwise.report.rounds import rounds_svg, rounds_table
-    from tagwise.terminal import explanation_table, pair_table, transition_table
+    from tagwise.apps.compare.report.rounds import rounds_svg, rounds_table
+    from tagwise.base.terminal import explanation_table, pair_table, transition_table
 
     begin = time.perf_counter()
     tagger = load_model(model, functions, trust)

@@ -10,9 +10,9 @@ import rich_click as click
 
 from tagwise.cli.app import say
 from tagwise.cli.files import is_model
-from tagwise.errors import ModelFileError, ParameterError, refusal
-from tagwise.importing import function_at
-from tagwise.params import meant
+from tagwise.base.exceptions import ModelFileError, ParameterError, refusal
+from tagwise.base.imports import function_at
+from tagwise.base.parameters import meant
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Where a CRF can compute: the engines of `learners.backends`, which a shell that completes a word need not import.
@@ -87,7 +87,7 @@ def device_option(command: Decorated) -> Decorated:
 
 def is_ready(name: str) -> bool:
     """Whether a name stands for a ready tagger; a file of that name goes before it."""
-    from tagwise.ready.taggers import TAGGERS
+    from tagwise.apps.pretrained import TAGGERS
 
     return name in TAGGERS and not os.path.exists(name)
 
@@ -99,7 +99,7 @@ def names_model(name: str) -> bool:
 
 def ready(name: str) -> Any:
     """A ready tagger; at first use a line says that it is trained now, and from what."""
-    from tagwise.ready.taggers import info_of, pretrained
+    from tagwise.apps.pretrained import info_of, pretrained
 
     info = info_of(name)
     path = info.path()
@@ -111,7 +111,7 @@ def ready(name: str) -> Any:
 def load_model(name: str, functions: Mapping[str, Any] | None = None, trust: bool = False) -> Any:
     """The tagger of a model file, or a ready one by its name."""
     import tagwise as tw
-    from tagwise.ready.taggers import TAGGERS
+    from tagwise.apps.pretrained import TAGGERS
 
     if is_ready(name):
         return ready(name)

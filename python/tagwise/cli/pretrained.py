@@ -10,8 +10,8 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.models import ready
-from tagwise.errors import ParameterError
-from tagwise.terminal import as_text, pair_table, percent
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.terminal import as_text, pair_table, percent
 
 
 def in_words(scores: Any) -> str:
@@ -71,7 +71,7 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
       tagwise pretrained en-pos en-ner
       echo "I love London !" | tagwise tag en-pos --format text
     """
-    from tagwise.ready.taggers import info_of, taggers
+    from tagwise.apps.pretrained import info_of, taggers
 
     try:
         wanted = [info_of(name) for name in names]

@@ -10,7 +10,7 @@ from typing import Any
 from tagwise.cli.labelling import Labelling
 from tagwise.corpus.conll import DOCSTART, is_comment
 from tagwise.corpus.conllu import CONLLU_COLUMNS
-from tagwise.corpus.raw import Raw
+from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.sentence import Sentence
 
 BOM = "\ufeff"

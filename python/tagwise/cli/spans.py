@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tagwise.cli.stream import batches
-from tagwise.corpus import lines, records
+from tagwise.corpus.text import raw_text, span_jsonl
 from tagwise.corpus.labels import text as label_text
-from tagwise.corpus.lines import format_raw
-from tagwise.corpus.records import Records, text_of
+from tagwise.corpus.text.raw_text import format_raw
+from tagwise.corpus.text.span_jsonl import Records, text_of
 from tagwise.corpus.schemes import has_chunks
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.spans import text_spans
+from tagwise.corpus.text.spans import text_spans
 from tagwise.decoding.lookback import Memory
 from tagwise.estimators.texts import TokenSpan, token_spans
 
@@ -47,7 +47,7 @@ def as_marked(chunked: bool, marginals: bool) -> Writes:
 
 
 #: By format: how texts with spans are written.
-TEXTS: dict[str, Callable[[bool, bool], Writes]] = {records.NAME: as_record, lines.NAME: as_marked}
+TEXTS: dict[str, Callable[[bool, bool], Writes]] = {span_jsonl.NAME: as_record, raw_text.NAME: as_marked}
 
 
 def texts_written(

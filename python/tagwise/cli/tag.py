@@ -17,18 +17,18 @@ from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
 from tagwise.cli.tag_files import FileOptions, Wishes, is_many, many_options, tag_files, tag_parquet
-from tagwise.corpus import lines, records
+from tagwise.corpus.text import raw_text, span_jsonl
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
 from tagwise.corpus.formats import FORMATS, TABLE, format_of_name
 from tagwise.corpus.jsonl import format_jsonl
 from tagwise.corpus.labels import texts
-from tagwise.corpus.raw import Raw
+from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import fail, writer
-from tagwise.corpus.text import format_text
+from tagwise.corpus.pretokenized import format_text
 from tagwise.decoding.lookback import Memory
-from tagwise.errors import ParameterError, TagwiseError
+from tagwise.base.exceptions import ParameterError, TagwiseError
 
 
 def _fresh(name: str, fields: dict[str, list[str]]) -> str:
@@ -340,7 +340,7 @@ def tag_one(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
     names, label = model_columns(tagger)
     given = names_of(wishes.columns, None)[0]
     raw = Raw() if nbest == 1 else None
-    among = (lines.NAME, records.NAME) if untokenized else ()
+    among = (raw_text.NAME, span_jsonl.NAME) if untokenized else ()
     known = known_corpus(source, "test", None)
     if known is not None:  # no file whose lines could stay as they are
         if untokenized:
@@ -350,7 +350,7 @@ def tag_one(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
         kind, sentences = read_sentences(source, form_of(form, untokenized), given, None, raw, among)
     if untokenized:
         check_untokenized(source, form, kind)
-    target = wishes.output_format or (records.NAME if kind in TEXTS else kind)
+    target = wishes.output_format or (span_jsonl.NAME if kind in TEXTS else kind)
     if known is None and TABLE[kind].unnamed and given is None and names is not None:
         sentences = named(sentences, names, label, source)
     rows = None
@@ -379,7 +379,7 @@ def tag_one(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
 def check_untokenized(source: str, form: str | None, kind: str) -> None:
     """Refuse a file of tokens in place of raw text."""
     told = format_of_name(source)
-    if form is None and kind == lines.NAME and told is not None:
+    if form is None and kind == raw_text.NAME and told is not None:
         raise click.UsageError(
             f"--raw: {source} looks like {told}, which has tokens already: leave --raw out, or add --format raw"
         )

@@ -15,16 +15,16 @@ import rich_click as click
 
 import tagwise._core as _core
 from tagwise.cli.app import say
-from tagwise.errors import CorpusError, TagwiseError
+from tagwise.base.exceptions import CorpusError, TagwiseError
 from tagwise.estimators.sharded import BACKENDS
-from tagwise.files.domains import Open
-from tagwise.files.regular import make_own_folder, read_regular
-from tagwise.files.sealed import sealed, unsealed
-from tagwise.shards.encode import expanded
-from tagwise.shards.files import FORMAT, checksum
-from tagwise.shards.folder import make_folder
-from tagwise.shards.reader import ON_ERROR
-from tagwise.writing import atomic
+from tagwise.base.files.domains import Open
+from tagwise.base.files.regular import make_own_folder, read_regular
+from tagwise.base.files.sealed import sealed, unsealed
+from tagwise.dataset.shards.encode import expanded
+from tagwise.dataset.shards.files import FORMAT, checksum
+from tagwise.dataset.shards.folder import make_folder
+from tagwise.dataset.shards.reader import ON_ERROR
+from tagwise.base.writing import atomic
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Where the folder of the output keeps what each file was made of.

@@ -18,15 +18,15 @@ from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
 from tagwise.corpus.sentence import Corpus
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.sharded import BACKENDS
 from tagwise.features.sums import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
-from tagwise.params import meant
-from tagwise.shards.reader import ON_ERROR, Shards
-from tagwise.writing import target_of
+from tagwise.base.parameters import meant
+from tagwise.dataset.shards.reader import ON_ERROR, Shards
+from tagwise.base.writing import target_of
 
 
 def check_writable(path: str, option: str = "--output") -> None:
@@ -97,7 +97,7 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     if not wanted:
         return
     from tagwise.estimators import LEARNERS
-    from tagwise.terminal import parameter_table
+    from tagwise.base.terminal import parameter_table
 
     for name, kind in LEARNERS.items():
         Console().print(parameter_table(name, kind.PARAMS))
@@ -233,7 +233,7 @@ def train(
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
       tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
     """
-    from tagwise.compare import check_learner, make
+    from tagwise.apps.compare import check_learner, make
 
     begin = time.perf_counter()
     console = Console(stderr=True)

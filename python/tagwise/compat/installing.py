@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 
 #: Set to 1: they are installed as soon as tagwise is imported.
 VARIABLE = "TAGWISE_CRFSUITE"

@@ -3,13 +3,13 @@
 from tagwise.corpus.bundled import CorpusInfo, corpora, load_corpus
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
-from tagwise.corpus.foreign import to_series
+from tagwise.corpus.interop import to_series
 from tagwise.corpus.formats import FORMATS, format_of_name, iter_sentences, read, write
 from tagwise.corpus.jsonl import format_jsonl, iter_jsonl, read_jsonl, write_jsonl
-from tagwise.corpus.lines import format_raw, iter_raw, read_raw, write_raw
-from tagwise.corpus.records import format_spans, iter_spans, read_spans, write_spans
+from tagwise.corpus.text.raw_text import format_raw, iter_raw, read_raw, write_raw
+from tagwise.corpus.text.span_jsonl import format_spans, iter_spans, read_spans, write_spans
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.spans import (
+from tagwise.corpus.text.spans import (
     Alignment,
     Misaligned,
     TextSpan,
@@ -17,8 +17,8 @@ from tagwise.corpus.spans import (
     span_corpus,
     spans_to_labels,
 )
-from tagwise.corpus.text import format_text, iter_text, read_text, write_text
-from tagwise.corpus.tokenizer import Tokenized, Tokenizer
+from tagwise.corpus.pretokenized import format_text, iter_text, read_text, write_text
+from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
 
 __all__ = [
     "CONLLU_COLUMNS",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tagwise.corpus.conll import read_conll
 from tagwise.corpus.sentence import Corpus
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 DATA_VARIABLE = "TAGWISE_DATA"
 
@@ -107,7 +107,7 @@ def corpora() -> list[CorpusInfo]:
 
 def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
     if info.bundled:
-        return Path(__file__).parent.parent / "data"
+        return Path(__file__).parent / "data"
     given = root if root is not None else os.environ.get(DATA_VARIABLE)
     if not given:
         raise CorpusError(

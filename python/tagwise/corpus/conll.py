@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NoReturn
 
-from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
+from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
 from tagwise.corpus.columns import Opened, check_columns
-from tagwise.corpus.raw import Raw
+from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import (
     File,
@@ -25,7 +25,7 @@ from tagwise.corpus.streams import (
     source_name,
     writer,
 )
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 DOCSTART = "-DOCSTART-"
 

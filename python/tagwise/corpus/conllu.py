@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
-from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_tabs
+from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_tabs
 from tagwise.corpus.columns import Opened
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import (
@@ -20,7 +20,7 @@ from tagwise.corpus.streams import (
     source_name,
     writer,
 )
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 CONLLU_COLUMNS = ("word", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 

@@ -7,13 +7,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tagwise.corpus import conll, conllu, jsonl, lines, records, text
+from tagwise.corpus import conll, conllu, jsonl
+from tagwise.corpus.text import raw_text, span_jsonl
+from tagwise.corpus import pretokenized
 from tagwise.corpus.columns import Opened, check_columns, collect
 from tagwise.corpus.conll import data_lines
-from tagwise.corpus.raw import Raw
+from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, shown, source_name
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ TABLE: dict[str, Format] = {
         Format("conll", (".tsv", ".conll"), 3, conll.looks, conll.opened, conll.write_conll, unnamed=True),
         Format("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
         Format(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
-        Format("text", (), 4, text.looks, text.opened, text.write_text),
-        Format(records.NAME, (".jsonl", ".ndjson"), 0, records.looks, records.opened, records.write_spans),
-        Format(lines.NAME, (), 5, lines.looks, lines.opened, lines.write_raw),
+        Format("text", (), 4, pretokenized.looks, pretokenized.opened, pretokenized.write_text),
+        Format(span_jsonl.NAME, (".jsonl", ".ndjson"), 0, span_jsonl.looks, span_jsonl.opened, span_jsonl.write_spans),
+        Format(raw_text.NAME, (), 5, raw_text.looks, raw_text.opened, raw_text.write_raw),
     )
 }
 FORMATS = tuple(TABLE)

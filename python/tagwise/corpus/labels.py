@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tagwise._core import count_texts
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 #: Types of labels by the name that a model file has for them, and how a text is read back.
 TYPES: dict[str, Callable[[str], Any]] = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tagwise.terminal import visible
+from tagwise.base.terminal import visible
 
 if TYPE_CHECKING:
     from tagwise.model.votes import Decisions

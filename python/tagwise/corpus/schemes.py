@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 SCHEMES = ("IOB2", "IOE2", "IOBES", "BILOU", "IOB1", "IOE1")
 

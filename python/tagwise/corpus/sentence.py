@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 
 
 class Sentence:
@@ -216,7 +216,7 @@ class Corpus(Sequence[Sentence]):
         >>> Corpus.of([[("Paris", "NNP", "B-LOC"), ("sleeps", "VBZ", "O")]]).columns
         ('word', 'pos', 'label')
         """
-        from tagwise.corpus.foreign import corpus_of
+        from tagwise.corpus.interop import corpus_of
 
         return corpus_of(X, sentence=sentence, token=token, label=label, columns=columns)
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NoReturn, TypeAlias
 
 from tagwise.corpus.labels import broken, first_break
-from tagwise.errors import CorpusError, refusal
-from tagwise.writing import atomic
+from tagwise.base.exceptions import CorpusError, refusal
+from tagwise.base.writing import atomic
 
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes] | IO[str]"
 
@@ -353,7 +353,7 @@ def writer(file: File) -> Iterator[Callable[[str], Any]]:
 
 def _shown_write(write: Callable[[str], Any]) -> Callable[[str], Any]:
     """Text onto a terminal."""
-    from tagwise.terminal import visible
+    from tagwise.base.terminal import visible
 
     return lambda text: write(visible(text, keep="\n\t"))
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset
 from tagwise.corpus.labels import break_in, broken
-from tagwise.errors import CorpusError, ParameterError
-from tagwise.params import is_text, shown
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import is_text, shown
 
 #: Label ids are 16 bits wide, and the last one marks a token without a label.
 MAX_LABELS = NO_LABEL - 1

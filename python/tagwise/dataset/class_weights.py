@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.corpus.labels import text
-from tagwise.errors import ParameterError
-from tagwise.params import Param, plain
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import Param, plain
 
 BALANCED = "balanced"
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tagwise._core import Dataset
 from tagwise.dataset.check import lengths_of
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 
 logger = logging.getLogger("tagwise")
 

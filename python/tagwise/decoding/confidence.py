@@ -15,9 +15,9 @@ from tagwise.corpus import schemes
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Allowed, Plan, allowed_support, plan_of
-from tagwise.errors import CorpusError, InternalError, ParameterError
+from tagwise.base.exceptions import CorpusError, InternalError, ParameterError
 from tagwise.features.inputs import Inputs
-from tagwise.params import shown
+from tagwise.base.parameters import shown
 from tagwise.scores.constraints import intersect
 from tagwise.scores.entities import entity_table
 from tagwise.scores.scoring import Scoring

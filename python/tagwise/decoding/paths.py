@@ -13,7 +13,7 @@ import tagwise._core as _core
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding.lookback import Memory, search
 from tagwise.decoding.plan import Allowed, Plan, plan_of
-from tagwise.errors import ParameterError, TagwiseError
+from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import NO_GROUP
 from tagwise.scores.lookback import Lookback

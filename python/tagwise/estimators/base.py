@@ -16,7 +16,7 @@ import tagwise._core as _core
 from tagwise.corpus import labels
 from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
-from tagwise.errors import CorpusError, ParameterError, TrainingError, not_fitted
+from tagwise.base.exceptions import CorpusError, ParameterError, TrainingError, not_fitted
 from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.predicting import Predicting
@@ -31,13 +31,13 @@ from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.dual import Point
 from tagwise.learners.loop import Callback, Iteration, Result, logger
-from tagwise.learners.mixing import Engine
+from tagwise.learners.sharded.online import Engine
 from tagwise.learners.progress import progress
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
-from tagwise.params import Flag, Param, checked, lookup, shown
-from tagwise.shards.reader import Shards
+from tagwise.base.parameters import Flag, Param, checked, lookup, shown
+from tagwise.dataset.shards.reader import Shards
 
 
 class Tagger(Predicting, Texts, ScikitLearn):

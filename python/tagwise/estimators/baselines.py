@@ -13,7 +13,7 @@ from tagwise.dataset.check import lengths_of
 from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.base import Tagger, usual_for_shards
 from tagwise.estimators.task import COMMON, FEATURES, OPTIMIZER_HELP, STOPPING, Task
 from tagwise.features.inputs import Inputs
@@ -23,13 +23,13 @@ from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
 from tagwise.learners.backends import current
 from tagwise.learners.loop import Iteration, Result
-from tagwise.learners.mixing import Engine
-from tagwise.learners.sharded import ShardedProblem, Steps
+from tagwise.learners.sharded.online import Engine
+from tagwise.learners.sharded.objective import ShardedProblem, Steps
 from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
-from tagwise.params import Choice, Flag, Number, Param
-from tagwise.shards.reader import Shards
+from tagwise.base.parameters import Choice, Flag, Number, Param
+from tagwise.dataset.shards.reader import Shards
 
 NO_EDGES = "MEMM takes no edge attributes; leave them out of the features, or use CRF for them"
 #: What unknown words are told apart by: rules over the word's column.

@@ -17,7 +17,7 @@ from tagwise.dataset.check import check_lengths
 from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.weights import length_weights
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.base import Tagger, usual_for_shards
 from tagwise.estimators.growth import grown, joined, with_tuples
 from tagwise.estimators.limits import LIMITS, Limits
@@ -26,15 +26,15 @@ from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.backends import BACKENDS, using
 from tagwise.learners.loop import Result
-from tagwise.learners.mixing import Engine
-from tagwise.learners.sharded import ShardedProblem
+from tagwise.learners.sharded.online import Engine
+from tagwise.learners.sharded.objective import ShardedProblem
 from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
-from tagwise.params import Anything, Choice, Flag, Number, Param, Text, lookup, shown
+from tagwise.base.parameters import Anything, Choice, Flag, Number, Param, Text, lookup, shown
 from tagwise.scores.lookback import Lookback
-from tagwise.shards.reader import Shards
+from tagwise.dataset.shards.reader import Shards
 
 LOSSES = _core.LOSSES
 DEVICE_HELP = "where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'"

@@ -8,7 +8,7 @@ import tagwise._core as _core
 from tagwise.estimators.limits import LIMITS
 from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, Ruled
 from tagwise.estimators.task import COMMON, FEATURES, Task
-from tagwise.params import Anything, Flag, Number, Param
+from tagwise.base.parameters import Anything, Flag, Number, Param
 
 SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagwise.corpus.labels import lists as label_lists
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.features.inputs import Inputs
 from tagwise.learners.dual import Point
-from tagwise.metrics import Report
+from tagwise.evaluation.metrics import Report
 from tagwise.model.model import Model
-from tagwise.params import lookup
+from tagwise.base.parameters import lookup
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -88,7 +88,7 @@ class RegularizationPath(Sequence[Step]):
         return table
 
     def __str__(self) -> str:
-        from tagwise.terminal import as_text
+        from tagwise.base.terminal import as_text
 
         return as_text(self.__rich__())
 

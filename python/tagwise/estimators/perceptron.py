@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, Ruled, epochs_of
@@ -17,7 +17,7 @@ from tagwise.learners import online
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
-from tagwise.params import Choice, Number, Param
+from tagwise.base.parameters import Choice, Number, Param
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.voters import Ballot
 

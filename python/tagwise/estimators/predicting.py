@@ -16,16 +16,16 @@ from tagwise.decoding.confidence import Confidence, chunk_probabilities, confide
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed
 from tagwise.decoding.ranks import Ranks, gold_ranks
-from tagwise.decoding.thresholds import Threshold, check_probability, choose, span_curve, without
-from tagwise.errors import ParameterError
+from tagwise.evaluation.thresholds import Threshold, check_probability, choose, span_curve, without
+from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.scikit import Sequences
 from tagwise.estimators.task import shortened, warn_of_strangers
 from tagwise.features.inputs import Inputs
-from tagwise.metrics import Report, evaluate
+from tagwise.evaluation.metrics import Report, evaluate
 from tagwise.model.explain import Explanation
 from tagwise.model.model import Model
 from tagwise.model.votes import Decisions
-from tagwise.params import Flag, checked
+from tagwise.base.parameters import Flag, checked
 
 
 class Predicting:

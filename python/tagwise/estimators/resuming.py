@@ -8,7 +8,7 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.corpus.labels import texts
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.task import TRANSIENT, Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners.checkpoint import Checkpoint, Keeper, digest

@@ -10,7 +10,7 @@ import numpy as np
 
 import tagwise._core as _core
 from tagwise.corpus.sentence import Corpus
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.base import Tagger, listeners, model_of, watched
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.resuming import keeper_of
@@ -18,15 +18,15 @@ from tagwise.estimators.task import Task, dev_scorer
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
-from tagwise.learners import mixing
+from tagwise.learners.sharded import online
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback
-from tagwise.learners.mixing import Engine
-from tagwise.learners.rounds import Here
-from tagwise.learners.sharded import Rules, local
+from tagwise.learners.sharded.online import Engine
+from tagwise.learners.sharded.dual import Here
+from tagwise.learners.sharded.objective import Rules, local
 from tagwise.model.model import Model, transfer
 from tagwise.scores.constraints import Constraints
-from tagwise.shards.reader import Shards
+from tagwise.dataset.shards.reader import Shards
 
 #: Who works on shards.
 BACKENDS = ("local", "ray")
@@ -124,7 +124,7 @@ def _engine(shards: Shards, backend: str, workers: int | None, n_jobs: int) -> E
     memory = shards.memory
     return Engine(
         local(shards, memory),
-        lambda course, n: mixing.local(shards, course, n, memory, n_jobs),
+        lambda course, n: online.local(shards, course, n, memory, n_jobs),
         lambda climb: Here(shards, climb, memory),
     )
 

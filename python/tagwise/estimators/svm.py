@@ -12,7 +12,7 @@ from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.task import COMMON, FEATURES, PI, Task
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
-from tagwise.params import Choice, Flag, Number, Param
+from tagwise.base.parameters import Choice, Flag, Number, Param
 
 
 class HMSVM(Kernelised, Tagger):

@@ -14,17 +14,17 @@ from tagwise.corpus.labels import check_type, texts
 from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 from tagwise.estimators.limits import Limits
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Stopping, logger
-from tagwise.learners.sharded import Rules
-from tagwise.metrics import evaluate
+from tagwise.learners.sharded.objective import Rules
+from tagwise.evaluation.metrics import evaluate
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
-from tagwise.params import Anything, Flag, Number, Param
+from tagwise.base.parameters import Anything, Flag, Number, Param
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.voters import Ballot
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from tagwise.corpus import schemes
-from tagwise.corpus.spans import TextSpan, text_spans
-from tagwise.corpus.spans import token_spans as spans_of
-from tagwise.corpus.tokenizer import Tokenized, Tokenizes, tokenized
+from tagwise.corpus.text.spans import TextSpan, text_spans
+from tagwise.corpus.text.spans import token_spans as spans_of
+from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, tokenized
 from tagwise.decoding.lookback import Memory
-from tagwise.params import Flag, checked
+from tagwise.base.parameters import Flag, checked
 
 if TYPE_CHECKING:
     from tagwise.estimators.base import Tagger

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NoReturn
 
-from tagwise.errors import TemplateError
+from tagwise.base.exceptions import TemplateError
 
 #: States of an automaton, characters of a pattern, the largest number of a repeat, groups within groups.
 MOST, LONGEST, REPEATS, DEEPEST = 1000, 1000, 200, 50

@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tagwise.errors import TemplateError
+from tagwise.base.exceptions import TemplateError
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
 from tagwise.features.sets import is_crfpp as is_template

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import WordSets
-from tagwise.corpus import foreign
+from tagwise.corpus import interop
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features.sets import DEFAULT_COLUMN
 from tagwise.features.vectors import Vectors, is_vectors, taken_apart
 
@@ -48,8 +48,8 @@ class Inputs:
             return X
         if type(X) is list and set(map(type, X)) == {list}:  # what is asked for most, one sentence at a time
             return Inputs(X, X)
-        if not isinstance(X, Corpus) and foreign.kind_of(X) is not None:
-            X = foreign.corpus_of(X)
+        if not isinstance(X, Corpus) and interop.kind_of(X) is not None:
+            X = interop.corpus_of(X)
         if isinstance(X, Mapping) or not hasattr(type(X), "__iter__"):
             X = _read(X)
         sentences = X if isinstance(X, Sequence) else list(X)
@@ -116,7 +116,7 @@ class Inputs:
         if labels is None and self._first is not None:
             labels = [sentence.labels for sentence in self.sentences]
         if labels is None:
-            pairs = foreign.is_tagged(self.sentences)
+            pairs = interop.is_tagged(self.sentences)
             remedy = "; of pairs of a word and a label make one: Corpus.of(X)" if pairs else ""
             raise ParameterError(f"no labels: pass y, or a Corpus with a label column{remedy}")
         return labels

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import tagwise._core as _core
-from tagwise.errors import CorpusError, TemplateError
+from tagwise.base.exceptions import CorpusError, TemplateError
 from tagwise.features.escape import is_plain, raw, told
 
 DIALECTS = ("wapiti", "wapiti-auto", "crfpp")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tagwise.features.patterns import DIALECTS
 from tagwise.features.vectors import LEAST_SCALE, MOST
-from tagwise.files.domains import Domain, Listed, OneOf, Real, Record, Text, Truth, Variant, Whole
+from tagwise.base.files.domains import Domain, Listed, OneOf, Real, Record, Text, Truth, Variant, Whole
 
 _VECTORS: dict[str, Domain] = {
     "vectors": Record({"size": Whole(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})

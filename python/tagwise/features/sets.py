@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from tagwise.errors import TemplateError
-from tagwise.params import meant
+from tagwise.base.exceptions import TemplateError
+from tagwise.base.parameters import meant
 
 DEFAULT_COLUMN = "word"
 

@@ -3,7 +3,7 @@
 `Features` holds the parts until the columns are known; `resolve` makes a recipe of it. As one text:
 `default+gazetteer:cities.txt+regex:year=(19|20)[0-9]{2}`.
 
->>> from tagwise.features.marks import Gazetteer
+>>> from tagwise.features.derived_columns import Gazetteer
 >>> "S1" + Gazetteer(["Paris"], name="cities") + "word[-1]"
 Features('S1', <Gazetteer cities: 1 entry>, 'word[-1]')
 """
@@ -15,10 +15,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tagwise.errors import ParameterError
-from tagwise.features.marks import Gazetteer, Mark, Regex
+from tagwise.base.exceptions import ParameterError
+from tagwise.features.derived_columns import Gazetteer, Mark, Regex
 from tagwise.features.sets import SETS
-from tagwise.importing import function_at
+from tagwise.base.imports import function_at
 
 _SET = rf"(?:{'|'.join(SETS)})\s*(?:\([^()+]*\))?\s*(?=\+|$)"
 _PREFIX = r"(?:gazetteer|regex|template|function):"

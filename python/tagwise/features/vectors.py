@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import Dataset, Vocabulary, encode_attributes
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError
 
 Matrix = NDArray[np.float32]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.learners.sums import Part, logarithmic, plain, total_of
 from tagwise.optimizers.base import HostVectors, Vectors
 from tagwise.scores.protocols import Exponential, Objective, Scorer, Vector
@@ -74,13 +74,13 @@ def _scorer(
 def _on_gpu() -> Any:
     """The module of the GPU's engine; PyTorch is imported here and nowhere before."""
     try:
-        from tagwise.torch import engine
+        from tagwise.torch.linear import backend
     except ModuleNotFoundError as error:
         raise ParameterError(
             f"device='cuda' needs the package {error.name}, which is not installed: pip install 'tagwise[torch]', "
             "or use device='cpu'"
         ) from error
-    return engine
+    return backend
 
 
 #: Every engine by its name.

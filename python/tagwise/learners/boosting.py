@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.files.domains import Domain, DomainError, Listed, Numbers, Record, Truth, Whole, name_of
+from tagwise.base.files.domains import Domain, DomainError, Listed, Numbers, Record, Truth, Whole, name_of
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector

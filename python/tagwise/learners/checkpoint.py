@@ -1,8 +1,8 @@
 """Checkpoints: what a training run needs to continue as if it had never stopped, in one file.
 
 A file holds the state of the loop and that of the learner (`Step.state`), and which run they belong to: the code, the
-parameters, digests of the sentences. It is a file of arrays (`tagwise.files.arrays`), written as everything is
-(`tagwise.writing`): there is the last one or the one before it, never half of one.
+parameters, digests of the sentences. It is a file of arrays (`tagwise.base.files.arrays`), written as everything is
+(`tagwise.base.writing`): there is the last one or the one before it, never half of one.
 
 A checkpoint may come from a stranger. Its header is read and checked first, and the run is compared. Then each learner
 checks types and lengths of its state by a domain, before any array is copied, and that numbers are finite.
@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from tagwise.errors import ParameterError, TrainingError, refusal
-from tagwise.files.arrays import ArrayFile, Placed, is_array_file, read_header, write_arrays
-from tagwise.files.domains import Domain, DomainError, OneOf, Open, Record, Whole
+from tagwise.base.exceptions import ParameterError, TrainingError, refusal
+from tagwise.base.files.arrays import ArrayFile, Placed, is_array_file, read_header, write_arrays
+from tagwise.base.files.domains import Domain, DomainError, OneOf, Open, Record, Whole
 from tagwise.optimizers.base import State
-from tagwise.writing import atomic
+from tagwise.base.writing import atomic
 
 FORMAT = 2
 HEADER = Record(

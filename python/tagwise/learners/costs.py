@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError
-from tagwise.importing import function_at, present
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.imports import function_at, present
 
 #: What messages call a cost of one's own.
 COST_FUNCTION = "the cost function"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset.check import lengths_of
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.optimizers.base import Vector
 
 Array = NDArray[np.float64]

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of, node_attributes
-from tagwise.errors import ParameterError, TrainingError
-from tagwise.files.domains import Domain, Either, OneOf, Real, Record, Truth, Whole
+from tagwise.base.exceptions import ParameterError, TrainingError
+from tagwise.base.files.domains import Domain, Either, OneOf, Real, Record, Truth, Whole
 from tagwise.learners import dual, stochastic
 from tagwise.learners.backends import BACKENDS, Backend, current, exponential
 from tagwise.learners.checkpoint import Keeper, digest

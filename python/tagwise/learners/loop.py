@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tagwise.errors import TrainingError
-from tagwise.files.domains import DomainError, Either, Listed, Numbers, OneOf, Real, Record, Truth, Whole
+from tagwise.base.exceptions import TrainingError
+from tagwise.base.files.domains import DomainError, Either, Listed, Numbers, OneOf, Real, Record, Truth, Whole
 from tagwise.learners.checkpoint import Keeper
 from tagwise.optimizers.base import Step, Vector
 

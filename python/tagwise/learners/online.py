@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.files.domains import Domain, Listed, Numbers, Real, Record, Whole
+from tagwise.base.files.domains import Domain, Listed, Numbers, Real, Record, Whole
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.learners.mixing import OnlineShards
+from tagwise.learners.sharded.online import OnlineShards
 from tagwise.optimizers.base import State, Step, Vector
 from tagwise.scores.voters import Ballot
 

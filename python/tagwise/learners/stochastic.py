@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 import tagwise._core as _core
-from tagwise.errors import TrainingError
-from tagwise.files.domains import Domain, Numbers, Real, Record, Whole
+from tagwise.base.exceptions import TrainingError
+from tagwise.base.files.domains import Domain, Numbers, Real, Record, Whole
 from tagwise.optimizers.base import Evaluate, State, Step, Vector
 
 FIRST, FACTOR, MOST_TRIALS = 0.1, 2.0, 12

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tagwise.files.domains import Domain, Either, Listed, Numbers, Real, Record, Truth, Whole
+from tagwise.base.files.domains import Domain, Either, Listed, Numbers, Real, Record, Truth, Whole
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector, relative_gap

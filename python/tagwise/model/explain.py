@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.dataset.layout import Named, blocks_of, codes_of
-from tagwise.params import Number, checked
+from tagwise.base.parameters import Number, checked
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,7 +25,7 @@ class Explanation:
     def __rich__(self) -> RenderableType:
         from rich.console import Group
 
-        from tagwise.terminal import explanation_table, transition_table
+        from tagwise.base.terminal import explanation_table, transition_table
 
         shown = {str(label): found for label, found in self.labels.items()}
         steps = [(str(before), str(after), w) for before, after, w in self.transitions]
@@ -46,7 +46,7 @@ class Explanation:
         return "".join(parts) + table_html(("from", "to", "weight"), steps, left=2)
 
     def __str__(self) -> str:
-        from tagwise.terminal import as_text
+        from tagwise.base.terminal import as_text
 
         return as_text(self.__rich__())
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset.layout import kept
-from tagwise.foreign.chain import EXACT
+from tagwise.model.formats.chain import EXACT
 from tagwise.model.model import Model
 from tagwise.scores.kernels import KernelScorer
 

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.corpus.labels import broken, first_break, reads_as
-from tagwise.errors import MemoryLimitError, MissingFunctionError, ModelFileError, TagwiseError
+from tagwise.base.exceptions import MemoryLimitError, MissingFunctionError, ModelFileError, TagwiseError
 from tagwise.features.recipe import Recipe
-from tagwise.files import domains
-from tagwise.files.regular import handle_of, open_regular
-from tagwise.foreign.chain import parts_of as foreign_parts
-from tagwise.foreign.formats import HEAD, Format, format_of
-from tagwise.importing import Functions
+from tagwise.base.files import domains
+from tagwise.base.files.regular import handle_of, open_regular
+from tagwise.model.formats.chain import parts_of as foreign_parts
+from tagwise.model.formats.table import HEAD, Format, format_of
+from tagwise.base.imports import Functions
 from tagwise.model import schema
-from tagwise.params import checked_path
+from tagwise.base.parameters import checked_path
 from tagwise.scores.constraints import Constraints
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer

@@ -2,7 +2,7 @@
 
 >>> parsed('{"labels": 3}')
 Traceback (most recent call last):
-tagwise.errors.ModelFileError: the header lacks 'tagwise'; the file was written by another program or version
+tagwise.base.exceptions.ModelFileError: the header lacks 'tagwise'; the file was written by another program or version
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.corpus.labels import TYPES as LABEL_TYPES
-from tagwise.errors import ModelFileError
+from tagwise.base.exceptions import ModelFileError
 from tagwise.features.schema import FEATURES
-from tagwise.files import sealed
-from tagwise.files.domains import (
+from tagwise.base.files import sealed
+from tagwise.base.files.domains import (
     Domain,
     DomainError,
     Either,

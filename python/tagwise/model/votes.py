@@ -153,14 +153,14 @@ class Decisions(Sequence[Decision]):
         }
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        from tagwise.terminal import plain, vote_table
+        from tagwise.base.terminal import plain, vote_table
 
         for decision in self.decisions:
             yield plain(decision.title, "bold")
             yield vote_table(decision.rows(self.top))
 
     def __str__(self) -> str:
-        from tagwise.terminal import as_text
+        from tagwise.base.terminal import as_text
 
         return as_text(self, 100)
 

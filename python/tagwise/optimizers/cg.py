@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import dot
-from tagwise.files.domains import Domain, Numbers, Real, Record, Truth
+from tagwise.base.files.domains import Domain, Numbers, Real, Record, Truth
 from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector
 from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, NOISE, SEARCH, LineSearch
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.files.domains import Domain, Numbers, Real, Record, Whole
+from tagwise.base.files.domains import Domain, Numbers, Real, Record, Whole
 from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector, Vectors
 from tagwise.optimizers.pairs import pairs_domain
 

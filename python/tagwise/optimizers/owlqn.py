@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import dot
-from tagwise.files.domains import Domain, Numbers, Real, Record, Whole
+from tagwise.base.files.domains import Domain, Numbers, Real, Record, Whole
 from tagwise.optimizers.base import Evaluate, State, Step, Vector
 from tagwise.optimizers.lbfgs import NOISE, SUFFICIENT
 from tagwise.optimizers.pairs import Pairs, pairs_domain

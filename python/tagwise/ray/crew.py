@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tagwise.errors import ParameterError, TrainingError
+from tagwise.base.exceptions import ParameterError, TrainingError
 
 logger = logging.getLogger("tagwise")
 

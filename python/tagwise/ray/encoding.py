@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.corpus.sentence import Corpus
-from tagwise.errors import CorpusError
+from tagwise.base.exceptions import CorpusError
 from tagwise.ray.jobs import Failed, Jobs
-from tagwise.shards.encode import (
+from tagwise.dataset.shards.encode import (
     SHARD_TOKENS,
     Encoded,
     Piece,
@@ -37,10 +37,10 @@ from tagwise.shards.encode import (
     source_of,
     write_map,
 )
-from tagwise.shards.files import shard_name
-from tagwise.shards.folder import Output
-from tagwise.shards.merge import Vocabularies, numbers
-from tagwise.shards.reader import Shards
+from tagwise.dataset.shards.files import shard_name
+from tagwise.dataset.shards.folder import Output
+from tagwise.dataset.shards.merge import Vocabularies, numbers
+from tagwise.dataset.shards.reader import Shards
 
 #: Shards, or parts, that one job merges.
 FAN = 8

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tagwise.errors import TrainingError
+from tagwise.base.exceptions import TrainingError
 from tagwise.ray.crew import TRIES, connected, logger, places
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import Texts
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
 

@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError
-from tagwise.learners.held import ranges
-from tagwise.learners.mixing import Course, Parts, Pupil, State
-from tagwise.learners.rounds import Climb
-from tagwise.learners.sharded import Kind, OverShards, Setting, ShardObjectives
+from tagwise.base.exceptions import ParameterError
+from tagwise.learners.sharded.held import ranges
+from tagwise.learners.sharded.online import Course, Parts, Pupil, State
+from tagwise.learners.sharded.dual import Climb
+from tagwise.learners.sharded.objective import Kind, OverShards, Setting, ShardObjectives
 from tagwise.learners.sums import Part
 from tagwise.ray.crew import Crew, connected, places
 from tagwise.scores.protocols import Objective, Vector
-from tagwise.shards.reader import Shards
+from tagwise.dataset.shards.reader import Shards
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import tagwise._core as _core
 from tagwise.corpus import schemes
 from tagwise.corpus.labels import text, type_name
 from tagwise.dataset.layout import codes_of
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError
 
 Bools = NDArray[np.bool_]
 #: Sets of labels [sets, L] and the set of each token [tokens], as the core takes them.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import ModelFileError
+from tagwise.base.exceptions import ModelFileError
 from tagwise.scores.constraints import NO_GROUP, Bools, Rules, Support, intersect
 
 

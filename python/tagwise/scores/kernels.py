@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import ModelFileError, ParameterError
-from tagwise.importing import NO_FUNCTIONS, Functions, alias, function_at, path_of, present
+from tagwise.base.exceptions import ModelFileError, ParameterError
+from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, function_at, path_of, present
 from tagwise.scores.protocols import Lists, Support
 
 #: What messages call it.

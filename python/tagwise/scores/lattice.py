@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 
 #: With p = inf every distance below this has a table of its own; labels so far back, and further, share one.
 POOL = 128

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from tagwise.torch import ops, varying
+from tagwise.torch import ops
+from tagwise.torch.engines import varying
 
 #: Edge scores of each token: (B, T, L, L), or two factors (B, T, L, R) whose product they are. Those of token 0 are not
 #: used. None where there are none.

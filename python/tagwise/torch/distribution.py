@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
-from tagwise.errors import ParameterError, TensorError
+from tagwise.base.exceptions import ParameterError, TensorError
 from tagwise.torch import chains as of
-from tagwise.torch import inputs, losses, search
+from tagwise.torch import inputs, losses
+from tagwise.torch.engines import search
 from tagwise.torch.chains import Chains
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tagwise.errors import ParameterError
+from tagwise.base.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tagwise.errors import TensorError
+from tagwise.base.exceptions import TensorError
 from tagwise.torch.layer import CRF
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from tagwise.errors import TensorError
-from tagwise.torch import gpu
+from tagwise.base.exceptions import TensorError
+from tagwise.torch.engines import cuda
 
 #: The tag of a token that was not observed; what PyTorch's losses ignore.
 UNKNOWN = -100
@@ -241,6 +241,6 @@ def typed(emissions: Tensor, kind: torch.dtype) -> Tensor:
     if emissions.dtype == kind:
         return emissions
     half = kind == torch.float32 and emissions.dtype in (torch.float16, torch.bfloat16)
-    if half and emissions.device.type == "cuda" and emissions.shape[2] <= gpu.MOST_LABELS:
+    if half and emissions.device.type == "cuda" and emissions.shape[2] <= cuda.MOST_LABELS:
         return emissions
     return emissions.to(kind)

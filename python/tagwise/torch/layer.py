@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError, TensorError
+from tagwise.base.exceptions import ParameterError, TensorError
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.torch import chains as of
-from tagwise.torch import gpu, inputs, losses, native, ops, search
+from tagwise.torch import inputs, losses, ops
+from tagwise.torch.engines import cuda, native, search
 from tagwise.torch.chains import Chains
 from tagwise.torch.inputs import Batch
 
@@ -129,7 +130,7 @@ class CRF(nn.Module):  # type: ignore[misc]
 
     def _as_given(self, chains: Chains, target: inputs.Target, emissions: Any, tags: Any) -> bool:
         """Whether the operator gets the very tensors that the layer got, and no look at what is in them is needed."""
-        if torch.compiler.is_compiling() or ops.engine(chains.emissions) not in (gpu, native):
+        if torch.compiler.is_compiling() or ops.engine(chains.emissions) not in (cuda, native):
             return False
         held = self._parameters
         pairs = (

@@ -22,7 +22,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from tagwise.errors import ParameterError, TensorError
+from tagwise.base.exceptions import ParameterError, TensorError
 from tagwise.torch import chains as of
 from tagwise.torch.chains import Chains
 from tagwise.torch.inputs import Target

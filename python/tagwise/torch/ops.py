@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tagwise.errors import TensorError
-from tagwise.torch import gpu, native, plain, wide
+from tagwise.base.exceptions import TensorError
+from tagwise.torch.engines import cuda, many_labels, native, reference
 from tagwise.torch.protocol import AtOnce, Chain, Engine, Gradient
 
 _CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
@@ -34,12 +34,12 @@ _LIBRARY.define(f"best({_CHAIN}) -> (Tensor, Tensor)")
 
 def engine(emissions: Tensor) -> Engine:
     """Who computes for these emissions."""
-    if emissions.shape[2] > gpu.MOST_LABELS:
-        return wide
+    if emissions.shape[2] > cuda.MOST_LABELS:
+        return many_labels
     if emissions.device.type == "cuda":
-        return gpu
+        return cuda
     single = emissions.dtype != torch.float64
-    return native if emissions.device.type == "cpu" and single and emissions.shape[2] else plain
+    return native if emissions.device.type == "cpu" and single and emissions.shape[2] else reference
 
 
 # --- what they compute --------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def _bend(*given: Any) -> tuple[Tensor, ...]:
     sign = scale if chain.tags is None else -scale
     change, slope = engine(chain.emissions).bend(exact, rows, sign.contiguous(), direction)
     if chain.tags is not None:
-        slope = plain.path_score(Chain(*direction, chain.lengths, chain.tags)) - slope
+        slope = reference.path_score(Chain(*direction, chain.lengths, chain.tags)) - slope
     return change.emissions.to(chain.emissions.dtype), *change[1:], slope
 
 
@@ -77,7 +77,7 @@ def _chain_shape(emissions: Tensor, transitions: Tensor, start: Tensor, *_: Any)
     who = engine(emissions)
     if who is native:
         return start.new_empty(batch), start.new_empty(0)
-    shape = (batch, time, gpu.width(labels)) if who is gpu else (2, batch, time, labels)
+    shape = (batch, time, cuda.width(labels)) if who is cuda else (2, batch, time, labels)
     return start.new_empty(batch), start.new_empty(shape)
 
 
@@ -145,7 +145,7 @@ torch.library.register_autograd("tagwise::bend", _no_more, lib=_LIBRARY)
 def _at_once(emissions: Tensor, start: Tensor) -> AtOnce | None:
     """Who computes a sum with its gradient; those of half precision are to be scaled before they are rounded."""
     who = engine(emissions)
-    return who if emissions.dtype == start.dtype and (who is gpu or who is native) else None
+    return who if emissions.dtype == start.dtype and (who is cuda or who is native) else None
 
 
 class _Chain(torch.autograd.Function):  # type: ignore[misc]
@@ -176,7 +176,7 @@ class _Chain(torch.autograd.Function):  # type: ignore[misc]
         kept = ctx.saved_tensors
         if len(kept) == _INPUTS:
             kept = *kept, recursions(*kept)[1]
-        if not slope.dim() and (torch.is_grad_enabled() or engine(kept[0]) is not gpu):
+        if not slope.dim() and (torch.is_grad_enabled() or engine(kept[0]) is not cuda):
             slope = slope.expand(kept[0].shape[0])
         return None, *expect(*kept, slope), None, None
 

@@ -35,7 +35,7 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
         Python::attach(|py| {
             let typed = |class: &str, message: String| -> PyErr {
-                match py.import("tagwise.errors").and_then(|m| m.getattr(class)) {
+                match py.import("tagwise.base.exceptions").and_then(|m| m.getattr(class)) {
                     Ok(kind) => match kind.call1((message,)) {
                         Ok(value) => PyErr::from_value(value),
                         Err(e) => e,

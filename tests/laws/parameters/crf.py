@@ -15,7 +15,7 @@ from tagwise import _core
 from tagwise.dataset import encode
 from tagwise.learners import dual, gradient, stochastic
 from tagwise.learners.backends import BACKENDS, Backend
-from tagwise.learners.rounds import SWEEPS
+from tagwise.learners.sharded.dual import SWEEPS
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 
 from .. import told

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.annotate import queue as queues
-from tagwise.annotate import session as sessions
-from tagwise.annotate.learning import Learning
-from tagwise.annotate.queue import FIRST, SLICE
-from tagwise.annotate.session import SHOWN, Session
-from tagwise.annotate.work import Settings, Work
+from tagwise.apps.annotate import queue as queues
+from tagwise.apps.annotate import session as sessions
+from tagwise.apps.annotate.learning import Learning
+from tagwise.apps.annotate.queue import FIRST, SLICE
+from tagwise.apps.annotate.session import SHOWN, Session
+from tagwise.apps.annotate.project import Settings, Work
 
 
 def opened(folder: Path, n: int) -> Session:

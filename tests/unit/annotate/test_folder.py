@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.annotate.folder import Settings
-from tagwise.annotate.journal import Journal, JournalError
-from tagwise.annotate.session import Session
-from tagwise.annotate.work import Work
-from tagwise.features.marks import Gazetteer
-from tagwise.files.sealed import sealed
+from tagwise.apps.annotate.folder import Settings
+from tagwise.apps.annotate.journal import Journal, JournalError
+from tagwise.apps.annotate.session import Session
+from tagwise.apps.annotate.project import Work
+from tagwise.features.derived_columns import Gazetteer
+from tagwise.base.files.sealed import sealed
 
 TOKENS = [["Ann", "saw", "Rome"], ["It", "rained"], ["Bob", "left"]]
 
@@ -138,7 +138,7 @@ def test_a_document_in_the_place_of_the_next_one_stays(folder: Path) -> None:
 
 
 def test_a_journal_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tagwise.annotate.journal.MOST", 200)
+    monkeypatch.setattr("tagwise.apps.annotate.journal.MOST", 200)
     with Journal(tmp_path / "j") as made:
         made.append(do="x" * 50)
         made.append(do="x" * 50)

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.annotate.agreement import agreement
-from tagwise.annotate.learning import Learning
-from tagwise.annotate.mistakes import suspects
-from tagwise.annotate.queue import FIRST, SLICE, Queue
-from tagwise.annotate.ranking import STRATEGIES, View, margins, wanted
-from tagwise.annotate.session import Session
-from tagwise.annotate.simulate import Curve, Simulation, simulate
-from tagwise.annotate.work import Settings, Work
+from tagwise.apps.annotate.agreement import agreement
+from tagwise.apps.annotate.learning import Learning
+from tagwise.apps.annotate.mistakes import suspects
+from tagwise.apps.annotate.queue import FIRST, SLICE, Queue
+from tagwise.apps.annotate.ranking import STRATEGIES, View, margins, wanted
+from tagwise.apps.annotate.session import Session
+from tagwise.apps.annotate.simulate import Curve, Simulation, simulate
+from tagwise.apps.annotate.project import Settings, Work
 
 NAMES, PLACES = ["Peter", "Anna", "Mary", "John"], ["Paris", "Rome", "London", "Oslo"]
 GOLD = [([a, "went", "to", b, "."], ["B-PER", "O", "O", "B-LOC", "O"]) for a in NAMES for b in PLACES] + [

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
-from tagwise.annotate.journal import Journal, JournalError
-from tagwise.annotate.work import Settings, Work
+from tagwise.apps.annotate.journal import Journal, JournalError
+from tagwise.apps.annotate.project import Settings, Work
 
 TOKENS = [["Peter", "flew", "to", "London", "."], ["Anna", "slept"], ["New", "York", "wins"]]
 

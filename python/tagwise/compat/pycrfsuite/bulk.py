@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite.items import flat_sequence
 from tagwise.features.escape import is_plain, raw
-from tagwise.foreign.chain import Chain, parts_of
-from tagwise.params import cores
+from tagwise.model.formats.chain import Chain, parts_of
+from tagwise.base.parameters import cores
 
 #: Items from which on it is worth its making.
 WORTH = 5000

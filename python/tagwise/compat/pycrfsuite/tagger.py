@@ -16,12 +16,12 @@ import tagwise._core as _core
 from tagwise.compat.pycrfsuite._dumpparser import ParsedDump
 from tagwise.compat.pycrfsuite.bulk import WORTH, Bulk, pairs_of, sequence_of
 from tagwise.compat.pycrfsuite.items import name_of
-from tagwise.errors import ModelFileError
+from tagwise.base.exceptions import ModelFileError
 from tagwise.features.escape import raw
-from tagwise.files.regular import handle_of
-from tagwise.foreign import crfsuite
-from tagwise.foreign.chain import Chain
-from tagwise.writing import atomic
+from tagwise.base.files.regular import handle_of
+from tagwise.model.formats import crfsuite
+from tagwise.model.formats.chain import Chain
+from tagwise.base.writing import atomic
 
 Table = NDArray[np.float64]
 

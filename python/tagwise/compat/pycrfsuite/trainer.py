@@ -10,7 +10,7 @@ from tagwise.compat.pycrfsuite import _logparser
 from tagwise.compat.pycrfsuite.data import Instances
 from tagwise.compat.pycrfsuite.parameters import ALGORITHMS, ALIASES, Parameters
 from tagwise.compat.pycrfsuite.training import Training, stored
-from tagwise.writing import atomic
+from tagwise.base.writing import atomic
 
 
 class BaseTrainer:

@@ -19,8 +19,8 @@ from tagwise.compat.pycrfsuite.holdout import performance, tagged
 from tagwise.compat.pycrfsuite.parameters import Parameters
 from tagwise.features.escape import raw
 from tagwise.features.recipe import Recipe
-from tagwise.foreign import crfsuite
-from tagwise.foreign.chain import Block, Chain
+from tagwise.model.formats import crfsuite
+from tagwise.model.formats.chain import Block, Chain
 from tagwise.learners.gradient import curvature_scale
 from tagwise.optimizers.base import Step
 from tagwise.optimizers.lbfgs import lbfgs, started

@@ -7,7 +7,7 @@ import os
 import tempfile
 from typing import Any
 
-from tagwise.writing import atomic
+from tagwise.base.writing import atomic
 
 DATA = "__FILE_RESOURCE_DATA__"
 

@@ -23,9 +23,9 @@ pub use tokens::{each, kind, PyTemplate};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
-/// tagwise.errors.CorpusError with this message.
+/// tagwise.base.exceptions.CorpusError with this message.
 pub fn corpus_error(py: Python<'_>, message: String) -> PyErr {
-    match py.import("tagwise.errors").and_then(|m| m.getattr("CorpusError")).and_then(|kind| kind.call1((message,))) {
+    match py.import("tagwise.base.exceptions").and_then(|m| m.getattr("CorpusError")).and_then(|kind| kind.call1((message,))) {
         Ok(value) => PyErr::from_value(value),
         Err(e) => e,
     }

@@ -1,0 +1,74 @@
+"""How far two people label alike: kappa of tokens, F1 of spans, and where they differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tagwise.corpus import schemes
+from tagwise.corpus.sentence import Corpus
+from tagwise.base.exceptions import CorpusError
+from tagwise.evaluation.metrics import evaluate
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A sentence that two people labelled differently; tokens: where."""
+
+    sentence: int
+    tokens: list[int]
+    one: list[str]
+    two: list[str]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of two files with the same sentences.
+
+    accuracy: share of tokens with one label; kappa: what it is above chance (Cohen 1960), 1 where both use one label
+    only; f1: of spans, the same whoever is taken as right; None where labels mark no spans.
+    """
+
+    sentences: int
+    tokens: int
+    accuracy: float
+    kappa: float
+    f1: float | None
+    disagreements: list[Disagreement]
+
+
+def agreement(one: Corpus, two: Corpus) -> Agreement:
+    """Compare two files; a CorpusError names the first sentence that is not in both."""
+    if len(one) != len(two):
+        raise CorpusError(
+            f"{len(one)} sentences in one file, {len(two)} in the other; give files of the same"
+        )
+    for i, (a, b) in enumerate(zip(one, two)):
+        if a.tokens != b.tokens:
+            raise CorpusError(
+                f"sentence {i}: {' '.join(a.tokens[:6])!r} in one file and {' '.join(b.tokens[:6])!r} in the other; "
+                "give files of the same sentences, in the same order"
+            )
+    first, second = one.labels, two.labels
+    pairs = Counter((x, y) for a, b in zip(first, second) for x, y in zip(a, b))
+    n = sum(pairs.values())
+    if not n:
+        raise CorpusError("there is no token in the files; give labelled sentences")
+    same = sum(count for (x, y), count in pairs.items() if x == y) / n
+    left: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for (x, y), count in pairs.items():
+        left[x] += count
+        right[y] += count
+    chance = sum(left[y] * right[y] for y in left) / (n * n)
+    kappa = 1.0 if chance >= 1.0 else (same - chance) / (1.0 - chance)
+    chunked = schemes.has_chunks({*left, *right})
+    differ = [
+        Disagreement(i, [t for t, (x, y) in enumerate(zip(a, b)) if x != y], a, b)
+        for i, (a, b) in enumerate(zip(first, second))
+        if a != b
+    ]
+    return Agreement(len(one), n, same, kappa, evaluate(first, second).f1 if chunked else None, differ)
+
+
+__all__ = ["Agreement", "Disagreement", "agreement"]

@@ -1,0 +1,324 @@
+"""The session over HTTP: a page, its files, and plain JSON. Starlette; guards and errors are those of `web`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from importlib import resources
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from tagwise.apps.annotate.agreement import agreement
+from tagwise.apps.annotate.comparing import MOST as MOST_LEARNERS
+from tagwise.apps.annotate.comparing import Comparing
+from tagwise.apps.annotate.ranking import STRATEGIES
+from tagwise.apps.annotate.session import LONGEST_SEARCH, Session
+from tagwise.apps.annotate.why import spans_of
+from tagwise.apps.annotate.project import EXPORTS, LONGEST_LABEL, MOST_SENTENCES, MOST_TOKENS
+from tagwise.corpus.formats import FORMATS, read
+from tagwise.corpus.sentence import Corpus
+from tagwise.base.exceptions import ParameterError, TagwiseError
+from tagwise.base.files.domains import Domain, DomainError, Listed, OneOf, Record, Text, Whole
+from tagwise.base.files.sealed import parsed
+from tagwise.apps.web.problems import Problem, problem_of
+from tagwise.apps.web.problems import body_of as problem_body
+
+#: Bytes of a request, of a file that is taken in, and pages that listen at a time.
+MOST_BODY, MOST_FILE, MOST_LISTENERS = 1 << 20, 1 << 26, 16
+#: Files of the page: nothing else is served, whatever a path says.
+FILES = {
+    "style.css": "text/css",
+    "main.js": "text/javascript",
+    "editor.js": "text/javascript",
+    "panels.js": "text/javascript",
+    "dom.js": "text/javascript",
+}
+
+
+def asset(name: str) -> bytes:
+    """A file of the page."""
+    return (resources.files("tagwise.apps.annotate") / "static" / name).read_bytes()
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The body of a request, as long as it is no longer than it may be."""
+    out = bytearray()
+    async for chunk in request.stream():
+        out += chunk
+        if len(out) > most:
+            raise Problem(
+                413, "BodyError", f"the request is longer than {most:,} bytes; send less", close=True
+            )
+    return bytes(out)
+
+
+#: What the bodies of requests may hold.
+_ID: dict[str, Domain] = {"id": Whole(0, MOST_SENTENCES)}
+_SPAN = Record(
+    {"begin": Whole(0, MOST_TOKENS), "end": Whole(0, MOST_TOKENS), "label": Text(most=LONGEST_LABEL)}
+)
+NOTHING: Domain = Record()
+ACCEPT: Domain = Record({**_ID, "spans": Listed(_SPAN, high=MOST_TOKENS)})
+SKIP: Domain = Record(_ID)
+LABEL: Domain = Record({"name": Text(most=LONGEST_LABEL)})
+STRATEGY: Domain = Record(may={"strategy": OneOf(tuple(STRATEGIES)), "search": Text(most=LONGEST_SEARCH)})
+COMPARE: Domain = Record(may={"learners": Listed(Text(most=100), low=1, high=MOST_LEARNERS)})
+
+
+async def json_of(request: Request, domain: Domain) -> dict[str, Any]:
+    """The object in the body of a request, inside its domain."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Problem(415, "TypeError", "send JSON, with the content type application/json", close=True)
+    body = await body_of(request, MOST_BODY)
+    try:
+        value: dict[str, Any] = parsed(body or b"{}")
+    except DomainError as error:
+        raise Problem(400, "JSONError", f"the body is not an object of JSON: {error}") from None
+    try:
+        domain.check(value, "the request")
+    except DomainError as error:
+        raise Problem(400, "RequestError", str(error)) from None
+    return value
+
+
+def number_of(request: Request, name: str) -> int:
+    """A whole number of the query."""
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise Problem(400, "ParameterError", f"{name}={text[:20]!r}: expected a number")
+    return int(text)
+
+
+def timed(milliseconds: Mapping[str, float]) -> dict[str, str]:
+    """What took how long, for the tools of a browser: the header Server-Timing."""
+    told = [f"{name.replace(' ', '-')};dur={took:.1f}" for name, took in milliseconds.items()]
+    return {"server-timing": ", ".join(told)} if told else {}
+
+
+class Events:
+    """Tells all listening pages what happens in threads, as server-sent events."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[asyncio.Queue[bytes | None], asyncio.AbstractEventLoop] = {}
+        self._lock = threading.Lock()
+
+    def tell(self, kind: str, data: Any) -> None:
+        """An event for everybody; a page that does not keep up misses some."""
+        line = f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+        with self._lock:
+            for queue, loop in self._listeners.items():
+                loop.call_soon_threadsafe(_put, queue, line)
+
+    def end(self) -> None:
+        """Send all pages away: the server ends."""
+        with self._lock:
+            for queue, loop in self._listeners.items():
+                loop.call_soon_threadsafe(_put, queue, None)
+
+    async def listen(self) -> AsyncIterator[bytes]:
+        """The events from now on."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
+        with self._lock:
+            if len(self._listeners) >= MOST_LISTENERS:
+                raise Problem(
+                    503, "BusyError", "too many pages are open; close one", [(b"retry-after", b"5")]
+                )
+            self._listeners[queue] = asyncio.get_running_loop()
+        try:
+            yield b": hello\n\n"
+            while True:
+                try:
+                    line = await asyncio.wait_for(queue.get(), 15)
+                except (TimeoutError, asyncio.TimeoutError):
+                    line = b": still here\n\n"
+                if line is None:
+                    return
+                yield line
+        finally:
+            with self._lock:
+                self._listeners.pop(queue, None)
+
+
+def _put(queue: asyncio.Queue[bytes | None], line: bytes | None) -> None:
+    if line is None or not queue.full():
+        if queue.full():
+            queue.get_nowait()
+        queue.put_nowait(line)
+
+
+class Annotate:
+    """The application of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.events = session, Events()
+        session.told = self.events.tell
+        self.comparing = Comparing(session, self.events.tell)
+
+    def app(self) -> Starlette:
+        """Its routes."""
+        get, post = ["GET"], ["POST"]
+        routes = [
+            Route("/", self._file("index.html", "text/html"), methods=get),
+            *(Route(f"/static/{name}", self._file(name, kind), methods=get) for name, kind in FILES.items()),
+            Route("/api/state", self.state, methods=get),
+            Route(
+                "/api/accept", self._does(ACCEPT, lambda s, x: s.accept(x["id"], x["spans"])), methods=post
+            ),
+            Route("/api/skip", self._does(SKIP, lambda s, x: s.skip(x["id"])), methods=post),
+            Route("/api/undo", self._does(NOTHING, lambda s, x: s.undo()), methods=post),
+            Route("/api/redo", self._does(NOTHING, lambda s, x: s.redo()), methods=post),
+            Route("/api/label", self._does(LABEL, lambda s, x: s.add_label(x["name"])), methods=post),
+            Route(
+                "/api/strategy",
+                self._does(STRATEGY, lambda s, x: s.choose(x.get("strategy"), x.get("search"))),
+                methods=post,
+            ),
+            Route(
+                "/api/mistakes", self._does(NOTHING, lambda s, x: {"suspects": s.mistakes()}), methods=post
+            ),
+            Route("/api/why", self.why, methods=get),
+            Route("/api/export", self.export, methods=get),
+            Route("/api/import", self.take_in, methods=post),
+            Route("/api/agreement", self.agreement, methods=post),
+            Route("/api/events", self.listen, methods=get),
+            Route("/api/compare", self.compare, methods=post),
+            Route("/api/compare/report", self.report, methods=get),
+        ]
+        handlers = {404: _missing, 405: _missing, TagwiseError: _refused, Exception: _refused}
+        return Starlette(routes=routes, exception_handlers=handlers)
+
+    @staticmethod
+    def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+        data = asset(name)
+
+        async def serve(request: Request) -> Response:
+            return Response(data, media_type=kind, headers={"cache-control": "no-cache"})
+
+        return serve
+
+    def _does(
+        self, domain: Domain, deed: Callable[[Session, dict[str, Any]], Any]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def serve(request: Request) -> Response:
+            given = await json_of(request, domain)
+            found = await run_in_threadpool(deed, self.session, given)
+            return JSONResponse(found, headers=timed(found.get("milliseconds", {})))
+
+        return serve
+
+    async def state(self, request: Request) -> Response:
+        """All that the page shows."""
+        focus = number_of(request, "focus") if "focus" in request.query_params else None
+        return JSONResponse(await run_in_threadpool(self.session.state, focus))
+
+    async def why(self, request: Request) -> Response:
+        """Why a token has its label."""
+        i, token = number_of(request, "id"), number_of(request, "token")
+        return JSONResponse(await run_in_threadpool(self.session.why, i, token))
+
+    async def export(self, request: Request) -> Response:
+        """The labelled sentences as a file."""
+        form = request.query_params.get("format", "")
+        if form not in EXPORTS:
+            raise Problem(
+                400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(EXPORTS)}"
+            )
+        data = await run_in_threadpool(self.session.work.export, form)
+        name = f'attachment; filename="labelled.{EXPORTS[form]}"'
+        return Response(data, media_type="text/plain; charset=utf-8", headers={"content-disposition": name})
+
+    async def take_in(self, request: Request) -> Response:
+        """One more document."""
+        form = request.query_params.get("format") or None
+        if form is not None and form not in FORMATS:
+            raise Problem(
+                400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(FORMATS)}"
+            )
+        name = request.query_params.get("name", "upload")[:100]
+        data = await body_of(request, MOST_FILE)
+        return JSONResponse(await run_in_threadpool(self.session.take_in, data, name, form))
+
+    async def agreement(self, request: Request) -> Response:
+        """How far the labels agree with those of another's file, which is sent."""
+        data = await body_of(request, MOST_FILE)
+        return JSONResponse(await run_in_threadpool(_agreement, self.session, data))
+
+    async def listen(self, request: Request) -> Response:
+        """What happens in the background, as it happens."""
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self.events.listen(), media_type="text/event-stream", headers=headers)
+
+    async def compare(self, request: Request) -> Response:
+        """Begin a comparison of learners on the labelled sentences."""
+        given = await json_of(request, COMPARE)
+        return JSONResponse(await run_in_threadpool(self.comparing.begin, given.get("learners")))
+
+    async def report(self, request: Request) -> Response:
+        """The report of the last comparison, as a file."""
+        page = self.comparing.page()
+        if page is None:
+            raise Problem(404, "ComparisonError", "no comparison has ended yet; begin one")
+        headers = {"content-disposition": 'attachment; filename="comparison.html"'}
+        return Response(page, media_type="text/html", headers=headers)
+
+
+def _agreement(session: Session, data: bytes) -> dict[str, Any]:
+    """The sentences that both have, in the order of the other's file."""
+    import io
+
+    other = read(io.BytesIO(data), optional_label=True)
+    if other.label is None:
+        raise ParameterError("the file has no labels; give one with a label column")
+    mine = {tuple(session.work.sentences[i].tokens): (i, y) for i, y in session.work.labelled.items()}
+    both = [(s, mine[tuple(s.tokens)]) for s in other if tuple(s.tokens) in mine]
+    if not both:
+        raise ParameterError(
+            "no sentence of the file is among the labelled ones; give another's file of the same text"
+        )
+    ours = Corpus([session.work.sentences[i].with_labels(y, "label") for _, (i, y) in both])
+    found = agreement(
+        Corpus.from_lists(ours.tokens, ours.labels),
+        Corpus.from_lists(ours.tokens, [s.labels for s, _ in both]),
+    )
+    kind = session.work.settings.kind
+    return {
+        "sentences": found.sentences,
+        "tokens": found.tokens,
+        "accuracy": found.accuracy,
+        "kappa": found.kappa,
+        "f1": found.f1,
+        "disagreements": [
+            {
+                "id": both[one.sentence][1][0],
+                "tokens": ours[one.sentence].tokens,
+                "spans": spans_of(one.one, kind),
+                "found": spans_of(one.two, kind),
+            }
+            for one in found.disagreements[:100]
+        ],
+    }
+
+
+async def _missing(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    said = {"type": "NotFound", "message": "there is nothing here", "status": status}
+    return JSONResponse({"error": said}, status_code=status)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    headers = {name.decode(): value.decode() for name, value in problem.headers}
+    return Response(
+        problem_body(problem), status_code=problem.status, media_type="application/json", headers=headers
+    )
+
+
+__all__ = ["Annotate", "Events"]

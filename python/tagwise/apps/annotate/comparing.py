@@ -1,0 +1,107 @@
+"""A comparison of learners on the labelled sentences, told while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tagwise.apps.annotate.session import Session
+from tagwise.apps.annotate.simulate import picked
+from tagwise.apps.compare import Comparison, check_learner, collect, resolve_corpora
+from tagwise.apps.compare import plan, run
+from tagwise.apps.compare.cache import Cache
+from tagwise.apps.compare.pool import Event
+from tagwise.base.exceptions import ParameterError, TagwiseError
+from tagwise.apps.compare.report import html
+
+#: Learners that are compared unless others are named, and how many may be.
+LEARNERS, MOST = ("mira", "perceptron", "crf"), 8
+FEWEST = 10
+
+
+class Comparing:
+    """At most one comparison at a time; `told` hears of its cells."""
+
+    def __init__(self, session: Session, told: Callable[[str, dict[str, Any]], object]) -> None:
+        self._session, self._told = session, told
+        self._lock = threading.Lock()
+        self._running = False
+        self._table: Comparison | None = None
+
+    def begin(self, learners: Sequence[str] | None = None) -> dict[str, Any]:
+        """Train each learner on the labelled sentences; score it on the held-out file, or on every fifth sentence."""
+        names = list(LEARNERS) if learners is None else learners
+        if (
+            not isinstance(names, list)
+            or not 0 < len(names) <= MOST
+            or not all(isinstance(x, str) for x in names)
+        ):
+            raise ParameterError(f"learners: expected a list of 1 to {MOST} names")
+        for name in names:
+            check_learner(name)
+        corpus = self._session._corpus()
+        if len(corpus) < FEWEST:
+            raise ParameterError(f"{len(corpus)} sentences are labelled; a comparison needs {FEWEST}")
+        test = self._session.dev
+        train = corpus
+        if test is None:
+            train = picked(corpus, (i for i in range(len(corpus)) if i % 5))
+            test = picked(corpus, range(0, len(corpus), 5))
+        with self._lock:
+            if self._running:
+                raise ParameterError("a comparison is running; wait for its end")
+            self._running = True
+        threading.Thread(target=self._run, args=(names, train, test), daemon=True).start()
+        return {"learners": names, "train": len(train), "test": len(test)}
+
+    def _run(self, names: list[str], train: Any, test: Any) -> None:
+        try:
+            data = resolve_corpora({"labelled": (train, test)})
+            cells = plan(names, list(data), ["default"], None, 1, params={})
+            self._table = table = Comparison(title="labelled sentences")
+            done = 0
+
+            def watch(event: Event) -> None:
+                nonlocal done
+                done += event.kind == "done"
+                rows = [_row(row) for row in table.rows]
+                self._told(
+                    "compare",
+                    {
+                        "kind": event.kind,
+                        "cell": event.cell.describe(),
+                        "text": event.text,
+                        "done": done,
+                        "total": len(cells),
+                        "rows": rows,
+                    },
+                )
+
+            collect(table, run(cells, data, cache=Cache(None), jobs=0, n_jobs=1), cells, watch)
+            self._told(
+                "compare",
+                {"kind": "end", "done": done, "total": len(cells), "rows": [_row(r) for r in table.rows]},
+            )
+        except TagwiseError as error:
+            self._told("compare", {"kind": "failed", "text": str(error)})
+        finally:
+            with self._lock:
+                self._running = False
+
+    def page(self) -> str | None:
+        """The report of the last comparison that has rows."""
+        table = self._table
+        return None if table is None or not table.rows or self._running else html.page(table)
+
+
+def _row(row: Any) -> Mapping[str, Any]:
+    return {
+        "learner": row.learner,
+        "f1": row.f1,
+        "accuracy": row.accuracy,
+        "seconds": row.seconds,
+    }
+
+
+__all__ = ["Comparing"]

@@ -1,0 +1,211 @@
+"""The folder of a work: its files, and what each may hold.
+
+    work.json                  settings (label types, what labels mark, learner, features, strategy), and the documents
+    documents/0001-name.jsonl  sentences as they came, with the labels they came with; "_" where there is none
+    journal.jsonl              accepted, skipped, undone, done again: a line each
+
+It can be copied and versioned as it is. Sentences are numbered through all documents in the order in which `work.json`
+names them. A document never changes once it is there, so that numbers in the journal stay true.
+
+A folder may come from a stranger. `work.json` and each line of the journal have a checksum and a schema. `work.json`
+has size and checksum of each document. All of them are regular files within limits. No file outside the folder is
+read: features that name files are used only if the caller gives them again (`Work.features`).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import IO, Any
+
+from tagwise.corpus.jsonl import read_jsonl, write_jsonl
+from tagwise.corpus.sentence import Corpus
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.files.domains import Domain, DomainError, Listed, OneOf, Record, Text, Variant, Whole
+from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
+from tagwise.base.files.sealed import sealed, unsealed
+from tagwise.base.writing import atomic, is_left_behind
+
+VERSION = 2
+#: The label of a token that nobody has labelled.
+UNKNOWN = "_"
+OUTSIDE = "O"
+#: What may grow, and how far.
+MOST_SENTENCES, MOST_LABELS, LONGEST_LABEL, MOST_TOKENS = 1_000_000, 200, 60, 2_000
+#: Maximum bytes of work.json, and of all documents together.
+MOST_SETTINGS, MOST_BYTES = 1 << 24, 1 << 29
+_REMEDY = "Give another folder, or restore this one from a copy."
+_COUNT = Whole(0, 2**53)
+#: What `work.json` may hold.
+WORK: Domain = Record(
+    {
+        "tagwise annotate": Whole(VERSION, VERSION),
+        "kind": OneOf(("spans", "tokens")),
+        "labels": Listed(Text(most=LONGEST_LABEL), high=MOST_LABELS, distinct=True),
+        "learner": Text(most=100),
+        "features": Text(),
+        "strategy": Text(most=100),
+        "documents": Listed(
+            Record({"file": Text(most=255), "bytes": _COUNT, "crc32": Whole(0, 2**32 - 1)}), high=100_000
+        ),
+    }
+)
+_N: dict[str, Domain] = {"n": Whole(1, 2**53)}
+_ID: dict[str, Domain] = {**_N, "id": Whole(0, MOST_SENTENCES)}
+#: What a line of the journal may hold.
+DEED: Domain = Variant(
+    "do",
+    {
+        "accept": Record({**_ID, "labels": Listed(Text(most=LONGEST_LABEL + 2), high=MOST_TOKENS)}),
+        "skip": Record(_ID),
+        "undo": Record(_N),
+        "redo": Record(_N),
+    },
+)
+
+
+@dataclass
+class Settings:
+    """What a work is about. kind: "spans" (IOB2 labels) or "tokens" (a label for every token)."""
+
+    kind: str = "spans"
+    labels: list[str] = field(default_factory=list)
+    learner: str = "mira"
+    features: str = "default"
+    strategy: str = "margin"
+
+    def check(self) -> Settings:
+        """Refuse what cannot be."""
+        if self.kind not in ("spans", "tokens"):
+            raise ParameterError(f"kind={self.kind!r}; expected spans or tokens")
+        for label in self.labels:
+            check_label(label)
+        if len(set(self.labels)) != len(self.labels) or len(self.labels) > MOST_LABELS:
+            raise ParameterError(f"labels: expected at most {MOST_LABELS} different ones")
+        return self
+
+
+def check_label(label: Any) -> str:
+    """A label type as people type it: short, without blanks and control characters."""
+    if (
+        not isinstance(label, str)
+        or not 0 < len(label) <= LONGEST_LABEL
+        or not label.isprintable()
+        or re.search(r"\s", label)
+        or label in (OUTSIDE, UNKNOWN)
+    ):
+        raise ParameterError(
+            f"label {label!r}: expected 1 to {LONGEST_LABEL} printable characters without blanks, and neither O nor _"
+        )
+    return label
+
+
+# --- work.json ----------------------------------------------------------------------------------------------
+
+
+def is_begun(folder: Path) -> bool:
+    """Return whether a folder is a work already; make it one that can be begun if it does not exist or is empty.
+
+    Raises:
+        CorpusError: The folder has other files, or documents and labels without a `work.json`.
+    """
+    begun = os.path.lexists(folder / "work.json")
+    if not begun and folder.is_dir():
+        for name in sorted(os.listdir(folder)):
+            if not (is_left_behind(name, "work.json") or _is_empty(folder / name)):
+                raise CorpusError(
+                    f"{folder}: not a folder of `tagwise annotate` (it contains {name!r} and no work.json). "
+                    "Give a folder that is empty or does not exist yet, or restore work.json."
+                )
+    make_own_folder(folder / "documents", CorpusError)
+    return begun
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a journal or a folder of documents was made and nothing was written yet."""
+    if path.name == "documents":
+        return path.is_dir() and not os.listdir(path)
+    return path.name == "journal.jsonl" and path.is_file() and not path.stat().st_size
+
+
+def read_settings(folder: Path) -> tuple[Settings, list[dict[str, Any]]]:
+    """Return the settings of a work, and name, size and checksum of each document."""
+    path = folder / "work.json"
+    try:
+        found = unsealed(read_regular(path, MOST_SETTINGS, CorpusError, _REMEDY, follow=False), WORK)
+        settings = Settings(**{one.name: found[one.name] for one in fields(Settings)}).check()
+        for file in found["documents"]:
+            if not re.fullmatch(r"[0-9]+-[A-Za-z0-9_.-]+\.jsonl", file["file"]):
+                raise DomainError(f"{file['file']!a} is not the name of a document")
+    except (DomainError, ParameterError) as error:
+        raise CorpusError(f"{path}: not the settings of a work ({error}). {_REMEDY}") from error
+    return settings, found["documents"]
+
+
+def write_settings(folder: Path, settings: Settings, documents: Sequence[Mapping[str, Any]]) -> None:
+    """Write `work.json`."""
+    made = {"tagwise annotate": VERSION, **asdict(settings), "documents": list(documents)}
+    with atomic(folder / "work.json", CorpusError, follow=False) as out:
+        out.write(sealed(made, indent=2))
+
+
+# --- documents ----------------------------------------------------------------------------------------------
+
+
+def read_document(folder: Path, file: Mapping[str, Any], others: int) -> Corpus:
+    """Return the sentences of a document that is as `work.json` says; `others`: bytes of the other documents."""
+    path = folder / "documents" / file["file"]
+    with open_regular(path, max(MOST_BYTES - others, 0), CorpusError, _REMEDY, follow=False) as stream:
+        if _summed(stream) != (file["bytes"], file["crc32"]):
+            raise CorpusError(f"{path}: not the document that work.json names (size or checksum). {_REMEDY}")
+        stream.seek(0)
+        try:
+            return read_jsonl(stream, label=None)
+        except CorpusError as error:
+            raise CorpusError(f"{path}: {error}") from error
+
+
+def write_document(folder: Path, number: int, stem: str, corpus: Corpus, others: int) -> dict[str, Any]:
+    """Write a document beside those that are there; return its entry for `work.json`."""
+
+    def place(number: int) -> Path:
+        return folder / "documents" / f"{number:04d}-{stem or 'document'}.jsonl"
+
+    while os.path.lexists(path := place(number)):  # left by a kill, or somebody else's
+        number += 1
+    data = io.BytesIO()
+    write_jsonl(corpus, data)
+    if others + len(data.getbuffer()) > MOST_BYTES:
+        raise CorpusError(f"a work has at most {MOST_BYTES:,} bytes of documents; begin another folder")
+    with atomic(path, CorpusError, follow=False) as out:
+        out.write(data.getbuffer())
+    data.seek(0)
+    size, crc = _summed(data)
+    return {"file": path.name, "bytes": size, "crc32": crc}
+
+
+def _summed(stream: IO[bytes]) -> tuple[int, int]:
+    """Size and checksum of what is left of a stream."""
+    size = crc = 0
+    while data := stream.read(1 << 20):
+        size, crc = size + len(data), zlib.crc32(data, crc)
+    return size, crc
+
+
+__all__ = [
+    "DEED",
+    "OUTSIDE",
+    "UNKNOWN",
+    "Settings",
+    "check_label",
+    "is_begun",
+    "read_document",
+    "read_settings",
+    "write_document",
+    "write_settings",
+]

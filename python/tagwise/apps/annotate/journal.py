@@ -1,0 +1,162 @@
+"""A journal: what was done, one JSON object per line with its checksum, on the disk before anybody is told.
+
+A line is written whole, flushed to the disk, and only then counts; so what is lost by a kill is at most a line that
+nobody was told of. Such a line has no end, and the next one to open the journal cuts it off. A line that is broken
+anywhere else, or whose checksum is wrong, was damaged by something else, and is refused by its number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from types import TracebackType
+from typing import Any
+
+from tagwise.base.exceptions import FileError, TagwiseError, refusal
+from tagwise.base.files.domains import Domain, DomainError, Open, Record, Whole
+from tagwise.base.files.sealed import sealed, unsealed
+from tagwise.base.writing import flush_folder
+
+try:
+    import fcntl
+except ImportError:  # a system without locks of files: nobody is kept out
+    LOCKS = False
+else:
+    LOCKS = True
+
+#: Maximum bytes of a line, and of a journal.
+LONGEST, MOST = 1 << 20, 1 << 28
+#: An entry, if nothing more is known of it.
+ENTRY: Domain = Record({"n": Whole(1, MOST)}, more=Open())
+
+
+class JournalError(TagwiseError, ValueError):
+    """A journal that cannot be read as it stands."""
+
+
+class Journal:
+    """An open journal, which nobody else can have open for writing at the same time; entries are counted from 1.
+
+    Args:
+        path: The file; created if it does not exist.
+        domain: What an entry may hold.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], domain: Domain = ENTRY) -> None:
+        self.path, self._domain = os.fspath(path), domain
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            self._handle = os.open(self.path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
+            if not stat.S_ISREG(os.fstat(self._handle).st_mode):
+                os.close(self._handle)
+                raise OSError(errno.ESPIPE, "it is a pipe or a device, not a file")
+        except OSError as error:
+            raise refusal(
+                FileError,
+                f"{self.path}: cannot be opened ({error.strerror}). Give a folder you may write to.",
+                self.path,
+                error.errno or 5,
+            ) from error
+        try:
+            self._lock()
+            self.entries, size = self._read()
+            self.cut = os.fstat(self._handle).st_size - size  # bytes of a torn line that were cut off
+            if self.cut:
+                os.ftruncate(self._handle, size)
+                os.fsync(self._handle)
+            os.lseek(self._handle, size, os.SEEK_SET)
+        except BaseException:
+            os.close(self._handle)
+            raise
+        self._size = size
+        flush_folder(os.path.dirname(self.path) or ".")
+
+    def _lock(self) -> None:
+        if not LOCKS:
+            return
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise JournalError(
+                f"{self.path}: another process is writing to it. End that one first; two cannot label in one folder."
+            ) from error
+
+    def _read(self) -> tuple[list[dict[str, Any]], int]:
+        """The entries, and where the last of them ends."""
+        entries: list[dict[str, Any]] = []
+        size = 0
+        if (found := os.fstat(self._handle).st_size) > MOST:
+            raise JournalError(
+                f"{self.path}: it has {found:,} bytes, more than the limit of {MOST:,}. Start another folder."
+            )
+        with os.fdopen(os.dup(self._handle), "rb") as file:
+            file.seek(0)
+            while line := file.readline(LONGEST + 1):
+                if not line.endswith(b"\n"):
+                    if len(line) > LONGEST:
+                        raise self._broken(len(entries) + 1, "it is too long")
+                    break
+                try:
+                    entry = unsealed(line, self._domain, "the line")
+                except DomainError as error:
+                    raise self._broken(len(entries) + 1, str(error)) from None
+                if entry["n"] != len(entries) + 1:
+                    raise self._broken(len(entries) + 1, f"expected an object with n = {len(entries) + 1}")
+                entries.append(entry)
+                size += len(line)
+        return entries, size
+
+    def _broken(self, line: int, why: str) -> JournalError:
+        return JournalError(
+            f"{self.path}, line {line}: {why}. Lines before it are whole: keep a copy, and cut the file there to go on."
+        )
+
+    def append(self, **entry: Any) -> dict[str, Any]:
+        """Write one more entry; it is on the disk when this returns. An error leaves the journal as it was."""
+        made = {"n": len(self.entries) + 1, **entry}
+        line = sealed(made)
+        if len(line) > LONGEST or self._size + len(line) > MOST:
+            raise JournalError(
+                f"{self.path}: the journal is full ({MOST:,} bytes, {LONGEST:,} per line). Start another folder."
+            )
+        try:
+            at = 0
+            while at < len(line):
+                at += os.write(self._handle, line[at:])
+            os.fsync(self._handle)
+        except (
+            BaseException
+        ) as error:  # Ctrl-C too: a line that nobody counts would stand in the next one's place
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, self._size)
+                os.lseek(self._handle, self._size, os.SEEK_SET)
+            if not isinstance(error, OSError):
+                raise
+            raise refusal(
+                FileError,
+                f"{self.path}: cannot be written ({error.strerror}). Make room; nothing was accepted.",
+                self.path,
+                error.errno or 5,
+            ) from error
+        self._size += len(line)
+        self.entries.append(made)
+        return made
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+__all__ = ["Journal", "JournalError"]

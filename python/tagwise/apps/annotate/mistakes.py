@@ -1,0 +1,75 @@
+"""Labels that are perhaps wrong: those that a model, trained without their sentences, finds least probable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tagwise.apps.annotate.simulate import picked
+from tagwise.corpus.sentence import Corpus
+from tagwise.base.exceptions import ParameterError
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A sentence and how much better the model likes another reading.
+
+    doubt: s(best path) - s(given labels), out of fold: 0 where the model agrees; labels, found: both readings.
+    """
+
+    sentence: int
+    doubt: float
+    labels: list[str]
+    found: list[str]
+
+    @property
+    def tokens(self) -> list[int]:
+        """Where the two differ."""
+        return [t for t, (a, b) in enumerate(zip(self.labels, self.found)) if a != b]
+
+
+def suspects(corpus: Corpus, make: Callable[[], Any], *, folds: int = 5, most: int = 100) -> list[Suspect]:
+    """Sentences by doubt, the largest first; where the model agrees with the labels there is none.
+
+    Each sentence is judged by a tagger that was trained on the other folds. Labels that no other fold has cannot be
+    given by it: such sentences come first, with an infinite doubt.
+    """
+    if folds < 2 or len(corpus) < folds:
+        raise ParameterError(
+            f"{len(corpus)} labelled sentences in {folds} folds; label at least as many sentences as there are folds, "
+            "and take 2 folds or more"
+        )
+    out = []
+    for fold in range(folds):
+        here = [i for i in range(len(corpus)) if i % folds == fold]
+        rest = [i for i in range(len(corpus)) if i % folds != fold]
+        tagger = make().fit(picked(corpus, rest))
+        out += _judged(tagger, corpus, here)
+    return sorted(out, key=lambda one: (-one.doubt, one.sentence))[:most]
+
+
+def _judged(tagger: Any, corpus: Corpus, here: list[int]) -> list[Suspect]:
+    part = picked(corpus, here)
+    best = tagger.predict_kbest(
+        part.tokens if part.columns[:1] == ("word",) and len(part.columns) == 2 else part, 1
+    )
+    known = set(tagger.classes_)
+    out = []
+    wrong = [
+        (i, sentence, found[0])
+        for i, sentence, found in zip(here, part, best)
+        if found[0][0] != sentence.labels
+    ]
+    for i, sentence, (labels, score) in wrong:
+        if not known.issuperset(sentence.labels):
+            out.append(Suspect(i, np.inf, sentence.labels, labels))
+            continue
+        ((_, gold),) = tagger.predict_kbest([sentence], 1, allowed=[sentence.labels])[0]
+        out.append(Suspect(i, float(score - gold), sentence.labels, labels))
+    return out
+
+
+__all__ = ["Suspect", "suspects"]

@@ -1,0 +1,387 @@
+"""A work: documents, settings and a journal of what was accepted, in a folder (`folder`)."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tagwise.apps.annotate import folder as files
+from tagwise.apps.annotate.folder import (
+    DEED,
+    LONGEST_LABEL,
+    MOST_SENTENCES,
+    MOST_TOKENS,
+    OUTSIDE,
+    UNKNOWN,
+    Settings,
+    check_label,
+)
+from tagwise.apps.annotate.journal import Journal, JournalError
+from tagwise.corpus import schemes
+from tagwise.corpus.conllu import write_conllu
+from tagwise.corpus.formats import read, write
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.features.resolve import names_files
+from tagwise.base.writing import atomic
+
+#: Formats of exports, with their endings.
+EXPORTS = {"conll": "tsv", "spans": "jsonl", "conllu": "conllu", "jsonl": "jsonl"}
+
+
+class Work:
+    """An open work. `accepted`: number of a sentence -> its labels; those that came labelled are in `given`."""
+
+    def __init__(self, folder: str | os.PathLike[str], settings: Settings | None = None) -> None:
+        self.folder, self._given = Path(folder), settings
+        begun = files.is_begun(self.folder)
+        self.journal = Journal(self.folder / "journal.jsonl", DEED)
+        try:
+            self._files: list[dict[str, Any]] = []  # documents as `work.json` names them
+            if begun:
+                self.settings, self._files = files.read_settings(self.folder)
+            else:
+                self.settings = (settings or Settings()).check()
+                self._save(self.settings)
+            self.sentences: list[Sentence] = []
+            self.documents: list[tuple[str, range]] = []
+            self._same: dict[Hashable, list[int]] = {}  # sentences by what they say
+            self.given: dict[int, list[str]] = {}
+            self.accepted: dict[int, list[str]] = {}
+            self._turns: dict[int, int] = {}  # of each accepted sentence: which came when
+            self._turn = 0
+            self.n_labelled = 0  # sentences in `labelled`
+            self.n_given = 0  # sentences whose labels came with a document, and were not accepted
+            for file in self._files:
+                self._add(file)
+            self.skipped: list[int] = []
+            self._done: list[dict[str, Any]] = []  # what undo takes back, the last of it first
+            self._undone: list[dict[str, Any]] = []
+            for entry in self.journal.entries:
+                self._replay(entry)
+        except BaseException:
+            self.journal.close()
+            raise
+
+    # --- settings -----------------------------------------------------------------------------------------
+
+    def _save(self, settings: Settings) -> None:
+        files.write_settings(self.folder, settings, self._files)
+
+    @property
+    def features(self) -> str:
+        """The features to learn with.
+
+        Raises:
+            CorpusError: They name files, and the caller has not given the same features. A folder that came from
+                somebody else could make us read any file.
+        """
+        found = self.settings.features
+        if names_files(found) and (self._given is None or self._given.features != found):
+            raise CorpusError(
+                f"{self.folder / 'work.json'}: the features {found!r} name files, which are read only if you give "
+                f"the same features again: --features {found!r}"
+            )
+        return found
+
+    def set(self, **changes: Any) -> Settings:
+        """Change settings; they are on the disk when this returns."""
+        made = Settings(**{**asdict(self.settings), **changes}).check()
+        self._save(made)
+        self.settings = made
+        return made
+
+    def add_label(self, label: str) -> None:
+        """One more label type."""
+        if check_label(label) not in self.settings.labels:
+            self.set(labels=[*self.settings.labels, label])
+
+    # --- documents ----------------------------------------------------------------------------------------
+
+    def _add(self, file: Mapping[str, Any]) -> range:
+        """Take in the sentences of a document that `work.json` names."""
+        first = len(self.sentences)
+        others = sum(one["bytes"] for one in self._files if one is not file)
+        corpus = files.read_document(self.folder, file, others)
+        self._check_size(corpus)
+        for i, sentence in enumerate(corpus, first):
+            labels = sentence.fields.get("label")
+            if labels is not None and UNKNOWN not in labels:
+                self.given[i] = labels
+            bare = {name: column for name, column in sentence.fields.items() if name != "label"}
+            self.sentences.append(Sentence(bare, doc=sentence.doc, meta=sentence.meta))
+            self._same.setdefault(_said(bare), []).append(i)
+        places = range(first, len(self.sentences))
+        self.documents.append((re.sub(r"^\d+-|\.jsonl$", "", file["file"]), places))
+        self.n_labelled, self.n_given = len(self.labelled), len(self.given.keys() - self.accepted.keys())
+        return places
+
+    def _check_size(self, corpus: Corpus) -> None:
+        """Refuse a corpus that is too long for a work."""
+        if len(self.sentences) + len(corpus) > MOST_SENTENCES:
+            raise CorpusError(f"a work has at most {MOST_SENTENCES:,} sentences; begin another folder")
+        long = next((i for i, s in enumerate(corpus) if len(s) > MOST_TOKENS), None)
+        if long is not None:
+            raise CorpusError(
+                f"sentence {long} has {len(corpus[long])} tokens; at most {MOST_TOKENS} are shown: cut it"
+            )
+
+    def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
+        """Take the sentences of a corpus in as one more document; `fresh` leaves their labels out."""
+        if not len(corpus):
+            raise CorpusError(f"{corpus.source or name or 'the corpus'}: there is no sentence in it")
+        self._check_size(corpus)
+        made = [_plain(sentence, fresh) for sentence in corpus]
+        self._learn_labels(y for s in made for y in s.fields["label"])
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or "")).strip("-.")[
+            :60
+        ]
+        taken = sum(one["bytes"] for one in self._files)
+        file = files.write_document(self.folder, len(self._files) + 1, stem, Corpus(made), taken)
+        self._files.append(file)
+        try:
+            self._save(self.settings)
+            return self._add(file)
+        except BaseException:
+            self._files.remove(file)
+            raise
+
+    def _learn_labels(self, labels: Iterable[str]) -> None:
+        """Label types that are new, and what labels mark where nothing was labelled before."""
+        found = dict.fromkeys(y for y in labels if y != UNKNOWN)
+        if not found:
+            return
+        if (
+            not self.settings.labels
+            and not self.given
+            and not schemes.has_chunks(found)
+            and set(found) != {OUTSIDE}
+        ):
+            self.set(kind="tokens")
+        if self.settings.kind == "spans":
+            if not schemes.has_chunks(found) and set(found) != {OUTSIDE}:
+                raise CorpusError(
+                    f"the labels ({' '.join(list(found)[:5])} ...) mark no spans, but this work has spans; begin "
+                    "another folder for them"
+                )
+            found = dict.fromkeys(kind for y in found if (kind := schemes.split_label(y)[1]))
+        fresh = [y for y in found if y not in self.settings.labels]
+        if fresh:
+            self.set(labels=[*self.settings.labels, *fresh])
+
+    def read(self, text: bytes, format: str | None = None, name: str = "upload") -> range:
+        """Take in a file of any format that is here as bytes."""
+        return self.add(read(io.BytesIO(text), format, optional_label=True), name)
+
+    # --- what was done ------------------------------------------------------------------------------------
+
+    def _replay(self, entry: dict[str, Any]) -> None:
+        do, where = entry["do"], f"{self.journal.path}, line {entry['n']}"
+        if do in ("accept", "skip"):
+            try:
+                self._check(entry["id"], entry.get("labels"))
+            except ParameterError as error:
+                raise JournalError(
+                    f"{where}: {error}. The journal is of another folder, or damaged."
+                ) from error
+            self._undone.clear()
+            self._apply({"do": do, "id": entry["id"], "labels": entry.get("labels", [])})
+        elif do == "undo" and self._done:
+            self._take_back()
+        elif do == "redo" and self._undone:
+            self._apply(self._undone.pop())
+        else:
+            raise JournalError(f"{where}: there is nothing to {do}. The journal is damaged.")
+
+    def _apply(self, deed: dict[str, Any]) -> None:
+        i = deed["id"]
+        self._done.append({**deed, "before": self.accepted.get(i)})
+        if deed["do"] == "accept":
+            self._put(i, list(deed["labels"]))
+        else:
+            self.skipped.append(i)
+
+    def _put(self, i: int, labels: list[str] | None) -> None:
+        """Labels of a sentence in `accepted`, or none. What is counted changes by those that say the same alone."""
+        self.n_labelled -= self._labelled_like(i)
+        self.n_given -= i in self.given and i not in self.accepted
+        if labels is None:
+            del self.accepted[i], self._turns[i]
+        else:
+            self.accepted[i] = labels
+            self._turn += 1
+            self._turns.setdefault(i, self._turn)
+        self.n_labelled += self._labelled_like(i)
+        self.n_given += i in self.given and i not in self.accepted
+
+    def _labelled_like(self, i: int) -> int:
+        """How many of the sentences that say what this one does are labelled: with an accepted one, all."""
+        alike = self.same(i)
+        return len(alike) if any(j in self.accepted for j in alike) else sum(j in self.given for j in alike)
+
+    def _take_back(self) -> dict[str, Any]:
+        deed = self._done.pop()
+        self._undone.append({name: deed[name] for name in ("do", "id", "labels")})
+        if deed["do"] == "skip":
+            self.skipped.remove(deed["id"])
+        else:
+            self._put(deed["id"], deed["before"])
+        return deed
+
+    def accept(self, i: int, labels: Sequence[str]) -> None:
+        """Labels of a sentence, by a person. On the disk when this returns."""
+        self._check(i, labels)
+        deed = {"do": "accept", "id": i, "labels": list(labels)}
+        self.journal.append(**deed)
+        self._undone.clear()
+        self._apply(deed)
+
+    def skip(self, i: int) -> None:
+        """Leave a sentence for later."""
+        self._check(i, None)
+        self.journal.append(do="skip", id=i)
+        self._undone.clear()
+        self._apply({"do": "skip", "id": i, "labels": []})
+
+    def undo(self) -> int | None:
+        """Take the last deed back: the number of its sentence; None where there is none."""
+        if not self._done:
+            return None
+        self.journal.append(do="undo")
+        return int(self._take_back()["id"])
+
+    def redo(self) -> int | None:
+        """Do what was undone last again: the number of its sentence; None where there is none."""
+        if not self._undone:
+            return None
+        self.journal.append(do="redo")
+        deed = self._undone.pop()
+        self._apply(deed)
+        return int(deed["id"])
+
+    @property
+    def undoable(self) -> tuple[bool, bool]:
+        """Whether there is something to undo, and to redo."""
+        return bool(self._done), bool(self._undone)
+
+    def _check(self, i: Any, labels: Sequence[str] | None) -> None:
+        if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < len(self.sentences):
+            raise ParameterError(f"sentence {i!r}: expected a number from 0 to {len(self.sentences) - 1}")
+        if labels is None:
+            return
+        if len(labels) != len(self.sentences[i]):
+            raise ParameterError(f"{len(labels)} labels for {len(self.sentences[i])} tokens; give each one")
+        known = set(self.settings.labels)
+        for t, label in enumerate(labels):
+            tag, kind = schemes.split_label(label) if isinstance(label, str) else ("", "")
+            lawful = label == OUTSIDE or (tag in ("B", "I") and kind in known)
+            if not (lawful if self.settings.kind == "spans" else label in known):
+                raise ParameterError(
+                    f"token {t}: the label {label!r} is none of this work; add its type: {' '.join(sorted(known))}"
+                )
+            before = labels[t - 1] if t else OUTSIDE
+            if self.settings.kind == "spans" and not schemes.valid(before, label, "IOB2"):
+                raise ParameterError(f"token {t}: {label} cannot follow {before}; a span begins with B-")
+
+    # --- what is there ------------------------------------------------------------------------------------
+
+    def same(self, i: int) -> list[int]:
+        """The sentences that say what sentence i does, itself among them, in their order."""
+        return self._same[_said(self.sentences[i].fields)]
+
+    @property
+    def labelled(self) -> dict[int, list[str]]:
+        """All labels there are: those that came with a document, and over them those that were accepted.
+
+        A sentence that says what an accepted one does, and has no labels of its own, has those.
+        """
+        found = {**self.given, **self.accepted}
+        if len(self._same) < len(self.sentences):
+            for i, labels in self.accepted.items():
+                for j in self.same(i):
+                    found.setdefault(j, labels)
+        return found
+
+    def labels_of(self, i: int) -> list[str] | None:
+        """The labels that `labelled` has of a sentence, without a look at all others."""
+        own = self.accepted.get(i, self.given.get(i))
+        if own is not None:
+            return own
+        alike = [j for j in self.same(i) if j in self.accepted]
+        return self.accepted[min(alike, key=self._turns.__getitem__)] if alike else None
+
+    def asked(self) -> Iterator[int]:
+        """Sentences that wait for labels, each once: of those that say the same the first."""
+        found = self.labelled
+        for places in self._same.values():
+            if (first := next((i for i in places if i not in found), None)) is not None:
+                yield first
+
+    def corpus(self, places: Sequence[int] | None = None) -> Corpus:
+        """Labelled sentences as a corpus, in their order."""
+        found = self.labelled
+        chosen = sorted(found) if places is None else places
+        return Corpus([self.sentences[i].with_labels(found[i], "label") for i in chosen])
+
+    def export(self, format: str, name: str | None = None) -> bytes:
+        """The labelled sentences, of all documents or of one, as a file of a format."""
+        if format not in EXPORTS:
+            raise ParameterError(f"format={format!r}; expected one of {', '.join(EXPORTS)}")
+        among = self.labelled
+        places = [i for title, span in self.documents if name in (None, title) for i in span if i in among]
+        if format == "spans" and self.settings.kind != "spans":
+            raise ParameterError("labels of tokens are no spans; export conll, conllu or jsonl")
+        out = io.BytesIO()
+        if format == "conllu":  # spans have no column of their own: the last one is free for anything
+            write_conllu(
+                self.corpus(places), out, label_column="misc" if self.settings.kind == "spans" else "upos"
+            )
+        else:
+            write(self.corpus(places), out, format)
+        return out.getvalue()
+
+    def save(self, path: str | os.PathLike[str], format: str) -> None:
+        """Export to a file."""
+        data = self.export(format)
+        with atomic(path) as out:
+            out.write(data)
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self.journal.close()
+
+
+def _said(columns: Mapping[str, Sequence[str]]) -> Hashable:
+    """What makes two sentences the same: all that features can look at."""
+    return tuple((name, *column) for name, column in sorted(columns.items()))
+
+
+def _plain(sentence: Sentence, fresh: bool) -> Sentence:
+    """A sentence as documents have it: its columns, and a label for each token, "_" where it has none."""
+    columns = {name: column for name, column in sentence.fields.items() if name != sentence.label}
+    columns.pop("label", None)
+    labels = [UNKNOWN] * len(sentence)
+    if sentence.label is not None and not fresh:
+        found = [y or UNKNOWN for y in sentence.labels]
+        labels = found if UNKNOWN not in found else labels
+        if schemes.has_chunks(found) and UNKNOWN not in found:
+            labels = schemes.convert(found, None, "IOB2")
+    return Sentence({**columns, "label": labels}, "label", doc=sentence.doc, meta=sentence.meta)
+
+
+__all__ = [
+    "EXPORTS",
+    "LONGEST_LABEL",
+    "MOST_SENTENCES",
+    "MOST_TOKENS",
+    "OUTSIDE",
+    "UNKNOWN",
+    "Settings",
+    "Work",
+    "check_label",
+]

@@ -1,0 +1,469 @@
+"""A session of labelling: a work, the tagger that learns from it, the queue, and what a page shows of them.
+
+Whatever changes the work goes to its journal first. Then the sentence is learned, the top of the queue is ranked anew,
+and the next sentence is answered: of a long queue and with much labelled as soon as of a short one. The rest of the
+queue, training from the start and scores on a held-out file follow in threads. All of it is plain data in and out:
+HTTP is a thin layer above (`app`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tagwise.apps.annotate.learning import Learning, fresh
+from tagwise.apps.annotate.mistakes import suspects
+from tagwise.apps.annotate.queue import FIRST, LOOKED, Queue
+from tagwise.apps.annotate.ranking import STRATEGIES, View, strategy_of
+from tagwise.apps.annotate.why import spans_of, why
+from tagwise.apps.annotate.project import EXPORTS, OUTSIDE, Work
+from tagwise.corpus import schemes
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.decoding.confidence import confidences
+from tagwise.base.exceptions import FileError, ParameterError, TagwiseError
+from tagwise.estimators import has_probabilities
+from tagwise.features.inputs import Inputs
+from tagwise.base.files.domains import Domain, Listed, Real, Record, Whole
+from tagwise.base.files.regular import read_regular
+from tagwise.base.files.sealed import parsed
+from tagwise.model.model import Model
+from tagwise.base.writing import write_text
+
+#: Scores on the held-out file, in the folder of the work.
+CURVE = "curve.jsonl"
+#: Its maximum size in bytes, and what a line holds.
+MOST_CURVE = 1 << 20
+POINT: Domain = Record({"sentences": Whole(0, 2**53), "score": Real(0.0, 1.0)})
+
+#: Seconds behind an answer in which the background waits: the page draws the next sentence.
+DRAWING = 0.05
+#: Sentences of the queue that are shown, characters of a search.
+SHOWN, LONGEST_SEARCH = 12, 200
+
+
+class Session:
+    """One work, open for labelling.
+
+    Args:
+        work: what is labelled.
+        model: proposes from the beginning, and learning goes on from its weights.
+        dev: a held-out corpus that is scored while labelling.
+        n_jobs: threads, None for all cores.
+    """
+
+    def __init__(
+        self, work: Work, *, model: Model | None = None, dev: Corpus | None = None, n_jobs: int | None = 1
+    ) -> None:
+        self.work, self.dev, self._n_jobs = work, dev, n_jobs
+        settings = work.settings
+        self.learning = Learning(
+            settings.learner, work.features if model is None else settings.features, model, n_jobs
+        )
+        self.learning.changed = self._settled
+        if model is not None:
+            self._labels_of(model)
+        self.queue = Queue(work.sentences)
+        self._reopen(range(len(work.sentences)))
+        self.search = ""
+        self.curve = _kept_curve(work)
+        self.told: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
+        self._lock = threading.RLock()
+        self._wake, self._ended = threading.Event(), False
+        self._calm = threading.Event()  # nobody waits for an answer: the background may go on
+        self._calm.set()
+        self._drawn = 0.0  # when the page is taken to have drawn the last answer, by the clock
+        self._seen = {word for i in work.labelled for word in work.sentences[i].tokens}
+        if work.labelled:
+            self.learning.settle(self._corpus, wait=True)
+        self._rank()
+        self._ranker = threading.Thread(target=self._background, daemon=True)
+        self._ranker.start()
+
+    def _labels_of(self, model: Model) -> None:
+        """The label types of a model become those of the work."""
+        if schemes.has_chunks(model.labels):
+            found = [kind for y in model.labels if (kind := schemes.split_label(y)[1])]
+        else:
+            found = list(model.labels)
+            if self.work.settings.kind == "spans" and not self.work.settings.labels:
+                self.work.set(kind="tokens")
+        for label in dict.fromkeys(found):
+            self.work.add_label(label)
+
+    def _corpus(self) -> Corpus:
+        """What is trained on in the background."""
+        self._rest()
+        with self._lock:
+            return self.work.corpus()
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """While somebody waits for an answer: nobody else changes anything, and the background waits."""
+        self._calm.clear()
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._drawn = time.monotonic() + DRAWING
+            self._calm.set()
+
+    def _rest(self) -> None:
+        """Wait while somebody waits for an answer, or for the page to draw it: both need the cores more."""
+        self._calm.wait()
+        while (left := self._drawn - time.monotonic()) > 0 and not self._ended:
+            time.sleep(left)
+            self._calm.wait()
+
+    def _reopen(self, places: Iterable[int]) -> None:
+        """Have the sentences that wait for labels in the queue: of those that say the same, the first."""
+        asked, every = set(self.work.asked()), list(places)
+        self.queue.close(i for i in every if i not in asked)
+        self.queue.close((i for i in every if i in asked), open=True)
+
+    # --- what a page shows --------------------------------------------------------------------------------
+
+    def state(self, focus: int | None = None) -> dict[str, Any]:
+        """All that a page shows: the sentence in focus (the most wanted one unless told), the queue, counts."""
+        with self._lock:
+            order = self._order()
+            current = order[0] if focus is None and order else focus
+            undo, redo = self.work.undoable
+            return {
+                "sentence": None if current is None else self.shown(current),
+                "queue": [self._brief(i) for i in order],
+                "counts": {
+                    "sentences": len(self.work.sentences),
+                    "accepted": len(self.work.accepted),
+                    "given": self.work.n_given,
+                    "open": int(self.queue.open.sum()),
+                    "stale": self.queue.stale,
+                },
+                "settings": {
+                    "kind": self.work.settings.kind,
+                    "labels": self.work.settings.labels,
+                    "learner": self.work.settings.learner,
+                    "strategy": self.work.settings.strategy,
+                    "search": self.search,
+                },
+                "strategies": [{"name": one.name, "title": one.title} for one in STRATEGIES.values()],
+                "documents": [
+                    {"name": name, "sentences": len(places)} for name, places in self.work.documents
+                ],
+                "exports": [f for f in EXPORTS if f != "spans" or self.work.settings.kind == "spans"],
+                "undo": undo,
+                "redo": redo,
+                "curve": self.curve,
+                "dev": self.dev is not None,
+                "busy": self.learning.busy,
+                "failed": self.learning.failed,
+                "version": self.learning.version,
+            }
+
+    def _order(self) -> list[int]:
+        """The head of the queue; what was skipped comes last, the first skipped first."""
+        later = {i: n for n, i in enumerate(self.work.skipped)}
+        order = [i for i in self.queue.order(SHOWN + len(later)) if i not in later]
+        if len(order) < SHOWN:
+            order += sorted((i for i in later if self.queue.open[i]), key=lambda i: later[i])
+        return order[:SHOWN]
+
+    def _brief(self, i: int) -> dict[str, Any]:
+        text = " ".join(self.work.sentences[i].tokens)
+        score = float(self.queue.scores[i])
+        return {"id": i, "text": text if len(text) <= 120 else text[:119] + "…", "score": _finite(score)}
+
+    def shown(self, i: int) -> dict[str, Any]:
+        """A sentence with the labels that it has, and with those that are proposed."""
+        self.work._check(i, None)
+        sentence, kind = self.work.sentences[i], self.work.settings.kind
+        labelled = self.work.labels_of(i)
+        proposed = self.proposal(sentence)
+        return {
+            "id": i,
+            "tokens": sentence.tokens,
+            "document": next((name for name, places in self.work.documents if i in places), ""),
+            "accepted": i in self.work.accepted,
+            "spans": None if labelled is None else spans_of(labelled, kind),
+            "proposal": proposed,
+            "version": self.learning.version,
+        }
+
+    def proposal(self, sentence: Sentence) -> list[dict[str, Any]]:
+        """Spans (or labels of tokens) that the model proposes, each with the probability of exactly this span.
+
+        The probability is None if the scores of the learner are not probabilities.
+        """
+        model, kind = self.learning.model, self.work.settings.kind
+        if model is None or not len(sentence):
+            return []
+        X = Inputs.of([sentence])
+        found = confidences(model.scoring, X, model.encode(X, 1), n_jobs=1)[0]
+        sure = has_probabilities(model)
+        if kind == "tokens":
+            return [
+                {"begin": t, "end": t + 1, "label": y, "probability": float(p) if sure else None}
+                for t, (y, p) in enumerate(zip(found.labels, found.tokens))
+                if y in self.work.settings.labels
+            ]
+        return [
+            {"begin": one.begin, "end": one.end, "label": one.type, "probability": float(p) if sure else None}
+            for one, p in found.chunks
+            if one.type in self.work.settings.labels
+        ]
+
+    # --- what people do -----------------------------------------------------------------------------------
+
+    def labels_from(self, i: Any, spans: Any) -> list[str]:
+        """The labels of a sentence's tokens from spans of a request: objects with begin, end and label."""
+        self.work._check(i, None)
+        n = len(self.work.sentences[i])
+        if not isinstance(spans, list) or len(spans) > n:
+            raise ParameterError(f"spans: expected a list of at most {n}")
+        found = []
+        for k, one in enumerate(spans):
+            if not isinstance(one, dict):
+                raise ParameterError(f"span {k}: expected an object with begin, end and label")
+            begin, end, label = (one.get(name) for name in ("begin", "end", "label"))
+            if type(begin) is not int or type(end) is not int or not 0 <= begin < end <= n:
+                raise ParameterError(f"span {k}: {begin!r} to {end!r} are no tokens of a sentence of {n}")
+            if label not in self.work.settings.labels:
+                raise ParameterError(f"span {k}: there is no label {label!r} yet; add it first")
+            found.append(schemes.Span(str(label), begin, end))
+        found.sort(key=lambda one: one.begin)
+        if self.work.settings.kind == "spans":
+            return schemes.from_spans(found, n, "IOB2")
+        labels = [OUTSIDE] * n
+        for one in found:
+            labels[one.begin : one.end] = [one.type] * (one.end - one.begin)
+        if OUTSIDE in labels and OUTSIDE not in self.work.settings.labels:
+            raise ParameterError(f"token {labels.index(OUTSIDE)} has no label; give every token one")
+        return labels
+
+    def accept(self, i: Any, spans: Any) -> dict[str, Any]:
+        """Labels of a sentence by a person: written down, learned, and the next sentence."""
+        with self._asked():
+            labels = self.labels_from(i, spans)
+            begin, cpu = time.perf_counter(), time.thread_time()
+            self.work.accept(i, labels)
+            written = time.perf_counter()
+            self.queue.close(self.work.same(i))
+            sentence = self.work.sentences[i]
+            self._seen.update(sentence.tokens)
+            before = time.thread_time()
+            learned = self.learning.learn(sentence, labels)
+            learning = time.thread_time() - before
+            self._after()
+            ranked = time.perf_counter()
+            out = self.state()
+            end = time.perf_counter()
+            out["milliseconds"] = {
+                "journal": 1e3 * (written - begin),
+                "learning": 1e3 * learned,
+                "ranking": 1e3 * (ranked - written - learned),
+                "proposal": 1e3 * (end - ranked),
+                "all": 1e3 * (end - begin),
+                "CPU of learning": 1e3 * learning,
+                "CPU of all": 1e3 * (time.thread_time() - cpu),
+            }
+            return out
+
+    def skip(self, i: Any) -> dict[str, Any]:
+        """Leave a sentence for later, and the next."""
+        with self._asked():
+            self.work.skip(i)
+            return self.state()
+
+    def undo(self) -> dict[str, Any]:
+        """Take back what was done last; its sentence comes into focus, with the labels it had."""
+        return self._back(self.work.undo)
+
+    def redo(self) -> dict[str, Any]:
+        """Do again what was undone last."""
+        return self._back(self.work.redo, follow=False)
+
+    def _back(self, deed: Callable[[], int | None], follow: bool = True) -> dict[str, Any]:
+        with self._asked():
+            before = dict(self.work.accepted)
+            i = deed()
+            if i is None:
+                return self.state()
+            gone = before.get(i)
+            self._reopen(self.work.same(i))
+            labels = self.work.labels_of(i)
+            if labels is not None and labels != gone:
+                self.learning.learn(self.work.sentences[i], labels)
+            elif gone is not None:  # what was learned is forgotten by training from the start
+                self.learning.settle(self._corpus)
+            self._after()
+            out = self.state(i if follow else None)
+            if follow and out["sentence"] is not None and gone is not None:
+                out["sentence"]["undone"] = spans_of(gone, self.work.settings.kind)
+            return out
+
+    def _after(self) -> None:
+        """What follows a change: training from the start where that is due, ranking."""
+        if self.work.n_labelled and self.learning.due(self.work.n_labelled):
+            self.learning.settle(self._corpus)
+        self._rank()
+        self._wake.set()
+
+    def choose(self, strategy: str | None = None, search: str | None = None) -> dict[str, Any]:
+        """Another strategy, or another search."""
+        with self._asked():
+            if search is not None:
+                if not isinstance(search, str) or len(search) > LONGEST_SEARCH:
+                    raise ParameterError(f"search: expected a text of at most {LONGEST_SEARCH} characters")
+                self.search = search
+            if strategy is not None:
+                self.work.set(strategy=strategy_of(strategy).name)
+            self._rank()
+            self._wake.set()
+            return self.state()
+
+    def add_label(self, label: Any) -> dict[str, Any]:
+        """One more label type."""
+        with self._lock:
+            self.work.add_label(label)
+            return self.state()
+
+    def take_in(self, data: bytes, name: str, format: str | None) -> dict[str, Any]:
+        """One more document."""
+        with self._lock:
+            places = self.work.read(data, format, name)
+            self.queue.extend(len(self.work.sentences))
+            self._reopen(places)
+            self._after()
+            return self.state()
+
+    def why(self, i: int, token: Any) -> dict[str, Any]:
+        """Why a token has the label that is proposed."""
+        self.work._check(i, None)
+        model = self.learning.model
+        if model is None:
+            raise ParameterError("nothing was learned yet: accept a sentence first")
+        if type(token) is not int:
+            raise ParameterError(f"token={token!r}: expected a number")
+        with self._lock:
+            labelled = dict(self.work.labelled)
+        kind, sentences = self.work.settings.kind, self.work.sentences
+        return why(model, sentences[i], token, kind=kind, labelled=labelled, sentences=sentences)
+
+    def mistakes(self, most: int = 50) -> list[dict[str, Any]]:
+        """Labelled sentences whose labels a model trained without them finds least probable."""
+        with self._lock:
+            places = sorted(self.work.labelled)
+            corpus = self.work.corpus(places)
+            settings = self.work.settings
+        features = self.learning._features
+        found = suspects(
+            corpus, lambda: fresh(settings.learner, 5, features=features, n_jobs=self._n_jobs), most=most
+        )
+        return [
+            {
+                "id": places[one.sentence],
+                "tokens": corpus[one.sentence].tokens,
+                "doubt": _finite(one.doubt),
+                "spans": spans_of(one.labels, settings.kind),
+                "found": spans_of(one.found, settings.kind),
+            }
+            for one in found
+        ]
+
+    # --- in the background --------------------------------------------------------------------------------
+
+    def _view(self) -> View:
+        return View(
+            self.learning.model, self.learning.second, self._seen, self.search, n_jobs=self._n_jobs or 0
+        )
+
+    def _rank(self) -> None:
+        """Rank the most wanted: as many of a long queue as of a short one."""
+        strategy = self.work.settings.strategy
+        most = FIRST if strategy_of(strategy).learned else LOOKED
+        with contextlib.suppress(TagwiseError):
+            self.queue.refresh(strategy, self._view(), self.learning.version, most=most)
+
+    def _rank_a_slice(self) -> bool:
+        """Rank the next few; whether there were some. Whoever corrects a sentence meanwhile does not wait for it."""
+        self._rest()
+        with self._lock:
+            found = self.queue.due(self.work.settings.strategy, self._view(), self.learning.version)
+        if found is None:
+            return False
+        try:
+            scores = found.scores(self.work.sentences)
+        except TagwiseError:
+            return False
+        with self._lock:
+            self.queue.put(found, scores)
+        return True
+
+    def _settled(self) -> None:
+        """A model from the background: the queue is ranked by it, the held-out file is scored."""
+        if self._ended:
+            return
+        model, labelled = self.learning.model, self.work.n_labelled
+        if self.dev is not None and model is not None:
+            score = _score(model, self.dev, self._n_jobs)
+            self.curve.append({"sentences": labelled, "score": score})
+            with contextlib.suppress(FileError):  # scores can be had again
+                lines = [json.dumps(point) + "\n" for point in self.curve]
+                write_text(self.work.folder / CURVE, "".join(lines), follow=False)
+        self._wake.set()
+        self.told(
+            "learned", {"version": self.learning.version, "curve": self.curve, "failed": self.learning.failed}
+        )
+
+    def _background(self) -> None:
+        """Rank what is left of the queue, slice by slice, whenever something changed."""
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._ended:
+                return
+            while not self._ended and not self._wake.is_set() and self._rank_a_slice():
+                pass
+            with self._lock:
+                brief = [self._brief(i) for i in self._order()]
+            self.told("ranked", {"queue": brief, "stale": self.queue.stale})
+
+    def close(self) -> None:
+        """End the threads and let go of the work."""
+        self._ended = True
+        self._wake.set()
+        self._ranker.join()
+        self.learning.wait()
+        self.work.close()
+
+
+def _kept_curve(work: Work) -> list[dict[str, float]]:
+    """The curve that the folder has of the sessions before; none where the file is not as it was written."""
+    try:
+        data = read_regular(work.folder / CURVE, MOST_CURVE, FileError, "", follow=False)
+        points = [parsed(line) for line in data.splitlines()]
+        Listed(POINT).check(points, CURVE)
+        return points
+    except TagwiseError:
+        return []
+
+
+def _score(model: Model, dev: Corpus, n_jobs: int | None) -> float:
+    """F1 of spans, or accuracy, on a labelled corpus."""
+    from tagwise.evaluation.metrics import evaluate
+
+    found = model.predict(dev, n_jobs=n_jobs)
+    gold = dev.labels
+    if schemes.has_chunks({y for labels in gold for y in labels}):
+        gold = [schemes.convert(labels, None, "IOB2") for labels in gold]
+    return evaluate(gold, found).score
+
+
+def _finite(value: float) -> float | None:
+    return value if abs(value) < 1e300 else None
+
+
+__all__ = ["Session"]

@@ -1,0 +1,259 @@
+"""Results on disk, named by what made them: sentences, parameters, features, the code that trained."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tagwise._core as _core
+from tagwise.apps.compare.plan import Cell, Data
+from tagwise.corpus.sentence import Corpus
+from tagwise.estimators.task import TRANSIENT
+from tagwise.features.recipe import Recipe
+from tagwise.features.resolve import recipe_for
+from tagwise.learners.loop import logger
+from tagwise.base.writing import write_text
+
+FORMAT = 2
+CACHE_VARIABLE = "TAGWISE_CACHE"
+
+#: Whether a value is what is looked for.
+Fits = Callable[[Mapping[str, Any]], bool]
+
+#: What shows results and does not make them; every other module of the package is part of a key.
+SHOWS = ("cli", "apps/compare/report", "apps/compare/table.py")
+
+
+def default_folder(kind: str = "compare") -> Path:
+    """Where results lie: the folder in TAGWISE_CACHE, else tagwise/compare in the user's cache.
+
+    What is not a comparison's lies in a folder of its kind's name: in that of TAGWISE_CACHE, or beside tagwise/compare.
+    """
+    if given := os.environ.get(CACHE_VARIABLE):
+        return Path(given) if kind == "compare" else Path(given) / kind
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "tagwise" / kind
+
+
+class Cache:
+    """A folder of results, one file each, written whole or not at all. Without a folder: a dictionary.
+
+    An entry that is damaged, or not of this key, counts as none, and a folder that cannot be written to is gone on
+    without; `warn` is told of either, once.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str] | None, warn: Callable[[str], Any] = logger.warning
+    ) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self._memory: dict[str, dict[str, Any]] = {}
+        self._writes = folder is not None
+        self._warn, self._told = warn, set[str]()
+
+    def tell(self, text: str) -> None:
+        """Warn of something, once."""
+        if text not in self._told:
+            self._told.add(text)
+            self._warn(text)
+
+    def _path(self, key: str) -> Path:
+        assert self.folder is not None
+        return self.folder / key[:2] / f"{key}.json"
+
+    def get(self, key: str, fits: Fits = lambda _: True) -> dict[str, Any] | None:
+        """What was put there, or None; a damaged file counts as none, and so does a value that does not fit."""
+        if key in self._memory or self.folder is None:
+            return self._memory.get(key)
+        path = self._path(key)
+        try:
+            value = opened(path.read_bytes(), key)
+            if not fits(value):
+                raise ValueError("it is no result of a comparison")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self.tell(f"{path}: cannot be read ({error.strerror}); its result is made again")
+        except (ValueError, RecursionError) as error:
+            self.tell(f"{path}: a damaged or foreign file in the cache ({error}); its result is made again")
+        else:
+            return value
+        return None
+
+    def put(self, key: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep a result: written beside its place, flushed, renamed. Answers it as it will be read."""
+        text = sealed(key, value)
+        kept: dict[str, Any] = json.loads(text.partition("\n")[2])
+        if not self._writes:
+            self._memory[key] = kept
+            return kept
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, text)
+        except OSError as error:
+            self._writes = False
+            self._memory[key] = kept
+            self.tell(
+                f"{self.folder}: results cannot be kept there ({error.strerror}); going on without the cache"
+            )
+        return kept
+
+    def once(
+        self, key: str, make: Callable[[], Mapping[str, Any]], fits: Fits = lambda _: True
+    ) -> dict[str, Any]:
+        """The result under a key, made where it is not there yet."""
+        found = self.get(key, fits)
+        return self.put(key, make()) if found is None else found
+
+
+def sealed(key: str, value: Mapping[str, Any]) -> str:
+    """An entry as it lies on disk: a line about it, with the checksum of the next, which is the value."""
+    body = json.dumps(value)
+    head = {"format": FORMAT, "key": key, "sha256": hashlib.sha256(body.encode()).hexdigest()}
+    return f"{json.dumps(head)}\n{body}"
+
+
+def opened(data: bytes, key: str) -> dict[str, Any]:
+    """The value of an entry, or a ValueError that says why it is none of this key."""
+    head, _, body = data.partition(b"\n")
+    found = json.loads(head)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"it is not of format {FORMAT}")
+    if found.get("key") != key:
+        raise ValueError("it is of another key")
+    if found.get("sha256") != hashlib.sha256(body).hexdigest():
+        raise ValueError("its checksum is wrong")
+    value = json.loads(body)
+    if not isinstance(value, dict):
+        raise ValueError("it holds no result")
+    return value
+
+
+# --- names --------------------------------------------------------------------------------------------------
+
+
+def code_files(root: Path) -> list[Path]:
+    """The modules of a package that decide what training gives, by their place in it."""
+    found = (path.relative_to(root) for path in root.rglob("*.py"))
+    return sorted(path for path in found if not path.as_posix().startswith(SHOWS))
+
+
+def code_digest(root: Path, library: Path) -> str:
+    """A digest of these modules, names and texts, and of the native library."""
+    digest = hashlib.sha256(library.read_bytes())
+    for path in code_files(root):
+        text = (root / path).read_bytes()
+        digest.update(f"\0{path.as_posix()}\0{len(text)}\0".encode() + text)
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def code_version() -> str:
+    """The version of tagwise and a digest of the code that trains, so that no result outlives a change of it."""
+    digest = code_digest(Path(__file__).parents[2], Path(str(_core.__file__)))
+    return f"{_core.__version__}+{digest[:16]}"
+
+
+def corpus_digest(corpus: Corpus | None) -> str | None:
+    """A digest of all sentences: columns, tokens, labels, where documents begin."""
+    if corpus is None:
+        return None
+    digest = hashlib.sha256(json.dumps([list(corpus.columns), corpus.label]).encode())
+    for sentence in corpus:
+        digest.update(json.dumps([*sentence.fields.values(), sentence.doc]).encode())
+    return digest.hexdigest()
+
+
+def _plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
+    """A parameter as JSON can hold it; a function by its name, its text and the values it holds."""
+    if id(value) in seen:
+        return "..."
+    inside = (*seen, id(value))
+    if isinstance(value, functools.partial):
+        return ["partial", *(_plain(part, inside) for part in (value.func, value.args, value.keywords))]
+    if callable(value):
+        made = value if hasattr(value, "__qualname__") else type(value)
+        try:
+            text = inspect.getsource(made)
+        except (OSError, TypeError):
+            code = getattr(made, "__code__", None)
+            text = repr(code and (code.co_code, code.co_consts, code.co_names))
+        held = [
+            getattr(value, "__defaults__", None),
+            getattr(value, "__kwdefaults__", None),
+            [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()],
+            {} if made is value else getattr(value, "__dict__", {}),
+        ]
+        name = f"{made.__module__}.{made.__qualname__}"
+        return [name, hashlib.sha256(text.encode()).hexdigest(), _plain(held, inside)]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v, inside) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v, inside) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(v, inside) for v in value), key=repr)
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def _recipe(recipe: Recipe) -> Any:
+    """Features as JSON can hold them; functions by their text, not by their import path."""
+    if recipe.kind == "sum":
+        return [_recipe(part) for part in recipe.parts]
+    return _plain(recipe.function) if recipe.kind == "function" else recipe.to_json()
+
+
+class Names:
+    """Keys of cells; digests of corpora are taken once."""
+
+    def __init__(self, data: Mapping[str, Data]) -> None:
+        self.data = data
+        self._digests: dict[tuple[str, str], str | None] = {}
+
+    def digest(self, corpus: str, part: str) -> str | None:
+        """The digest of one part of a corpus."""
+        if (corpus, part) not in self._digests:
+            self._digests[corpus, part] = corpus_digest(getattr(self.data[corpus], part))
+        return self._digests[corpus, part]
+
+    def key(self, cell: Cell, **more: Any) -> str:
+        """The key of a cell: equal where everything that decides its result is."""
+        tagger = cell.learner.make(**cell.settings())
+        params = {k: _plain(v) for k, v in tagger.checked().items() if k not in TRANSIENT and k != "features"}
+        recipe = recipe_for(cell.features, self.data[cell.corpus].train)
+        by_dev = bool(cell.tune) and cell.folds == 0
+        content = {
+            "format": FORMAT,
+            "code": code_version(),
+            "train": self.digest(cell.corpus, "train"),
+            "test": self.digest(cell.corpus, "test"),
+            "dev": self.digest(cell.corpus, "dev") if cell.dev or cell.track or by_dev else None,
+            "size": cell.size,
+            "seed": cell.seed,
+            "learner": cell.learner.kind,
+            "params": params,
+            "recipe": _recipe(recipe),
+            "tune": None
+            if "trial" in more
+            else _plain(cell.tune),  # a trial is its own, whatever else is tried
+            "tune_size": cell.tune_size if cell.tune else None,
+            "folds": cell.folds if cell.tune else None,
+            "dev_scored": cell.dev,
+            "track": cell.track,
+            "risks": cell.risks,
+            **{k: _plain(v) for k, v in more.items()},
+        }
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+__all__ = ["CACHE_VARIABLE", "Cache", "Names", "code_version", "corpus_digest", "default_folder"]

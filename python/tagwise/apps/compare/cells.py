@@ -1,0 +1,254 @@
+"""One cell: choose its parameters, train it, score it, keep what tables and reports ask for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any
+
+from tagwise.apps.compare.cache import Cache, Names
+from tagwise.apps.compare.plan import Cell, Data, draw, tuning_parts
+from tagwise.corpus.sentence import Corpus
+from tagwise.decoding.ranks import Ranks
+from tagwise.evaluation.metrics import Report, count_by_sentence, evaluate
+from tagwise.base.parameters import cores
+from tagwise.scores.kernels import KernelScorer
+
+#: Sentences with errors that a result keeps, and features of each label.
+KEPT_ERRORS, KEPT_FEATURES, LONGEST = 24, 12, 60
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trained cell and what it measured."""
+
+    corpus: str
+    learner: str
+    loss: str
+    features: str
+    sentences: int
+    seed: int
+    accuracy: float
+    f1: float | None  # None where labels are no spans, as precision and recall
+    sequence_accuracy: float
+    nonzero: int
+    iterations: int
+    seconds: float
+    precision: float | None = None
+    recall: float | None = None
+    dev_accuracy: float | None = None
+    dev_f1: float | None = None
+    passes: int = 0  # over the training data
+    cpu: float | None = None  # seconds of all threads together
+    memory: int | None = None  # peak of the process in bytes, where each cell had one of its own
+    threads: int | None = None
+    chosen: str = ""  # parameters chosen on held-out sentences or the dev part
+    rank: float | None = None  # mean number of wrong paths no worse than the gold one, k at most
+    beyond: float | None = None  # share of the sentences whose gold path is none of the k best
+    margin: float | None = None  # median score of the gold path over the best wrong one
+
+    @property
+    def score(self) -> float:
+        """F1 where labels are spans, else accuracy."""
+        return self.accuracy if self.f1 is None else self.f1
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], **changed: Any) -> Row:
+        """A row from its dictionary; what it does not know is left out."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{k: v for k, v in {**values, **changed}.items() if k in known})
+
+
+def is_result(value: Mapping[str, Any]) -> bool:
+    """Whether a value is what `measure` gives: a row with every field it must have, and its detail."""
+    row = value.get("row")
+    if not isinstance(row, dict) or not isinstance(value.get("detail"), dict):
+        return False
+    texts = ("corpus", "learner", "loss", "features", "chosen")
+    must = {field.name for field in fields(Row) if field.default is MISSING}
+    return must <= row.keys() and all(
+        isinstance(x, str) if name in texts else x is None or isinstance(x, (int, float))
+        for name, x in row.items()
+    )
+
+
+def is_score(value: Mapping[str, Any]) -> bool:
+    """Whether a value is the score of a trial."""
+    return isinstance(value.get("score"), (int, float))
+
+
+def peak_memory() -> int | None:
+    """The most memory that this process has held, in bytes; None where the system does not tell."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def choose(
+    cell: Cell,
+    train: Corpus,
+    dev: Corpus | None,
+    cache: Cache,
+    names: Names,
+    n_jobs: int | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """The values of `cell.tune` that score best on held-out sentences of the training set, or on the dev part.
+
+    Each trial is kept by itself: a grid with one more value trains that one alone.
+    """
+    if not cell.tune:
+        return {}
+    parts, tracked = tuning_parts(cell, train, dev), cell.track and not cell.folds
+    best: dict[str, Any] = {}
+    best_score = -1.0
+    tuned = sorted(cell.tune)  # of equals the first wins, in whatever order they were named
+    for values in itertools.product(*(cell.tune[name] for name in tuned)):
+        trial = dict(zip(tuned, values))
+        progress("held out: " + ", ".join(f"{k}={v}" for k, v in trial.items()))
+
+        def run(trial: dict[str, Any] = trial) -> dict[str, Any]:
+            tagger = cell.learner.make(**{**cell.settings(), **trial, **threads(cell, n_jobs)})
+            scores = [
+                tagger.fit(fitted, dev=scored if tracked else None).score(scored) for fitted, scored in parts
+            ]
+            return {"score": sum(scores) / len(scores)}
+
+        score = float(cache.once(names.key(cell, trial=trial), run, is_score)["score"])
+        if score > best_score:
+            best, best_score = trial, score
+    return best
+
+
+def threads(cell: Cell, n_jobs: int | None) -> dict[str, Any]:
+    """The number of threads as a parameter."""
+    return cell.learner.accepted({"n_jobs": n_jobs})
+
+
+def measure(
+    cell: Cell,
+    data: Data,
+    *,
+    cache: Cache | None = None,
+    names: Names | None = None,
+    n_jobs: int | None = None,
+    progress: Progress = lambda _: None,
+    callbacks: Sequence[Callable[[Any], Any]] = (),
+    own_process: bool = False,
+) -> dict[str, Any]:
+    """Train one cell and score it: {"row": ..., "detail": ...}, plain values for JSON."""
+    train = draw(data.train, cell.size, cell.seed)
+    names = names or Names({cell.corpus: data})
+    chosen = choose(cell, train, data.dev, cache or Cache(None), names, n_jobs, progress)
+    tagger = cell.learner.make(**{**cell.settings(), **chosen, **threads(cell, n_jobs)})
+    progress("reading features")
+
+    def show(step: Any) -> None:
+        progress(f"iteration {step.iteration}/{step.max_iter}, objective {step.objective:,.1f}")
+
+    begin, used = time.perf_counter(), time.process_time()
+    tagger.fit(train, dev=data.dev if cell.track else None, callbacks=[show, *callbacks])
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - used
+    memory = peak_memory() if own_process else None
+    progress("scoring")
+    predicted = tagger.predict(data.test)
+    report = evaluate(data.test, predicted)
+    dev = tagger.evaluate(data.dev) if cell.dev and data.dev is not None else None
+    ranks = ranked(tagger, data.test, cell.risks)
+    row = Row(
+        corpus=cell.corpus,
+        learner=cell.learner.name,
+        loss=str(tagger.get_params().get("loss", "")),
+        features=cell.title,
+        sentences=len(train),
+        seed=cell.seed,
+        accuracy=report.accuracy,
+        f1=report.f1 if report.chunked else None,
+        precision=report.precision if report.chunked else None,
+        recall=report.recall if report.chunked else None,
+        sequence_accuracy=report.sequence_accuracy,
+        dev_accuracy=dev.accuracy if dev else None,
+        dev_f1=dev.f1 if dev and dev.chunked else None,
+        nonzero=tagger.n_nonzero_,
+        iterations=len(tagger.history_),
+        passes=max((int(entry["evaluations"]) for entry in tagger.history_), default=0),
+        seconds=seconds,
+        cpu=cpu,
+        memory=memory,
+        threads=n_jobs or cores(),
+        rank=ranks.risk if ranks else None,
+        beyond=ranks.beyond if ranks else None,
+        margin=finite(ranks.median_margin) if ranks else None,
+        chosen=", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items()),
+    )
+    shown = detail(tagger, data.test, predicted, report)
+    if ranks is not None:
+        shown |= {"ranks": ranks.rank.tolist(), "margins": [finite(m) for m in ranks.margin], "k": ranks.k}
+    return {"row": asdict(row), "detail": shown}
+
+
+def finite(x: float) -> float | None:
+    """A number as JSON has it, with five digits."""
+    return float(f"{x:.5g}") if math.isfinite(x) else None
+
+
+def ranked(tagger: Any, test: Corpus, k: int | None) -> Ranks | None:
+    """Ranks and margins of the gold paths; None where they are not asked for, or the model has no exact lists."""
+    lookback = tagger.model_.scoring.lookback
+    if k is None or (lookback is not None and not lookback.exact):
+        return None
+    found: Ranks = tagger.ranks(test, k=k)
+    return found
+
+
+def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report) -> dict[str, Any]:
+    """What a report shows of one cell beside its row."""
+    out: dict[str, Any] = {
+        "labels": list(tagger.classes_),
+        "n_features": tagger.n_features_,
+        "history": [
+            {k: entry[k] for k in ("iteration", "objective", "dev_score", "seconds")}
+            for entry in tagger.history_
+        ],
+        "counts": count_by_sentence(test, predicted),
+        "per_type": {
+            name: [s.gold, s.predicted, s.correct]
+            for name, s in (report.per_type if report.chunked else report.per_label).items()
+        },
+        "confusion": [[g, p, n] for (g, p), n in sorted(report.confusion.items(), key=lambda e: -e[1])],
+        "errors": errors(test, predicted),
+    }
+    scorer = tagger.model_.scorer
+    if not isinstance(scorer, KernelScorer):  # which keeps no weights by feature
+        out["strongest"] = tagger.explain(KEPT_FEATURES).labels
+        out["transitions"] = [
+            [round(float(x), 4) if abs(x) < 1e30 else None for x in line]
+            for line in tagger.model_.native.edge_scores
+        ]
+    return out
+
+
+def errors(test: Corpus, predicted: Sequence[Sequence[str]]) -> list[list[list[str]]]:
+    """Sentences with wrong labels, spread over the test set: [tokens, gold, predicted] each."""
+    wrong = [i for i, (s, p) in enumerate(zip(test, predicted)) if len(s) <= LONGEST and s.labels != list(p)]
+    step = max(1, len(wrong) // KEPT_ERRORS)
+    return [[test[i].tokens, test[i].labels, list(predicted[i])] for i in wrong[::step][:KEPT_ERRORS]]
+
+
+__all__ = ["Row", "is_result", "measure", "peak_memory"]

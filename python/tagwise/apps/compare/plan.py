@@ -1,0 +1,277 @@
+"""What is trained: learners by losses by feature sets by corpora by sizes by seeds, as a list of cells."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import tagwise._core as _core
+from tagwise.apps.compare.learners import Learner, estimator, parse
+from tagwise.corpus.bundled import load_corpus
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.base.exceptions import ParameterError
+from tagwise.features.sums import Features, title
+from tagwise.base.parameters import Choice
+
+CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
+
+#: Every fifth sentence is held out while parameters are chosen.
+HELD_OUT = 5
+
+
+@dataclass(frozen=True)
+class Data:
+    """A corpus of a comparison."""
+
+    train: Corpus
+    test: Corpus
+    dev: Corpus | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One thing to train: what identifies a row before it is measured."""
+
+    corpus: str
+    learner: Learner
+    features: Any  # as estimators take them
+    size: int | None = None
+    seed: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)  # for every learner that has them
+    tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # chosen on a held-out part of train
+    tune_size: int | None = None  # sentences that the choice looks at
+    folds: int = (
+        1  # parts of them that are held out in turn, of HELD_OUT; 0: the dev part is scored in their place
+    )
+    dev: bool = False  # score the dev part as well
+    track: bool = False  # score the dev part after every iteration; the best iterate is kept
+    risks: int | None = None  # length of the lists that gold paths are ranked in; None for no ranks
+
+    def settings(self) -> dict[str, Any]:
+        """All parameters of the estimator but those that are tuned."""
+        common = {"seed": self.seed, **self.params, **({"patience": 0} if self.track else {})}
+        return {**self.learner.accepted(common), **self.learner.params, "features": self.features}
+
+    @property
+    def title(self) -> str:
+        """Its features as the table names them."""
+        return title(self.features)
+
+    def describe(self) -> str:
+        """The cell in one line."""
+        size = "" if self.size is None else f" {self.size} sentences"
+        return f"{self.corpus} {self.learner.name} {self.title}{size} seed {self.seed}"
+
+
+def with_losses(learner: Learner, losses: Sequence[str]) -> list[Learner]:
+    """The learner with each of the losses that it has, where it has a loss and its name settles none."""
+    declared = {param.name: param for param in estimator(learner.kind).PARAMS}
+    if not losses or "loss" not in declared or "loss" in learner.params:
+        return [learner]
+    domain = declared["loss"].domain
+    own = domain.names if isinstance(domain, Choice) else ()
+    out = []
+    for loss in losses:
+        if loss not in own and loss in _core.LOSSES:
+            continue  # of another learner
+        declared["loss"].check(loss)
+        out.append(Learner(f"{learner.name} {loss}", learner.kind, {**learner.params, "loss": loss}))
+    return out or [learner]
+
+
+def plan(
+    learners: Sequence[str | Learner],
+    corpora: Sequence[str],
+    features: Sequence[Any],
+    sizes: Sequence[int] | None = None,
+    seeds: int = 1,
+    *,
+    losses: Sequence[str] = (),
+    params: Mapping[str, Any] | None = None,
+    tune: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    tune_size: int | None = None,
+    folds: int = 1,
+    dev: bool = False,
+    track: bool = False,
+    risks: int | None = None,
+) -> list[Cell]:
+    """The cells of a comparison, in the order they are run and shown.
+
+    A learner whose name settles its features, as a hidden Markov model's does, stands once for each corpus and size.
+    `tune` goes by the name of a learner, or by its estimator.
+    """
+    check_titles(features)
+    expanded = [one for spec in learners for one in with_losses(parse(spec), losses)]
+    cells: dict[tuple[Any, ...], Cell] = {}
+    for corpus, size, learner, feature, seed in itertools.product(
+        corpora, sizes or (None,), expanded, features, range(seeds)
+    ):
+        settled = learner.params.get("features", feature)
+        values = (tune or {}).get(learner.name, (tune or {}).get(learner.kind, {}))
+        wanted = learner.accepted(values)
+        key = (corpus, size, learner.name, title(settled), seed)
+        cells.setdefault(
+            key,
+            Cell(
+                corpus,
+                learner,
+                settled,
+                size,
+                seed,
+                dict(params or {}),
+                wanted,
+                tune_size,
+                folds,
+                dev,
+                track,
+                risks,
+            ),
+        )
+    return list(cells.values())
+
+
+def check_titles(features: Sequence[Any]) -> None:
+    """Refuse one set of features in place of a list of them, and sets that the table would show as one."""
+    if isinstance(features, (str, Features)):
+        raise ParameterError(
+            f"features={title(features)!r}: expected a list of feature sets: [{title(features)!r}]"
+        )
+    known: dict[str, Any] = {}
+    for one in features:
+        if known.setdefault(title(one), one) != one:
+            raise ParameterError(
+                f"features: two of them are called {title(one)!r} in the table; name their parts differently, as in "
+                "Gazetteer(..., name='cities')"
+            )
+
+
+def check_against(against: str, cells: Sequence[Cell]) -> str:
+    """The name of the learner that others are tested against; a ParameterError where it is not compared."""
+    names = list(dict.fromkeys(cell.learner.name for cell in cells))
+    if against in names:
+        return against
+    if (found := parse(against).name) not in names:
+        raise ParameterError(f"against={against!r} is not compared; take one of: {', '.join(names)}")
+    return found
+
+
+def draw(train: Corpus, size: int | None, seed: int) -> Corpus:
+    """The training sentences of a cell: the first `size` for seed 0, a random draw for every other seed."""
+    if size is None or size >= len(train):
+        return train
+    if seed == 0:
+        return train[:size]
+    chosen = sorted(random.Random(seed).sample(range(len(train)), size))
+    return pick(train, chosen)
+
+
+def pick(corpus: Corpus, chosen: Sequence[int]) -> Corpus:
+    """These sentences of a corpus."""
+    return Corpus(
+        (corpus[i] for i in chosen), columns=corpus.columns, label=corpus.label, source=corpus.source
+    )
+
+
+def held_out(train: Corpus, size: int | None, fold: int = 0) -> tuple[Corpus, Corpus]:
+    """A training set cut in two, for the choice of parameters: every fifth sentence is scored, others in each fold."""
+    part = train if size is None else train[:size]
+    first = HELD_OUT - 1 - fold
+    kept = [i for i in range(len(part)) if i % HELD_OUT != first]
+    return pick(part, kept), pick(part, list(range(first, len(part), HELD_OUT)))
+
+
+def tuning_parts(cell: Cell, train: Corpus, dev: Corpus | None) -> list[tuple[Corpus, Corpus]]:
+    """What is trained on and what is scored for the choice of a cell's parameters: folds, or the dev part."""
+    if not 0 <= cell.folds <= HELD_OUT:
+        raise ParameterError(f"folds={cell.folds}: expected 1 to {HELD_OUT}, or 0 for the dev part")
+    if cell.folds:
+        return [held_out(train, cell.tune_size, fold) for fold in range(cell.folds)]
+    if dev is None:
+        raise ParameterError(
+            f"{cell.corpus} has no dev part to choose parameters on; choose by cross-validation: folds={HELD_OUT}"
+        )
+    return [(train if cell.tune_size is None else train[: cell.tune_size], dev)]
+
+
+def noisy(name: str, percent: int) -> str:
+    """The name of a corpus with so many percent of its training labels wrong.
+
+    >>> noisy("ewt-pos", 10)
+    'ewt-pos +10% noise'
+    """
+    return f"{name} +{percent}% noise" if percent else name
+
+
+def load_parts(name: str) -> tuple[Corpus, Corpus | None, Corpus]:
+    """The parts of a corpus known by name, or of a `noisy` one, of which the training part alone has wrong labels."""
+    match = re.fullmatch(r"(.+) \+(\d+)% noise", name)
+    if match is None:
+        return load_corpus(name)
+    if int(match[2]) > 100:
+        raise ParameterError(f"{name}: at most 100% of the labels can be wrong")
+    train, dev, test = load_corpus(match[1])
+    return with_noise(train, int(match[2]) / 100), dev, test
+
+
+def with_noise(corpus: Corpus, share: float, seed: int = 0) -> Corpus:
+    """The corpus with the label of each token, by chance `share`, replaced by one of the others, all as probable.
+
+    Wrong labels of less noise are wrong ones of more: the draws are the same.
+    """
+    labels = sorted({label for sentence in corpus for label in sentence.labels})
+    rng, out = random.Random(seed), []
+    for sentence in corpus:
+        wrong = []
+        for label in sentence.labels:
+            chance, place = rng.random(), rng.randrange(max(1, len(labels) - 1))
+            other = labels[place + (labels[place] >= label)] if len(labels) > 1 else label
+            wrong.append(other if chance < share else label)
+        fields = {**sentence.fields, str(sentence.label): wrong}
+        out.append(Sentence(fields, sentence.label, doc=sentence.doc, line=sentence.line))
+    return Corpus(out, columns=corpus.columns, label=corpus.label, source=corpus.source)
+
+
+def resolve_corpora(
+    spec: Any, limits: Mapping[str, int] | None = None, held: int | None = None
+) -> dict[str, Data]:
+    """Parts by name, from known names, a tuple of corpora (train, test or train, dev, test), or a mapping of either.
+
+    `held`: so many sentences at the end of the training part are tested in place of the test part.
+    """
+    if isinstance(spec, str):
+        spec = {spec: spec}
+    elif isinstance(spec, tuple) and len(spec) in (2, 3) and isinstance(spec[0], Corpus):
+        spec = {os.path.basename(spec[0].source or "corpus"): spec}
+    elif not isinstance(spec, Mapping):
+        spec = {name: name for name in spec}
+    out = {}
+    for name, data in spec.items():
+        parts = load_parts(data) if isinstance(data, str) else data
+        train, test = (parts[0], parts[-1]) if held is None else (parts[0][:-held], parts[0][-held:])
+        train = draw(train, (limits or {}).get(name), 0)
+        out[name] = Data(train, test, parts[1] if len(parts) == 3 else None)
+    return out
+
+
+__all__ = [
+    "Cell",
+    "CorpusSpec",
+    "Data",
+    "check_against",
+    "check_titles",
+    "draw",
+    "held_out",
+    "load_parts",
+    "noisy",
+    "pick",
+    "plan",
+    "resolve_corpora",
+    "tuning_parts",
+    "with_losses",
+    "with_noise",
+]

@@ -1,0 +1,143 @@
+"""Plots through matplotlib, which is imported when one is drawn: ``pip install 'tagwise[plot]'``.
+
+Each function draws into `ax`, or into a figure of its own, and returns the axes:
+
+    tw.plot.confusion(tagger.evaluate(test))
+    tw.plot.precision_recall(tagger, test)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tagwise.apps.compare.table import Comparison
+from tagwise.corpus.sentence import Corpus
+from tagwise.evaluation.thresholds import span_curve
+from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
+from tagwise.evaluation.metrics import Calibration, Report
+
+
+def axes(ax: Any, width: float = 6.0, height: float = 4.2) -> Any:
+    """The axes to draw into: those given, or a figure's of its own."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise TagwiseError(
+            "tw.plot draws with matplotlib, which is not installed. Install it: pip install 'tagwise[plot]'"
+        ) from error
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def learning_curve(comparison: Comparison, *, ax: Any = None) -> Any:
+    """Scores of a comparison by the number of training sentences: a line a learner and feature set, a corpus each.
+
+    Of several seeds the mean, and their deviation as a band.
+    """
+    entries = comparison.summary()
+    lines: dict[str, list[tuple[int, float, float]]] = {}
+    many = len({entry["corpus"] for entry in entries}) > 1
+    key = "f1" if entries and all(entry["f1"] is not None for entry in entries) else "accuracy"
+    for entry in entries:
+        name = f"{entry['learner']}, {entry['features']}" + (f", {entry['corpus']}" if many else "")
+        point = (entry["sentences"], 100 * entry[key], 100 * (entry[f"{key}_sd"] or 0.0))
+        lines.setdefault(name, []).append(point)
+    if not any(len(points) > 1 for points in lines.values()):
+        raise ParameterError(
+            "a learning curve needs several sizes of the training set: tw.compare(..., sizes=[100, 300, 1000])"
+        )
+    ax = axes(ax)
+    for name, points in lines.items():
+        n, score, deviation = map(np.array, zip(*sorted(points)))
+        (line,) = ax.plot(n, score, marker="o", label=name)
+        if deviation.any():
+            ax.fill_between(n, score - deviation, score + deviation, color=line.get_color(), alpha=0.15)
+    ax.set_xscale("log")
+    sizes = sorted({n for points in lines.values() for n, _, _ in points})
+    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    ax.set_xticks([], minor=True)
+    ax.set(xlabel="training sentences", ylabel="F1, %" if key == "f1" else "accuracy, %")
+    ax.grid(alpha=0.25)
+    ax.legend(frameon=False)
+    return ax
+
+
+def confusion(report: Report, *, top: int = 20, ax: Any = None) -> Any:
+    """Gold labels down, predicted ones across: the share of each gold label, for the `top` most frequent ones."""
+    weight: dict[str, int] = {}
+    for (gold, predicted), n in report.confusion.items():
+        weight[gold] = weight.get(gold, 0) + n
+        weight[predicted] = weight.get(predicted, 0) + (n if gold != predicted else 0)
+    labels = sorted(weight, key=lambda label: (-weight[label], label))[:top]
+    counts = np.array([[report.confusion.get((g, p), 0) for p in labels] for g in labels], dtype=float)
+    totals = np.array([sum(n for (g, _), n in report.confusion.items() if g == label) for label in labels])
+    shares = counts / np.maximum(totals, 1)[:, None]
+    size = 2.2 + 0.34 * len(labels)
+    ax = axes(ax, size + 0.6, size)
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for (i, j), n in np.ndenumerate(counts):
+        if n:
+            colour = "white" if shares[i, j] > 0.55 else "black"
+            ax.text(j, i, f"{n:.0f}", ha="center", va="center", fontsize=7, color=colour)
+    ax.set_xticks(range(len(labels)), labels, rotation=90)
+    ax.set_yticks(range(len(labels)), labels)
+    ax.set(xlabel="predicted", ylabel="gold")
+    return ax
+
+
+def calibration(found: Calibration, *, ax: Any = None) -> Any:
+    """How often what was said with some confidence is right, beside the line on which it should lie."""
+    ax = axes(ax, 4.6, 4.4)
+    ax.plot([0, 1], [0, 1], color="gray", linestyle=":", linewidth=1)
+    ax.plot(found.confidence, found.accuracy, marker="o")
+    most = max(found.count, default=1)
+    ax.bar(found.confidence, [0.25 * n / most for n in found.count], width=0.03, color="gray", alpha=0.35)
+    ax.set(xlabel="confidence", ylabel="share that is right", xlim=(0, 1.01), ylim=(0, 1.01))
+    ax.set_title(f"expected calibration error {100 * found.ece:.2f} %", fontsize=10)
+    ax.grid(alpha=0.25)
+    return ax
+
+
+def precision_recall(
+    tagger: Any,
+    X: Any,
+    y: Sequence[Sequence[str]] | None = None,
+    *,
+    mark: float | None = None,
+    ax: Any = None,
+) -> Any:
+    """Precision of spans against their recall, as those below a probability are left out one after the other.
+
+    `mark`: the `min_probability` whose place on the curve is shown.
+    """
+    labels = X.labels if y is None and isinstance(X, Corpus) else y
+    if labels is None:
+        raise CorpusError("no labels: pass y, or a Corpus with a label column")
+    found = [confidence.chunks for confidence in tagger.predict_confidence(X)]
+    points = span_curve(found, labels)
+    ax = axes(ax, 4.8, 4.2)
+    ax.step([recall for _, _, recall in points], [precision for _, precision, _ in points], where="post")
+    reach = min(1.01, 1.1 * max((recall for _, _, recall in points), default=1.0) or 1.01)
+    believed = [] if mark is None else [point for point in points if point[0] >= mark]
+    if believed:
+        _, precision, recall = believed[-1]
+        ax.plot([recall], [precision], marker="o", color="tab:red")
+        right = recall > 0.5 * reach
+        ax.annotate(
+            f"p ≥ {mark:.2f}: {100 * precision:.0f} % of them right, {100 * recall:.0f} % found",
+            (recall, precision),
+            xytext=(-8, -14) if right else (8, 8),
+            textcoords="offset points",
+            ha="right" if right else "left",
+            fontsize=8,
+        )
+    ax.set(xlabel="recall of spans", ylabel="precision of spans", xlim=(0, reach), ylim=(0, 1.01))
+    ax.grid(alpha=0.25)
+    return ax
+
+
+__all__ = ["calibration", "confusion", "learning_curve", "precision_recall", "span_curve"]

@@ -1,0 +1,143 @@
+"""Named comparisons, read from `presets.toml`: the bundled one, the tables of the papers, and our own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from tagwise.apps.compare.learners import NAMES, Learner, learner_names
+from tagwise.apps.compare.plan import HELD_OUT, Cell, plan
+from tagwise.apps.compare.table import Published
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named comparison."""
+
+    name: str
+    help: str
+    corpora: tuple[str, ...] = ()
+    learners: tuple[str | Learner, ...] = ()  # none: every learner there is
+    features: tuple[Any, ...] = ()
+    pairs: Mapping[str, str] = field(default_factory=dict)  # corpus -> the only features it goes with
+    sizes: tuple[int, ...] = ()
+    seeds: int = 1
+    limits: Mapping[str, int] = field(default_factory=dict)  # corpus -> training sentences taken
+    params: Mapping[str, Any] = field(default_factory=dict)
+    tune: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    tune_size: int | None = None
+    folds: int = 1
+    held: int | None = None  # training sentences at the end that are tested in place of the test part
+    dev: bool = False
+    track: bool = False
+    risks: int | None = None
+    against: str | None = "crf"
+    published: tuple[Published, ...] = ()
+    note: str = ""
+    hidden: tuple[str, ...] = ("precision", "recall")
+
+    def chosen(self) -> tuple[str | Learner, ...]:
+        """The learners: those named, or every one there is."""
+        return self.learners or tuple(learner_names())
+
+    def cells(self, corpora: Sequence[str] | None = None, losses: Sequence[str] = ()) -> list[Cell]:
+        """What is trained."""
+        cells = plan(
+            self.chosen(),
+            self.corpora if corpora is None else corpora,
+            self.features,
+            self.sizes or None,
+            self.seeds,
+            losses=losses,
+            params=self.params,
+            tune=self.tune,
+            tune_size=self.tune_size,
+            folds=self.folds,
+            dev=self.dev,
+            track=self.track,
+            risks=self.risks,
+        )
+        return [cell for cell in cells if self.pairs.get(cell.corpus, cell.features) == cell.features]
+
+    def caption(self) -> str:
+        """What was left out to be quick, and what was chosen how, in words."""
+        parts = [f"{corpus}: first {n:,} training sentences" for corpus, n in self.limits.items()]
+        parts += [f"{name} = {value}" for name, value in self.params.items()]
+        names = dict.fromkeys(spec.split("(")[0].strip() for spec in self.chosen() if isinstance(spec, str))
+        for name in names:  # what a name settles and no column shows
+            settled = NAMES.get(name, (name, {}))[1].items()
+            told = [f"{key} = {value}" for key, value in settled if key not in ("loss", "features")]
+            parts += [f"{name}: {', '.join(told)}"] * bool(told)
+        parts += [f"{who}: {tried}, {self._tuned_on()}" for tried, who in self._tried().items()]
+        if self.held:
+            parts.append(f"tested on the last {self.held:,} training sentences")
+        if self.risks:
+            parts.append(f"gold paths ranked in lists of {self.risks}")
+        if self.track:
+            parts.append("dev part scored after every iteration, the best iterate kept")
+        return "; ".join(parts)
+
+    def _tried(self) -> dict[str, str]:
+        """Values to choose from, in words, and whose they are."""
+        out: dict[str, str] = {}
+        for kind, values in self.tune.items():
+            tried = ", ".join(f"{name} from {', '.join(map(str, v))}" for name, v in values.items())
+            out[tried] = f"{out[tried]}, {kind}" if tried in out else kind
+        return out
+
+    def _tuned_on(self) -> str:
+        """What values are chosen on, in words."""
+        few = f" of the first {self.tune_size:,}" if self.tune_size else ""
+        if not self.folds:
+            return "on the dev part"
+        if self.folds == HELD_OUT:
+            return f"by cross-validation in {HELD_OUT} folds{few}"
+        turns = f", {self.folds} times with others" if self.folds > 1 else ""
+        return f"on every fifth training sentence{few}{turns}"
+
+
+def _value(value: Any) -> Any:
+    """A value of the file as Python has it: lists become tuples, "none" becomes None."""
+    if isinstance(value, list):
+        return tuple(map(_value, value))
+    if isinstance(value, dict):
+        if value.keys() <= {"name", "kind", "params"} and "kind" in value:
+            return Learner(value["name"], value["kind"], _value(value.get("params", {})))
+        return {name: _value(each) for name, each in value.items()}
+    return None if value == "none" else value
+
+
+def _published(table: Mapping[str, Any]) -> list[Published]:
+    """The figures of one published table."""
+    out = []
+    for learner, row in table["figures"].items():
+        features = table.get("features", [None])
+        for name, value in zip(features, row if isinstance(row, list) else [row], strict=True):
+            shown = round(100 - value, 2) if table.get("errors") else value
+            out.append(
+                Published(learner, shown, table["measure"], name, table.get("corpus"), table["source"])
+            )
+    return out
+
+
+def read_presets(text: str) -> dict[str, Preset]:
+    """Presets by name, from the text of a TOML file."""
+    out = {}
+    for name, fields in tomllib.loads(text).items():
+        tables = fields.pop("published", [])
+        published = tuple(figure for table in tables for figure in _published(table))
+        out[name] = Preset(name, published=published, **_value(fields))
+    return out
+
+
+PRESETS = read_presets(files("tagwise.apps.compare").joinpath("presets.toml").read_text("utf-8"))
+
+__all__ = ["PRESETS", "Preset", "read_presets"]

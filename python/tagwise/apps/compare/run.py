@@ -1,0 +1,78 @@
+"""Train the cells of a plan: those in the cache are read, the others run here or in processes of their own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tagwise.apps.compare.cache import Cache, Names
+from tagwise.apps.compare.cells import is_result, measure
+from tagwise.apps.compare.plan import Cell, Data
+from tagwise.apps.compare.pool import Event, Pool, spread
+
+
+def run(
+    cells: Sequence[Cell],
+    data: Mapping[str, Data],
+    *,
+    cache: Cache | None = None,
+    jobs: int = 0,
+    memory: int | None = None,
+    n_jobs: int | None = None,
+    callbacks: Callable[[Cell], Sequence[Callable[[Any], Any]]] = lambda _: (),
+    backend: str = "local",
+) -> Generator[Event, None, None]:
+    """Train what is not in the cache; events come as things happen, "done" once for every cell.
+
+    Args:
+        cells: what to train. Cells that come to the same are trained once.
+        data: corpora by name.
+        cache: where results lie; in memory if not given.
+        jobs: processes at a time; 0 trains in this one.
+        memory: bytes that the processes may hold together by estimate, which limits their number; 80 % of the
+            available memory if not given. A cell whose process dies is reported as failed.
+        n_jobs: threads of each.
+        callbacks: for training in this process: called after each iteration of a cell.
+        backend: "ray" has the workers of a Ray cluster train, `jobs` at a time (0: one a CPU); `memory` bounds them.
+    """
+    cache = cache or Cache(None)
+    names = Names(data)
+    waiting: dict[str, list[int]] = {}
+    for index, cell in enumerate(cells):
+        waiting.setdefault(names.key(cell), []).append(index)
+    missing = []
+    for key, indices in waiting.items():
+        found = cache.get(key, is_result)
+        if found is None:
+            missing.append((key, indices[0]))
+            continue
+        for index in indices:
+            yield Event("done", index, cells[index], result=found, cached=True)
+    if backend == "ray":
+        from tagwise.apps.compare.cluster import Cluster
+
+        cluster = Cluster(cells, data, cache, jobs or None, memory, n_jobs)
+        yield from spread(cluster, missing, waiting, cells)
+        return
+    if jobs:
+        with tempfile.TemporaryDirectory(prefix="tagwise-compare-") as folder:
+            pool = Pool(cells, data, cache, jobs, memory, n_jobs, Path(folder))
+            try:
+                yield from spread(pool, missing, waiting, cells)
+            finally:
+                pool.end()
+        return
+    for key, index in missing:
+        cell = cells[index]
+        yield Event("start", index, cell)
+        found = measure(
+            cell, data[cell.corpus], cache=cache, names=names, n_jobs=n_jobs, callbacks=callbacks(cell)
+        )
+        cache.put(key, found)
+        for i in waiting[key]:
+            yield Event("done", i, cells[i], result=found)
+
+
+__all__ = ["run"]

@@ -1,0 +1,358 @@
+"""The result of a comparison: rows, means over seeds, significance, and the formats it is written in."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import json
+import os
+import re
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from tagwise.apps.compare.cells import Row
+from tagwise.evaluation.significance import p_value
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+#: What a row is averaged over seeds by, and the measures that are averaged.
+GROUP = ("corpus", "learner", "loss", "features", "sentences")
+MEASURES = (
+    "accuracy",
+    "f1",
+    "precision",
+    "recall",
+    "sequence_accuracy",
+    "dev_accuracy",
+    "dev_f1",
+    "nonzero",
+    "iterations",
+    "passes",
+    "seconds",
+    "cpu",
+    "memory",
+    "rank",
+    "beyond",
+    "margin",
+)
+#: Measures that are shares, with the heads of their columns.
+SHARES = {
+    "accuracy": "accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "sequence_accuracy": "sequences",
+    "dev_accuracy": "dev accuracy",
+    "dev_f1": "dev F1",
+}
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure of a paper: in percent (seconds as they are), beside the measure of ours that it compares with."""
+
+    learner: str
+    value: float
+    measure: str = "f1"
+    features: str | None = None  # None: of every feature set
+    corpus: str | None = None
+    source: str = ""
+
+    def fits(self, entry: Mapping[str, Any]) -> bool:
+        """Whether it belongs to a row."""
+        return (
+            entry["learner"] == self.learner
+            and self.features in (None, entry["features"])
+            and self.corpus in (None, entry["corpus"])
+        )
+
+
+def percent(value: float | None, deviation: float | None = None) -> str:
+    """A share with two digits, its deviation behind it; empty where there is none."""
+    if value is None:
+        return ""
+    return f"{100 * value:.2f}" + (f" ±{100 * deviation:.2f}" if deviation is not None else "")
+
+
+def rank_text(rank: float | None, beyond: float | None) -> str:
+    """A mean rank; at least so much where some gold paths are in no list.
+
+    >>> rank_text(2.5, 0.0), rank_text(7.25, 0.1), rank_text(None, None)
+    ('2.50', '>= 7.25', '')
+    """
+    return "" if rank is None else f"{'>= ' if beyond else ''}{rank:.2f}"
+
+
+class Comparison(Sequence[Row]):
+    """The rows of a comparison; prints itself as a table.
+
+    `details` holds what a report shows of each row (None where it was not kept); `against` is the learner that others
+    are tested against; `published` are figures of papers, shown in columns of their own.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row] = (),
+        *,
+        title: str = "",
+        caption: str = "",
+        details: Sequence[Mapping[str, Any] | None] | None = None,
+        against: str | None = None,
+        published: Sequence[Published] = (),
+        note: str = "",
+        hidden: Sequence[str] = ("precision", "recall"),
+    ) -> None:
+        self.rows = list(rows)
+        self.details: list[Mapping[str, Any] | None] = (
+            [None] * len(self.rows) if details is None else list(details)
+        )
+        self.title, self.caption, self.note = title, caption, note
+        self.against = against
+        self.published = tuple(published)
+        self.hidden = tuple(hidden)
+        self._tests: dict[tuple[tuple[int, ...], tuple[int, ...]], float | None] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from tagwise.apps.compare.blocks import comparison_blocks
+
+        yield comparison_blocks(self, options.max_width)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: a table a corpus, every column that has something in it."""
+
+        from tagwise.corpus.markup import safe, table_html
+
+        head, body = self.sheet()
+        parts = [f"<h4>{safe(self.title)}</h4>"] if self.title else []
+        for corpus in dict.fromkeys(row[0] for row in body):
+            rows = [row[1:] for row in body if row[0] == corpus]
+            kept = [i for i in range(len(head) - 1) if any(row[i] for row in rows)]
+            left = sum(head[i + 1] in ("learner", "loss", "features") for i in kept)
+            table = table_html(
+                [head[i + 1] for i in kept], [[row[i] for i in kept] for row in rows], left=left
+            )
+            parts.append(f"<p><b>{safe(corpus)}</b></p>{table}")
+        parts += [f"<p>{safe(text)}</p>" for text in (self.caption, self.note) if text]
+        return "".join(parts)
+
+    def __str__(self) -> str:
+        from tagwise.base.terminal import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.rows)} rows>"
+
+    def add(self, row: Row, detail: Mapping[str, Any] | None = None) -> None:
+        """One more row."""
+        self.rows.append(row)
+        self.details.append(detail)
+
+    # --- means and tests --------------------------------------------------------------------------------
+
+    def groups(self) -> dict[tuple[Any, ...], list[int]]:
+        """Indices of the rows that differ in their seed alone, in order."""
+        out: dict[tuple[Any, ...], list[int]] = {}
+        for index, row in enumerate(self.rows):
+            out.setdefault(tuple(getattr(row, name) for name in GROUP), []).append(index)
+        return out
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Means over seeds, one entry for each cell; the deviation of a measure (of a sample: divisor
+        n - 1) stands under ``name_sd``.
+
+        ``p`` is the significance of the difference from `against` on the same corpus, features and size; figures of
+        papers stand under ``name_published``.
+        """
+        groups = self.groups()
+        out = []
+        for key, indices in groups.items():
+            rows = [self.rows[i] for i in indices]
+            entry: dict[str, Any] = dict(zip(GROUP, key))
+            entry["seeds"] = len(rows)
+            entry["chosen"] = "; ".join(dict.fromkeys(row.chosen for row in rows if row.chosen))
+            for name in MEASURES:
+                values = [value for row in rows if (value := getattr(row, name)) is not None]
+                entry[name] = statistics.fmean(values) if values else None
+                entry[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
+            for figure in self.published:
+                if figure.fits(entry):
+                    entry[f"{figure.measure}_published"] = figure.value
+            entry["p"] = self._p(entry, groups)
+            out.append(entry)
+        return out
+
+    def _p(self, entry: Mapping[str, Any], groups: Mapping[tuple[Any, ...], list[int]]) -> float | None:
+        """Significance of the difference from the learner `against`; sentences of all common seeds together."""
+        if self.against is None or entry["learner"] == self.against:
+            return None
+        base = self._base(entry, groups)
+        mine = groups[tuple(entry[name] for name in GROUP)]
+        key = (tuple(id(self.rows[i]) for i in mine), tuple(id(self.rows[i]) for i in base))
+        if key not in self._tests:
+            one, other = self._counts(mine), self._counts(base)
+            seeds = sorted(one.keys() & other.keys())
+            pooled = [[c for s in seeds for c in of[s]] for of in (one, other)]
+            same = bool(seeds) and len(pooled[0]) == len(pooled[1])
+            self._tests[key] = p_value(*pooled) if same else None
+        return self._tests[key]
+
+    def _base(self, entry: Mapping[str, Any], groups: Mapping[tuple[Any, ...], list[int]]) -> list[int]:
+        """Rows of `against` on the same corpus and size: with the same features, or the only ones it has."""
+        same = [
+            (dict(zip(GROUP, key)), indices)
+            for key, indices in groups.items()
+            if dict(zip(GROUP, key))["learner"] == self.against
+            and all(dict(zip(GROUP, key))[name] == entry[name] for name in ("corpus", "sentences"))
+        ]
+        exact = [indices for key, indices in same if key["features"] == entry["features"]]
+        if exact:
+            return exact[0]
+        return same[0][1] if len(same) == 1 else []
+
+    def _counts(self, indices: Sequence[int]) -> dict[int, Sequence[Sequence[int]]]:
+        """Counts by sentence, of each seed."""
+        kept = ((self.rows[i].seed, self.details[i]) for i in indices)
+        return {seed: detail["counts"] for seed, detail in kept if detail is not None and "counts" in detail}
+
+    # --- as text ----------------------------------------------------------------------------------------
+
+    def sheet(self) -> tuple[list[str], list[list[str]]]:
+        """Head and body as text; columns without any value are left out."""
+        rows = self.summary()
+        columns: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
+            ("corpus", lambda r: r["corpus"]),
+            ("learner", lambda r: r["learner"]),
+            ("loss", lambda r: r["loss"]),
+            ("features", lambda r: r["features"]),
+            ("sentences", lambda r: f"{r['sentences']:,}"),
+        ]
+        for name, head in SHARES.items():
+            figure = f"{name}_published"
+            if name not in self.hidden:
+                columns.append((head, lambda r, n=name: percent(r[n], r[f"{n}_sd"])))  # type: ignore[misc]
+            if any(figure in row for row in rows):
+                columns.append((f"{head}, paper", lambda r, f=figure: f"{r[f]:.2f}" if f in r else ""))  # type: ignore[misc]
+        columns += [
+            ("rank risk", lambda r: rank_text(r["rank"], r["beyond"])),
+            ("gold beyond the list", lambda r: percent(r["beyond"])),
+            ("median margin", lambda r: "" if r["margin"] is None else f"{r['margin']:.3f}"),
+            (f"p, against {self.against}", lambda r: "" if r["p"] is None else f"{r['p']:.4f}"),
+            ("non-zero features", lambda r: f"{r['nonzero']:,.0f}"),
+            ("passes", lambda r: f"{r['passes']:.0f}"),
+            ("seconds", lambda r: f"{r['seconds']:.1f}"),
+            (
+                "seconds, paper",
+                lambda r: f"{r['seconds_published']:,.0f}" if "seconds_published" in r else "",
+            ),
+            ("CPU s", lambda r: "" if r["cpu"] is None else f"{r['cpu']:.1f}"),
+            ("peak MiB", lambda r: "" if r["memory"] is None else f"{r['memory'] / 2**20:,.0f}"),
+            ("chosen", lambda r: r["chosen"]),
+        ]
+        body = [[cell(row) for _, cell in columns] for row in rows]
+        kept = [i for i in range(len(columns)) if not body or any(cells[i] for cells in body)]
+        return [columns[i][0] for i in kept], [[cells[i] for i in kept] for cells in body]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Every row, seeds apart."""
+        return [asdict(row) for row in self.rows]
+
+    def to_json(self) -> str:
+        """Title, caption, rows and their means as JSON."""
+        content = {"title": self.title, "caption": self.caption, "note": self.note}
+        return json.dumps({**content, "rows": self.to_dicts(), "summary": self.summary()}, indent=2)
+
+    def to_csv(self) -> str:
+        """Every row as CSV with a head line; an absent measure is empty."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, [f.name for f in fields(Row)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: unarmed(value) for name, value in row.items()} for row in self.to_dicts())
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """The printed table as Markdown."""
+        head, body = self.sheet()
+        rows = [[markdown(cell) for cell in cells] for cells in (head, *body)]
+        rows.insert(1, ["---"] * len(head))
+        lines = ["| " + " | ".join(cells) + " |" for cells in rows]
+        lines += [line for text in (self.caption, self.note) if text for line in ("", text)]
+        return "\n".join(lines) + "\n"
+
+    def to_latex(self) -> str:
+        """The printed table as a LaTeX tabular."""
+        head, body = self.sheet()
+        words = sum(name in ("corpus", "learner", "loss", "features") for name in head)
+        lines = [r"\begin{tabular}{" + "l" * words + "r" * (len(head) - words) + "}", r"\hline"]
+        lines += [" & ".join(map(latex, head)) + r" \\", r"\hline"]
+        lines += [" & ".join(map(latex, cells)) + r" \\" for cells in body]
+        return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
+        module, _, name = PAGES["html"].partition(":")
+        getattr(importlib.import_module(module), name)(self, path)
+
+
+#: Writers of a comparison as a page, by import path: they stand behind the table on the line.
+PAGES = {"html": "tagwise.apps.compare.report:write"}
+
+
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+}
+
+
+def latex(text: str) -> str:
+    """Text with what LaTeX reads otherwise escaped.
+
+    >>> latex("a_b 50%")
+    'a\\\\_b 50\\\\%'
+    """
+    from tagwise.base.terminal import visible
+
+    return "".join(_LATEX.get(c, c) for c in visible(text))
+
+
+def markdown(text: str) -> str:
+    """Text as it may stand in a cell of a Markdown table, where it is shown as it is.
+
+    >>> print(markdown("a|b`c`"))
+    a\\|b\\`c\\`
+    """
+    from tagwise.base.terminal import visible
+
+    return re.sub(r"([\\|`<])", r"\\\1", visible(" ".join(text.splitlines())))
+
+
+def unarmed(value: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet takes for a formula: a text that begins like one gets an apostrophe.
+
+    As OWASP advises (CSV injection): =, +, -, @ and their full-width twins; tabs and line ends are made visible.
+
+    >>> unarmed("=1+1"), unarmed("S1"), unarmed(-0.5)
+    ("'=1+1", 'S1', -0.5)
+    """
+    from tagwise.base.terminal import visible
+
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+__all__ = ["Comparison", "Published", "latex", "markdown", "percent", "unarmed"]

@@ -1,0 +1,145 @@
+"""What the server takes and gives, for programs (OpenAPI 3.1) and for people (a page without any script)."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+from tagwise._core import __version__
+from tagwise.apps.serve.shapes import EXPLAIN, TAG
+
+#: path -> method -> (summary, schema of the body, type of the answer)
+OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
+    "/tag": {
+        "post": (
+            "Label texts or sentences. With Content-Type application/x-ndjson each line is such a request, and is "
+            "answered by a line, in order.",
+            TAG,
+            "application/json",
+        )
+    },
+    "/explain": {
+        "post": (
+            "Which features speak for each label, and against the next best.",
+            EXPLAIN,
+            "application/json",
+        )
+    },
+    "/models": {"get": ("The models that are served.", None, "application/json")},
+    "/health": {"get": ("The process answers.", None, "application/json")},
+    "/ready": {"get": ("It takes requests: 200, or 503 while it starts and ends.", None, "application/json")},
+    "/metrics": {"get": ("Counters in the text format of Prometheus.", None, "text/plain")},
+    "/openapi.json": {"get": ("This description for programs.", None, "application/json")},
+    "/": {"get": ("This description for people.", None, "text/html")},
+    "/style.css": {"get": ("How that page looks.", None, "text/css")},
+}
+#: Refusals, and when.
+REFUSALS = {
+    400: "the request is no JSON, no UTF-8, or not what was expected; the message says where",
+    401: "the token is missing (where the server has one)",
+    403: "a page of another site sent it",
+    404: "there is no such path, or no such model",
+    405: "the path takes another method",
+    408: "the body arrived too slowly",
+    413: "the body is too long, or has too many tokens",
+    415: "the body is neither JSON nor newline-delimited JSON",
+    421: "the server does not answer to this Host",
+    503: "too much is waiting, or the answer took too long; Retry-After says when to try again",
+}
+EXAMPLE = {"text": "Peter flew to London."}
+
+
+def document() -> dict[str, Any]:
+    """The description for programs."""
+    error = {
+        "type": "object",
+        "properties": {
+            "error": {
+                "type": "object",
+                "properties": {
+                    "type": {"type": "string"},
+                    "message": {"type": "string"},
+                    "status": {"type": "integer"},
+                },
+            }
+        },
+    }
+    paths: dict[str, Any] = {}
+    for path, methods in OPERATIONS.items():
+        for method, (summary, schema, kind) in methods.items():
+            entry: dict[str, Any] = {
+                "summary": summary,
+                "operationId": path.strip("/").replace(".", "_") or "page",
+                "responses": {"200": {"description": "the answer", "content": {kind: {}}}},
+            }
+            if schema is not None:
+                kinds = ["application/json"] + (["application/x-ndjson"] if path == "/tag" else [])
+                entry["requestBody"] = {
+                    "required": True,
+                    "content": {each: {"schema": schema, "example": EXAMPLE} for each in kinds},
+                }
+                for status, text in REFUSALS.items():
+                    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+                    entry["responses"][str(status)] = {"description": text, "content": content}
+            paths.setdefault(path, {})[method] = entry
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "tagwise serve", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": {"Error": error}},
+    }
+
+
+STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
+code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
+pre { overflow-x: auto; padding: .75rem; border: 1px solid; border-radius: .3rem; }
+table { border-collapse: collapse; width: 100%; }
+td, th { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8886; }
+"""
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(_type(choice) for choice in schema["anyOf"])
+    if schema["type"] == "array":
+        return f"list of {_type(schema['items'])}"
+    if schema["type"] == "object":
+        return "object of columns"
+    return str(schema["type"])
+
+
+def page(models: list[str]) -> str:
+    """The description for people."""
+    safe = html.escape
+    parts = []
+    for path, methods in OPERATIONS.items():
+        for method, (summary, schema, _) in methods.items():
+            parts.append(f"<h2><code>{method.upper()} {safe(path)}</code></h2><p>{safe(summary)}</p>")
+            if schema is None:
+                continue
+            one = ", ".join(way["required"][0] for way in schema["oneOf"])
+            rows = "".join(
+                f"<tr><td><code>{safe(name)}</code></td><td>{safe(_type(field))}</td>"
+                f"<td>{safe(field.get('description', ''))}"
+                + (f" (default {safe(json.dumps(field['default']))})" if "default" in field else "")
+                + "</td></tr>"
+                for name, field in schema["properties"].items()
+            )
+            parts.append(f"<p>A JSON object with one of {safe(one)}:</p><table>{rows}</table>")
+    refusals = "".join(
+        f"<tr><td>{status}</td><td>{safe(text)}</td></tr>" for status, text in REFUSALS.items()
+    )
+    served = ", ".join(f"<code>{safe(name)}</code>" for name in models)
+    command = f"curl -s localhost:8000/tag -H 'Content-Type: application/json' -d '{json.dumps(EXAMPLE)}'"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tagwise serve</title>'
+        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css"></head><body>'
+        f"<h1>tagwise serve</h1><p>Models: {served}.</p><pre>{safe(command)}</pre>{''.join(parts)}"
+        f"<h2>Refusals</h2><p><code>{{&quot;error&quot;: {{&quot;type&quot;, &quot;message&quot;, "
+        f"&quot;status&quot;}}}}</code></p><table>{refusals}</table></body></html>\n"
+    )
+
+
+__all__ = ["OPERATIONS", "REFUSALS", "STYLE", "document", "page"]

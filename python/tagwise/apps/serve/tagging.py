@@ -1,0 +1,390 @@
+"""What one batch of requests becomes: one call of the tagger for all that ask for the same, an answer each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tagwise._core as _core
+from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.text.spans import token_spans
+from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
+from tagwise.base.exceptions import CorpusError, ParameterError, StoppedError
+from tagwise.estimators import Tagger
+from tagwise.apps.serve.models import Loaded
+from tagwise.apps.web.limits import Limits
+from tagwise.apps.web.problems import Problem
+
+#: Characters a token of a text is taken for until it is cut: small, so that long texts are never taken for short.
+CHARACTERS = 3
+#: Characters that take about as long as a token does: what long tokens cost beyond their number.
+LONG = 16
+_TOKENIZER = Tokenizer()
+_JSON = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":")
+).encode  # made once: `dumps` makes one a call
+_WHOLE = Tokenizer(sentences=False)
+
+
+class Wish(NamedTuple):
+    """What a request asks for; requests of one wish share a call."""
+
+    probabilities: bool = False
+    kbest: int = 1
+
+
+#: What most requests ask for: labels.
+LABELS = Wish()
+
+
+@dataclass(eq=False)
+class Job:
+    """What one request brings: texts, or sentences.
+
+    cost: how long it will take, in tokens of usual length, of which one path is wanted; usual: whether it asks for
+    labels of words, and nothing else.
+    """
+
+    __slots__ = ("cost", "limits", "sentences", "texts", "usual", "wish")
+    wish: Wish
+    texts: list[str] | None
+    sentences: list[Any]
+    cost: int
+    limits: Limits
+    usual: bool
+
+
+def sentence_of(given: Any) -> Any:
+    """A sentence as a tagger takes it."""
+    if isinstance(given, list):
+        return given
+    if len({len(column) for column in given.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(column)}" for name, column in given.items())
+        raise CorpusError(f"the columns of a sentence have different lengths: {sizes}")
+    return Sentence(given)
+
+
+def columns_of(sentence: Any) -> Iterable[list[str]]:
+    """The columns of a sentence as it is given."""
+    return [sentence] if isinstance(sentence, list) else sentence.values()
+
+
+def length_of(sentence: Any) -> int:
+    """Tokens of a sentence as it is given."""
+    return len(sentence) if isinstance(sentence, list) else len(next(iter(sentence.values()), ()))
+
+
+def cost_of(columns: Iterable[Sequence[str]], limits: Limits) -> int:
+    """What a sentence costs, by its tokens and their characters; a Problem for a token that is too long."""
+    cost = 0
+    for column in columns:
+        characters = sum(map(len, column))
+        if characters > limits.characters:
+            for t, token in enumerate(column):
+                if len(token) > limits.characters:
+                    raise too_long(t, len(token), limits)
+        cost += max(len(column), characters // LONG)
+    return cost
+
+
+def job_of_words(sentences: list[list[str]], limits: Limits) -> Job:
+    """The job of a request that has words alone."""
+    if len(sentences) > limits.tokens or sum(map(len, sentences)) > limits.tokens:
+        raise too_many(limits)
+    return Job(LABELS, None, sentences, cost_of(sentences, limits) + len(sentences), limits, True)
+
+
+def job_of(request: dict[str, Any], limits: Limits) -> Job:
+    """The job of a request of /tag, or a Problem if it has more, or longer, tokens than a request may."""
+    wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
+    texts = request.get("texts") if "text" not in request else [request["text"]]
+    times = wish.kbest + wish.probabilities
+    if texts is not None:
+        cost = sum(len(text) // CHARACTERS + 1 for text in texts)
+        return Job(wish, texts, [], cost * times, limits, False)
+    given = request["sentences"] if "sentences" in request else [request["tokens"]]
+    if wish == LABELS and all(type(sentence) is list for sentence in given):
+        return job_of_words(given, limits)
+    if len(given) > limits.tokens or sum(map(length_of, given)) * wish.kbest > limits.tokens:
+        raise too_many(limits)
+    cost = sum(cost_of(columns_of(sentence), limits) for sentence in given) + len(given)
+    return Job(wish, None, [sentence_of(sentence) for sentence in given], cost * times, limits, False)
+
+
+def too_many(limits: Limits) -> Problem:
+    """The refusal of more tokens than a request may have."""
+    return Problem(
+        413,
+        "LimitError",
+        f"the request has more than {limits.tokens:,} tokens or sentences, those of each of the kbest paths counted; "
+        "send less at once, or start the server with a higher --max-tokens",
+    )
+
+
+def too_long(t: int, length: int, limits: Limits) -> Problem:
+    """The refusal of a token that is longer than one may be."""
+    return Problem(
+        413,
+        "LimitError",
+        f"token {t} of a sentence has {length:,} characters, more than {limits.characters:,}; split it, or start the "
+        "server with a higher --max-token-length",
+    )
+
+
+# --- a batch ----------------------------------------------------------------------------------------------------
+
+
+def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[bytes | Exception]:
+    """The answers of the jobs, in their order. What is wrong with one of them is its own error."""
+    tagger = loaded.alone if alone else loaded.tagger
+    head = f'{{"model":{_JSON(name)},"version":{loaded.version},"results":['
+    out: list[bytes | Exception] = [b""] * len(jobs)
+    groups: dict[Wish | None, list[int]] = {}  # None: usual ones, of a model that looks at words alone
+    for i, job in enumerate(jobs):
+        groups.setdefault(None if job.usual and loaded.words else job.wish, []).append(i)
+    for wish, members in groups.items():
+        asked = [jobs[i] for i in members]
+        try:
+            found = _usual(loaded, tagger, asked) if wish is None else _answers(loaded, tagger, wish, asked)
+        except StoppedError:
+            raise
+        except Exception as error:
+            if len(members) == 1:
+                out[members[0]] = error
+                continue
+            for i in members:  # one is wrong: which?
+                (out[i],) = run(loaded, name, [jobs[i]], alone)
+            continue
+        for i, results in zip(members, found):
+            out[i] = f"{head}{results}]}}\n".encode()
+    return out
+
+
+def _usual(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
+    """What `_answers` gives where labels of words are all that is asked for, sooner: texts of labels are made once."""
+    sentences = [sentence for job in jobs for sentence in job.sentences]
+    if not sentences:
+        return [""] * len(jobs)
+    path, offsets = tagger.model_.predict_numbers(sentences, n_jobs=tagger._jobs())
+    results = _written(loaded, path.tolist(), offsets.tolist())
+    out, at = [], 0
+    for job in jobs:
+        n = len(job.sentences)
+        out.append(results[at] if n == 1 else ",".join(results[at : at + n]))
+        at += n
+    return out
+
+
+def _written(loaded: Loaded, path: list[int], bounds: list[int]) -> list[str]:
+    """The JSON of each sentence: its labels by their numbers, and the spans that they mark; most have none."""
+    text_of, outside, chunked, spans = loaded.texts.__getitem__, loaded.outside, loaded.chunked, ""
+    nothing = '"O",'
+    out = []
+    for begin, end in pairwise(bounds):
+        own, n = path[begin:end], end - begin
+        if chunked and own.count(outside) == n:
+            out.append(f'{{"labels":[{(nothing * n)[:-1]}],"spans":[]}}')
+            continue
+        if chunked:
+            spans = _spans(loaded, own)
+        out.append(f'{{"labels":[{",".join(map(text_of, own))}]{spans}}}')
+    return out
+
+
+def _spans(loaded: Loaded, path: list[int]) -> str:
+    """The member of a sentence that has its spans."""
+    found = token_spans([loaded.labels[y] for y in path], True)
+    return f',"spans":{_JSON([{"label": y, "tokens": [begin, end]} for y, begin, end in found])}'
+
+
+def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[str]:
+    """The results of each job, as members of a list of JSON."""
+    fresh = [text for job in jobs for text in job.texts or ()]
+    cut = iter(_TOKENIZER.many(fresh, tagger.n_jobs) if fresh else ())  # type: ignore[attr-defined]
+    units: list[list[Tokenized | list[Any]]] = []
+    for job in jobs:
+        if job.texts is None:
+            units.append([[sentence] for sentence in job.sentences])
+            continue
+        texts = [next(cut) for _ in job.texts]
+        if sum(map(len, texts)) * wish.kbest > job.limits.tokens:
+            raise too_many(job.limits)
+        cost_of((text.tokens for text in texts), job.limits)
+        units.append(list(texts))
+    sentences: list[Any] = []
+    for of_job in units:
+        for unit in of_job:
+            sentences += unit.sentences if isinstance(unit, Tokenized) else unit
+    sentences = _alike(sentences, list(tagger.model_.recipe.columns))
+    labelled = iter(_labelled(loaded, tagger, wish, sentences))
+    return [_JSON([_result(loaded, wish, unit, labelled) for unit in of_job])[1:-1] for of_job in units]
+
+
+def _alike(sentences: list[Any], columns: list[str]) -> list[Any]:
+    """Sentences of many requests as one kind: lists of words where features look at these alone, else columns."""
+    if len(columns) < 2 and not any(isinstance(sentence, Sentence) for sentence in sentences):
+        return sentences
+    wanted = ", ".join(columns)
+    out: list[Any] = []
+    for sentence in sentences:
+        if not isinstance(sentence, Sentence):
+            if len(columns) > 1 and sentence:
+                raise CorpusError(f"the model looks at the columns {wanted}; give them by name, in an object")
+            out.append(sentence if len(columns) < 2 else Sentence({name: [] for name in columns}))
+            continue
+        if missing := [name for name in columns if name not in sentence.fields]:
+            given = ", ".join(sentence.fields)
+            raise CorpusError(
+                f"a sentence has no column {missing[0]!r}, only {given}; the model looks at {wanted}"
+            )
+        out.append(
+            sentence if len(columns) > 1 else list(sentence.fields[columns[0]]) if columns else sentence
+        )
+    return out
+
+
+class Labelled(NamedTuple):
+    """A sentence's labels, and what was asked for besides."""
+
+    labels: Sequence[Any]
+    spans: Sequence[tuple[Any, int, int, float | None]] | None = None
+    chances: list[float] | None = None
+    chance: float | None = None
+    kbest: list[dict[str, Any]] | None = None
+
+
+def _labelled(loaded: Loaded, tagger: Tagger, wish: Wish, sentences: list[Any]) -> Iterable[Labelled]:
+    if not sentences:
+        return []
+    if wish.probabilities and not loaded.sure:
+        raise ParameterError(f"{tagger.name} has no probabilities; leave probabilities out, or serve a CRF")
+    best: list[list[dict[str, Any]]] | None = None
+    if wish.kbest > 1:
+        best = _best(loaded, tagger, wish.kbest, sentences)
+    if wish.probabilities:
+        out = []
+        for i, found in enumerate(tagger.predict_confidence(sentences)):
+            _core.Stop.look()
+            spans = [(*span, round(float(p), 6)) for span, p in found.chunks] if loaded.chunked else None
+            chances = np.round(np.asarray(found.tokens, dtype=float), 6).tolist()
+            chance = round(float(found.probability), 6)
+            out.append(Labelled(found.labels, spans, chances, chance, None if best is None else best[i]))
+        return out
+    paths: Iterable[Sequence[Any]] = (
+        tagger.predict(sentences)
+        if best is None
+        else ((found[0]["labels"] if found else []) for found in best)
+    )
+    chunked = loaded.chunked
+    return [
+        Labelled(
+            path,
+            [(*span, None) for span in token_spans(path, True)] if chunked else None,
+            kbest=None if best is None else best[i],
+        )
+        for i, path in enumerate(paths)
+    ]
+
+
+def _best(loaded: Loaded, tagger: Tagger, k: int, sentences: list[Any]) -> list[list[dict[str, Any]]]:
+    found = [
+        [{"labels": list(labels), "score": round(score, 6)} for labels, score in paths]
+        for paths in tagger.predict_kbest(sentences, k)
+    ]
+    if tagger.probabilistic:
+        for paths, chances in zip(found, tagger.predict_kbest(sentences, k, probability=True)):
+            for path, (_, p) in zip(paths, chances):
+                path["probability"] = round(float(p), 6)
+    return found
+
+
+def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: Any) -> dict[str, Any]:
+    """One text or one sentence, with what was found in it; of a text, its sentences one behind the other."""
+    _core.Stop.look()
+    text = unit if isinstance(unit, Tokenized) else None
+    bounds = [0, 1] if text is None else text.bounds.tolist()
+    labels: list[Any] = []
+    spans: list[dict[str, Any]] = []
+    chances: list[float] = []
+    whole: list[float] = []
+    best: list[Any] = []
+    offsets = [] if text is None else text.offsets.tolist()
+    for first, _ in pairwise(bounds):
+        found: Labelled = next(labelled)
+        labels += found.labels
+        for label, begin, end, p in found.spans or ():
+            span = {"label": label, "tokens": [first + begin, first + end]}
+            if text is not None:
+                start, stop = offsets[first + begin][0], offsets[first + end - 1][1]
+                span |= {"start": start, "end": stop, "text": text.text[start:stop]}
+            if p is not None:
+                span["probability"] = p
+            spans.append(span)
+        chances += found.chances or ()
+        if found.chance is not None:
+            whole.append(found.chance)
+        best.append(found.kbest)
+    out: dict[str, Any] = {"labels": labels}
+    if text is not None:
+        out = {"tokens": text.tokens, "offsets": offsets, "sentences": bounds, **out}
+    if loaded.chunked:
+        out["spans"] = spans
+    if wish.probabilities:
+        out["probabilities"], out["sentence_probabilities"] = chances, whole
+    if wish.kbest > 1:
+        out["kbest"] = best
+    return out
+
+
+# --- explanations -----------------------------------------------------------------------------------------------
+
+
+def explained(
+    loaded: Loaded, name: str, request: dict[str, Any], limits: Limits
+) -> tuple[Callable[[], bytes], int]:
+    """The function that answers a request of /explain, and its cost."""
+    text, given = request.get("text"), request.get("tokens", [])
+    most = min(limits.explained, limits.tokens)
+    if text is None and length_of(given) > most:
+        raise too_much_explained(most)
+    cost = len(text) // CHARACTERS + 1 if text is not None else cost_of(columns_of(given), limits)
+
+    def body() -> bytes:
+        tagger = loaded.alone
+        sentence: Any = sentence_of(given) if text is None else _WHOLE(text).tokens
+        if len(sentence) > most:
+            raise too_much_explained(most)
+        if text is not None:
+            cost_of([sentence], limits)
+        against, token = request.get("against"), request.get("token")
+        if against is not None:
+            known = {str(label): label for label in tagger.classes_}
+            if against not in known:
+                raise ParameterError(f"the model has no label {against!r}; it has: {' '.join(known)}")
+            if token is None:
+                raise ParameterError("against is for one token: name it with token")
+            against = known[against]
+        found = tagger.explain_prediction(sentence, token=token, against=against).to_dict()
+        for decision in found["decisions"]:
+            decision["votes"] = decision["votes"][: request.get("top", 10)]
+        return json.dumps({"model": name, "version": loaded.version, **found}).encode() + b"\n"
+
+    return body, cost
+
+
+def too_much_explained(most: int) -> Problem:
+    """The refusal of a sentence with more tokens than are explained."""
+    return Problem(
+        413,
+        "LimitError",
+        f"/explain takes a sentence of at most {most:,} tokens; send a shorter one, or start the server with a higher "
+        "--max-explained",
+    )
+
+
+__all__ = ["Job", "Wish", "explained", "job_of", "job_of_words", "run"]

@@ -1,0 +1,105 @@
+"""Several processes at one socket: models are read once, then the process forks; who dies is replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from types import FrameType
+
+from tagwise.base.exceptions import ParameterError, TagwiseError
+
+logger = logging.getLogger("tagwise.apps.serve")
+
+#: A worker that ends sooner, so many times in a row, will not get better.
+SOON, PATIENCE = 1.0, 5
+
+
+def supervise(n: int, body: Callable[[int], None]) -> None:
+    """Run `body(i)` in n forked processes until SIGTERM or SIGINT, which they are told as SIGTERM, and wait for them.
+
+    A worker that dies is replaced. The pool of the core is made anew in a forked child; memory of the models is shared
+    until somebody writes to it.
+    """
+    if not hasattr(os, "fork"):
+        raise ParameterError("--workers needs a system with fork; start one server a port instead")
+    children: dict[int, tuple[int, float]] = {}
+    stopping = False
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        nonlocal stopping
+        stopping = True
+        for pid in list(children):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    def start(i: int) -> None:
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # threads of the core: see the docstring
+                pid = os.fork()
+            if pid == 0:
+                _child(i, body, blocked)
+            children[pid] = (i, time.monotonic())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    failures = 0
+    try:
+        for i in range(n):
+            start(i)
+        while children:
+            pid, status = os.waitpid(-1, 0)
+            if pid not in children:
+                continue
+            i, since = children.pop(pid)
+            if stopping:
+                continue
+            code = os.waitstatus_to_exitcode(status)
+            failures = failures + 1 if time.monotonic() - since < SOON else 0
+            logger.error("worker %d (process %d) ended with %d; another takes its place", i, pid, code)
+            if failures >= PATIENCE:
+                stop(0, None)
+            else:
+                start(i)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if failures >= PATIENCE:
+        raise TagwiseError(
+            f"workers ended {PATIENCE} times as soon as they had begun; the log above says why"
+        )
+
+
+def _end_with(parent: int) -> None:
+    """End as told by SIGTERM when the parent has gone without a word (SIGKILL): nobody else would tell."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _child(i: int, body: Callable[[int], None], mask: object) -> None:
+    """What a forked process does, and nothing else."""
+    code = 1
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # type: ignore[arg-type]
+        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        body(i)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+__all__ = ["supervise"]

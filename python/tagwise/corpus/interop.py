@@ -1,0 +1,343 @@
+"""Sentences as other libraries hold them: frames of pandas, data sets of Hugging Face, spaCy, NLTK, conllu.
+
+An object is known by the module of its type, so nothing is imported to look at one. What a corpus has of it is the
+token and its label; further columns come along where they are named.
+
+>>> corpus_of([[("Paris", "NNP"), ("sleeps", "VBZ")]])
+<Corpus: 1 sentences, 2 tokens, columns word, label>
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tagwise.corpus.conllu import iter_conllu
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.base.exceptions import CorpusError
+
+#: Names of columns that are taken for what they say where none is named, in any case of letters.
+TOKENS = ("word", "words", "token", "tokens", "form", "text")
+SENTENCES = ("sentence", "sentence #", "sentence_id", "sentence id", "sentence_idx", "sent_id", "sent")
+LABELS = (
+    "label",
+    "labels",
+    "tag",
+    "tags",
+    "ner",
+    "ner_tag",
+    "ner_tags",
+    "pos_tags",
+    "chunk_tags",
+    "bio",
+    "iob",
+)
+
+
+def root_of(x: Any) -> str:
+    """The library that an object's type is from."""
+    return str(type(x).__module__).partition(".")[0]
+
+
+def kind_of(X: Any) -> str | None:
+    """What an object of another library is; None for anything else. Nothing of it is read, or imported.
+
+    >>> kind_of([["a", "list"]]) is None
+    True
+    """
+    root = root_of(X)
+    if root == "pandas" and hasattr(X, "iloc") and hasattr(X, "columns"):
+        return "frame"
+    if root == "datasets":
+        if isinstance(X, Mapping):
+            raise CorpusError(
+                f"a {type(X).__name__} has the parts {', '.join(map(str, X))}; "
+                f"choose one: X['{next(iter(X), 'train')}']"
+            )
+        return "dataset" if hasattr(X, "features") else None
+    if root == "spacy" and hasattr(X, "ents"):
+        return "document"
+    if isinstance(X, (str, bytes, Mapping)) or not hasattr(type(X), "__iter__"):
+        return None
+    if root == "nltk":
+        return "tagged"
+    if not isinstance(X, Sequence):
+        return None  # an iterator, which looking would use up
+    first = next(iter(X), None)
+    return {"spacy": "documents", "conllu": "conllu", "nltk": "tagged"}.get(root_of(first))
+
+
+def corpus_of(
+    X: Any,
+    *,
+    sentence: str | None = None,
+    token: str | None = None,
+    label: str | None = None,
+    columns: Sequence[str] = (),
+) -> Corpus:
+    """The corpus that an object holds; see `Corpus.of`."""
+    kind = kind_of(X)
+    if kind == "frame":
+        return _from_frame(X, sentence, token, label, columns)
+    for name, value in (("sentence", sentence),):
+        if value is not None:
+            raise CorpusError(
+                f"{name}={value!r} is a column of a frame; X is {type(X).__name__}, leave it out"
+            )
+    if kind == "dataset":
+        return _from_dataset(X, token, label, columns)
+    if token is not None:
+        raise CorpusError(f"token={token!r} is a column of a table; X is {type(X).__name__}, leave it out")
+    if kind in ("document", "documents"):
+        return Corpus(list(_from_documents([X] if kind == "document" else X, label, columns)))
+    if kind == "conllu":
+        text = io.StringIO("".join(tokens.serialize() for tokens in X))
+        label = label or "upos"
+        names = dict.fromkeys(("word", *columns, label))
+        return Corpus(list(iter_conllu(text, tuple(names), label)), columns=tuple(names), label=label)
+    if kind == "tagged" or is_tagged(X):
+        return Corpus(list(_from_tagged(X, columns, label or "label")))
+    raise CorpusError(
+        f"{type(X).__name__} is none of: a pandas frame, a Hugging Face data set, spaCy documents, NLTK's tagged "
+        "sentences (lists of pairs of a word and a label), conllu's sentences; pass lists of tokens to fit and predict "
+        "as they are"
+    )
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+def _column(given: str | None, known: Sequence[Any], usual: Sequence[str], what: str) -> Any:
+    """The column of a name, or the only one of the usual names; None where there is none of these."""
+    if given is not None:
+        if given not in known:
+            raise CorpusError(f"there is no column {given!r}; the columns are {', '.join(map(str, known))}")
+        return given
+    found = [name for name in known if str(name).casefold() in usual]
+    if len(found) > 1:
+        raise CorpusError(
+            f"the columns {', '.join(map(str, found))} may all be that of {what}; name it: Corpus.of(X, {what}=...)"
+        )
+    return found[0] if found else None
+
+
+def _needed(found: Any, known: Sequence[Any], what: str) -> Any:
+    if found is None:
+        raise CorpusError(
+            f"which column is that of the {what}? There are {', '.join(map(str, known))}; name it: "
+            f"Corpus.of(X, {what}=...)"
+        )
+    return found
+
+
+def _missing(value: Any) -> bool:
+    """Whether a cell is empty: None, NaN, pandas's NA and NaT."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def frame_rows(frame: Any, sentence: str | None = None) -> list[list[int]]:
+    """The rows of each sentence of a frame, by place: sentences in the order of their first rows.
+
+    An empty cell says that the row belongs to the sentence above, as in tables that name each sentence once.
+    """
+    index = [name for name in getattr(frame.index, "names", ()) if name is not None]
+    known = [*frame.columns, *(name for name in index if name not in frame.columns)]
+    name = _needed(_column(sentence, known, SENTENCES, "sentence"), known, "sentence")
+    values = (frame[name] if name in frame.columns else frame.index.get_level_values(name)).tolist()
+    rows: dict[Any, list[int]] = {}
+    here: Any = None
+    for at, value in enumerate(values):
+        if not _missing(value):
+            here = value
+        elif at == 0:
+            raise CorpusError(f"column {name!r}: the first row names no sentence; give it one")
+        rows.setdefault(here, []).append(at)
+    return list(rows.values())
+
+
+def _cells(frame: Any, name: Any, what: str) -> list[Any]:
+    """A column's cells, none of them empty; numbers of tokens and other columns as texts, labels as they are."""
+    values = frame[name].tolist()
+    at = next((i for i, value in enumerate(values) if _missing(value)), None)
+    if at is not None:
+        raise CorpusError(
+            f"row {at} (index {frame.index[at]}): the {what} in column {name!r} is missing; fill it, or read the file "
+            "with keep_default_na=False where words such as NA and null are meant"
+        )
+    return values if what == "label" else [value if type(value) is str else str(value) for value in values]
+
+
+def _from_frame(
+    frame: Any, sentence: str | None, token: str | None, label: str | None, columns: Sequence[str]
+) -> Corpus:
+    """A frame with a row a token."""
+    known = list(frame.columns)
+    rows = frame_rows(frame, sentence)
+    word = _needed(_column(token, known, TOKENS, "token"), known, "token")
+    target = _column(label, known, LABELS, "label")
+    if target == word:
+        raise CorpusError(f"column {word!r} is that of the tokens and of the labels; name another: label=...")
+    cells = {word: _cells(frame, word, "token")}
+    for name in columns:
+        chosen = _column(name, known, (), "token")
+        cells[chosen] = _cells(frame, chosen, "value")
+    if target is not None and not (label is None and all(map(_missing, frame[target].tolist()))):
+        cells.pop(target, None)
+        cells[target] = _cells(frame, target, "label")
+    else:
+        target = None
+    names = {name: str(name) for name in cells}
+    last = None if target is None else str(target)
+    made = [Sentence({names[c]: [x[i] for i in places] for c, x in cells.items()}, last) for places in rows]
+    return Corpus(made, columns=tuple(names.values()), label=last)
+
+
+def to_series(
+    frame: Any, labels: Sequence[Sequence[Any]], *, sentence: str | None = None, name: str = "predicted"
+) -> Any:
+    """Labels of a frame's sentences as a pandas series of its rows, with the frame's index.
+
+    Args:
+        frame: with a row a token, as it was given to `predict`.
+        labels: of each sentence, in the order of their first rows: what `predict` gives.
+        sentence: the column of sentences, as in `Corpus.of`.
+        name: of the series.
+    """
+    rows = frame_rows(frame, sentence)
+    if len(rows) != len(labels):
+        raise CorpusError(
+            f"{len(labels)} label sequences for {len(rows)} sentences; give what predict gave for the frame"
+        )
+    out: list[Any] = [None] * len(frame)
+    for s, (places, found) in enumerate(zip(rows, labels)):
+        if len(places) != len(found):
+            raise CorpusError(f"sentence {s} has {len(places)} rows, but {len(found)} labels; give one a row")
+        for at, value in zip(places, found):
+            out[at] = value
+    import pandas
+
+    return pandas.Series(out, index=frame.index, name=name)
+
+
+def _names(feature: Any) -> list[str] | None:
+    """Names of the numbers of a data set's column of label lists."""
+    names = getattr(getattr(feature, "feature", None), "names", None)
+    return None if names is None else list(names)
+
+
+def _from_dataset(X: Any, token: str | None, label: str | None, columns: Sequence[str]) -> Corpus:
+    """A Hugging Face data set with a row a sentence, whose labels are numbers with names, texts or plain numbers."""
+    features = X.features or {}
+    known = list(features) or list(next(iter(X), {}))
+    word = _needed(_column(token, known, TOKENS, "token"), known, "token")
+    named = [name for name in known if _names(features.get(name)) is not None]
+    target = _column(label, known, LABELS, "label")
+    if target is None and len(named) == 1:
+        target = named[0]
+    wanted = list(dict.fromkeys([word, *columns, *([] if target is None else [target])]))
+    for name in columns:
+        _column(name, known, (), "token")
+    read = {name: _names(features.get(name)) for name in wanted}
+    made = []
+    for s, row in enumerate(X):
+        fields = {name: _values(row[name], names, s, name) for name, names in read.items()}
+        made.append(Sentence(fields, target))
+    return Corpus(made, columns=tuple(wanted), label=target)
+
+
+def _values(values: Any, names: list[str] | None, s: int, column: str) -> list[Any]:
+    """A row's list of one column, with names in place of numbers where there are any."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise CorpusError(
+            f"sentence {s}, column {column!r}: {type(values).__name__}, expected a list with a value a token; "
+            "split texts into tokens first"
+        )
+    found = list(values)
+    if names is None:
+        return found
+    for t, number in enumerate(found):
+        if type(number) is not str and not 0 <= number < len(names):
+            raise CorpusError(
+                f"sentence {s}, token {t}, column {column!r}: {number!r} is the number of no label; there are "
+                f"{len(names)}, from 0. Drop tokens that are marked to be ignored"
+            )
+    return [number if type(number) is str else names[number] for number in found]
+
+
+# --- documents ----------------------------------------------------------------------------------------------
+
+
+def sentences_of(document: Any) -> list[Any]:
+    """The sentences of a spaCy document, where it knows them; else all of it."""
+    return list(document.sents) if document.has_annotation("SENT_START") else [document]
+
+
+def _entity(token: Any) -> str:
+    return f"{token.ent_iob_}-{token.ent_type_}" if token.ent_iob_ in ("B", "I") else "O"
+
+
+def _from_documents(
+    documents: Iterable[Any], label: str | None, columns: Sequence[str]
+) -> Iterator[Sentence]:
+    """spaCy documents: a sentence each, or theirs; entities are the labels where all documents have them."""
+    documents = list(documents)
+    entities = label is None and all(document.has_annotation("ENT_IOB") for document in documents)
+    read: dict[str, Callable[[Any], str]] = {"word": lambda token: str(token.text)}
+    for name in (*columns, *([label] if label else [])):
+        read[name.rstrip("_")] = lambda token, name=name: str(getattr(token, name))  # type: ignore[misc]
+    if entities:
+        read["label"] = _entity
+    target = "label" if entities else label.rstrip("_") if label else None
+    for document in documents:
+        for i, tokens in enumerate(sentences_of(document)):
+            fields = {name: [of(token) for token in tokens] for name, of in read.items()}
+            yield Sentence(fields, target, doc="" if i == 0 else None)
+
+
+# --- lists --------------------------------------------------------------------------------------------------
+
+
+def is_tagged(X: Any) -> bool:
+    """Whether X is a list of lists of tuples of texts, such as (word, label)."""
+    if not isinstance(X, (list, tuple)):
+        return False
+    first = next((sentence[0] for sentence in X if isinstance(sentence, (list, tuple)) and sentence), None)
+    return isinstance(first, tuple) and len(first) > 1 and all(isinstance(part, str) for part in first)
+
+
+def _leaves(tree: Any) -> Iterator[tuple[str, ...]]:
+    """The tokens of a chunked sentence of NLTK, with their labels: chunks are trees below the first."""
+    for child in tree:
+        if hasattr(child, "leaves"):
+            for i, leaf in enumerate(child.leaves()):
+                yield (*_texts(leaf), f"{'I' if i else 'B'}-{child.label()}")
+        else:
+            yield (*_texts(child), "O")
+
+
+def _texts(leaf: Any) -> tuple[str, ...]:
+    return (leaf,) if isinstance(leaf, str) else tuple(leaf)
+
+
+def _from_tagged(X: Iterable[Any], columns: Sequence[str], label: str) -> Iterator[Sentence]:
+    """Tuples of a word, further columns, and a label; `columns` are the names of what lies between."""
+    read = [list(_leaves(s)) if hasattr(s, "leaves") else list(s) for s in X]
+    width = next((len(rows[0]) for rows in read if rows and isinstance(rows[0], tuple)), 2)
+    usual = ("pos", *(f"column{i}" for i in range(2, width)))[: max(0, width - 2)]
+    names = ("word", *(columns or usual), label)
+    if len(names) != width and width > 1:
+        raise CorpusError(
+            f"columns={list(columns)!r}: a token has {width} values, so name the {width - 2} between the word and the "
+            "label"
+        )
+    for s, rows in enumerate(read):
+        for t, row in enumerate(rows):
+            if not isinstance(row, tuple) or len(row) != len(names):
+                raise CorpusError(
+                    f"sentence {s}, token {t}: {row!r:.60}, expected a tuple of {len(names)}: {', '.join(names)}"
+                )
+        yield Sentence({name: [row[i] for row in rows] for i, name in enumerate(names)}, label)
+
+
+__all__ = ["corpus_of", "frame_rows", "is_tagged", "kind_of", "sentences_of", "to_series"]

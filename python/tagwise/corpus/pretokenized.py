@@ -1,0 +1,81 @@
+"""Plain tokens: one sentence a line, its tokens separated by spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tagwise.corpus.row_blocks import lines_of
+from tagwise.corpus.columns import Opened
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, open_text, shown, source_name, writer
+from tagwise.base.exceptions import CorpusError
+
+
+def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:
+    r"""Unlabelled sentences of a text with one sentence a line, its tokens separated by spaces.
+
+    >>> import io
+    >>> [sentence.tokens for sentence in iter_text(io.StringIO("a dog\na cat"))]
+    [['a', 'dog'], ['a', 'cat']]
+    """
+    _, chunks = open_text(file, encoding)
+    return text_sentences(chunks)
+
+
+def looks(head: str, rows: list[str]) -> bool:
+    """Any text is one of tokens."""
+    return True
+
+
+def opened(file: Opened) -> Iterator[Sentence]:
+    """The sentences of an open file."""
+    return text_sentences(file.chunks)
+
+
+def text_sentences(chunks: Iterator[str]) -> Iterator[Sentence]:
+    for number, line in lines_of(chunks):
+        if "\t" in line:
+            line = line.replace("\t", " ")
+        words = line.split(" ")
+        if "" in words:
+            words = [w for w in words if w]
+        yield Sentence({"word": words}, line=number)
+
+
+def read_text(file: File, *, encoding: str = "utf-8") -> Corpus:
+    r"""A whole text file of tokens as an unlabelled Corpus.
+
+    >>> import io
+    >>> len(read_text(io.StringIO("a dog\na cat")))
+    2
+    """
+    return Corpus(iter_text(file, encoding=encoding), columns=("word",), source=source_name(file))
+
+
+def format_text(sentence: Sentence, *, join: str | None = None) -> str:
+    """A sentence as a line of tokens separated by spaces; with ``join="/"`` as word/label."""
+    values = sentence.tokens
+    if join is not None:
+        values = [f"{w}{join}{y}" for w, y in zip(values, sentence.labels)]
+    text = " ".join(values)
+    if not values or text.count(" ") != len(values) - 1 or "" in values or any(c in text for c in "\t\n\r\0"):
+        raise CorpusError(
+            f"{shown(text)}: a token that is empty or has a space or line end in it cannot stand "
+            "in a line of tokens. "
+            "Replace it, or write JSONL, which holds any text."
+        )
+    return text + "\n"
+
+
+def write_text(sentences: Iterable[Sentence], file: File, *, join: str | None = None) -> None:
+    r"""Write sentences as lines of tokens; ``file`` as in write_conll.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write_text([tw.Sentence({"word": ["a", "dog"], "label": ["DT", "NN"]}, "label")], "tagged.txt", join="/")
+    >>> Path("tagged.txt").read_text()
+    'a/DT dog/NN\n'
+    """
+    with writer(file) as write:
+        for s in sentences:
+            write(format_text(s, join=join))

@@ -1,0 +1,1 @@
+"""Raw text: the tokenizer, character spans, and the formats that hold raw text."""

@@ -1,0 +1,323 @@
+"""JSONL of texts with spans, a text a line: ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tagwise.corpus.row_blocks import line_batches
+from tagwise.corpus.columns import Opened
+from tagwise.corpus.schemes import scheme_name
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text.spans import (
+    CONTINUED,
+    TEXT,
+    TOKEN,
+    Policy,
+    TextSpan,
+    aligned,
+    is_chunked,
+    sentences_of,
+    text_spans,
+    token_spans,
+)
+from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, source_name, writer
+from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, offsets_of, tokenized
+from tagwise.base.exceptions import CorpusError
+
+NAME = "spans"
+EXAMPLE = 'Write {"text": "...", "spans": [{"start": 0, "end": 5, "label": "..."}]}, one object a line'
+#: Comments of CoNLL-U that say what the sentence was before it was cut into tokens.
+_COMMENT = "# text = "
+
+
+class Record(NamedTuple):
+    """One line of a file."""
+
+    line: int
+    text: str
+    spans: Sequence[Any] | None
+    scheme: str
+    doc: str | None
+    meta: dict[str, Any]
+
+
+class How(NamedTuple):
+    """How records become sentences."""
+
+    name: str
+    tokenizer: Tokenizes | None = None
+    scheme: str = "IOB2"
+    misaligned: Policy = "error"
+    names: tuple[str, str] = ("word", "label")
+    labelled: bool = True  # False: spans are not read
+
+
+def looks(head: str, rows: list[str]) -> bool:
+    """Whether the first line of a text is an object with a text and without tokens."""
+    if rows[0][0] != "{":
+        return False
+    try:
+        value = json.loads(rows[0])
+    except (ValueError, RecursionError):
+        return False
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get(TEXT), str)
+        and not {"tokens", "words"} & value.keys()
+    )
+
+
+def iter_spans(
+    file: File,
+    *,
+    tokenizer: Tokenizes | None = None,
+    scheme: str = "IOB2",
+    misaligned: Policy = "error",
+    encoding: str = "utf-8",
+) -> Iterator[Sentence]:
+    """Sentences of a JSONL file of texts with spans.
+
+    Args:
+        file: as in iter_conll. A line is ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}``, in
+            characters; ``newdoc`` begins a document, other keys are kept with its first sentence. Lines without
+            ``spans`` are unlabelled; the first line says whether all are.
+        tokenizer: that of the library unless given.
+        scheme: of the labels that spans become, where a line does not say so itself (``"scheme"``).
+        misaligned: what becomes of spans that do not fit the tokens, see spans_to_labels.
+        encoding: of the file.
+
+    >>> import io
+    >>> line = '{"text": "Oslo, again", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}'
+    >>> [sentence.labels for sentence in iter_spans(io.StringIO(line))]
+    [['B-LOC', 'O', 'O']]
+    """
+    name, chunks = open_text(file, encoding)
+    scheme = scheme if scheme == TOKEN else scheme_name(scheme)
+    return record_sentences(How(name, tokenizer, scheme, misaligned), chunks)
+
+
+def read_spans(
+    file: File,
+    *,
+    tokenizer: Tokenizes | None = None,
+    scheme: str = "IOB2",
+    misaligned: Policy = "error",
+    encoding: str = "utf-8",
+) -> Corpus:
+    """A whole JSONL file of texts with spans as a Corpus; the arguments are those of iter_spans.
+
+    >>> import io
+    >>> read_spans(io.StringIO('{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}')).labels
+    [['O', 'B-LOC']]
+    """
+    found = iter_spans(file, tokenizer=tokenizer, scheme=scheme, misaligned=misaligned, encoding=encoding)
+    return Corpus(found, columns=("word", "label"), source=source_name(file))
+
+
+def opened(file: Opened) -> Iterator[Sentence]:
+    """The sentences of an open file."""
+    return record_sentences(
+        How(file.name, names=names_of(file), labelled=file.label is not None), file.chunks
+    )
+
+
+def names_of(file: Opened) -> tuple[str, str]:
+    """The names of the two columns that raw text has."""
+    kept = [name for name in file.columns or ("word",) if name not in ("_", file.label)]
+    if len(kept) != 1:
+        fail(
+            file.name,
+            None,
+            f"raw text has a column of tokens, and one of labels perhaps, but {', '.join(kept)} are asked for",
+            "Name a column of tokens and one of labels, or give a file with columns.",
+        )
+    return kept[0], file.label or "label"
+
+
+def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
+    """Sentences, the texts of a chunk tokenized at once; what was read before an error is handed out first."""
+    labelled: bool | None = None if how.labelled else False
+    for batch in line_batches(chunks):
+        records: list[Record] = []
+        error: CorpusError | None = None
+        for line, text in batch:
+            if not text.strip():
+                continue
+            try:
+                record = read_record(how, line, text)
+                labelled = record.spans is not None if labelled is None else labelled
+                if labelled and record.spans is None:
+                    fail(
+                        how.name,
+                        line,
+                        "'spans' is missing, unlike in the lines before",
+                        f"{EXAMPLE}; if only [].",
+                    )
+            except CorpusError as raised:
+                error = raised
+                break
+            records.append(record)
+        texts = tokenized([record.text for record in records], how.tokenizer)
+        for record, one in zip(records, texts):
+            yield from made(how, record, one, bool(labelled))
+        if error is not None:
+            raise error
+
+
+def read_record(how: How, line: int, text: str) -> Record:
+    """One line, checked but for its spans."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        fail(how.name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{EXAMPLE}.", e)
+    if not isinstance(value, dict) or not isinstance(value.get(TEXT), str):
+        fail(how.name, line, f"{shown(text)} is no object with a text", f"{EXAMPLE}.")
+    if "\\u" in text:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as e:
+            fail(how.name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
+    meta = {key: v for key, v in value.items() if key not in (TEXT, CONTINUED, "spans", "newdoc", "scheme")}
+    spans, doc, scheme = value.get("spans"), value.get("newdoc"), value.get("scheme", how.scheme)
+    if spans is not None and not isinstance(spans, list):
+        fail(how.name, line, f"'spans' is {shown(json.dumps(spans))}, not an array", f"{EXAMPLE}.")
+    if not (doc is None or isinstance(doc, (str, bool))) or (isinstance(doc, str) and "\n" in doc):
+        fail(how.name, line, "'newdoc' is not a name", "Give a string in one line, or true.")
+    try:
+        scheme = scheme if scheme == TOKEN else scheme_name(str(scheme))
+    except CorpusError as e:
+        fail(how.name, line, f"'scheme': {e}", "Leave it out for IOB2.", e)
+    return Record(
+        line, value[TEXT], spans, scheme, doc if isinstance(doc, str) else "" if doc else None, meta
+    )
+
+
+def made(how: How, record: Record, text: Tokenized, labelled: bool) -> list[Sentence]:
+    """The sentences of a record."""
+    labels = None
+    if labelled:
+        try:
+            labels, _ = aligned(text, record.spans or (), 0, record.scheme, how.misaligned)
+        except CorpusError as e:
+            raise CorpusError(f"{how.name}:{record.line}: {str(e).removeprefix('sentence 0, ')}") from None
+    refuse_breaks(how.name, labels, record.line)
+    return sentences_of(text, labels, names=how.names, doc=record.doc, line=record.line, meta=record.meta)
+
+
+class Records:
+    """Sentences, one after the other, as lines; a text of several is written when its last is there."""
+
+    def __init__(self, chunked: bool | None = None, *, says_text: bool = False) -> None:
+        self.chunked = chunked  # whether labels mark chunks; None: judged by those of each text
+        self.says_text = says_text  # whether spans have their texts beside their places
+        self._held: list[tuple[Sentence, Tokenized, Sequence[Any], Sequence[float | None]]] = []
+
+    def __call__(
+        self,
+        sentence: Sentence,
+        spans: Sequence[tuple[Any, int, int]] | None = None,
+        chances: Sequence[float | None] | None = None,
+    ) -> str:
+        """The line of a text, once all of its sentences are there; `spans` (of tokens) in place of its own labels."""
+        text = text_of(sentence)
+        if spans is None:
+            labels = [] if sentence.label is None else sentence.labels
+            chunked = is_chunked(labels) if self.chunked is None else self.chunked
+            spans = token_spans(labels, chunked)
+            self.chunked = False if not chunked else self.chunked
+        self._held.append((sentence, text, spans, chances or ()))
+        return "" if (sentence.meta or {}).get(CONTINUED) is True else self.rest()
+
+    def rest(self) -> str:
+        """The line of a text that has not been written, if there is one."""
+        held, self._held = self._held, []
+        if not held:
+            return ""
+        first = held[0][0]
+        whole = "".join(text.text for _, text, _, _ in held)
+        spans, at = [], 0
+        for _, text, found, chances in held:
+            for k, span in enumerate(text_spans(text, found)):
+                spans.append(self.member(span, at, *([chances[k]] if chances else [])))
+            at += len(text.text)
+        value: dict[str, Any] = {TEXT: whole}
+        if first.label is not None or spans or any(chances for *_, chances in held) or self.says_text:
+            value["spans"] = spans
+            if self.chunked is False:
+                value["scheme"] = TOKEN
+        if first.doc is not None:
+            value["newdoc"] = first.doc or True
+        for key, v in (first.meta or {}).items():
+            if key not in (TEXT, CONTINUED):
+                value.setdefault(key, v)
+        return json.dumps(value, ensure_ascii=False) + "\n"
+
+    def member(self, span: TextSpan, at: int, *chance: float | None) -> dict[str, Any]:
+        """A span as it stands in a line, its places moved by `at`."""
+        out = {"start": span.start + at, "end": span.end + at, "label": span.label}
+        if self.says_text:
+            out["text"] = span.text
+        if chance:
+            out["probability"] = None if chance[0] is None else round(chance[0], 6)
+        return out
+
+
+def text_of(sentence: Sentence) -> Tokenized:
+    """A sentence's text and where its tokens stand in it.
+
+    The text is its member ``text``, else that of the comment ``# text = `` where its tokens stand in it, else its
+    tokens with a space between them.
+    """
+    tokens = sentence.tokens
+    bounds = np.array([0, len(tokens)], dtype=np.uint64)
+    own = (sentence.meta or {}).get(TEXT)
+    if isinstance(own, str):
+        offsets = offsets_of(own, tokens)
+        if offsets is None:
+            where = f"line {sentence.line}: " if sentence.line else ""
+            raise CorpusError(
+                f"{where}the text {shown(own)} is not made of the tokens {shown(' '.join(tokens))}. Give tokens that "
+                "are pieces of their text, in order, or leave the text out."
+            )
+        return Tokenized(own, offsets, bounds)
+    for comment in sentence.comments:
+        if comment.startswith(_COMMENT):
+            offsets = offsets_of(comment[len(_COMMENT) :], tokens)
+            if offsets is not None:
+                return Tokenized(comment[len(_COMMENT) :], offsets, bounds)
+    text = " ".join(tokens)
+    ends = np.cumsum([len(token) + 1 for token in tokens], dtype=np.int64)
+    begins = np.array([0, *(ends[:-1] if len(tokens) else [])], dtype=np.int64)[: len(tokens)]
+    return Tokenized(text, np.stack([begins, ends - 1], axis=1).astype(np.uint32), bounds)
+
+
+def format_spans(sentence: Sentence) -> str:
+    """A sentence, a text by itself, as one line of JSON, its newline included."""
+    records = Records()
+    return records(sentence) or records.rest()
+
+
+def write_spans(sentences: Iterable[Sentence], file: File) -> None:
+    r"""Write sentences as JSONL of texts with spans, those of one text put together; ``file`` as in write_conll.
+
+    Labels of a scheme become its spans; others a span for every token, with ``"scheme": "token"`` beside them.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write_spans(tw.span_corpus(["In Oslo"], [[(3, 7, "LOC")]]), "texts.jsonl")
+    >>> Path("texts.jsonl").read_text()
+    '{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}\n'
+    """
+    known = isinstance(sentences, Corpus) and sentences.label is not None and len(sentences) > 0
+    records = Records(is_chunked(sentences.label_set) if known else None)  # type: ignore[attr-defined]
+    with writer(file) as write:
+        for sentence in sentences:
+            write(records(sentence))
+        write(records.rest())
+
+
+__all__ = ["format_spans", "iter_spans", "read_spans", "write_spans"]

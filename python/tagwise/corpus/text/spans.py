@@ -1,0 +1,350 @@
+"""Spans of characters <-> labels of tokens, with a report of what does not align.
+
+>>> text = "Peter flew to London."
+>>> found = spans_to_labels([text], [[(0, 5, "PER"), (14, 20, "LOC")]])
+>>> found.labels
+[['B-PER', 'O', 'O', 'B-LOC', 'O']]
+>>> labels_to_spans([text], found.labels)[0][1]
+TextSpan(label='LOC', text='London', start=14, end=20, probability=None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tagwise.corpus import schemes
+from tagwise.corpus.labels import lists
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text.tokenizer import Bounds, Tokenized, Tokenizes, tokenized
+from tagwise.base.exceptions import CorpusError, ParameterError
+
+#: What becomes of a span whose ends are not those of tokens.
+Policy = Literal["error", "expand", "shrink", "drop"]
+POLICIES = ("error", "expand", "shrink", "drop")
+#: In place of a scheme: a span is the label of one token, and every token has one.
+TOKEN = "token"
+#: Keys of a sentence's meta: its piece of the text, and whether the text goes on in the next sentence.
+TEXT, CONTINUED = "text", "continued"
+
+
+class TextSpan(NamedTuple):
+    """A piece of a text with a label: ``text == whole[start:end]``, counted in characters.
+
+    probability: that exactly this span is there; None where nobody knows.
+
+    >>> span = TextSpan("LOC", "London", 14, 20)
+    >>> span.label, "Peter flew to London."[span.start : span.end] == span.text
+    ('LOC', True)
+    """
+
+    label: Any
+    text: str
+    start: int
+    end: int
+    probability: float | None = None
+
+
+class Misaligned(NamedTuple):
+    """A span that tokens do not fit: number of the text, of the span in it, why, and the tokens that it was given."""
+
+    sentence: int
+    number: int
+    span: TextSpan
+    reason: str
+    tokens: range
+
+    def __str__(self) -> str:
+        return f"{place_of(self.sentence, self.number, self.span)}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Labels of the tokens of each text, and the spans that did not fit them."""
+
+    texts: list[Tokenized]
+    labels: list[list[str]]
+    misaligned: list[Misaligned]
+
+    def __str__(self) -> str:
+        head = f"{len(self.misaligned)} spans do not align with tokens, in {len(self.texts)} texts"
+        return "\n".join([head, *map(str, self.misaligned)])
+
+
+def place_of(i: int, k: int, span: TextSpan) -> str:
+    """A span as messages name it."""
+    return f"sentence {i}, span {k} ({span.start} to {span.end}, {span.label} {span.text[:40]!r})"
+
+
+def span_of(value: Any, text: str, i: int, k: int) -> TextSpan:
+    """A span as people give it: (start, end, label), a mapping, or a TextSpan."""
+    start: Any
+    end: Any
+    label: Any
+    own: Any
+    if isinstance(value, TextSpan):
+        start, end, label, own = value.start, value.end, value.label, value.text
+    elif isinstance(value, Mapping):
+        start, end, label = (value.get(key) for key in ("start", "end", "label"))
+        own = value.get("text")
+    elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 3:
+        start, end, label = value
+        own = None
+    else:
+        raise CorpusError(
+            f"sentence {i}, span {k}: {value!r} is no span; give (start, end, label), or start, end and label by name"
+        )
+    whole = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in (start, end))
+    if not whole or not 0 <= start < end <= len(text):
+        raise CorpusError(
+            f"sentence {i}, span {k}: {start!r} to {end!r} is no piece of the text of {len(text)} characters; start "
+            "counts characters (not bytes) from 0, end is the one behind the last"
+        )
+    if not isinstance(label, str) or not label:
+        raise CorpusError(
+            f"sentence {i}, span {k}: the label {label!r} is no text; give a string that is not empty"
+        )
+    found = TextSpan(label, text[start:end], int(start), int(end))
+    if own is not None and own != found.text:
+        raise CorpusError(
+            f"{place_of(i, k, found)}: its text is said to be {own!r}; start and end count characters (not bytes) of "
+            "the text as it stands"
+        )
+    return found
+
+
+def spans_to_labels(
+    texts: Iterable[str | Tokenized],
+    spans: Iterable[Sequence[Any]],
+    *,
+    tokenizer: Tokenizes | None = None,
+    scheme: str = "IOB2",
+    misaligned: Policy = "error",
+) -> Alignment:
+    """Labels of tokens for spans of characters.
+
+    Args:
+        texts: texts, or what a tokenizer made of them.
+        spans: of each text, a list of (start, end, label), of mappings with these keys, or of TextSpans; they may not
+            overlap.
+        tokenizer: that of the library unless given.
+        scheme: IOB2, IOBES, ... or "token": a span is the label of one token.
+        misaligned: a span that begins or ends inside a token or at a blank is an "error", is made to "expand" to the
+            tokens that it touches or to "shrink" to those inside it, or is to "drop"; all but the first are reported.
+
+    >>> spans_to_labels(["In New York."], [[(3, 11, "LOC")]]).labels
+    [['O', 'B-LOC', 'I-LOC', 'O']]
+    """
+    if misaligned not in POLICIES:
+        raise ParameterError(f"misaligned={misaligned!r}; expected one of {', '.join(POLICIES)}")
+    scheme = scheme if scheme == TOKEN else schemes.scheme_name(scheme)
+    found = tokenized(texts, tokenizer)
+    given = list(spans)
+    if len(given) != len(found):
+        raise CorpusError(f"{len(given)} lists of spans for {len(found)} texts; give one a text")
+    labels, reports = [], []
+    for i, (text, of_text) in enumerate(zip(found, given)):
+        one, report = aligned(text, of_text, i, scheme, misaligned)
+        labels.append(one)
+        reports += report
+    return Alignment(found, labels, reports)
+
+
+def aligned(
+    text: Tokenized, given: Sequence[Any], i: int, scheme: str, misaligned: Policy
+) -> tuple[list[str], list[Misaligned]]:
+    """Labels of the tokens of one text, the i-th, and what does not fit them."""
+    starts, ends = text.offsets[:, 0], text.offsets[:, 1]
+    spans = sorted(
+        ((k, span_of(value, text.text, i, k)) for k, value in enumerate(given)),
+        key=lambda entry: (entry[1].start, entry[1].end),
+    )
+    chunks: list[schemes.Span] = []
+    report: list[Misaligned] = []
+    for k, span in spans:
+        first = int(np.searchsorted(ends, span.start, side="right"))
+        last = int(np.searchsorted(starts, span.end, side="left"))
+        reason = _misfit(text, span, first, last)
+        if reason is not None and misaligned == "shrink":
+            first = int(np.searchsorted(starts, span.start, side="left"))
+            last = int(np.searchsorted(ends, span.end, side="right"))
+        if misaligned == "drop" and reason is not None:
+            last = first
+        if first < last and chunks and first < chunks[-1].end:
+            reason, last = f"it shares tokens with the span before it ({chunks[-1].type})", first
+        if first < last and scheme == TOKEN and last - first > 1:
+            reason, last = f"it has {last - first} tokens, and labels are of one token each", first
+        if reason is not None:
+            report.append(Misaligned(i, k, span, reason, range(first, max(first, last))))
+        if first < last:
+            chunks.append(schemes.Span(span.label, first, last))
+    if report and misaligned == "error":
+        more = f" ({len(report) - 1} more in this text)" if len(report) > 1 else ""
+        raise CorpusError(
+            f"{report[0]}{more}; mend the span, take a tokenizer that cuts there, or pass misaligned='expand', "
+            "'shrink' or 'drop'"
+        )
+    if scheme == TOKEN:
+        return _of_tokens(text, chunks, i), report
+    return schemes.from_spans(chunks, len(text), scheme), report
+
+
+def _misfit(text: Tokenized, span: TextSpan, first: int, last: int) -> str | None:
+    """Why a span does not fit the tokens that it touches; None where it does."""
+    if first >= last:
+        return "there is no token in it"
+    (begin, head), (tail, end) = text.offsets[first].tolist(), text.offsets[last - 1].tolist()
+    for wrong, what, place, token in (
+        (begin < span.start, "begins", span.start, (begin, head)),
+        (end > span.end, "ends", span.end, (tail, end)),
+    ):
+        if wrong:
+            return f"it {what} at {place}, inside the token {text.text[slice(*token)]!r} ({token[0]} to {token[1]})"
+    if begin > span.start or end < span.end:
+        return f"it has blanks around its tokens, which go from {begin} to {end}"
+    return None
+
+
+def _of_tokens(text: Tokenized, chunks: Sequence[schemes.Span], i: int) -> list[str]:
+    """A label for each token."""
+    labels = [""] * len(text)
+    for chunk in chunks:
+        labels[chunk.begin] = chunk.type
+    if "" in labels:
+        t = labels.index("")
+        begin, end = text.offsets[t].tolist()
+        raise CorpusError(
+            f"sentence {i}: the token {text.tokens[t]!r} ({begin} to {end}) has no span; with scheme='token' every "
+            "token needs one"
+        )
+    return labels
+
+
+def labels_to_spans(
+    texts: Iterable[str | Tokenized], labels: Iterable[Sequence[str]], *, tokenizer: Tokenizes | None = None
+) -> list[list[TextSpan]]:
+    """Spans of characters for labels of tokens: the chunks of a scheme (B-, I- ...), else a span for every token.
+
+    Args:
+        texts: texts, or what a tokenizer made of them.
+        labels: one for each token of each text.
+        tokenizer: that of the library unless given.
+
+    >>> labels_to_spans(["In New York."], [["O", "B-LOC", "I-LOC", "O"]])
+    [[TextSpan(label='LOC', text='New York', start=3, end=11, probability=None)]]
+    """
+    found, given = tokenized(texts, tokenizer), lists(labels, "labels")
+    if len(given) != len(found):
+        raise CorpusError(f"{len(given)} lists of labels for {len(found)} texts; give one a text")
+    chunked = is_chunked(y for of_text in given for y in of_text)
+    out = []
+    for i, (text, of_text) in enumerate(zip(found, given)):
+        if len(of_text) != len(text):
+            raise CorpusError(f"sentence {i}: {len(of_text)} labels for {len(text)} tokens; give one a token")
+        try:
+            chunks = token_spans(of_text, chunked)
+        except CorpusError as error:
+            raise CorpusError(f"sentence {i}, {error}") from None
+        out.append(text_spans(text, chunks))
+    return out
+
+
+def is_chunked(labels: Iterable[str]) -> bool:
+    """Whether labels mark chunks, and tokens outside of any may have none; else every token has a label."""
+    return all(isinstance(y, str) and schemes.is_chunk_label(y) for y in set(labels))
+
+
+def token_spans(labels: Sequence[Any], chunked: bool) -> list[tuple[Any, int, int]]:
+    """(label, begin, end) of the spans of tokens that labels make."""
+    if chunked:
+        return [(span.type, span.begin, span.end) for span in schemes.spans(labels)]
+    return [(y, t, t + 1) for t, y in enumerate(labels)]
+
+
+def text_spans(
+    text: Tokenized,
+    spans: Iterable[tuple[Any, int, int]],
+    chances: Iterable[float | None] | None = None,
+    first: int = 0,
+) -> list[TextSpan]:
+    """Spans of tokens, counted from the token `first`, as spans of characters."""
+    found, out = list(spans), []
+    sure = [None] * len(found) if chances is None else list(chances)
+    offsets = text.offsets
+    for (label, begin, end), p in zip(found, sure):
+        start, stop = int(offsets[first + begin, 0]), int(offsets[first + end - 1, 1])
+        out.append(TextSpan(label, text.text[start:stop], start, stop, p))
+    return out
+
+
+def sentences_of(
+    text: Tokenized,
+    labels: Sequence[str] | None = None,
+    *,
+    names: tuple[str, str] = ("word", "label"),
+    doc: str | None = None,
+    line: int | None = None,
+    meta: Mapping[str, Any] | None = None,
+) -> list[Sentence]:
+    """The sentences of a text, each with its piece of it, so that they can be put together again.
+
+    No sentence ends inside a span: where a scheme's span goes over the end of one, both are one sentence.
+    """
+    bounds = text.bounds.tolist() if labels is None else _without_cuts(text.bounds, labels)
+    if len(bounds) < 2:
+        bounds = [0, 0]
+    begins = [0, *(int(text.offsets[t, 0]) for t in bounds[1:-1]), len(text.text)]
+    out = []
+    for k in range(len(bounds) - 1):
+        begin, end = bounds[k], bounds[k + 1]
+        own: dict[str, Any] = {TEXT: text.text[begins[k] : begins[k + 1]]}
+        if k + 2 < len(bounds):
+            own[CONTINUED] = True
+        fields = {names[0]: text.tokens[begin:end]}
+        if labels is not None:
+            fields[names[1]] = list(labels[begin:end])
+        more = {key: v for key, v in (meta or {}).items() if key not in (TEXT, CONTINUED)} if k == 0 else {}
+        label = None if labels is None else names[1]
+        out.append(Sentence(fields, label, doc=doc if k == 0 else None, line=line, meta={**own, **more}))
+    return out
+
+
+def _without_cuts(bounds: Bounds, labels: Sequence[str]) -> list[int]:
+    """Ends of sentences but for those inside a span."""
+    if not is_chunked(labels):
+        return [int(b) for b in bounds]
+    inside: set[int] = set()
+    for chunk in schemes.spans(labels):
+        inside.update(range(chunk.begin + 1, chunk.end))
+    return [int(b) for b in bounds if int(b) not in inside]
+
+
+def span_corpus(
+    texts: Iterable[str | Tokenized],
+    spans: Iterable[Sequence[Any]],
+    *,
+    tokenizer: Tokenizes | None = None,
+    scheme: str = "IOB2",
+    misaligned: Policy = "error",
+) -> Corpus:
+    """Texts with spans as a Corpus to train on; arguments as in `spans_to_labels`.
+
+    >>> span_corpus(["Anna left.", "In Oslo."], [[(0, 4, "PER")], [(3, 7, "LOC")]]).labels
+    [['B-PER', 'O', 'O'], ['O', 'B-LOC', 'O']]
+    """
+    found = spans_to_labels(texts, spans, tokenizer=tokenizer, scheme=scheme, misaligned=misaligned)
+    made = [s for text, labels in zip(found.texts, found.labels) for s in sentences_of(text, labels)]
+    return Corpus([s for s in made if len(s)], columns=("word", "label"), label="label")
+
+
+__all__ = [
+    "Alignment",
+    "Misaligned",
+    "TextSpan",
+    "labels_to_spans",
+    "span_corpus",
+    "spans_to_labels",
+]

@@ -1,0 +1,252 @@
+"""Raw text -> tokens by their places in it, and sentences. The rules are described in docs/raw-text.md.
+
+>>> found = Tokenizer()("Peter flew to London. He didn't stay.")
+>>> found.tokens
+['Peter', 'flew', 'to', 'London', '.', 'He', 'did', "n't", 'stay', '.']
+>>> found.offsets[3].tolist(), found.sentences[1]
+([14, 20], ['He', 'did', "n't", 'stay', '.'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, ParameterError
+
+#: Words that keep the dot behind them, which ends no sentence then.
+ABBREVIATIONS = (
+    *(
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "jr",
+        "sr",
+        "rev",
+        "gen",
+        "lt",
+        "col",
+        "capt",
+        "sgt",
+        "gov",
+        "sen",
+        "rep",
+    ),
+    *(
+        "vs",
+        "etc",
+        "cf",
+        "al",
+        "approx",
+        "dept",
+        "est",
+        "inc",
+        "ltd",
+        "corp",
+        "co",
+        "bros",
+        "ave",
+        "blvd",
+        "ft",
+        "mt",
+    ),
+    *("jan", "feb", "apr", "aug", "sept", "oct", "nov", "dec", "tue", "thu", "thur", "thurs"),
+)
+
+Places = NDArray[np.uint32]
+Bounds = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tokenized:
+    """A text and its tokens: pieces of it in their order, with nothing but blanks between them.
+
+    offsets: the first character of each token and the one behind its last, [T, 2]; bounds: the first token of each
+    sentence, and T last, [S + 1].
+
+    >>> found = Tokenizer()("Well, go. Now!")
+    >>> found.tokens, found.bounds.tolist()
+    (['Well', ',', 'go', '.', 'Now', '!'], [0, 4, 6])
+    """
+
+    text: str
+    offsets: Places = field(repr=False)
+    bounds: Bounds = field(repr=False)
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """The tokens: ``text[begin:end]`` of each."""
+        text = self.text
+        return [text[begin:end] for begin, end in self.offsets.tolist()]
+
+    @property
+    def sentences(self) -> list[list[str]]:
+        """The tokens of each sentence."""
+        return [self.tokens[begin:end] for begin, end in pairwise(self.bounds.tolist())]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+#: What takes the place of a `Tokenizer`: a function of a text that gives its tokens, as texts or as pairs (begin, end)
+#: of characters, or a list of sentences of these.
+Tokenizes = Callable[[str], Any]
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """The tokenizer that comes with the library; its parameters are what corpora differ in.
+
+    Args:
+        contractions: cut English contractions, ``do|n't`` and ``Anna|'s``, as treebanks do.
+        hyphens: cut words at hyphens, ``well|-|known``; numbers such as 2024-05-01 stay whole.
+        sentences: look for the ends of sentences; else a text is one sentence.
+        abbreviations: words, in lower case and without the dot, that keep a dot behind them.
+
+    >>> Tokenizer()("They don't.").tokens, Tokenizer(contractions=False)("They don't.").tokens
+    (['They', 'do', "n't", '.'], ['They', "don't", '.'])
+    """
+
+    contractions: bool = True
+    hyphens: bool = False
+    sentences: bool = True
+    abbreviations: tuple[str, ...] = ABBREVIATIONS
+
+    def __call__(self, text: str) -> Tokenized:
+        """The tokens of one text."""
+        return self.many([text])[0]
+
+    def many(self, texts: Iterable[str], n_jobs: int | None = None) -> list[Tokenized]:
+        """The tokens of each of many texts, in one call of the core; n_jobs: threads, None for all cores."""
+        given = list_of(texts)
+        places, sentences, bounds = _core.tokenize(
+            given,
+            list(self.abbreviations),
+            contractions=self.contractions,
+            hyphens=self.hyphens,
+            sentences=self.sentences,
+            n_jobs=n_jobs or 0,
+        )
+        offsets, out = places.reshape(-1, 2), []
+        firsts = sentences.tolist()
+        for text, (first, last) in zip(given, pairwise(bounds.tolist())):
+            begin, end = firsts[first], firsts[last]
+            out.append(Tokenized(text, offsets[begin:end], sentences[first : last + 1] - np.uint64(begin)))
+        return out
+
+
+def list_of(texts: Any) -> list[Any]:
+    """Texts as a list; a single one is refused."""
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        raise CorpusError(
+            f"expected a list of texts, found {type(texts).__name__}; put a single text into a list"
+        )
+    return list(texts)
+
+
+def tokenized(
+    texts: Iterable[str | Tokenized], tokenizer: Tokenizes | None = None, n_jobs: int | None = None
+) -> list[Tokenized]:
+    """The tokens of texts by a tokenizer, that of the library unless another is given; what has tokens keeps them."""
+    given = list_of(texts)
+    if tokenizer is not None and not callable(tokenizer):
+        raise ParameterError(
+            f"tokenizer={tokenizer!r} is {type(tokenizer).__name__}; expected a tagwise.Tokenizer, or a function of a "
+            "text that returns its tokens"
+        )
+    todo = [i for i, text in enumerate(given) if not isinstance(text, Tokenized)]
+    fresh = [given[i] for i in todo]
+    if tokenizer is None or isinstance(tokenizer, Tokenizer):
+        found = (tokenizer or Tokenizer()).many(fresh, n_jobs)
+    else:
+        found = [_placed(tokenizer, text, i) for i, text in zip(todo, fresh)]
+    for i, one in zip(todo, found):
+        given[i] = one
+    return given
+
+
+def _placed(tokenizer: Tokenizes, text: Any, i: int) -> Tokenized:
+    """What a tokenizer of the user's own made of a text, checked."""
+    if not isinstance(text, str):
+        raise CorpusError(f"text {i}: expected a string, found {type(text).__name__}")
+    made = tokenizer(text)
+    if isinstance(made, Tokenized):
+        if made.text != text:
+            raise CorpusError(f"text {i}: the tokenizer returned the tokens of another text")
+        return made
+    if isinstance(made, (str, bytes)) or not isinstance(made, Iterable):
+        raise CorpusError(
+            f"text {i}: the tokenizer returned {type(made).__name__}; expected a list of tokens, of pairs (begin, "
+            "end), or of sentences of these"
+        )
+    sentences = [entry if isinstance(entry, list) else (entry,) for entry in (list(made))]
+    nested = any(isinstance(entry, list) for entry in sentences)
+    places: list[tuple[int, int]] = []
+    bounds = [0]
+    for entries in sentences:
+        for entry in entries:
+            places.append(
+                _place(text, entry, places[-1][1] if places else 0, f"text {i}, token {len(places)}")
+            )
+        if nested:
+            bounds.append(len(places))
+    if not nested and places:
+        bounds.append(len(places))
+    offsets = np.array(places, dtype=np.uint32).reshape(-1, 2)
+    return Tokenized(text, offsets, np.array(bounds, dtype=np.uint64))
+
+
+def _place(text: str, entry: Any, at: int, what: str) -> tuple[int, int]:
+    """Where a token of a tokenizer of the user's own stands, at `at` or behind it."""
+    if isinstance(entry, str):
+        begin = text.find(entry, at)
+        if not entry or begin < 0:
+            raise CorpusError(
+                f"{what}: {entry!r} is not in the text from character {at} on ({text[at : at + 20]!r}); a tokenizer "
+                "returns pieces of the text in their order, unchanged, or pairs (begin, end)"
+            )
+        return begin, begin + len(entry)
+    if (
+        isinstance(entry, Sequence)
+        and len(entry) == 2
+        and all(isinstance(x, (int, np.integer)) for x in entry)
+    ):
+        begin, end = map(int, entry)
+        if not at <= begin < end <= len(text):
+            raise CorpusError(
+                f"{what}: ({begin}, {end}) overlaps the token before, is empty or leaves the text of {len(text)} "
+                "characters; give pairs (begin, end) in order"
+            )
+        return begin, end
+    raise CorpusError(f"{what}: {entry!r} is neither a string nor a pair (begin, end)")
+
+
+def offsets_of(text: str, tokens: Sequence[str]) -> Places | None:
+    """Where tokens stand in a text that is made of them and blanks; None where it is not.
+
+    >>> offsets_of("It's so.", ["It", "'s", "so", "."]).tolist()
+    [[0, 2], [2, 4], [5, 7], [7, 8]]
+    >>> offsets_of("del mar", ["de", "el", "mar"]) is None
+    True
+    """
+    at, places = 0, []
+    for token in tokens:
+        begin = text.find(token, at)
+        if begin < 0:
+            return None
+        places.append((begin, begin + len(token)))
+        at = begin + len(token)
+    return np.array(places, dtype=np.uint32).reshape(-1, 2)
+
+
+__all__ = ["ABBREVIATIONS", "Tokenized", "Tokenizer", "Tokenizes", "offsets_of", "tokenized"]

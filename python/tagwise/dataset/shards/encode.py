@@ -1,0 +1,350 @@
+"""Files -> encoded shards: sentences are read as a stream, cut into shards of fixed size, and written as arrays.
+
+Where a shard ends depends on the sentences alone, never on the machine: a shard is full with the sentence that brings
+it to so many tokens. What memory is needed for are the sentences of one shard and, at the end, the vocabulary of all.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.corpus.formats import iter_sentences
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.dataset.encode import encode_labels
+from tagwise.base.exceptions import CorpusError, ParameterError, refusal
+from tagwise.features.inputs import Inputs
+from tagwise.features.recipe import Recipe
+from tagwise.features.resolve import recipe_for
+from tagwise.dataset.shards.files import (
+    FORMAT,
+    VOCABULARY,
+    checksum,
+    map_name,
+    memory_of,
+    open_shard,
+    shard_name,
+    write,
+)
+from tagwise.dataset.shards.folder import Output
+from tagwise.dataset.shards.merge import Vocabularies, merged_labels
+from tagwise.dataset.shards.reader import Shards
+
+#: Tokens of a shard.
+SHARD_TOKENS = 200_000
+#: Bytes of memory that a token of the shard at hand takes, its texts and arrays together: measured, and doubled.
+_TOKEN = 1024
+
+
+@dataclass
+class Encoded:
+    """What is told of a shard that is there: `made` now, or found as it should be."""
+
+    number: int
+    sentences: int
+    tokens: int
+    made: bool
+
+
+@dataclass
+class Piece:
+    """The sentences of one shard."""
+
+    sentences: list[Sentence] = field(default_factory=list)
+    tokens: int = 0
+    files: list[tuple[str, int]] = field(default_factory=list)  # name, and the first sentence of it
+
+    def add(self, name: str, sentence: Sentence) -> None:
+        if not self.files or self.files[-1][0] != name:
+            self.files.append((name, len(self.sentences)))
+        self.sentences.append(sentence)
+        self.tokens += len(sentence)
+
+    def place(self, s: int) -> str:
+        """File and line of a sentence."""
+        name = next(name for name, first in reversed(self.files) if first <= s)
+        line = self.sentences[s].line
+        return f"{name}:{line}" if line else f"{name}, sentence {s}"
+
+
+def encode(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    features: Any = "default",
+    columns: Sequence[str] | None = None,
+    label: str = "label",
+    format: str | None = None,
+    encoding: str = "utf-8",
+    shard_tokens: int = SHARD_TOKENS,
+    memory: int | float | str | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[Encoded], Any] | None = None,
+) -> Shards:
+    """Encode labelled files as shards in a folder, for training on corpora that are larger than memory.
+
+    Shards that are there and were made of the same sentences in the same way stay as they are: the same call continues
+    a run that was interrupted, and one whose files got more sentences at the end. A folder that is encoded again is
+    incomplete until the end; `Shards` refuses it until then.
+
+    Args:
+        files: paths, or patterns with *, ? and ** (sorted by name); .gz, .xz and .bz2 too.
+        output: the folder: one that does not exist yet, an empty one, or one that `encode` has written. Others are
+            refused. No file is removed that the folder's manifest does not name, and no link in it is followed.
+        features: as a tagger takes them; lists that a template learns from the whole corpus (is_rare) are not for
+            shards.
+        columns: names of the columns, as in `read`.
+        label: the column of the labels.
+        format: of the files; seen by itself if not given.
+        encoding: of the files.
+        shard_tokens: tokens of a shard.
+        memory: the most that sentences of a shard, and the vocabulary, may need, as 500M or 2G; more is refused.
+        n_jobs: threads; the shards do not depend on them.
+        progress: called with what is told of each shard when it is there.
+
+    >>> import tagwise as tw
+    >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
+    >>> tw.encode("tiny.conll", "tiny-encoded", features="S1")
+    <Shards: tiny-encoded, 1 shards, 2 sentences, 3 tokens, 3 attributes, 2 labels>
+    """
+    limit = checked_memory(memory, shard_tokens)
+    paths, folder = expanded(files), Path(output)
+    place = Output(folder)
+    pieces = cut(read(paths, format, columns, label, encoding), shard_tokens)
+    first: Corpus | None = None
+    recipe, notes = None, []
+    for k, piece in enumerate(pieces):
+        corpus = corpus_of(piece, first)
+        if recipe is None:
+            first, recipe = corpus[:1], recipe_of(features, corpus)
+        path, digest = folder / shard_name(k), digest_of(piece, recipe)
+        note = note_of(path, digest)
+        made = note is None
+        if note is None:
+            place.claim(k + 1)
+            note = encoded_shard(path, digest, piece, corpus, recipe, n_jobs)
+        notes.append(note)
+        if progress is not None:
+            progress(Encoded(k, note["sentences"], note["tokens"], made))
+    if recipe is None or first is None:
+        raise CorpusError(
+            f"{', '.join(paths)}: there is no sentence in it. Give files with labelled sentences."
+        )
+    if not place.has([note["digest"] for note in notes]):
+        place.claim(len(notes))
+    vocabularies = Vocabularies(limit)
+    maps = [write_map(folder, k, vocabularies.take(folder / shard_name(k))) for k in range(len(notes))]
+    sources = [source_of(path) for path in paths]
+    return finish(place, notes, maps, vocabularies, recipe, first, sources, shard_tokens)
+
+
+def checked_memory(memory: int | float | str | None, shard_tokens: int) -> int | None:
+    """The bytes that encoding may take; refused where a shard of so many tokens needs more."""
+    if not isinstance(shard_tokens, int) or shard_tokens < 1:
+        raise ParameterError(f"shard_tokens={shard_tokens!r}: expected a whole number from 1")
+    limit = memory_of(memory)
+    if limit is not None and shard_tokens * _TOKEN > limit:
+        raise ParameterError(
+            f"shards of {shard_tokens:,} tokens need about {shard_tokens * _TOKEN / 1e6:,.0f} MB, memory allows "
+            f"{limit / 1e6:,.0f} MB; allow more, or take smaller shards"
+        )
+    return limit
+
+
+def source_of(path: str) -> dict[str, Any]:
+    """What the manifest says of a source."""
+    return {"path": path, "bytes": os.path.getsize(path), "crc32": checksum(Path(path))}
+
+
+def write_map(folder: Path, k: int, numbers: NDArray[np.uint32]) -> int:
+    """Write the numbers that a shard's attributes have in the vocabulary; return the file's checksum."""
+    return write(folder / map_name(k), {"kind": "map"}, {"map": numbers})
+
+
+def finish(
+    output: Output,
+    notes: Sequence[dict[str, Any]],
+    maps: Sequence[int],
+    vocabularies: Vocabularies,
+    recipe: Recipe,
+    like: Corpus,
+    sources: Sequence[dict[str, Any]],
+    shard_tokens: int,
+) -> Shards:
+    """Write the vocabulary and the manifest, once shards and their maps, of these checksums, are there."""
+    named = ("digest", "sentences", "tokens", "crc32")
+    labels, counts = merged_labels([(note["labels"], note["label_counts"]) for note in notes])
+    output.complete(
+        {
+            "tagwise": _core.__version__,
+            "features": recipe.to_json(),
+            "columns": list(like.columns),
+            "label": like.label,
+            "shard_tokens": shard_tokens,
+            "sentences": sum(note["sentences"] for note in notes),
+            "tokens": sum(note["tokens"] for note in notes),
+            "node_attributes": sum(note["node_attributes"] for note in notes),
+            "attributes": len(vocabularies),
+            "labels": labels,
+            "label_counts": counts,
+            "vocabulary": vocabularies.write(output.folder / VOCABULARY),
+            "shards": [{**{name: note[name] for name in named}, "map": to} for note, to in zip(notes, maps)],
+            "sources": list(sources),
+        }
+    )
+    return Shards(output.folder)
+
+
+# --- from files to pieces -----------------------------------------------------------------------------------
+
+
+def expanded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The files that paths and patterns name, in their order; those of a pattern by name."""
+    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    out: list[str] = []
+    for each in [os.fspath(path) for path in given]:
+        found = [each] if os.path.exists(each) else sorted(glob.glob(each, recursive=True))
+        found = [path for path in found if not os.path.isdir(path)]
+        if not found:
+            raise refusal(
+                CorpusError,
+                f"{each}: there is no such file. Give paths, or patterns such as 'corpus/*.conll.gz'.",
+                each,
+                2,
+            )
+        out += found
+    if not out:
+        raise CorpusError("no files to encode. Give paths, or patterns such as 'corpus/*.conll.gz'.")
+    return out
+
+
+def read(
+    paths: Sequence[str], format: str | None, columns: Sequence[str] | None, label: str, encoding: str
+) -> Iterator[tuple[str, Sentence]]:
+    """The sentences of all files, with the names of these."""
+    for path in paths:
+        kind, sentences = iter_sentences(path, format, columns=columns, label=label, encoding=encoding)
+        for sentence in sentences:
+            if sentence.label is None:
+                raise CorpusError(
+                    f"{path}:{sentence.line or 1}: no column is the label; the file was read as {kind}, with the "
+                    f"columns {', '.join(sentence.fields)}. Name the columns, and the one of the labels."
+                )
+            yield path, sentence
+
+
+def cut(sentences: Iterator[tuple[str, Sentence]], shard_tokens: int) -> Iterator[Piece]:
+    """Sentences in pieces, each with the sentence that brings it to so many tokens; as many sentences at most."""
+    piece = Piece()
+    for name, sentence in sentences:
+        piece.add(name, sentence)
+        if piece.tokens >= shard_tokens or len(piece.sentences) >= shard_tokens:
+            yield piece
+            piece = Piece()
+    if piece.sentences:
+        yield piece
+
+
+def corpus_of(piece: Piece, first: Corpus | None) -> Corpus:
+    """The sentences with the same columns as those before them."""
+    expected = piece.sentences[0] if first is None else first[0]
+    for s, sentence in enumerate(piece.sentences):
+        if list(sentence.fields) != list(expected.fields) or sentence.label != expected.label:
+            raise CorpusError(
+                f"{piece.place(s)}: columns {', '.join(sentence.fields)} (label column {sentence.label}), but the "
+                f"first sentence has {', '.join(expected.fields)} (label column {expected.label}). Give every file "
+                "the same columns, or name them."
+            )
+    return Corpus(piece.sentences)
+
+
+def recipe_of(features: Any, corpus: Corpus) -> Recipe:
+    recipe = recipe_for(features, Inputs.of(corpus))
+    parts = recipe.parts or (recipe,)
+    if any(part.kind == "template" and part.template.is_open for part in parts):
+        raise ParameterError(
+            f"features={recipe.name!r} learn a list of frequent words from the whole corpus (is_rare, is_frequent), "
+            "which shards do not have at hand; use features without them"
+        )
+    return recipe
+
+
+# --- one shard ----------------------------------------------------------------------------------------------
+
+
+def digest_of(piece: Piece, recipe: Recipe) -> str:
+    """What a shard is made of and how: its sentences, the features, this version."""
+    found = hashlib.blake2b(digest_size=16)
+    found.update(json.dumps([_core.__version__, FORMAT, recipe.to_json()], sort_keys=True).encode())
+    for sentence in piece.sentences:
+        told = "\x1e".join("\x1f".join((name, *values)) for name, values in sentence.fields.items())
+        found.update(f"{told}\x1d".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def note_of(path: Path, digest: str) -> dict[str, Any] | None:
+    """The note of a shard that is whole and has this digest: its header and checksum."""
+    try:
+        file = open_shard(path)
+    except CorpusError:
+        return None
+    return {**file.header, "crc32": file.checksum} if file.header["digest"] == digest else None
+
+
+def encoded_shard(
+    path: Path, digest: str, piece: Piece, corpus: Corpus, recipe: Recipe, n_jobs: int | None
+) -> dict[str, Any]:
+    """Encode a shard and write it; return its note."""
+    vocabulary = _core.Vocabulary()
+    try:
+        data = recipe.encode(corpus, vocabulary, n_jobs)
+    except CorpusError as error:
+        found = re.match(r"sentence (\d+)", str(error))
+        if found is None:
+            raise
+        raise CorpusError(f"{piece.place(int(found[1]))}: {error}") from error
+    labels = Counter(label for sentence in corpus.labels for label in sentence)
+    made: Any = vocabulary.__reduce__()[1]  # `arrays`, and what the vocabulary knows while it grows
+    keys, _, text, text_end, checks, counts = made
+    node_ptr, ids, values = data.node()
+    arrays: dict[str, Any] = {
+        "offsets": data.offsets,
+        "gold": encode_labels(corpus.labels, list(labels)),
+        "node_ptr": node_ptr,
+        "ids": ids,
+        "values": values,
+        "keys": keys,
+        "checks": checks,
+        "counts": counts,
+        "text": text,
+        "text_end": text_end,
+        "lines": np.array([sentence.line or 0 for sentence in piece.sentences], dtype=np.uint32),
+    }
+    if data.n_edge_attributes:
+        arrays |= dict(zip(("edge_ptr", "edge_ids", "edge_values"), data.edge()))
+    note = {
+        "kind": "shard",
+        "digest": digest,
+        "sentences": len(data),
+        "tokens": data.n_tokens,
+        "node_attributes": data.n_attributes,
+        "labels": list(labels),
+        "label_counts": list(labels.values()),
+        "files": [list(file) for file in piece.files],
+    }
+    return {**note, "crc32": write(path, note, arrays)}
+
+
+__all__ = ["SHARD_TOKENS", "Encoded", "encode"]

@@ -1,0 +1,158 @@
+"""The vocabulary of all shards from those of each: numbers in order of first occurrence, as one pass would give them.
+
+Shards are encoded each by itself, so that they can be made in any order, by anyone, and again. An attribute is known by
+its key, a hash; as in the core, a second one tells two attributes of the same key apart, and they are refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise.base.exceptions import CorpusError
+from tagwise.base.files.arrays import ArrayFile
+from tagwise.base.files.domains import DomainError, OneOf, Record, Whole
+from tagwise.dataset.shards.files import FORMAT, checked, counted, faults, open_shard, opened, write
+
+#: A part of a vocabulary that is being merged, and the numbers that its keys have in the whole one.
+PART_DOMAIN = Record({"kind": OneOf(("part",)), "format": Whole(FORMAT, FORMAT)})
+NUMBERS_DOMAIN = Record({"kind": OneOf(("numbers",)), "format": Whole(FORMAT, FORMAT)})
+
+#: Bytes that merging needs for each attribute beside its text: keys, checks, numbers, ends, counts, and copies of them.
+_EACH = 80
+
+
+class Vocabularies:
+    """The attributes of the shards so far. `take` those of the shards in their order."""
+
+    def __init__(self, memory: int | None = None) -> None:
+        self.memory = memory
+        self._sorted = np.zeros(0, np.uint64)  # keys, ascending
+        self._numbers = np.zeros(0, np.uint32)  # of these
+        self._keys: list[NDArray[np.uint64]] = []  # in the order of their numbers
+        self._checks = np.zeros(0, np.uint64)
+        self._counts = np.zeros(0, np.uint64)
+        self._text: list[NDArray[np.uint8]] = []
+        self._ends: list[NDArray[np.uint64]] = []
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._checks)
+
+    def take(self, path: Path, part: bool = False) -> NDArray[np.uint32]:
+        """The numbers of the attributes of a shard, or of a part; new ones come after the known ones."""
+        file = opened(path, PART_DOMAIN) if part else open_shard(path)
+        with faults(path):
+            keys = file.take("keys", "u64")
+            checks = file.take("checks", "u64", len(keys))
+            counts = counted(file.take("counts", "u64" if part else "u32", len(keys)))
+            text, end = _texts_of(file, len(keys))
+        at = np.minimum(np.searchsorted(self._sorted, keys), max(len(self._sorted) - 1, 0))
+        known = np.zeros(len(keys), bool) if not len(self) else self._sorted[at] == keys
+        to = np.empty(len(keys), np.uint32)
+        if len(self):
+            to[known] = self._numbers[at[known]]
+        clash = np.flatnonzero(self._checks[to[known]] != checks[known]) if known.any() else np.zeros(0)
+        if len(clash):
+            i = int(np.flatnonzero(known)[clash[0]])
+            begin = int(end[i - 1]) if i else 0
+            told = text[begin : int(end[i])].tobytes().decode("utf-8", "replace")
+            raise CorpusError(
+                f"{path}: the attribute {told!r} has the 64-bit key of another one; change a feature that makes it"
+            )
+        new = ~known
+        to[new] = np.arange(len(self), len(self) + int(new.sum()), dtype=np.uint32)
+        self._add(keys[new], checks[new], to[new])
+        self._texts(text, end, new)
+        self._counts = np.concatenate([self._counts, np.zeros(int(new.sum()), np.uint64)])
+        self._counts[to] += counts
+        self._claim()
+        return to
+
+    def write_numbers(self, path: Path) -> None:
+        """Write keys in ascending order and their numbers, for `numbers`."""
+        write(path, {"kind": "numbers"}, {"sorted": self._sorted, "numbers": self._numbers})
+
+    def _add(self, keys: NDArray[np.uint64], checks: NDArray[np.uint64], numbers: NDArray[np.uint32]) -> None:
+        """Sort new keys in."""
+        self._keys.append(keys)
+        self._checks = np.concatenate([self._checks, checks])
+        order = np.argsort(keys, kind="stable")
+        places = np.searchsorted(self._sorted, keys[order])
+        self._sorted = np.insert(self._sorted, places, keys[order])
+        self._numbers = np.insert(self._numbers, places, numbers[order])
+
+    def _texts(self, text: NDArray[np.uint8], end: NDArray[np.uint64], new: NDArray[np.bool_]) -> None:
+        """Append the texts of new attributes."""
+        ends = end.astype(np.int64)
+        lengths = ends - np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        self._text.append(text[np.repeat(new, lengths)])
+        self._ends.append(self._bytes + np.cumsum(lengths[new]).astype(np.uint64))
+        self._bytes += int(lengths[new].sum())
+
+    def _claim(self) -> None:
+        """Refuse a vocabulary that is larger than the memory that it may have."""
+        needed = len(self) * _EACH + 2 * self._bytes
+        if self.memory is not None and needed > self.memory:
+            raise CorpusError(
+                f"{len(self):,} attributes so far, which need {needed / 1e6:,.0f} MB: more than memory allows "
+                f"({self.memory / 1e6:,.0f} MB). Allow more, or use features that make fewer attributes."
+            )
+
+    def write(self, path: Path, part: bool = False) -> int:
+        """Write the vocabulary; return the checksum of the file. A `part` can be taken as a shard is, by a later merge.
+
+        Attributes that are new in a part are in order of first occurrence in it. So the numbers of all are the same
+        whether shards are taken one by one, or parts of neighbouring ones that were merged before.
+        """
+
+        def joined(parts: Sequence[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
+            return np.concatenate([np.zeros(0, kind), *parts])
+
+        arrays = {
+            "keys": joined(self._keys, np.uint64),
+            "text": joined(self._text, np.uint8),
+            "text_end": joined(self._ends, np.uint64),
+            "counts": self._counts if part else np.minimum(self._counts, 0xFFFF_FFFF).astype(np.uint32),
+        }
+        if part:
+            arrays["checks"] = self._checks
+        return write(path, {"kind": "part" if part else "vocabulary"}, arrays)
+
+
+def _texts_of(file: ArrayFile, attributes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """The texts of attributes, and where each ends."""
+    text, end = file.take("text", "u8"), file.take("text_end", "u64", attributes)
+    if (end[:-1] > end[1:]).any() or (int(end[-1]) if len(end) else 0) != len(text):
+        raise DomainError("texts of attributes do not follow each other")
+    return text, end
+
+
+def numbers(shard: Path, path: Path) -> NDArray[np.uint32]:
+    """The numbers of a shard's attributes, as `take` returned them, by the file of `write_numbers`."""
+    keys, known = open_shard(shard).take("keys", "u64"), opened(path, NUMBERS_DOMAIN)
+    with faults(path):
+        ordered = known.take("sorted", "u64")
+        at = checked("sorted", np.searchsorted(ordered, keys), len(ordered))
+        found: NDArray[np.uint32] = known.take("numbers", "u32", len(ordered))[at]
+    return found
+
+
+def merged_labels(found: Sequence[tuple[Sequence[str], Sequence[int]]]) -> tuple[list[str], list[int]]:
+    """Labels of all shards, the most frequent first as `collect_labels` has them, and how often each occurs.
+
+    found: of each shard its labels in order of first occurrence, and their counts.
+    """
+    counts: Counter[str] = Counter()
+    for labels, often in found:
+        for label, n in zip(labels, often):
+            counts[label] += n
+    ordered = counts.most_common()
+    return [label for label, _ in ordered], [n for _, n in ordered]
+
+
+__all__ = ["Vocabularies", "merged_labels", "numbers"]

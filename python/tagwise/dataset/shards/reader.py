@@ -1,0 +1,281 @@
+"""Encoded shards as training sees them: a vocabulary, labels, and the dataset of each shard."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.dataset.layout import Codes, codes_of, has_pairs, layout_of
+from tagwise.base.exceptions import CorpusError, FileError, MissingFunctionError, ParameterError, TagwiseError, refusal
+from tagwise.features.recipe import Recipe
+from tagwise.features.schema import FEATURES
+from tagwise.base.files.arrays import ArrayFile
+from tagwise.base.files.domains import DomainError
+from tagwise.base.imports import Functions
+from tagwise.dataset.shards.files import (
+    AGAIN,
+    MANIFEST,
+    MAP_DOMAIN,
+    NOWHERE,
+    VOCABULARY,
+    VOCABULARY_DOMAIN,
+    checked,
+    counted,
+    damaged,
+    faults,
+    half_of_memory,
+    map_name,
+    memory_of,
+    open_shard,
+    opened,
+    read_manifest,
+    shard_name,
+)
+
+logger = logging.getLogger("tagwise")
+
+#: What to do about a damaged shard.
+ON_ERROR = ("stop", "skip")
+
+
+class Shards:
+    """A corpus that `encode` has made ready, in a folder: `fit` takes it in the place of X.
+
+    Args:
+        path: the folder.
+        functions: feature functions by import path, as `tagwise.load` takes them: for scoring while training.
+        memory: what training may keep of them in memory, as 500M or 2G; what is more lies in files beside the shards.
+            Half of the machine's memory if not given. The model is the same to the bit.
+        on_error: "stop" where a damaged shard is met, by its name; "skip" looks at the checksums of all shards first,
+            warns of those that are damaged, and has the others alone.
+        skipped: numbers of shards to leave out.
+
+    >>> import tagwise as tw
+    >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
+    >>> shards = tw.encode("tiny.conll", "tiny-encoded", features="S1")
+    >>> tagger = tw.CRF(max_iter=5).fit(tw.Shards("tiny-encoded"))
+    >>> tagger.predict([["a", "b"]])
+    [['X', 'Y']]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        memory: int | float | str | None = None,
+        on_error: str = "stop",
+        skipped: Collection[int] = (),
+    ) -> None:
+        if on_error not in ON_ERROR:
+            raise ParameterError(f"on_error={on_error!r}: expected {' or '.join(ON_ERROR)}")
+        self.path = Path(path)
+        self.memory = memory_of(memory) or half_of_memory()
+        try:
+            found = read_manifest(self.path)
+        except FileError as error:
+            raise refusal(
+                CorpusError,
+                f"{self.path}: not a folder of encoded shards ({MANIFEST}: {error.strerror}). Create one with "
+                "`tagwise encode FILES -o FOLDER`.",
+                str(self.path),
+                error.errno or 5,
+            ) from error
+        if found["state"] != "complete":
+            raise CorpusError(
+                f"{self.path}: the encoding of this folder was interrupted. Continue it with the same "
+                "`tagwise encode` command."
+            )
+        self.manifest = found
+        try:
+            FEATURES.check(found["features"], "features")
+            self.recipe = Recipe.from_json(found["features"], Functions(functions))
+        except (MissingFunctionError, OSError):
+            raise
+        except (TagwiseError, ValueError) as error:
+            raise damaged(self.path / MANIFEST, error, AGAIN) from error
+        self.labels: list[str] = found["labels"]
+        self.n_sentences: int = found["sentences"]
+        self.n_tokens: int = found["tokens"]
+        # Their numbers in the manifest.
+        self._number = [k for k in range(len(found["shards"])) if k not in skipped]
+        if on_error == "skip":
+            self._number = [k for k in self._number if self._is_whole(k)]
+        if not self._number:
+            raise damaged(self.path, "not one of its shards is whole")
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    @property
+    def skipped(self) -> tuple[int, ...]:
+        """Numbers of shards that are left out."""
+        return tuple(sorted(set(range(len(self.manifest["shards"]))) - set(self._number)))
+
+    def _is_whole(self, number: int) -> bool:
+        """Whether the files of a shard are as they were written; warn if they are not."""
+        try:
+            self._file(number)
+            self._map(number)
+        except CorpusError as error:
+            lost = self.manifest["shards"][number]["sentences"]
+            logger.warning("shard %d is skipped, with %d sentences: %s", number, lost, error)
+            return False
+        return True
+
+    def __repr__(self) -> str:
+        return (
+            f"<Shards: {self.path}, {len(self)} shards, {self.n_sentences} sentences, {self.n_tokens} tokens, "
+            f"{self.manifest['attributes']} attributes, {len(self.labels)} labels>"
+        )
+
+    @property
+    def digest(self) -> str:
+        """What tells these shards from others: digests of their sentences and features, in their order."""
+        return " ".join(self.manifest["shards"][number]["digest"] for number in self._number)
+
+    def sentences(self, k: int) -> int:
+        """Sentences of a shard."""
+        return int(self.manifest["shards"][self._number[k]]["sentences"])
+
+    # --- attributes -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _vocabulary(self) -> ArrayFile:
+        return opened(self.path / VOCABULARY, VOCABULARY_DOMAIN, self.manifest["vocabulary"])
+
+    def _array(self, name: str, dtype: str, length: int | None = None) -> NDArray[Any]:
+        with faults(self.path / VOCABULARY):
+            return self._vocabulary.take(name, dtype, length)
+
+    @cached_property
+    def counts(self) -> NDArray[np.uint32]:
+        """How often each attribute occurs."""
+        with faults(self.path / VOCABULARY):
+            return counted(self._array("counts", "u32", self.manifest["attributes"]))
+
+    def kept(self, min_count: int = 1) -> NDArray[np.bool_]:
+        """The attributes that occur so often."""
+        keep: NDArray[np.bool_] = self.counts >= min_count
+        return keep
+
+    def vocabulary(self, min_count: int = 1) -> _core.Vocabulary:
+        """The attributes that occur so often, locked."""
+        n = self.manifest["attributes"]
+        keys, text, end = (
+            self._array("keys", "u64", n),
+            self._array("text", "u8"),
+            self._array("text_end", "u64", n),
+        )
+        try:
+            whole = _core.Vocabulary.from_arrays(keys, None, text, end)
+        except ValueError as error:
+            raise damaged(self.path / VOCABULARY, str(error)) from error
+        return whole.kept(self.kept(min_count))
+
+    # --- sentences --------------------------------------------------------------------------------------
+
+    def note(self, k: int) -> dict[str, Any]:
+        """The header of a shard."""
+        return self._file(self._number[k]).header
+
+    def _file(self, number: int) -> ArrayFile:
+        """A shard that is whole and the one that the manifest names."""
+        known, path = self.manifest["shards"][number], self.path / shard_name(number)
+        file = open_shard(path, known["crc32"])
+        for name in ("digest", "sentences", "tokens"):
+            if file.header[name] != known[name]:
+                raise damaged(path, f"{name}: expected {known[name]!r}, as {MANIFEST} has it")
+        return file
+
+    def _map(self, number: int) -> NDArray[np.uint32]:
+        """The number in the vocabulary of each attribute of a shard."""
+        path = self.path / map_name(number)
+        file = opened(path, MAP_DOMAIN, self.manifest["shards"][number]["map"])
+        with faults(path):
+            return checked("map", file.take("map", "u32"), self.manifest["attributes"])
+
+    def dataset(self, k: int, min_count: int = 1) -> _core.Dataset:
+        """The sentences of a shard with their labels; attributes as `vocabulary` numbers them."""
+        number = self._number[k]
+        path, file, to = self.path / shard_name(number), self._file(number), self._map(number)
+        with faults(path):
+            if len(to) != file.length("keys", "u64"):
+                raise DomainError(f"its map has {len(to):,} attributes; expected those of the shard")
+            if min_count > 1:
+                keep = self.kept(min_count)
+                to = np.where(keep, np.cumsum(keep) - 1, NOWHERE).astype(np.uint32)[to]
+            gold = self._gold(file)
+            node = _numbered(file, "node_ptr", "ids", "values", to)
+            edge = None
+            if "edge_ids" in file:
+                edge = _numbered(file, "edge_ptr", "edge_ids", "edge_values", to)
+            try:
+                return _core.Dataset.from_arrays(file.take("offsets", "u64"), gold, node, edge)
+            except ValueError as error:
+                raise DomainError(str(error)) from error
+
+    def _gold(self, file: ArrayFile) -> NDArray[np.uint16]:
+        """The labels of a shard's tokens, as they are numbered here."""
+        names = {label: y for y, label in enumerate(self.labels)}
+        unknown = next((label for label in file.header["labels"] if label not in names), None)
+        if unknown is not None:
+            raise DomainError(f"labels: {unknown!a} is not in {MANIFEST}")
+        here = np.array([names[label] for label in file.header["labels"]], dtype=np.uint16)
+        gold: NDArray[np.uint16] = here[checked("gold", file.take("gold", "u16"), len(here))]
+        return gold
+
+    def gold(self, k: int) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
+        """Where the sentences of a shard begin, and the labels of its tokens."""
+        number = self._number[k]
+        file = self._file(number)
+        with faults(self.path / shard_name(number)):
+            return file.take("offsets", "u64"), self._gold(file)
+
+    @property
+    def label_counts(self) -> NDArray[np.int64]:
+        """How often each label occurs, in all shards."""
+        return np.array(self.manifest["label_counts"], dtype=np.int64)
+
+    def place(self, k: int, s: int) -> str:
+        """File and line of a sentence of a shard."""
+        file = self._file(self._number[k])
+        name = next((name for name, first in reversed(file.header["files"]) if first <= s), str(self.path))
+        lines = file.take("lines", "u32", file.header["sentences"])
+        return f"{name}:{int(lines[s])}" if s < len(lines) and lines[s] else name
+
+    def layout(self, *, min_count: int = 1, all_pairs: bool = False, start_end: bool = True) -> _core.Layout:
+        """The features of all shards, found shard by shard."""
+        n_attributes, n_labels = int(self.kept(min_count).sum()), len(self.labels)
+        codes: list[Codes] = [np.zeros(0, np.int64)] * 5
+        pairs = False
+        for k in range(len(self)):
+            data = self.dataset(k, min_count)
+            found = _core.Layout.build(data, n_attributes, n_labels, all_pairs=all_pairs, start_end=start_end)
+            codes = [np.union1d(a, b) for a, b in zip(codes, codes_of(found))]
+            pairs |= has_pairs(found)
+        return layout_of(n_attributes, n_labels, codes, pairs)
+
+
+def _numbered(
+    file: ArrayFile, ptr_name: str, ids_name: str, values_name: str, to: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]:
+    """Rows with their attributes numbered by `to`; those that are nowhere are left out."""
+    ids: NDArray[np.uint32] = to[checked(ids_name, file.take(ids_name, "u32"), len(to))]
+    ptr = checked(ptr_name, file.take(ptr_name, "u64"), len(ids) + 1)
+    values: NDArray[np.float32] = file.take(values_name, "f32")
+    keep = ids != NOWHERE
+    if keep.all():
+        return ptr, ids, values
+    before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(keep, dtype=np.uint64)])
+    return before[ptr], ids[keep], values[keep] if len(values) else values
+
+
+__all__ = ["Shards"]

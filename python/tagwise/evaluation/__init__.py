@@ -1,0 +1,1 @@
+"""How good predictions are: conlleval's precision, recall and F1, accuracies, calibration, errors, significance."""

@@ -1,0 +1,214 @@
+"""Where predictions are wrong: errors grouped by what was taken for what, each in its context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tagwise.corpus.schemes import spans
+from tagwise.corpus.sentence import Corpus
+from tagwise.evaluation.metrics import Report, evaluate
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+AROUND = 6  # tokens of context at either side
+
+
+@dataclass(frozen=True)
+class Error:
+    """One error: tokens `begin` to `end` (the one behind the last) of a sentence, and both labellings of them."""
+
+    sentence: int  # counted from 0
+    line: int | None  # of the sentence in its file
+    begin: int
+    end: int
+    tokens: Sequence[str]  # of the whole sentence
+    gold: Sequence[str]  # labels of these tokens
+    predicted: Sequence[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "sentence": self.sentence,
+            "line": self.line,
+            "begin": self.begin,
+            "end": self.end,
+            "text": " ".join(self.tokens[self.begin : self.end]),
+            "tokens": list(self.tokens),
+            "gold": list(self.gold),
+            "predicted": list(self.predicted),
+        }
+
+
+@dataclass
+class Group:
+    """Errors of one kind: ``label`` (of tokens), or of spans ``missed``, ``spurious``, ``type``, ``borders``,
+    ``type and borders``; `gold` and `predicted` are labels, or types of spans, None where there is none."""
+
+    kind: str
+    gold: str | None
+    predicted: str | None
+    errors: list[Error] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """What was taken for what, in words."""
+        if self.gold is None:
+            return f"{self.predicted} where there is none"
+        if self.predicted is None:
+            return f"{self.gold} missed"
+        if self.kind == "borders":
+            return f"{self.gold} with other borders"
+        more = " with other borders" if self.kind == "type and borders" else ""
+        return f"{self.gold} taken for {self.predicted}{more}"
+
+
+@dataclass(frozen=True)
+class Errors:
+    """All errors of some predictions in groups, the largest first; prints itself.
+
+    >>> from tagwise.corpus.sentence import Corpus
+    >>> gold = Corpus.from_lists([["Rosa", "sings"]], [["B-PER", "O"]])
+    >>> [(g.title, len(g.errors)) for g in find_errors(gold, [["O", "O"]]).groups]
+    [('PER missed', 1)]
+    """
+
+    report: Report
+    groups: list[Group]
+    top: int | None = None  # groups that are shown
+    examples: int = 3  # errors that are shown of each
+
+    def to_dict(self) -> dict[str, Any]:
+        """As data: scores, and every error of every group."""
+        return {
+            "scores": self.report.to_dict(),
+            "groups": [
+                {
+                    "kind": g.kind,
+                    "gold": g.gold,
+                    "predicted": g.predicted,
+                    "count": len(g.errors),
+                    "errors": [e.to_dict() for e in g.errors],
+                }
+                for g in self.groups
+            ],
+        }
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from rich.text import Text
+
+        from tagwise.base.terminal import visible
+
+        report, n = self.report, sum(len(g.errors) for g in self.groups)
+        what = "spans" if report.chunked else "tokens"
+        score = f"F1 {100 * report.f1:.2f}" if report.chunked else f"accuracy {100 * report.accuracy:.2f}"
+        yield Text(
+            f"{n:,} wrong {what} in {report.n_sequences - report.correct_sequences:,} of {report.n_sequences:,} "
+            f"sentences; {score}"
+        )
+        shown = self.groups[: self.top]
+        for group in shown:
+            share = f"{len(group.errors):,} ({100 * len(group.errors) / n:.0f} %)"
+            yield Text.assemble("\n", (visible(group.title), "bold"), f"  {share}")
+            for error in group.errors[: self.examples]:
+                yield in_context(error, group.kind in ("borders", "type and borders"))
+        rest = len(self.groups) - len(shown)
+        if rest:
+            few = sum(len(g.errors) for g in self.groups[len(shown) :])
+            yield Text(f"\n{rest:,} more kinds with {few:,} errors (--top shows them)", style="dim")
+
+    def __str__(self) -> str:
+        from tagwise.base.terminal import as_text
+
+        return as_text(self)
+
+
+def in_context(error: Error, labels: bool) -> Any:
+    """The wrong tokens in brackets and what surrounds them, perhaps both labellings; further lines are indented too."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from tagwise.base.terminal import visible
+
+    left, right = max(error.begin - AROUND, 0), error.end + AROUND
+    tokens = [visible(token) for token in error.tokens]
+    before = (["..."] if left else []) + list(tokens[left : error.begin])
+    after = list(tokens[error.end : right]) + (["..."] if right < len(tokens) else [])
+    place = f"{error.line}: " if error.line else f"sentence {error.sentence}: "
+    out = Text.assemble((place, "dim"), " ".join([*before, ""]))
+    out.append("[" + " ".join(tokens[error.begin : error.end]) + "]", "bold")
+    out.append(" ".join(["", *after]))
+    if labels:
+        out.append(f"  gold {visible(' '.join(error.gold))}", "green")
+        out.append(f"  predicted {visible(' '.join(error.predicted))}", "red")
+    return Padding(out, (0, 0, 0, 2))
+
+
+def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]]) -> Errors:
+    """The errors of predicted labels against those of a corpus.
+
+    Where labels mark spans, each gold span that was not found exactly stands in one group, with the predicted span that
+    shares most tokens with it if there is one; each predicted span that is nobody's is spurious. Else each token
+    with a wrong label is an error.
+
+    >>> import tagwise as tw
+    >>> corpus = tw.span_corpus(["Anna met Ben in Oslo"], [[(0, 4, "PER"), (9, 12, "PER"), (16, 20, "LOC")]])
+    >>> found = find_errors(corpus, [["O", "O", "B-LOC", "O", "B-LOC"]])
+    >>> [group.title for group in found.groups]
+    ['PER missed', 'PER taken for LOC']
+    """
+    report = evaluate(corpus.labels, predicted)
+    found: dict[tuple[str, str | None, str | None], Group] = {}
+    for index, (sentence, guess) in enumerate(zip(corpus, predicted)):
+        gold = sentence.labels
+        if list(gold) == list(guess):
+            continue
+        wrong = _spans(gold, guess) if report.chunked else _tokens(gold, guess)
+        for kind, a, b, begin, end in wrong:
+            group = found.setdefault((kind, a, b), Group(kind, a, b))
+            parts = (gold[begin:end], guess[begin:end])
+            group.errors.append(Error(index, sentence.line, begin, end, sentence.tokens, *parts))
+    groups = sorted(found.values(), key=lambda g: (-len(g.errors), g.kind, str(g.gold), str(g.predicted)))
+    return Errors(report, groups)
+
+
+Wrong = tuple[str, "str | None", "str | None", int, int]
+
+
+def _tokens(gold: Sequence[str], guess: Sequence[str]) -> Iterator[Wrong]:
+    """Tokens with a wrong label."""
+    for t, (a, b) in enumerate(zip(gold, guess)):
+        if a != b:
+            yield "label", a, b, t, t + 1
+
+
+def _spans(gold: Sequence[str], guess: Sequence[str]) -> Iterator[Wrong]:
+    """Spans that are not in both, gold ones with the predicted one that shares most tokens with them."""
+    right, said = spans(gold), spans(guess)
+    both = set(right) & set(said)
+    missed = [s for s in right if s not in both]
+    free = [s for s in said if s not in both]
+    shared = {
+        (i, j): min(a.end, b.end) - max(a.begin, b.begin)
+        for i, a in enumerate(missed)
+        for j, b in enumerate(free)
+    }
+    partner: dict[int, int] = {}
+    for i, j in sorted(shared, key=lambda ij: (-shared[ij], missed[ij[0]].type != free[ij[1]].type, ij)):
+        if shared[i, j] > 0 and i not in partner and j not in partner.values():
+            partner[i] = j
+    for i, a in enumerate(missed):
+        if i not in partner:
+            yield "missed", a[0], None, a[1], a[2]
+            continue
+        b = free[partner[i]]
+        kind = "type" if a[1:] == b[1:] else "borders" if a[0] == b[0] else "type and borders"
+        yield kind, a[0], b[0], min(a[1], b[1]), max(a[2], b[2])
+    for j, b in enumerate(free):
+        if j not in partner.values():
+            yield "spurious", None, b[0], b[1], b[2]
+
+
+__all__ = ["Error", "Errors", "Group", "find_errors"]

@@ -1,0 +1,464 @@
+"""Scores of predicted labels: conlleval's precision, recall and F1, accuracies, confusion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tagwise.corpus.labels import check_type, lists, single, type_name
+from tagwise.corpus.schemes import boundary, has_chunks, split_label
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.base.exceptions import CorpusError
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+@dataclass(frozen=True)
+class Score:
+    """Counts of one type (or of all) and what follows from them, as fractions."""
+
+    gold: int
+    predicted: int
+    correct: int
+
+    @property
+    def precision(self) -> float:
+        """Part of the predicted that is right; 0 where nothing was predicted."""
+        return _ratio(self.correct, self.predicted)
+
+    @property
+    def recall(self) -> float:
+        """Part of the gold that was found; 0 where there is none."""
+        return _ratio(self.correct, self.gold)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; 0 where both are."""
+        return _ratio(2 * self.correct, self.gold + self.predicted)
+
+    def to_dict(self) -> dict[str, float]:
+        """Counts and ratios by name."""
+        return {
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+            "gold": self.gold,
+            "predicted": self.predicted,
+            "correct": self.correct,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What evaluate found. It prints itself as conlleval does, and as a table in rich.
+
+    ``chunked`` tells whether the labels mark chunks: then ``score`` is F1, else the accuracy of tokens.
+
+    >>> import tagwise as tw
+    >>> report = tw.evaluate([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])
+    >>> report.f1, round(report.accuracy, 3), report.confusion["I-PER", "O"]
+    (0.0, 0.667, 1)
+    """
+
+    chunked: bool
+    n_sequences: int
+    n_tokens: int
+    correct_tokens: int
+    correct_sequences: int
+    chunks: Score
+    per_type: dict[str, Score]
+    confusion: dict[tuple[str, str], int]  # (gold label, predicted label) -> tokens
+
+    @property
+    def accuracy(self) -> float:
+        """Part of the tokens with the right label."""
+        return _ratio(self.correct_tokens, self.n_tokens)
+
+    @property
+    def sequence_accuracy(self) -> float:
+        """Part of the sequences with all labels right."""
+        return _ratio(self.correct_sequences, self.n_sequences)
+
+    @property
+    def precision(self) -> float:
+        """Part of the predicted chunks that are right."""
+        return self.chunks.precision
+
+    @property
+    def recall(self) -> float:
+        """Part of the gold chunks that were found."""
+        return self.chunks.recall
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall over all chunks."""
+        return self.chunks.f1
+
+    @property
+    def score(self) -> float:
+        """F1 for chunks, else accuracy."""
+        return self.f1 if self.chunked else self.accuracy
+
+    @property
+    def score_name(self) -> str:
+        """``f1`` or ``accuracy``."""
+        return "f1" if self.chunked else "accuracy"
+
+    @property
+    def per_label(self) -> dict[str, Score]:
+        """Token by token, for each label."""
+        gold: Counter[str] = Counter()
+        predicted: Counter[str] = Counter()
+        for (g, p), n in self.confusion.items():
+            gold[g] += n
+            predicted[p] += n
+        return {
+            y: Score(gold[y], predicted[y], self.confusion.get((y, y), 0))
+            for y in sorted(gold.keys() | predicted)
+        }
+
+    def errors(self, top: int | None = 10) -> list[tuple[str, str, int]]:
+        """The commonest confusions: (gold, predicted, tokens)."""
+        wrong = [(g, p, n) for (g, p), n in self.confusion.items() if g != p]
+        return sorted(wrong, key=lambda e: (-e[2], e[0], e[1]))[:top]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values for JSON; fractions from 0 to 1."""
+        confusion: dict[str, dict[str, int]] = {}
+        for (g, p), n in sorted(self.confusion.items()):
+            confusion.setdefault(g, {})[p] = n
+        out: dict[str, Any] = {
+            "score": self.score,
+            "score_name": self.score_name,
+            "accuracy": self.accuracy,
+            "sequence_accuracy": self.sequence_accuracy,
+            "sequences": self.n_sequences,
+            "tokens": self.n_tokens,
+        }
+        if self.chunked:
+            out |= {
+                "chunks": self.chunks.to_dict(),
+                "per_type": {k: s.to_dict() for k, s in self.per_type.items()},
+            }
+            out |= {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+        out["per_label"] = {k: s.to_dict() for k, s in self.per_label.items()}
+        out["confusion"] = confusion
+        return out
+
+    def __str__(self) -> str:
+        sequences = f"sequences right: {100 * self.sequence_accuracy:6.2f}% of {self.n_sequences}"
+        if not self.chunked:
+            lines = [f"processed {self.n_tokens} tokens; correct: {self.correct_tokens}."]
+            lines.append(f"accuracy: {100 * self.accuracy:6.2f}%; {sequences}")
+            lines += [_line(name, s) for name, s in self.per_label.items()]
+            return "\n".join(lines)
+        c = self.chunks
+        lines = [
+            f"processed {self.n_tokens} tokens with {c.gold} phrases; "
+            f"found: {c.predicted} phrases; correct: {c.correct}.",
+            f"accuracy: {100 * self.accuracy:6.2f}%; precision: {100 * c.precision:6.2f}%; "
+            f"recall: {100 * c.recall:6.2f}%; FB1: {100 * c.f1:6.2f}",
+        ]
+        lines += [_line(name, s) for name, s in self.per_type.items()]
+        return "\n".join([*lines, sequences])
+
+    def _repr_html_(self) -> str:
+        """In a notebook: a table by type or label, and the scores of all."""
+        from tagwise.corpus.markup import table_html
+
+        rows = [
+            [name or "(no type)", *_cells(s)]
+            for name, s in (self.per_type if self.chunked else self.per_label).items()
+        ]
+        if self.chunked:
+            rows.append(["all", *_cells(self.chunks)])
+        head = (
+            "type" if self.chunked else "label",
+            "precision",
+            "recall",
+            "F1",
+            "gold",
+            "predicted",
+            "correct",
+        )
+        score = f"<b>F1 {100 * self.f1:.2f}</b>, accuracy" if self.chunked else "<b>accuracy</b>"
+        return (
+            f"{table_html(head, rows)}<p>{score} {100 * self.accuracy:.2f} %, whole sequences "
+            f"{100 * self.sequence_accuracy:.2f} %, {self.n_tokens:,} tokens in {self.n_sequences:,} sequences</p>"
+        )
+
+    def __rich__(self) -> Group:
+        from rich import box
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        from tagwise.base.terminal import plain
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("type" if self.chunked else "label", no_wrap=True)
+        for name in ("precision", "recall", "F1", "gold", "predicted", "correct"):
+            table.add_column(name, justify="right", no_wrap=True)
+        rows = dict(self.per_type if self.chunked else self.per_label)
+        for name, s in rows.items():
+            table.add_row(plain(name or "(no type)"), *_cells(s))
+        if self.chunked:
+            table.add_section()
+            table.add_row("all", *_cells(self.chunks), style="bold")
+        line = Text.assemble(
+            (f"accuracy {100 * self.accuracy:.2f}%", "" if self.chunked else "bold"),
+            f"   whole sequences {100 * self.sequence_accuracy:.2f}%",
+            f"   {self.n_tokens} tokens in {self.n_sequences} sequences",
+        )
+        if self.chunked:
+            line = Text.assemble((f"F1 {100 * self.f1:.2f}   ", "bold"), line)
+        return Group(table, line)
+
+
+def _line(name: str, s: Score) -> str:
+    from tagwise.base.terminal import visible
+
+    return (
+        f"{visible(name):>17}: precision: {100 * s.precision:6.2f}%; recall: {100 * s.recall:6.2f}%; "
+        f"FB1: {100 * s.f1:6.2f}  {s.predicted}"
+    )
+
+
+def _cells(s: Score) -> list[str]:
+    ratios = [f"{100 * r:.2f}" for r in (s.precision, s.recall, s.f1)]
+    return [*ratios, str(s.gold), str(s.predicted), str(s.correct)]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How often what was said with some confidence is right, bin by bin; empty bins are left out.
+
+    ``ece``: expected calibration error, the mean of |accuracy - confidence| over bins weighted by their counts
+    (Naeini, Cooper and Hauskrecht 2015).
+
+    >>> import tagwise as tw
+    >>> found = tw.calibration([0.9, 0.95, 0.6, 0.55], [True, True, True, False])
+    >>> round(found.ece, 3)
+    0.275
+    """
+
+    confidence: tuple[float, ...]  # mean confidence of each bin
+    accuracy: tuple[float, ...]  # part of each bin that is right
+    count: tuple[int, ...]
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error, 0 to 1."""
+        total = sum(self.count)
+        gaps = zip(self.confidence, self.accuracy, self.count)
+        return sum(n * abs(a - c) for c, a, n in gaps) / total if total else 0.0
+
+    @property
+    def worst(self) -> float:
+        """Largest gap of a bin."""
+        return max((abs(a - c) for c, a in zip(self.confidence, self.accuracy)), default=0.0)
+
+    def __str__(self) -> str:
+        lines = [f"expected calibration error {100 * self.ece:.2f}%, {sum(self.count)} predictions"]
+        bins = zip(self.confidence, self.accuracy, self.count)
+        lines += [f"{100 * c:8.2f}% sure: {100 * a:6.2f}% right of {n}" for c, a, n in bins]
+        return "\n".join(lines)
+
+
+def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int = 10) -> Calibration:
+    """The calibration curve of predictions: their confidences in `bins` bins of equal width.
+
+    >>> found = calibration([0.9, 0.8, 0.3, 0.2], [True, True, False, True], bins=2)
+    >>> found.count, found.accuracy, round(found.ece, 3)
+    ((2, 2), (0.5, 1.0), 0.2)
+    """
+    confidence, correct = list(confidence), list(correct)
+    if len(confidence) != len(correct):
+        raise CorpusError(f"{len(confidence)} confidences for {len(correct)} answers; give one each.")
+    if bins < 1:
+        raise CorpusError(f"bins={bins}: expected 1 or more.")
+    sums: dict[int, list[float]] = {}
+    for c, right in zip(confidence, correct):
+        c = float(c)
+        if not -1e-6 <= c <= 1 + 1e-6:
+            raise CorpusError(f"a confidence of {c} is no probability; expected 0 to 1.")
+        entry = sums.setdefault(max(0, min(bins - 1, int(c * bins))), [0.0, 0, 0])
+        entry[0] += c
+        entry[1] += bool(right)
+        entry[2] += 1
+    kept = [sums[i] for i in sorted(sums)]
+    return Calibration(
+        tuple(c / n for c, _, n in kept), tuple(a / n for _, a, n in kept), tuple(int(n) for *_, n in kept)
+    )
+
+
+def _label_lists(labels: Corpus | Sequence[Sequence[str]], what: str) -> Sequence[Sequence[str]]:
+    if isinstance(labels, Corpus):
+        return labels.labels
+    if not isinstance(labels, Iterable):
+        raise CorpusError(f"{what}: expected sequences of labels, found {type(labels).__name__}.")
+    found: Any = labels if isinstance(labels, (Sequence, str)) else list(labels)
+    if len(found) and isinstance(found[0], Sentence):
+        found = [sentence.labels for sentence in found]
+    if isinstance(found, str) or (len(found) and type_name(type(found[0]))):
+        raise CorpusError(
+            f"{what} is one sequence of labels, expected a list of sequences. Put it in a list: [{what}]."
+        )
+    return lists(found, what)
+
+
+# conlleval's loop reads two label sequences side by side. What it does at a token depends on four labels
+# only: the gold and predicted one here and just before. So it is a finite automaton over pairs (gold,
+# predicted), built as it is needed: a state is the pair just read and holds, for each next pair, the next
+# state and what to do.
+_State = dict[tuple[str, str], tuple[Any, "_Step | None"]]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What happens between two tokens."""
+
+    both_end: bool  # gold and predicted chunk end here, and were of one type
+    one_ends: bool  # only one of them ends here, or they go on with different types
+    both_begin: bool
+    gold_begins: bool
+    predicted_begins: bool
+    last_type: str  # the gold type before, and the types here
+    gold_type: str
+    predicted_type: str
+
+
+def _step(before: tuple[str, str], now: tuple[str, str]) -> _Step | None:
+    """What conlleval does from one pair of labels to the next; None where it does nothing."""
+    g_end, g_begin = boundary(before[0], now[0])
+    p_end, p_begin = boundary(before[1], now[1])
+    last, last_p = split_label(before[0])[1], split_label(before[1])[1]
+    g_type, p_type = split_label(now[0])[1], split_label(now[1])[1]
+    both_end = g_end and p_end and last == last_p
+    one_ends = g_end != p_end or g_type != p_type
+    if not (both_end or one_ends or g_begin or p_begin):
+        return None
+    return _Step(
+        both_end, one_ends, g_begin and p_begin and g_type == p_type, g_begin, p_begin, last, g_type, p_type
+    )
+
+
+def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequence[Sequence[str]]) -> Report:
+    """Compare predicted labels with gold ones.
+
+    Chunks are counted exactly as conlleval counts them, ill-formed sequences included. What differs: chunks in IOBES
+    that touch are told apart (see `tagwise.schemes.boundary`); a type named 0 is a type; ``O-`` is not ``O`` to the
+    accuracy; labels without chunks (only O, parts of speech) are scored by accuracy, and `Report.per_label` has what
+    conlleval's option -r gives. In files, ``-DOCSTART-`` rows are no tokens, and only empty lines end sentences.
+
+    >>> report = evaluate([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
+    >>> report.precision, report.recall, round(report.accuracy, 3)
+    (0.5, 1.0, 0.667)
+    """
+    gold_lists, kind = single(_label_lists(gold, "gold"))
+    predicted_lists, other = single(_label_lists(predicted, "predicted"))
+    check_type(other, kind, "predicted", "gold")
+    if len(gold_lists) != len(predicted_lists):
+        raise CorpusError(
+            f"{len(gold_lists)} gold sequences but {len(predicted_lists)} predicted ones. "
+            "Predict every sequence of the gold corpus, in its order."
+        )
+    confusion: Counter[tuple[str, str]] = Counter()
+    right_sequences = 0
+    for i, (g, p) in enumerate(zip(gold_lists, predicted_lists)):
+        if len(g) != len(p):
+            line = gold[i].line if isinstance(gold, Corpus) else None
+            place = f" (line {line} of {gold.source})" if line and isinstance(gold, Corpus) else ""
+            raise CorpusError(
+                f"sentence {i} (from 0){place}: {len(g)} gold labels but {len(p)} predicted ones. "
+                "Give one predicted label a token."
+            )
+        confusion.update(zip(g, p))
+        right_sequences += list(g) == list(p)
+    chunked = _mark_chunks(confusion)
+    gold_n, predicted_n, correct_n = _count_chunks(gold_lists, predicted_lists) if chunked else ({}, {}, {})
+    per_type = {
+        k: Score(gold_n.get(k, 0), predicted_n.get(k, 0), correct_n.get(k, 0))
+        for k in sorted(gold_n.keys() | predicted_n.keys())
+    }
+    return Report(
+        chunked=chunked,
+        n_sequences=len(gold_lists),
+        n_tokens=sum(confusion.values()),
+        correct_tokens=sum(n for (y, z), n in confusion.items() if y == z),
+        correct_sequences=right_sequences,
+        chunks=Score(sum(gold_n.values()), sum(predicted_n.values()), sum(correct_n.values())),
+        per_type=per_type,
+        confusion=dict(confusion),
+    )
+
+
+def _mark_chunks(pairs: Collection[tuple[str, str]]) -> bool:
+    """Whether pairs (gold, predicted) are of labels that mark chunks; where gold is all O, predicted ones may."""
+    return has_chunks({g for g, _ in pairs}) or has_chunks({y for pair in pairs for y in pair})
+
+
+def _count_chunks(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """Gold, predicted and correct chunks by type."""
+    outside = ("O", "O")
+    states: dict[tuple[str, str], _State] = {outside: {}}
+    gold_n: Counter[str] = Counter()
+    predicted_n: Counter[str] = Counter()
+    correct_n: Counter[str] = Counter()
+    state, before = states[outside], outside
+
+    for g, p in zip(gold, predicted):
+        in_correct = False
+        for pair in (*zip(g, p), outside):  # conlleval reads the end of a sentence as O
+            known = state.get(pair)
+            if known is None:
+                known = state[pair] = (states.setdefault(pair, {}), _step(before, pair))
+            state, step = known
+            before = pair
+            if step is None:
+                continue
+            if in_correct:
+                if step.both_end:
+                    in_correct = False
+                    correct_n[step.last_type] += 1
+                elif step.one_ends:
+                    in_correct = False
+            if step.both_begin:
+                in_correct = True
+            if step.gold_begins:
+                gold_n[step.gold_type] += 1
+            if step.predicted_begins:
+                predicted_n[step.predicted_type] += 1
+    return gold_n, predicted_n, correct_n
+
+
+def count_by_sentence(
+    gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequence[Sequence[str]]
+) -> list[tuple[int, int, int, int, int]]:
+    """Of each sentence: tokens, right tokens, gold chunks, predicted chunks, right chunks.
+
+    Their sums are those of `evaluate`; a paired significance test shuffles them.
+
+    >>> count_by_sentence([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
+    [(3, 2, 1, 2, 1)]
+    """
+    gold_lists, kind = single(_label_lists(gold, "gold"))
+    predicted_lists, other = single(_label_lists(predicted, "predicted"))
+    check_type(other, kind, "predicted", "gold")
+    chunked = _mark_chunks({pair for g, p in zip(gold_lists, predicted_lists) for pair in zip(g, p)})
+    out = []
+    for g, p in zip(gold_lists, predicted_lists):
+        chunks = _count_chunks([g], [p]) if chunked else ({}, {}, {})
+        right = sum(a == b for a, b in zip(g, p))
+        in_gold, in_predicted, in_both = (sum(c.values()) for c in chunks)
+        out.append((len(g), right, in_gold, in_predicted, in_both))
+    return out

@@ -1,0 +1,109 @@
+"""Which spans are believed: those at least as probable as a threshold, and how one is chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tagwise.corpus.schemes import Span, spans
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import Number, checked
+
+#: A span and its probability.
+Believed = tuple[Span, float]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A probability from which on spans are believed, and what that gave where it was chosen."""
+
+    min_probability: float
+    precision: float
+    recall: float
+
+    def f(self, beta: float = 1.0) -> float:
+        """(1 + beta^2) P R / (beta^2 P + R): recall counts beta times as much as precision.
+
+        >>> round(Threshold(0.5, 0.9, 0.6).f(0.5), 4)
+        0.8182
+        """
+        below = beta * beta * self.precision + self.recall
+        return (1.0 + beta * beta) * self.precision * self.recall / below if below else 0.0
+
+
+def check_probability(value: float) -> float:
+    """A threshold, between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
+        raise ParameterError(f"min_probability={value!r}: expected a number between 0 and 1")
+    return float(value)
+
+
+def without(labels: Sequence[str], chunks: Iterable[Believed], least: float) -> list[str]:
+    """Labels without the spans that are less probable than `least`: their tokens are O.
+
+    >>> without(["B-A", "I-A", "B-B"], [(Span("A", 0, 2), 0.4), (Span("B", 2, 3), 0.7)], 0.5)
+    ['O', 'O', 'B-B']
+    """
+    out = list(labels)
+    for span, p in chunks:
+        if p < least:
+            out[span.begin : span.end] = ["O"] * (span.end - span.begin)
+    return out
+
+
+def span_curve(
+    found: Sequence[Sequence[Believed]], gold: Sequence[Sequence[str]]
+) -> list[tuple[float, float, float]]:
+    """(probability, precision, recall) of the spans that are at least as probable, for every probability there is.
+
+    >>> span_curve([[(Span("A", 0, 1), 0.9), (Span("A", 1, 2), 0.5)]], [["B-A", "O"]])
+    [(0.9, 1.0, 1.0), (0.5, 0.5, 1.0)]
+    """
+    right = [set(spans(labels)) for labels in gold]
+    total = sum(map(len, right))
+    if not total:
+        raise CorpusError("the gold labels mark no spans; give labels such as B-PER, I-PER, O")
+    marked = sorted(
+        ((p, span in right[s]) for s, chunks in enumerate(found) for span, p in chunks), reverse=True
+    )
+    out: list[tuple[float, float, float]] = []
+    correct = 0
+    for n, (p, is_right) in enumerate(marked, 1):
+        correct += is_right
+        if n == len(marked) or marked[n][0] != p:
+            out.append((p, correct / n, correct / total))
+    return out
+
+
+def choose(
+    curve: Sequence[tuple[float, float, float]], *, precision: float | None = None, beta: float = 1.0
+) -> Threshold:
+    """The threshold of the best F-beta, or, of those with this precision at least, that of the most recall.
+
+    Of equals the lowest probability. A ParameterError says which precision can be had at most.
+
+    >>> curve = [(0.9, 1.0, 0.3), (0.6, 0.8, 0.5), (0.2, 0.5, 0.6)]
+    >>> choose(curve).min_probability, choose(curve, precision=0.7).recall, choose(curve, beta=0.2).precision
+    (0.6, 0.5, 1.0)
+    """
+    beta = checked("beta", beta, Number(0.0, open_low=True))
+    if not math.isfinite(beta):
+        raise ParameterError(f"beta={beta!r}: expected a number > 0")
+    points = [Threshold(*point) for point in curve]
+    if not points:
+        raise ParameterError("no span was predicted, so that there is no threshold to choose")
+    if precision is None:
+        return max(points, key=lambda point: (point.f(beta), -point.min_probability))
+    precision = checked("precision", precision, Number(0.0, 1.0, open_low=True))
+    able = [point for point in points if point.precision >= precision]
+    if not able:
+        best = max(points, key=lambda point: point.precision)
+        raise ParameterError(
+            f"no threshold has a precision of {precision:g}; the most, {best.precision:.4f}, has that of "
+            f"{best.min_probability:.4g}"
+        )
+    return max(able, key=lambda point: (point.recall, -point.min_probability))
+
+
+__all__ = ["Threshold", "check_probability", "choose", "span_curve", "without"]

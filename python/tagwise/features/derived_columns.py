@@ -1,0 +1,271 @@
+r"""Marks: columns that a recipe makes from the tokens, by lists of names and by regular expressions. They are data.
+
+A mark is a column of its name, with an empty text where nothing matches, and brings the template that looks at it. So
+it is read as any column is, natively and in conjunctions, and a model file holds all of it.
+
+>>> cities = Gazetteer(["New York", "York"], name="cities")
+>>> cities.column(["in", "NEW", "York", ",", "York"])
+['', 'B', 'I', '', 'B']
+>>> Regex("year", r"(19|20)\d\d").column(["in", "1984"])
+['', '1']
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tagwise.base.exceptions import ParameterError, TemplateError
+from tagwise.features.automaton import Automaton
+from tagwise.base.files.regular import read_regular
+from tagwise.base.parameters import is_text
+
+if TYPE_CHECKING:
+    from tagwise.features.sums import Features
+
+#: Tokens of an entry, and how far a window goes.
+LONGEST, WIDEST = 100, 10
+#: Words of the template language that a column without quotes cannot be named.
+RESERVED = ("bias", "first", "last", "edge", "pad", "absent")
+#: Answers of a pattern that are remembered.
+REMEMBERED = 100_000
+
+Entry = tuple[str, ...]
+
+
+class Mark:
+    """A column made from the tokens: its name, its values, the template that looks at it."""
+
+    kind = ""
+    name: str
+    window: int
+
+    def column(self, tokens: Sequence[Any]) -> list[str]:
+        """The value of each token; empty where nothing matches."""
+        raise NotImplementedError
+
+    def template(self) -> str:
+        """The lines that make attributes of it."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as a model file keeps it."""
+        raise NotImplementedError
+
+    def _offsets(self) -> str:
+        return f"{-self.window}..{self.window}" if self.window else "0"
+
+    def _check(self, name: Any, window: Any) -> None:
+        """Take name and window, which a template must be able to say."""
+        what = type(self).__name__
+        if not is_text(name) or not re.fullmatch(r"[^\W\d]\w*", name) or name in RESERVED:
+            raise ParameterError(
+                f"{what}: {name!r} cannot be its name; expected letters, digits and _ as in my_list, and none of "
+                f"{', '.join(RESERVED)}; give another: name=..."
+            )
+        if isinstance(window, bool) or not isinstance(window, int) or not 0 <= window <= WIDEST:
+            raise ParameterError(
+                f"{what} {name}: window={window!r}; expected a whole number from 0 to {WIDEST}"
+            )
+        self.name, self.window = name, window
+
+    def __add__(self, other: Any) -> Features:
+        from tagwise.features.sums import Features
+
+        return Features(self, other)
+
+    def __radd__(self, other: Any) -> Features:
+        from tagwise.features.sums import Features
+
+        return Features(other, self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mark) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.name))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (mark_of, (self.to_json(),))
+
+
+class Gazetteer(Mark):
+    """Names of one kind, of one token or more: tokens inside one are marked B and I, leftmost and longest first.
+
+    Args:
+        source: the path of a UTF-8 file with an entry a line, or the entries: texts, whose tokens are apart by white
+            space, or lists of tokens.
+        name: its column, and what its attributes are called; the file's name if not given.
+        ignore_case: whether `Paris`, `PARIS` and `paris` are the same.
+        window: attributes of the tokens at most so far away, too.
+
+    >>> Gazetteer([["New", "York"]], name="cities", window=0).template()
+    'cities = cities[0].prefix(1)\\n'
+    """
+
+    kind = "gazetteer"
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | Iterable[str | Sequence[str]],
+        name: str | None = None,
+        *,
+        ignore_case: bool = True,
+        window: int = 1,
+    ) -> None:
+        if isinstance(source, (str, os.PathLike)):
+            path = Path(source)
+            name = re.sub(r"\W", "_", re.sub(r"^\d", r"_\g<0>", path.stem)) if name is None else name
+            source = _lines(path)
+        if name is None:
+            raise ParameterError("Gazetteer: entries need a name for their attributes; give name='cities'")
+        self._check(name, window)
+        self.ignore_case = bool(ignore_case)
+        self.entries = tuple(dict.fromkeys(self._entry(found, i) for i, found in enumerate(source)))
+        if not self.entries:
+            raise ParameterError(f"Gazetteer {name}: no entry; give at least one name")
+
+    def _entry(self, found: Any, i: int) -> Entry:
+        """The tokens of an entry, as they are compared."""
+        tokens = found.split() if isinstance(found, str) else found
+        good = isinstance(tokens, Sequence) and not isinstance(tokens, bytes) and all(map(is_text, tokens))
+        if not good or not 0 < len(tokens) <= LONGEST or not all(tokens):
+            raise ParameterError(
+                f"Gazetteer {self.name}, entry {i} (from 0): {found!r:.80} is no name of 1 to {LONGEST} tokens; "
+                "expected a text, or a list of texts that are not empty"
+            )
+        return tuple(map(self._folded, tokens))
+
+    def _folded(self, token: str) -> str:
+        return token.casefold() if self.ignore_case else str(token)
+
+    @cached_property
+    def _tree(self) -> dict[Any, Any]:
+        """Entries token by token: of each token what may follow it; None where an entry may end."""
+        tree: dict[Any, Any] = {}
+        for entry in self.entries:
+            here = tree
+            for token in entry:
+                here = here.setdefault(token, {})
+            here[None] = True
+        return tree
+
+    def column(self, tokens: Sequence[Any]) -> list[str]:
+        words = [self._folded(token) if isinstance(token, str) else "" for token in tokens]
+        out, t, tree = [""] * len(words), 0, self._tree
+        while t < len(words):
+            here, u, end = tree.get(words[t]), t + 1, t
+            while here is not None:
+                if None in here:
+                    end = u
+                here = here.get(words[u]) if u < len(words) else None
+                u += 1
+            if end > t:
+                out[t:end] = ["B", *["I"] * (end - t - 1)]
+            t = max(end, t + 1)
+        return out
+
+    def template(self) -> str:
+        return f"{self.name} = {self.name}[{self._offsets()}].prefix(1)\n"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "entries": [list(entry) for entry in self.entries],
+            "ignore_case": self.ignore_case,
+            "window": self.window,
+        }
+
+    def __repr__(self) -> str:
+        n = len(self.entries)
+        return f"<Gazetteer {self.name}: {n:,} entr{'y' if n == 1 else 'ies'}>"
+
+
+class Regex(Mark):
+    r"""A regular expression that a token as a whole matches or not; `features.automaton` says which there are.
+
+    Args:
+        name: its column, and what its attribute is called.
+        pattern: the expression, in the syntax of `re` as far as that is regular.
+        ignore_case: whether capitals and small letters are the same.
+        window: attributes of the tokens at most so far away, too.
+
+    >>> Regex("code", "[A-Z]{2}-[0-9]+").column(["AB-17", "AB17"])
+    ['1', '']
+    """
+
+    kind = "regex"
+
+    def __init__(self, name: str, pattern: str, *, ignore_case: bool = False, window: int = 1) -> None:
+        self._check(name, window)
+        if not is_text(pattern):
+            raise ParameterError(f"Regex {name}: {pattern!r:.80} is no pattern; expected a text")
+        self.pattern, self.ignore_case = str(pattern), bool(ignore_case)
+        try:
+            self._automaton = Automaton(self.pattern, self.ignore_case)
+        except TemplateError as error:
+            raise TemplateError(f"Regex {name}: {error}") from None
+        self._known: dict[str, str] = {}
+
+    def column(self, tokens: Sequence[Any]) -> list[str]:
+        known, out = self._known, []
+        for token in tokens:
+            found = known.get(token) if isinstance(token, str) else ""
+            if found is None:
+                if len(known) >= REMEMBERED:
+                    known.clear()
+                found = known[token] = "1" if self._automaton.matches(token) else ""
+            out.append(found)
+        return out
+
+    def template(self) -> str:
+        return f'{self.name} = {self.name}[{self._offsets()}].one_of("1")?\n'
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "pattern": self.pattern,
+            "ignore_case": self.ignore_case,
+            "window": self.window,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Regex {self.name}: {self.pattern}>"
+
+
+#: Maximum size of a file of names in bytes.
+MOST_NAMES = 1 << 28
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file of names, without those that are blank."""
+    remedy = "Give a UTF-8 text file with one name per line."
+    try:
+        text = read_regular(path, MOST_NAMES, TemplateError, remedy).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TemplateError(f"{path}: cannot read the gazetteer ({error}). {remedy}") from error
+    found = [line for line in text.splitlines() if line.strip()]
+    if not found:
+        raise TemplateError(f"{path}: the gazetteer has no entry; expected a name a line")
+    return found
+
+
+def mark_of(data: Mapping[str, Any]) -> Mark:
+    """A mark from what `to_json` made."""
+    more = {"ignore_case": data["ignore_case"], "window": data["window"]}
+    if data["kind"] == "gazetteer":
+        return Gazetteer(data["entries"], data["name"], **more)
+    if data["kind"] == "regex":
+        return Regex(data["name"], data["pattern"], **more)
+    raise ParameterError(
+        f"unknown kind of mark {data['kind']!r}; the model is from a newer tagwise, or damaged"
+    )
+
+
+__all__ = ["Gazetteer", "Mark", "Regex", "mark_of"]

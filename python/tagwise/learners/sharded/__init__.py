@@ -1,0 +1,1 @@
+"""Learners over encoded shards: batch objectives, online learners, dual ascent."""

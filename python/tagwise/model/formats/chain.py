@@ -1,0 +1,167 @@
+"""What model files of other programs have in common: labels, attributes, and weights of a chain over them.
+
+Features are coded as `dataset.layout` codes them: node attribute * L + label, edges label' * L + label, pairs
+attribute * L^2 + label' * L + label; each block ascending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.dataset.layout import blocks_of, codes_of, layout_of
+from tagwise.base.exceptions import ModelFileError
+from tagwise.features.recipe import Recipe
+
+Codes = NDArray[np.int64]
+Weights = NDArray[np.float64]
+#: The array of a model that keeps weights as its file had them: those that score are float32.
+EXACT = "exact.weights"
+#: The most labels that the engine numbers.
+MOST_LABELS = 2**16 - 2
+
+
+@dataclass(frozen=True)
+class Block:
+    """Features of one kind, ascending, and their weights."""
+
+    codes: Codes
+    weights: Weights
+
+    @staticmethod
+    def none() -> Block:
+        """No feature."""
+        return Block(np.zeros(0, np.int64), np.zeros(0))
+
+    @staticmethod
+    def sorted(codes: Codes, weights: Weights) -> Block:
+        """Features in any order, none of them twice."""
+        order = np.argsort(codes, kind="stable")
+        return Block(codes[order], weights[order])
+
+    @property
+    def present(self) -> Block:
+        """The features whose weight is not 0."""
+        keep = self.weights != 0.0
+        return Block(self.codes[keep], self.weights[keep])
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A model of another program: a chain of labels with weights of attributes, label pairs and both together.
+
+    texts: attributes by id; local: every step is normalised by itself (a MEMM); about: what else its file says, for
+    its writer; border: features of first and last labels, which none of the programs has.
+    """
+
+    labels: tuple[str, ...]
+    texts: Sequence[str]
+    node: Block
+    edge: Block
+    pair: Block
+    recipe: Recipe
+    local: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)
+    border: Block = field(default_factory=Block.none)
+
+
+def vocabulary_of(texts: Sequence[str]) -> _core.Vocabulary:
+    """A locked vocabulary of these texts, which differ, numbered in their order."""
+    vocabulary = _core.Vocabulary()
+    _core.encode_attributes(vocabulary, [[list(texts)]])
+    vocabulary.lock()
+    if len(vocabulary) != len(texts):
+        raise ModelFileError("an attribute occurs twice; expected texts that differ")
+    return vocabulary
+
+
+def parts_of(chain: Chain) -> dict[str, Any]:
+    """The parts of a model, by the names of `Model`."""
+    n = len(chain.labels)
+    if not n:
+        raise ModelFileError("the model has no labels: it was trained on nothing, and cannot label anything")
+    if n > MOST_LABELS:
+        raise ModelFileError(f"{n} labels; expected at most {MOST_LABELS}")
+    nothing = np.zeros(0, np.int64)
+    codes = [chain.node.codes, chain.edge.codes, nothing, nothing, chain.pair.codes]
+    layout = layout_of(len(chain.texts), n, codes, pairs=len(chain.pair.codes) > 0 or chain.recipe.has_edges)
+    exact = np.concatenate([chain.node.weights, chain.edge.weights, chain.pair.weights])
+    with np.errstate(over="ignore", under="ignore"):
+        weights = exact.astype(np.float32)
+    _check_finite(chain, exact, weights)
+    arrays = {} if np.array_equal(weights, exact) else {EXACT: exact}
+    kind = "memm" if chain.local else "crf"
+    meta: dict[str, Any] = {"learner": kind, "params": {}, "foreign": dict(chain.about)}
+    if chain.recipe.columns:
+        names = list(chain.recipe.columns)
+        meta |= {"columns": [*names, "label"], "label": "label"}
+    return {
+        "labels": chain.labels,
+        "recipe": chain.recipe,
+        "vocabulary": vocabulary_of(chain.texts),
+        "scorer": _core.Scorer(layout, weights, None, local=chain.local),
+        "meta": meta,
+        "arrays": arrays,
+    }
+
+
+def _check_finite(chain: Chain, exact: Weights, weights: NDArray[np.float32]) -> None:
+    """Refuse weights that are no numbers, or beyond those that score: no search is right with them."""
+    wrong = np.flatnonzero(~np.isfinite(weights))
+    if not len(wrong):
+        return
+    k, n = int(wrong[0]), len(chain.labels)
+    nodes, edges = len(chain.node.codes), len(chain.edge.codes)
+    if k < nodes:
+        owner, y = divmod(int(chain.node.codes[k]), n)
+        name = f"{chain.texts[owner]!a} -> {chain.labels[y]!a}"
+    elif k < nodes + edges:
+        before, y = divmod(int(chain.edge.codes[k - nodes]), n)
+        name = f"{chain.labels[before]!a} -> {chain.labels[y]!a}"
+    else:
+        owner, rest = divmod(int(chain.pair.codes[k - nodes - edges]), n * n)
+        name = f"{chain.texts[owner]!a}, {chain.labels[rest // n]!a} -> {chain.labels[rest % n]!a}"
+    raise ModelFileError(
+        f"the weight of {name} is {exact[k]}; expected numbers within float32; train again, or copy the file again"
+    )
+
+
+def chain_of(
+    labels: Sequence[str],
+    recipe: Recipe,
+    vocabulary: _core.Vocabulary,
+    scorer: _core.Scorer,
+    arrays: Mapping[str, NDArray[Any]],
+    about: Mapping[str, Any],
+) -> Chain:
+    """The chain of a model's parts, for a writer: weights as its file had them, where they still are those."""
+    layout, weights = scorer.layout, scorer.weights
+    exact = arrays.get(EXACT)
+    with np.errstate(over="ignore", under="ignore"):
+        kept = exact is not None and np.array_equal(exact.astype(np.float32), weights)
+    values = exact if kept and exact is not None else weights.astype(np.float64)
+    node, edge, start, end, pair = (
+        Block(code, values[block]) for code, block in zip(codes_of(layout), blocks_of(layout))
+    )
+    border = Block(
+        np.concatenate([start.codes, end.codes]), np.concatenate([start.weights, end.weights])
+    ).present
+    return Chain(
+        tuple(labels), vocabulary.texts(), node, edge, pair, recipe, scorer.local, dict(about), border
+    )
+
+
+def refuse_border(chain: Chain, format: str) -> None:
+    """Refuse weights of first and last labels, for a format that has no place for them."""
+    if len(chain.border.codes):
+        raise ModelFileError(
+            f"{format} cannot express weights of first and last labels; train with start_end=False"
+        )
+
+
+__all__ = ["EXACT", "Block", "Chain", "chain_of", "parts_of", "refuse_border", "vocabulary_of"]

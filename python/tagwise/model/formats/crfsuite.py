@@ -1,0 +1,107 @@
+"""lCRF, the model file of CRFsuite (FOMC, version 100), as python-crfsuite and sklearn-crfsuite write it.
+
+    header 48 B · FEAT · labels · attributes · padding to 4 · LFRF · AFRF
+
+The core reads and writes it (its room `foreign`). The lists of LFRF and AFRF say which features leave a label or an
+attribute: those count, and the header's number of features, which writers leave at 0, does not.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.base.exceptions import ModelFileError
+from tagwise.features.escape import raw, told
+from tagwise.features.recipe import Recipe
+from tagwise.model.formats.chain import Block, Chain, refuse_border
+
+MAGIC, HEAD = b"lCRF", 48
+#: The header by name, as the text dump has it.
+FIELDS = (
+    *("magic", "size", "type", "version", "num_features", "num_labels", "num_attrs"),
+    *("off_features", "off_labels", "off_attrs", "off_labelrefs", "off_attrrefs"),
+)
+
+
+def looks(head: bytes) -> bool:
+    """Whether a file begins as a model of CRFsuite."""
+    return head[:4] == MAGIC
+
+
+def header_of(data: bytes) -> tuple[int, ...]:
+    """Numbers of the header from `size` on, checked against the file."""
+    if len(data) < HEAD:
+        raise ModelFileError(
+            f"{len(data)} bytes; a CRFsuite model has {HEAD} and more: the file is cut short"
+        )
+    magic, size, kind, version, *rest = struct.unpack_from("<4sI4s9I", data)
+    if magic != MAGIC or kind != b"FOMC" or version != 100:
+        raise ModelFileError(
+            f"a CRFsuite model of type {kind!a}, version {version}; expected b'FOMC', version 100"
+        )
+    if size > len(data):
+        raise ModelFileError(f"{len(data)} bytes of {size}: the file is cut short, copy it again")
+    offsets = rest[3:]
+    if min(offsets) < HEAD or max(offsets) + 12 > len(data):
+        raise ModelFileError(f"parts at {offsets}, outside the file of {len(data)} bytes; copy it again")
+    return (size, *rest)
+
+
+def read(data: bytes) -> Chain:
+    """The model of a file's bytes, all of it checked."""
+    model = _core.CrfsuiteModel(data)
+    texts, node, edge = model.whole(told)
+    return Chain(
+        tuple(told(label.encode("utf-8", "surrogateescape")) for label in model.labels),
+        texts,
+        _summed(*node),
+        _last(*edge),
+        Block.none(),
+        Recipe("attributes", "attributes"),
+        about={"format": "crfsuite"},
+    )
+
+
+def _summed(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
+    """State features: those given twice add up."""
+    if (np.diff(codes) > 0).all():
+        return Block(codes, weights)
+    kept, at = np.unique(codes, return_inverse=True)
+    if len(kept) == len(codes):
+        return Block.sorted(codes, weights)
+    return Block(kept, np.bincount(at, weights, minlength=len(kept)).astype(np.float64))
+
+
+def _last(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
+    """Transitions: of those given twice the last counts."""
+    if (np.diff(codes) > 0).all():
+        return Block(codes, weights)
+    kept, at = np.unique(codes[::-1], return_index=True)
+    return Block(kept, weights[::-1][at])
+
+
+# --- writing -------------------------------------------------------------------------------------------------
+
+
+def refuse(chain: Chain) -> None:
+    """Refuse what a CRFsuite model has no place for."""
+    refuse_border(chain, "crfsuite")
+    if len(chain.pair.present.codes):
+        raise ModelFileError(
+            "crfsuite cannot express attributes of label pairs; train without edge attributes"
+        )
+    if chain.local:
+        raise ModelFileError("crfsuite cannot express a model that is normalised at every step (a MEMM)")
+
+
+def write(chain: Chain) -> bytes:
+    """The file of a model, byte for byte as CRFsuite writes it."""
+    refuse(chain)
+    node, edge = chain.node, chain.edge
+    return _core.crfsuite_written(
+        list(chain.labels), list(chain.texts), (node.codes, node.weights), (edge.codes, edge.weights), raw
+    )

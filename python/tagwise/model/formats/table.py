@@ -1,0 +1,56 @@
+"""The table of model files of other programs: how each is known by its first bytes, read and written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tagwise.base.exceptions import ModelFileError
+from tagwise.model.formats import crfpp, crfsuite, wapiti
+from tagwise.model.formats.chain import Chain
+
+#: As many bytes tell what a file is.
+HEAD = 64
+
+
+class Format(NamedTuple):
+    """A kind of model file."""
+
+    name: str
+    program: str
+    suffixes: tuple[str, ...]
+    looks: Callable[[bytes], bool]
+    read: Callable[[bytes], Chain]
+    write: Callable[[Chain], bytes]
+
+
+TABLE = (
+    Format("crfsuite", "CRFsuite", (".crfsuite",), crfsuite.looks, crfsuite.read, crfsuite.write),
+    Format("wapiti", "Wapiti", (".wapiti",), wapiti.looks, wapiti.read, wapiti.write),
+    Format("crfpp-text", "CRF++", (".crfpp.txt",), crfpp.looks_text, crfpp.read_text, crfpp.write_text),
+    Format("crfpp", "CRF++", (".crfpp",), crfpp.looks, crfpp.read, crfpp.write),
+)
+FORMATS: dict[str, Format] = {format.name: format for format in TABLE}
+
+
+def format_of(head: bytes) -> Format | None:
+    """The format of a file that begins with these bytes; None for our own and for what is none."""
+    return next((format for format in TABLE if format.looks(head)), None)
+
+
+def format_of_name(path: str | os.PathLike[str]) -> str | None:
+    """The format that a file's name stands for."""
+    name = os.fspath(path)
+    return next((f.name for f in TABLE if any(name.endswith(suffix) for suffix in f.suffixes)), None)
+
+
+def format_by_name(name: str) -> Format:
+    """A format of the table."""
+    if name not in FORMATS:
+        known = ", ".join(("tagwise", *FORMATS))
+        raise ModelFileError(f"format={name!r}: unknown; expected one of {known}")
+    return FORMATS[name]
+
+
+__all__ = ["FORMATS", "HEAD", "TABLE", "Format", "format_by_name", "format_of", "format_of_name"]

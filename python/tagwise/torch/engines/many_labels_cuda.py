@@ -1,0 +1,85 @@
+"""Chains of many labels on CUDA: the kernels of `kernels/wide.cu`, a launch a token.
+
+Nothing here looks at the device. A step reads all of exp(transitions) once for each group of sentences; what a batch
+costs grows with its longest sentence.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tagwise.torch.engines import cuda, reference
+from tagwise.torch.protocol import Chain, Sums
+
+_TILE, _THREADS = 16, 256
+#: Back pointers are two bytes.
+MOST_LABELS = 65536
+
+
+def serves(emissions: Tensor) -> bool:
+    """Whether these kernels are the ones for such emissions."""
+    return bool(emissions.device.type == "cuda" and emissions.shape[2] <= MOST_LABELS)
+
+
+def _grid(batch: int, labels: int, kind: torch.dtype) -> tuple[int, int]:
+    group = 8 if kind == torch.float64 else 16
+    return -(-labels // _TILE), -(-batch // group)
+
+
+def sums(chain: Chain) -> Sums:
+    """As `plain.sums`; rows of the recursions are less a number of their own, which nobody asks for."""
+    emissions, transitions, start, end, lengths, tags, _ = chain
+    e = emissions.to(start.dtype)
+    batch, time, labels = e.shape
+    on = cuda.plan(labels, e.dtype, e.device.index)
+    crests = torch.stack([transitions.amax(0), transitions.amax(1)])
+    crests = torch.where(crests > -torch.inf, crests, 0.0)
+    factors = torch.stack([(transitions - crests[0]).exp(), (transitions.T - crests[1]).exp()])
+    rows = e.new_zeros(2, *e.shape)
+    ahead, behind = rows
+    tiles, groups = _grid(batch, labels, e.dtype)
+    heights = e.new_full((2, 2, batch, tiles), -torch.inf)
+    tops, value = e.new_empty((batch, time)), e.new_empty(batch)
+    many = 0 if lengths is None else lengths.data_ptr()
+    given = e.data_ptr(), *e.stride(), transitions.data_ptr(), start.data_ptr(), end.data_ptr()
+    held = factors, crests, heights, ahead, behind, tops
+    rest = tuple(x.data_ptr() for x in held)
+    step = on["wide_step"]
+    for k in range(time):
+        step((tiles, groups, 2), _THREADS, *given, many, batch, time, k, *rest)
+    on["wide_value"](
+        (batch, 1, 1),
+        _THREADS,
+        *(end.data_ptr(), many, batch, time, ahead.data_ptr(), tops.data_ptr(), value.data_ptr()),
+    )
+    if tags is not None:
+        scored = reference.path_score(chain._replace(emissions=e))
+        value = torch.where(value == -torch.inf, -torch.inf, scored - value)
+    return Sums(value, rows)
+
+
+def best(chain: Chain) -> tuple[Tensor, Tensor]:
+    """As `plain.best`."""
+    emissions, transitions, start, end, lengths, _, _ = chain
+    e = emissions.to(start.dtype)
+    batch, time, labels = e.shape
+    on = cuda.plan(labels, e.dtype, e.device.index)
+    rows = e.new_empty((2, batch, labels))
+    back = torch.empty(e.shape, dtype=torch.int16, device=e.device)
+    path, value = torch.empty((batch, time), dtype=torch.int64, device=e.device), e.new_empty(batch)
+    total = e.new_zeros((2, batch), dtype=torch.float64)
+    many = 0 if lengths is None else lengths.data_ptr()
+    given = e.data_ptr(), *e.stride(), transitions.data_ptr(), start.data_ptr(), many, batch, time
+    tiles, groups = _grid(batch, labels, e.dtype)
+    step = on["wide_best"]
+    for k in range(time):
+        step((tiles, groups, 1), _THREADS, *given, k, rows.data_ptr(), back.data_ptr(), total.data_ptr())
+    last = rows[(time - 1) % 2]
+    on["wide_path"](
+        (batch, 1, 1),
+        _THREADS,
+        *(end.data_ptr(), many, batch, time, last.data_ptr(), back.data_ptr(), total.data_ptr()),
+        *(path.data_ptr(), value.data_ptr()),
+    )
+    return path, value

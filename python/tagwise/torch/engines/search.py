@@ -1,0 +1,73 @@
+"""Lists of best paths and random paths: loops over tokens, each step over the whole batch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tagwise.torch.engines import varying
+from tagwise.torch.chains import Chains, count
+from tagwise.torch.engines.reference import _lse as log_sum
+from tagwise.torch.renormalize import is_due, renormalized
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def kbest(chains: Chains, k: int) -> tuple[Tensor, Tensor]:
+    """The k best paths (B, k, T), -1 beyond an end, and their scores (B, k), best first.
+
+    A cell holds the k best ways to reach a label, and where each came from as label * k + rank. Where a sentence has
+    fewer than k paths, the others have the score -inf and are -1 throughout.
+    """
+    node, many = varying.nodes(chains), count(chains)
+    batch, time, labels = node.shape
+    state = node.new_full((batch, labels, k), -torch.inf)
+    state[:, :, 0] = node[:, 0]
+    stay = torch.arange(labels * k, device=node.device).view(1, labels, k)
+    back, total = [stay.expand(batch, labels, k)], node.new_zeros(batch, dtype=torch.float64)
+    for t, edge in enumerate(varying.steps(chains), 1):
+        reached = (state[:, :, :, None] + edge[:, :, None, :]).reshape(batch, labels * k, labels)
+        top, where = reached.topk(k, dim=1)
+        there = (t < many)[:, None, None]
+        state = torch.where(there, top.transpose(1, 2) + node[:, t, :, None], state)
+        back.append(torch.where(there, where.transpose(1, 2), stay))
+        if is_due(t):
+            state, total = renormalized(state, total, t < many)
+    value, cell = state.reshape(batch, labels * k).topk(k, dim=1)
+    value = (value + total[:, None]).to(value.dtype)
+    exists = value > -torch.inf
+    path = torch.full((batch, k, time), -1, dtype=torch.int64, device=node.device)
+    for t in range(time - 1, -1, -1):
+        label = torch.div(cell, k, rounding_mode="floor")
+        path[:, :, t] = torch.where(exists & (t < many)[:, None], label, -1)
+        cell = back[t].reshape(batch, labels * k).gather(1, cell)
+    return path, value
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def sample(chains: Chains, n: int, generator: torch.Generator | None = None) -> Tensor:
+    """n paths of each sentence (n, B, T), -1 beyond an end, drawn by their probability.
+
+    Forward sums, then labels from the last to the first: p(y_t | y_{t+1}) is in proportion to exp(a_t(y_t) + W(y_t,
+    y_{t+1})). A draw is the label with the largest score plus Gumbel noise.
+    """
+    node, edges, many = varying.nodes(chains), varying.steps(chains), count(chains)
+    batch, time, labels = node.shape
+    ahead = [node[:, 0]]
+    for t, edge in enumerate(edges, 1):
+        moved = log_sum(ahead[-1][:, :, None] + edge, 1) + node[:, t]
+        ahead.append(torch.where((t < many)[:, None], moved, ahead[-1]))
+    rows = torch.arange(batch, device=node.device)
+    label = torch.zeros(n, batch, dtype=torch.int64, device=node.device)
+    path = []
+    for t in range(time - 1, -1, -1):
+        scores = ahead[t].expand(n, batch, labels)
+        if t + 1 < time:
+            onward = edges[t].transpose(1, 2)[
+                rows, label
+            ]  # (n, B, L): of each label, to the one drawn after it
+            scores = torch.where((t + 1 < many)[:, None], scores + onward, scores)
+        uniform = torch.rand(scores.shape, dtype=node.dtype, device=node.device, generator=generator)
+        tiny = torch.finfo(node.dtype).tiny
+        label = (scores - uniform.clamp_min(tiny).log().neg().clamp_min(tiny).log()).argmax(-1)
+        path.append(torch.where(t < many, label, -1))
+    return torch.stack(path[::-1], -1)

@@ -1,0 +1,129 @@
+"""Chains whose edge scores depend on the token: loops over tokens in plain PyTorch, derived by autograd.
+
+Edge scores at t are W + E_t, or W + U_t V_t' of two factors; the latter are multiplied out step by step. What a
+gradient needs is kept: memory is O(B T L^2), that of the edge scores themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from tagwise.torch.engines.reference import _lse as log_sum
+from tagwise.torch.renormalize import is_due, renormalized
+
+if TYPE_CHECKING:
+    from tagwise.torch.chains import Chains, Edges
+
+
+def at_path(edges: Edges, tags: Tensor) -> Tensor:
+    """E_t(y_{t-1}, y_t) for t > 0 of paths (..., B, T) -> (..., B, T - 1)."""
+    before, after = tags[..., :-1], tags[..., 1:]
+    if isinstance(edges, tuple):
+        rank = edges[0].shape[-1]
+        factors = (
+            x[:, 1:].expand(*y.shape, *x.shape[2:]).gather(-2, y[..., None, None].expand(*y.shape, 1, rank))
+            for x, y in zip(edges, (before, after))
+        )
+        left, right = factors
+        return (left * right).sum((-1, -2))
+    batch, time = torch.arange(edges.shape[0]), torch.arange(1, edges.shape[1])
+    return edges[batch.to(edges.device)[:, None], time.to(edges.device), before, after]
+
+
+def steps(chains: Chains) -> list[Tensor]:
+    """The edge scores (B, L, L) into each token but the first."""
+    batch, time, labels = chains.emissions.shape
+    edges = chains.edges
+    out = []
+    for t in range(1, time):
+        if edges is None:
+            at = chains.transitions.expand(batch, labels, labels)
+        elif isinstance(edges, tuple):
+            at = chains.transitions + edges[0][:, t] @ edges[1][:, t].transpose(1, 2)
+        else:
+            at = chains.transitions + edges[:, t]
+        out.append(at)
+    return out
+
+
+def _many(chains: Chains) -> Tensor:
+    batch, time, _ = chains.emissions.shape
+    if chains.lengths is None:
+        return torch.full((batch,), time, device=chains.emissions.device)
+    return chains.lengths
+
+
+def nodes(chains: Chains) -> Tensor:
+    """The emissions with the scores of starting and ending at their tokens (B, T, L)."""
+    time = torch.arange(chains.emissions.shape[1], device=chains.emissions.device)
+    zero = chains.start.new_zeros(())
+    first = torch.where((time == 0)[:, None], chains.start, zero)
+    many = _many(chains)[:, None]
+    last = (time == many - 1)[..., None]
+    there = (time < many)[..., None]  # padding may be anything, and 0 times it is to be 0
+    return (
+        torch.where(there, chains.emissions.to(chains.start.dtype), zero)
+        + first
+        + torch.where(last, chains.end, zero)
+    )
+
+
+def _total(node: Tensor, edge: list[Tensor], many: Tensor) -> Tensor:
+    state = node[:, 0]
+    for t, at in enumerate(edge, 1):
+        moved = log_sum(state[:, :, None] + at, 1) + node[:, t]
+        state = torch.where((t < many)[:, None], moved, state)
+    return log_sum(state, 1)
+
+
+def log_partition(chains: Chains) -> Tensor:
+    """log Z (B,)."""
+    return _total(nodes(chains), steps(chains), _many(chains))
+
+
+def marginals(chains: Chains) -> tuple[Tensor, ...]:
+    """p_t(y) (B, T, L), and p_t(y', y) (B, L, L) of each token but the first; derivable where gradients are on."""
+    graph = torch.is_grad_enabled()
+    with torch.enable_grad():
+        parts = [nodes(chains), *steps(chains)]
+        if not graph:
+            parts = [x.detach() for x in parts]
+        parts = [x if x.requires_grad else x.requires_grad_() for x in parts]
+        total = _total(parts[0], parts[1:], _many(chains)).sum()
+        found = torch.autograd.grad(total, parts, create_graph=graph)
+    return tuple(found)
+
+
+def mean(chains: Chains, value: Chains) -> Tensor:
+    """E[value of the path] (B,)."""
+    one, *pairs = marginals(chains)
+    total = (one * nodes(value)).sum((1, 2))
+    for p, v in zip(pairs, steps(value)):
+        total = total + (p * v).sum((1, 2))
+    return total
+
+
+def best(chains: Chains) -> tuple[Tensor, Tensor]:
+    """The best path (B, T), -1 beyond an end, and its score; of equals the lower label."""
+    node, edge, many = nodes(chains), steps(chains), _many(chains)
+    batch, time, labels = node.shape
+    here = torch.arange(labels, device=node.device).expand(batch, labels)
+    state, back = node[:, 0], [here]
+    total = node.new_zeros(batch, dtype=torch.float64)
+    for t, at in enumerate(edge, 1):
+        top, where = (state[:, :, None] + at).max(1)
+        there = (t < many)[:, None]
+        state = torch.where(there, top + node[:, t], state)
+        back.append(torch.where(there, where, here))
+        if is_due(t):
+            state, total = renormalized(state, total, t < many)
+    value, label = state.max(1)
+    value = (value + total).to(value.dtype)
+    path = []
+    for t in range(time - 1, -1, -1):
+        path.append(torch.where(t < many, label, -1))
+        label = back[t].gather(1, label[:, None]).squeeze(1)
+    return torch.stack(path[::-1], 1), value

@@ -1,0 +1,1 @@
+"""The linear CRF on a GPU: objective, scorer, optimiser vectors."""

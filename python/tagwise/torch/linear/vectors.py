@@ -1,0 +1,203 @@
+"""Long vectors on a GPU, as optimisers use them: sums, products, and the pairs of L-BFGS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tagwise.torch.engines import launching
+from tagwise.torch.linear.objective import device
+
+_CREW = 256
+
+
+class Pairs:
+    """Steps s and changes of the gradient y, and the direction -H g from their inner products alone.
+
+    The two loops of L-BFGS (Nocedal 1980) are carried out on coefficients: with B = [s_1 .. s_m, y_1 .. y_m, g] the
+    direction is B c, and c needs B^T B only (Chen, Wang and Zhou 2014). In variables w / d, s is divided and y and g
+    are multiplied by d. A new pair, with all that is asked of it, is one round over B, a direction another.
+    """
+
+    def __init__(self, memory: int, scale: Tensor | None) -> None:
+        self.memory, self.scale = memory, scale
+        self.basis: Tensor | None = None  # s, then y, by place; the gradient last
+        self.places: list[int] = []  # oldest first
+        self.products: NDArray[np.float64] = np.zeros((2 * memory, 2 * memory))
+        self._known: tuple[Tensor, int, NDArray[np.float64]] | None = None  # a gradient, and its products
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self.places = []
+
+    def _room(self, like: Tensor) -> Tensor:
+        if self.basis is None:
+            self.basis = like.new_zeros(2 * self.memory + 1, len(like))
+        return self.basis
+
+    def _entered(self, gradient: Tensor, place: int = 0, *ends: Tensor) -> NDArray[np.float64]:
+        """The gradient, and a new pair of w0, w1, g0, into the basis; products of its rows with s, y, g (2m + 1, 3)."""
+        m, basis, n = self.memory, self._room(gradient), len(gradient)
+        w0, w1, g0 = ends or (None, None, None)
+        if not _on_gpu(gradient):
+            return _entered(basis, self.scale, gradient, place, w0, w1, g0)
+        index, rows = gradient.device.index or 0, 2 * m + 1
+        blocks = min(2 * launching.processors(index), -(-n // _CREW))
+        parts, out = gradient.new_empty(blocks * rows * 3), gradient.new_empty(rows * 3)
+        given = (_pointer(x) for x in (w0, w1, g0, gradient, self.scale, basis))
+        _kernel(index, rows, "vectors_pair")((blocks, 1, 1), _CREW, *given, n, place, parts.data_ptr())
+        _kernel(index, rows, "vectors_added")((rows * 3, 1, 1), 32, parts.data_ptr(), blocks, out.data_ptr())
+        found: NDArray[np.float64] = out.cpu().numpy().reshape(rows, 3)
+        return found
+
+    def push(self, w0: Tensor, w1: Tensor, g0: Tensor, g1: Tensor) -> None:
+        """Remember the step from (w0, g0) to (w1, g1), where its curvature is positive."""
+        m = self.memory
+        free = [place for place in range(m) if place not in self.places]
+        place = free[0] if free else self.places.pop(0)
+        new = self._entered(g1, place, w0, w1, g0)
+        self._known = g1, g1._version, new[:, 2]
+        if not new[m + place, 0] > 1e-12 * new[m + place, 1]:
+            return
+        for column, at in ((0, place), (1, m + place)):
+            self.products[:, at] = self.products[at, :] = new[: 2 * m, column]
+        self.places.append(place)
+
+    def direction(self, gradient: Tensor, direction: Tensor) -> float:
+        """direction = -H gradient; the directional derivative."""
+        m, many, known = self.memory, len(self.places), self._known
+        if known is None or known[0] is not gradient or known[1] != gradient._version:
+            known = gradient, gradient._version, self._entered(gradient)[:, 2]
+        by = known[2]
+        at = np.array(self.places, dtype=np.int64)
+        of_s, of_y = by[at], by[m + at]
+        sy, yy = self.products[np.ix_(at, m + at)], self.products[np.ix_(m + at, m + at)]
+        alpha, coefficient = np.zeros(many), np.zeros(many)
+        for i in range(many - 1, -1, -1):  # s_i . (g - sum_j alpha_j y_j)
+            alpha[i] = (of_s[i] - sy[i, i + 1 :] @ alpha[i + 1 :]) / sy[i, i]
+        size = sy[-1, -1] / yy[-1, -1] if many else 1.0
+        for i in range(many):  # alpha_i - y_i . (the vector so far) / s_i . y_i
+            along = size * (of_y[i] - yy[i] @ alpha) + coefficient[:i] @ sy[:i, i]
+            coefficient[i] = alpha[i] - along / sy[i, i]
+        c = np.zeros(2 * m + 1)
+        c[at], c[m + at], c[2 * m] = coefficient, -size * alpha, size
+        self._mix(-c, direction)
+        return float(-c @ by)
+
+    def _mix(self, c: NDArray[np.float64], out: Tensor) -> None:
+        """out = d * sum_r c_r (row r of the basis)."""
+        basis = self._room(out)
+        weights = torch.from_numpy(c).to(basis.device)
+        if not _on_gpu(out):
+            torch.sum(basis * weights[:, None], 0, out=out)
+            if self.scale is not None:
+                out.mul_(self.scale)
+            return
+        index, n = out.device.index or 0, len(out)
+        _kernel(index, len(basis), "vectors_mixed")(
+            (min(8 * launching.processors(index), -(-n // _CREW)), 1, 1),
+            _CREW,
+            *(basis.data_ptr(), n, _pointer(self.scale), weights.data_ptr(), out.data_ptr()),
+        )
+
+    def state(self) -> list[list[NDArray[np.float64]]]:
+        """The pairs, oldest first, as [s, y]."""
+        if self.basis is None:
+            return []
+        held = self.basis.cpu().numpy()
+        return [[held[place], held[self.memory + place]] for place in self.places]
+
+    def restore(self, pairs: list[list[NDArray[np.float64]]]) -> None:
+        """Have these pairs and no others."""
+        self.clear()
+        for place, (s, y) in enumerate(pairs):
+            basis = self._room(torch.zeros(len(s), dtype=torch.float64, device=device()))
+            basis[place].copy_(torch.from_numpy(s))
+            basis[self.memory + place].copy_(torch.from_numpy(y))
+            self.places.append(place)
+        if self.basis is not None:
+            rows = self.basis[: 2 * self.memory]
+            self.products = (rows @ rows.T).cpu().numpy()
+
+
+def _on_gpu(vector: Tensor) -> bool:
+    return bool(vector.device.type == "cuda")
+
+
+def _pointer(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else int(tensor.data_ptr())
+
+
+def _kernel(device: int, rows: int, name: str) -> launching.Kernel:
+    return launching.kernel("vectors", device, (("ROWS", rows),), name)
+
+
+def _entered(
+    basis: Tensor,
+    scale: Tensor | None,
+    gradient: Tensor,
+    place: int,
+    w0: Tensor | None,
+    w1: Tensor | None,
+    g0: Tensor | None,
+) -> NDArray[np.float64]:
+    """As `vectors_pair` and `vectors_added`, without kernels."""
+    d = torch.ones(()) if scale is None else scale
+    m = len(basis) // 2
+    basis[2 * m] = gradient * d
+    three = basis.new_zeros(3, basis.shape[1])
+    if w0 is not None and w1 is not None and g0 is not None:
+        three[0], three[1] = (w1 - w0) / d, (gradient - g0) * d
+        basis[place], basis[m + place] = three[0], three[1]
+    three[2] = basis[2 * m]
+    found: NDArray[np.float64] = (basis @ three.T).cpu().numpy()
+    return found
+
+
+class Vectors:
+    """Vectors of float64 on the device: what `optimizers.base.Vectors` asks for."""
+
+    def __init__(self, on: torch.device | None = None) -> None:
+        self.device = device() if on is None else on
+        self._host: Tensor | None = None
+
+    def held(self, w: NDArray[np.float64]) -> Tensor:
+        """A copy of a vector, here."""
+        return torch.from_numpy(np.array(w, dtype=np.float64)).to(self.device)
+
+    def host(self, w: Tensor) -> NDArray[np.float64]:
+        """A vector as NumPy's, in a buffer that is written anew each time."""
+        if self._host is None or len(self._host) != len(w):
+            self._host = torch.empty(len(w), dtype=torch.float64, pin_memory=self.device.type == "cuda")
+        self._host.copy_(w)
+        found: NDArray[np.float64] = self._host.numpy()
+        return found
+
+    def like(self, w: Tensor) -> Tensor:
+        """Room for another one."""
+        return torch.empty_like(w)
+
+    def add_scaled(self, w: Tensor, step: float, direction: Tensor, out: Tensor) -> None:
+        """out = w + step direction."""
+        torch.add(w, direction, alpha=step, out=out)
+
+    def dot(self, a: Tensor, b: Tensor) -> float:
+        """The inner product."""
+        return float(a @ b)
+
+    def add_ridge(self, w: Tensor, strength: float, gradient: Tensor) -> float:
+        """strength |w|^2; its derivative is added to the gradient."""
+        gradient.add_(w, alpha=2.0 * strength)
+        return strength * float(w @ w)
+
+    def pairs(self, memory: int, scale: Any = None, *, keep: bool = False) -> Pairs:
+        """Curvature pairs, in variables w / scale."""
+        scaled = None if scale is None else torch.from_numpy(np.asarray(scale, np.float64)).to(self.device)
+        return Pairs(memory, scaled)
