@@ -192,7 +192,7 @@ def shards(context: Context, result: Result) -> None:
     """Iterative parameter mixing against one thread."""
     for n in SHARDS:
         for kind, params in ((tw.MIRA, {"k": 4}), (tw.Perceptron, {})):
-            found = trained(kind, context, shards=n, **params)
+            found = trained(kind, context, parts=n, **params)
             result.add(f"{kind.name}, {n} shard{'s' if n > 1 else ''}", cells(found))
             result.raw[f"{kind.name} shards={n}"] = found
 

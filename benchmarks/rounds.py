@@ -112,7 +112,7 @@ def main() -> None:
     options = parser.parse_args()
     shards = tw.Shards(options.folder, memory="1T")
     layout, l2, n_jobs = shards.layout(), options.l2, options.workers
-    best = tw.CRF(optimizer="dual", l2=l2, tol=options.gap / 30, n_jobs=n_jobs).fit(shards)
+    best = tw.fit_shards(tw.CRF(optimizer="dual", l2=l2, tol=options.gap / 30, n_jobs=n_jobs), shards)
     print(
         f"{shards.n_tokens:,} tokens, {len(layout):,} features, {len(shards)} shards; optimum {best.objective_:.2f}, "
         f"{best.stopped_}",
@@ -121,7 +121,8 @@ def main() -> None:
     name = "here" if options.here else f"{n_jobs} workers"
     if not options.here:
         from tagwise.ray.climbing import Workers as Climbing
-        from tagwise.ray.training import Workers, connected
+        from tagwise.ray.crew import connected
+        from tagwise.ray.training import Workers
 
         connected()
 

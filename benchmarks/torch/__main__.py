@@ -275,8 +275,8 @@ def linear() -> dict[str, Any]:
         begun = time.perf_counter()
         problem, tagger = problem_of(fit)
         fits.append(time.perf_counter() - begun)
-    backend = backends.BACKENDS["cuda"]
-    objective, host = problem.objective(backend), problem.objective(backends.BACKENDS["cpu"])
+    backend = backends.find("cuda")
+    objective, host = problem.objective(backend), problem.objective(backends.find("cpu"))
     n = len(problem.layout)
     w = np.random.default_rng(0).normal(size=n) * 0.1
     one, two = np.empty(n), np.empty(n)

@@ -20,7 +20,7 @@ import torch
 
 import tagwise.torch as tt
 from benchmarks.torch.__main__ import chunks, clocked, problem_of, replayed
-from tagwise.learners.backends import BACKENDS
+from tagwise.learners.backends import find
 from tagwise.torch import ops
 from tagwise.torch.engines import cuda
 from tagwise.torch.linear import ragged
@@ -93,7 +93,7 @@ def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]
 def evaluation() -> dict[str, Any]:
     """conll2000: each part as a graph of its own."""
     problem, _ = problem_of(chunks("cuda"))
-    objective: Any = problem.objective(BACKENDS["cuda"])
+    objective: Any = problem.objective(find("cuda"))
     n = len(problem.layout)
     w = np.random.default_rng(0).normal(size=n) * 0.1
     objective.value(w, np.empty(n))

@@ -10,14 +10,14 @@
 import importlib
 import importlib.util
 import os
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tagwise._core import __version__
+from tagwise.base import extensions
 
 if TYPE_CHECKING:
     import tagwise.apps.compare.plots as plot
+    import tagwise.base.exceptions as exceptions
     from tagwise.apps.compare import compare
     from tagwise.corpus import schemes
     from tagwise.corpus.bundled import corpora, load_corpus
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
     from tagwise.estimators.documents import spacy_component
     from tagwise.estimators.path import RegularizationPath, regularization_path
+    from tagwise.estimators.sharded import fit_shards
     from tagwise.features import Features, Gazetteer, Regex
     from tagwise.features.vectors import Vectors, vectors
     from tagwise.learners.checkpoint import Checkpoint
@@ -123,6 +124,8 @@ __all__ = [
     "corpora",
     "encode",
     "evaluate",
+    "exceptions",
+    "fit_shards",
     "iter_conll",
     "iter_conllu",
     "iter_jsonl",
@@ -182,6 +185,7 @@ _HOMES = {
     "tagwise.estimators": "AROW CRF HMM HMSVM LEARNERS MEMM MIRA Boosting PassiveAggressive Perceptron Tagger load",
     "tagwise.estimators.documents": "spacy_component",
     "tagwise.estimators.path": "RegularizationPath regularization_path",
+    "tagwise.estimators.sharded": "fit_shards",
     "tagwise.features": "Features Gazetteer Regex",
     "tagwise.features.vectors": "Vectors vectors",
     "tagwise.learners.checkpoint": "Checkpoint",
@@ -193,10 +197,14 @@ _HOMES = {
     "tagwise.dataset.shards.reader": "Shards",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+#: Modules under a public name that is not their place in the package.
+_MODULES = {"exceptions": "tagwise.base.exceptions", "plot": "tagwise.apps.compare.plots"}
 
 
 def __getattr__(name: str) -> Any:
     """A public name, or a room that nobody has imported yet."""
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name in _HOME:
         home = importlib.import_module(_HOME[name])
         value = globals()[name] = getattr(home, name, None) or importlib.import_module(
@@ -212,15 +220,8 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-class _Package(ModuleType):
-    """`tw.compare` is the function, also after the room of that name has been imported, which would take its place."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name == "compare" and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+extensions.register("device", "cuda", "tagwise.torch.linear.backend", extra="torch")
+extensions.register("shards", "ray", "tagwise.ray.backend", extra="ray")
 
 if os.environ.get("TAGWISE_CRFSUITE"):
     from tagwise.compat.installing import install_as_asked

@@ -38,7 +38,7 @@ class Wrong(Exception):
         (OSError(28, "No space left"), 1, "error: No space left\n"),
         (ValueError("not a number"), 2, "error: not a number\n"),
         (MemoryError(), 1, "error: out of memory; train on fewer sentences, or raise min_count\n"),
-        (tw.errors.InternalError("a panic"), 1, "error: a panic\n"),
+        (tw.exceptions.InternalError("a panic"), 1, "error: a panic\n"),
         (
             Wrong("oh"),
             1,

@@ -222,10 +222,10 @@ def train_shards(bench: Bench) -> None:
     folder = bench.path("enc")
     bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1", "--shard-tokens", 20)
     plain = bench.made(folder)
-    assert plain == bench.bytes_of(crf().fit(tw.Shards(folder)))
+    assert plain == bench.bytes_of(tw.fit_shards(crf(), tw.Shards(folder)))
     assert plain == bench.made(folder, "--memory", "1K") == bench.made(folder, "--backend", "local")
     scored = bench.made(folder, "--dev", bench.dev)
-    assert scored == bench.bytes_of(crf().fit(tw.Shards(folder), dev=DEV))
+    assert scored == bench.bytes_of(tw.fit_shards(crf(), tw.Shards(folder), dev=DEV))
     assert "--memory" in invoke("train", folder, "-o", bench.path("x"), "--memory", "much").stderr
     for option in (("--memory", "1G"), ("--backend", "local")):
         refused = invoke("train", bench.train, "-o", bench.path("x"), *option)
@@ -239,7 +239,7 @@ def train_on_error(bench: Bench) -> None:
     """A damaged shard stops the run, or is named and left out."""
     folder = bench.path("enc")
     bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1", "--shard-tokens", 20)
-    expected = bench.bytes_of(crf().fit(tw.Shards(folder, skipped=[1])))
+    expected = bench.bytes_of(tw.fit_shards(crf(), tw.Shards(folder, skipped=[1])))
     (folder / "shard-00001.arrays").write_bytes(b"")
     for option in ((), ("--on-error", "stop")):
         stopped = invoke("train", folder, "-o", bench.path("x"), *option)
@@ -260,9 +260,12 @@ def train_cluster(bench: Bench) -> None:
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert f"{option[0]} is about --backend ray" in refused.stderr
     asked: list[object] = []
-    bench.patch.setattr("tagwise.ray.training.connected", lambda address=None: asked.append(address))
+    for module in ("backend", "crew"):
+        bench.patch.setattr(
+            f"tagwise.ray.{module}.connected", lambda address=None: asked.append(address)
+        )
     bench.patch.setattr(
-        "tagwise.ray.training.source", lambda shards, workers: (asked.append(workers), local(shards, None))[1]
+        "tagwise.ray.backend.source", lambda shards, workers: (asked.append(workers), local(shards, None))[1]
     )
     ray = bench.made(folder, "--backend", "ray", "--address", "auto", "--workers", 2)
     assert ray == bench.made(folder)

@@ -130,7 +130,7 @@ def test_a_full_disk(tmp_path: Path, name: str, part: float) -> None:
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(said),
         no_room(int(part * len(old))),
-        pytest.raises(tw.errors.TagwiseError) as found,
+        pytest.raises(tw.exceptions.TagwiseError) as found,
     ):
         write(path)
     assert isinstance(found.value, OSError)
@@ -148,7 +148,7 @@ def test_a_full_disk_below_a_cache(tmp_path: Path, part: float) -> None:
     cache.put("0123", {"x": "y" * 1000})
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     (size,) = map(len, before.values())
-    with no_room(int(part * size)), warnings.catch_warnings(), contextlib.suppress(tw.errors.TagwiseError):
+    with no_room(int(part * size)), warnings.catch_warnings(), contextlib.suppress(tw.exceptions.TagwiseError):
         warnings.simplefilter("ignore")
         cache.put("0123", {"x": "z" * 1000})
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -56,7 +56,7 @@ RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
     "perceptron": (lambda: tw.Perceptron(features="S1", epochs=6), SMALL),
     "last weights": (lambda: tw.Perceptron(features="S1", epochs=6, average=False), SMALL),
     "batch": (lambda: tw.Perceptron(features="S1", epochs=6, mode="batch"), SMALL),
-    "shards": (lambda: tw.Perceptron(features="S1", epochs=6, shards=3), SMALL),
+    "shards": (lambda: tw.Perceptron(features="S1", epochs=6, parts=3), SMALL),
     "mira": (lambda: tw.MIRA(features="S1", epochs=6, k=3), SMALL),
     "pa": (lambda: tw.PassiveAggressive(features="S1", epochs=6), SMALL),
     "arow": (lambda: tw.AROW(features="S1", epochs=6), SMALL),

@@ -268,7 +268,7 @@ LEARNERS = [
     lambda **p: tw.CRF(features="S1", max_iter=25, cost=1.0, **p),
     lambda **p: tw.Perceptron(features="S1", epochs=4, **p),
     lambda **p: tw.Perceptron(features="S1", epochs=4, mode="batch", **p),
-    lambda **p: tw.Perceptron(features="S1", epochs=4, shards=2, **p),
+    lambda **p: tw.Perceptron(features="S1", epochs=4, parts=2, **p),
     lambda **p: tw.MIRA(features="S1", epochs=4, **p),
     lambda **p: tw.MIRA(features="S1", epochs=4, augment=True, **p),
     lambda **p: tw.MIRA(features="S1", epochs=4, history=(1, 2), **p),

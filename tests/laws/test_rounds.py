@@ -12,9 +12,10 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.learners import dual
-from tagwise.learners.sharded.dual import Climb, Climbers, DualShards, Here
+from tagwise.learners.sharded.dual import SWEEPS, Climb, Climbers, DualShards, Here
 
 from .corpora import Corpus, random_corpus
+from .parameters.rows import names, problem
 from .reference import dual as twin
 from .reference.optimum import newton, paths_of
 
@@ -202,6 +203,7 @@ def larger(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
     return tw.encode(folder / "a.conll", folder / "enc", features="S1", shard_tokens=1000)
 
 
+SPREAD = problem(4, [4, 2, 3, 5, 2, 4, 3, 4])
 SETTINGS: dict[str, Any] = {"optimizer": "dual", "l2": 2.0, "tol": 1e-3}
 
 
@@ -222,7 +224,7 @@ def test_training_ends_at_the_optimum_of_all(larger: tw.Shards, name: str) -> No
     given = GIVEN[name]
     best = tw.CRF(optimizer="lbfgs", l2=2.0, tol=1e-9, **given).fit(larger)
     for parts in (1, 3):
-        tagger = tw.CRF(**SETTINGS, shards=parts, **given).fit(larger)
+        tagger = tw.fit_shards(tw.CRF(**SETTINGS, **given), larger, parts=parts)
         assert best.objective_ <= tagger.objective_ * (1 + 1e-6)
         assert tagger.objective_ <= best.objective_ * (1 + 1e-3)
         assert all(entry.get("dual", 0.0) <= best.objective_ * (1 + 1e-6) for entry in tagger.history_)
@@ -233,19 +235,17 @@ def test_training_ends_at_the_optimum_of_all(larger: tw.Shards, name: str) -> No
 
 def test_the_number_of_parts_arrives_and_is_no_secret(shards: tw.Shards) -> None:
     given = {**SETTINGS, "max_iter": 3, "tol": 1e-9}
-    one, two = (tw.CRF(**given, shards=n).fit(shards) for n in (1, 2))
+    one, two = (tw.fit_shards(tw.CRF(**given), shards, parts=n) for n in (1, 2))
     assert bits(one) != bits(two)
-    assert bits(two) == bits(tw.CRF(**given, shards=2, n_jobs=1).fit(shards))
-    with pytest.raises(tw.ParameterError, match="shards on disk"):
-        tw.CRF(**SETTINGS, shards=99).fit(shards)
-    with pytest.raises(tw.ParameterError, match="ascends at once"):
-        tw.CRF(shards=2).fit(shards)
-    with pytest.raises(tw.ParameterError, match="shards on disk"):
-        tw.CRF(features="S1", shards=2).fit([["a", "b"]], [["A", "B"]])
+    assert bits(two) == bits(tw.fit_shards(tw.CRF(**given, n_jobs=1), shards, parts=2))
+    with pytest.raises(tw.ParameterError, match="number of shards on disk"):
+        tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=99)
+    with pytest.raises(tw.ParameterError, match="several parts at once"):
+        tw.fit_shards(tw.CRF(), shards, parts=2)
     with pytest.raises(tw.ParameterError, match="cannot do l2=0"):
-        tw.CRF(**{**SETTINGS, "l2": 0.0}).fit(shards)
+        tw.fit_shards(tw.CRF(**{**SETTINGS, "l2": 0.0}), shards)
     with pytest.raises(tw.ParameterError, match="cannot do loss='exp'"):
-        tw.CRF(**SETTINGS, loss="exp").fit(shards)
+        tw.fit_shards(tw.CRF(**SETTINGS, loss="exp"), shards)
 
 
 def test_where_it_is_flat_lbfgs_goes_on_if_it_is_hasty() -> None:
@@ -265,22 +265,26 @@ def test_where_it_is_flat_lbfgs_goes_on_if_it_is_hasty() -> None:
 
 
 def test_where_it_is_slow_lbfgs_goes_on(shards: tw.Shards) -> None:
-    best = tw.CRF(optimizer="lbfgs", l2=1e-4, tol=1e-8).fit(shards)
-    tagger = tw.CRF(optimizer="dual", l2=1e-4, tol=1e-6, shards=2).fit(shards)
+    best = tw.fit_shards(tw.CRF(optimizer="lbfgs", l2=1e-4, tol=1e-8), shards)
+    tagger = tw.fit_shards(tw.CRF(optimizer="dual", l2=1e-4, tol=1e-6), shards, parts=2)
     assert "certified" not in tagger.stopped_
     assert tagger.objective_ == pytest.approx(best.objective_, rel=1e-2)
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_bit(larger: tw.Shards, tmp_path: Path) -> None:
-    given = {**SETTINGS, "tol": 1e-9, "shards": 3, "max_iter": 6}
-    whole = tw.CRF(**given).fit(larger)
+    given = {**SETTINGS, "tol": 1e-9, "max_iter": 6}
+    whole = tw.fit_shards(tw.CRF(**given), larger, parts=3)
 
     keep = {"path": tmp_path / "run.checkpoint", "every": 1}
     stop = [lambda entry: entry.iteration == 3]
-    tw.CRF(**given).fit(larger, checkpoint=tw.Checkpoint(**keep), callbacks=stop)
+    tw.fit_shards(tw.CRF(**given), larger, parts=3, checkpoint=tw.Checkpoint(**keep), callbacks=stop)
     seen: list[int] = []
-    again = tw.CRF(**given).fit(
+    with pytest.raises(tw.TagwiseError, match="checkpoint"):
+        tw.fit_shards(tw.CRF(**given), larger, parts=2, checkpoint=tw.Checkpoint(**keep, resume=True))
+    again = tw.fit_shards(
+        tw.CRF(**given),
         larger,
+        parts=3,
         checkpoint=tw.Checkpoint(**keep, resume=True),
         callbacks=[lambda entry: seen.append(entry.iteration) or None],
     )
@@ -318,9 +322,30 @@ def test_what_is_wrong_with_a_sentence_is_told_by_its_line(shards: tw.Shards, pa
     late = max(first, key=lambda pair: first[pair])
     assert first[late] >= shards.sentences(0)
     told = []
-    for given in ({"optimizer": "lbfgs"}, {"optimizer": "dual", "shards": parts}):
+    for optimizer, n in (("lbfgs", 1), ("dual", parts)):
         with pytest.raises(tw.TrainingError) as error:
-            tw.CRF(**given, constraints={"forbidden": [list(late)]}).fit(shards)
+            tw.fit_shards(tw.CRF(optimizer=optimizer, constraints={"forbidden": [list(late)]}), shards, parts=n)
         told.append(str(error.value))
     assert told[0] == told[1]
     assert "a.conll" in told[0]
+
+
+def test_parts_are_independent_ascents_whose_mean_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of n parts ascends as the core does with l2 / n."""
+    words = [["".join("xo"[int(v > 0)] for v in x) for x in sentence] for sentence in SPREAD.X]
+    tw.write_conll(tw.Corpus.from_lists(words, names(SPREAD)), f"{tmp_path}/a.conll")
+    made = tw.encode(f"{tmp_path}/a.conll", f"{tmp_path}/enc", features="word[0]\n", shard_tokens=4)
+    layout = made.layout()
+    for n in (1, 2, 3):
+        w = np.zeros(len(layout))
+        for i in range(n):
+            part = range(len(made) * i // n, len(made) * (i + 1) // n)
+            data = _core.Dataset.joined([made.dataset(k) for k in part])
+            core = _core.Dual(data, layout, 0.7 / n, sweeps=SWEEPS)
+            core.epoch(5 + i)
+            w += core.weights() / n
+        given = {"optimizer": "dual", "l2": 0.7, "tol": 0.0, "max_iter": 1, "seed": 5}
+        with monkeypatch.context() as patched:
+            patched.setattr(dual, "MOST", 1)
+            tagger = tw.fit_shards(tw.CRF(**given), made, parts=n)
+        np.testing.assert_allclose(tagger.model_.scorer.weights, w, rtol=1e-5, atol=1e-6)

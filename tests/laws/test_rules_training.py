@@ -73,7 +73,7 @@ LEARNERS: dict[str, Make] = {
     "perceptron": functools.partial(tw.Perceptron, **ONLINE),
     "perceptron-last": functools.partial(tw.Perceptron, **ONLINE, average=False),
     "perceptron-batch": functools.partial(tw.Perceptron, **ONLINE, mode="batch"),
-    "perceptron-shards": functools.partial(tw.Perceptron, **ONLINE, shards=2),
+    "perceptron-shards": functools.partial(tw.Perceptron, **ONLINE, parts=2),
     "mira": functools.partial(tw.MIRA, **ONLINE),
     "mira-augment": functools.partial(tw.MIRA, **ONLINE, augment=True),
     "pa": functools.partial(tw.PassiveAggressive, **ONLINE),

@@ -72,7 +72,7 @@ RULES = {"once": ["product"], "forbidden": [["B-person", "I-location"], ["I-grou
 def test_one_shard_is_a_corpus_in_memory_to_the_bit(files: Path, kind: Any, given: dict[str, Any]) -> None:
     settings = {**SETTINGS, **given}
     theirs = kind(features="S2", **settings).fit(SOME)
-    ours = kind(**settings).fit(encoded(files, "one", 10**6))
+    ours = tw.fit_shards(kind(**settings), encoded(files, "one", 10**6))
     assert ours.objective_ == theirs.objective_
     assert ours.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
     assert ours.predict(SOME[:20]) == theirs.predict(SOME[:20])
@@ -84,27 +84,27 @@ def test_online_learners_keep_to_rules_over_shards(files: Path, kind: Any) -> No
     """One shard in its own order is the corpus in memory; a model of many keeps to the rules too."""
     settings: dict[str, Any] = {"epochs": 2, "shuffle": False, "constraints": "IOB2"}
     theirs = kind(features="S2", **settings).fit(SOME)
-    ours = kind(**settings).fit(encoded(files, "one", 10**6))
+    ours = tw.fit_shards(kind(**settings), encoded(files, "one", 10**6))
     assert ours.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
     assert ours.model_.constraints == theirs.model_.constraints
-    assert kind(**settings).fit(encoded(files, "many", 400)).predict(SOME[:3])
+    assert tw.fit_shards(kind(**settings), encoded(files, "many", 400)).predict(SOME[:3])
 
 
 def test_what_breaks_the_rules_is_named_by_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("a O\nb I-X\n\nc B-X\nd I-X\n", "utf-8")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1")
     with pytest.raises(tw.TrainingError, match=r"a\.conll:1: "):
-        tw.CRF(constraints="IOB2").fit(shards)
+        tw.fit_shards(tw.CRF(constraints="IOB2"), shards)
     with pytest.raises(tw.ParameterError, match=r"constraints='auto'.*name it"):
-        tw.MIRA(constraints="auto").fit(shards)
+        tw.fit_shards(tw.MIRA(constraints="auto"), shards)
 
 
 def test_many_shards_are_the_same_function(files: Path) -> None:
     theirs = tw.CRF(features="S2", l2=0.3, tol=1e-6).fit(SOME)
     shards = encoded(files, "many", 400)
-    ours = tw.CRF(l2=0.3, tol=1e-6).fit(shards)
+    ours = tw.fit_shards(tw.CRF(l2=0.3, tol=1e-6), shards)
     assert ours.objective_ == pytest.approx(theirs.objective_, rel=1e-4)
-    scored = tw.CRF(l2=0.3, max_iter=20).fit(shards, dev=SOME[:30])
+    scored = tw.fit_shards(tw.CRF(l2=0.3, max_iter=20), shards, dev=SOME[:30])
     best = scored.history_[scored.best_iteration_ - 1]["dev_score"]
     assert best == scored.evaluate(SOME[:30]).f1 > 0.0
 
@@ -112,11 +112,11 @@ def test_many_shards_are_the_same_function(files: Path) -> None:
 def test_threads_and_checkpoints_do_not_show(files: Path) -> None:
     """One thread or two; stopped after a few iterations and gone on with."""
     shards = encoded(files, "many", 400)
-    whole = tw.CRF(**SETTINGS).fit(shards)
-    alone = tw.CRF(**SETTINGS, n_jobs=1).fit(tw.Shards(shards.path, memory=1))
+    whole = tw.fit_shards(tw.CRF(**SETTINGS), shards)
+    alone = tw.fit_shards(tw.CRF(**SETTINGS, n_jobs=1), tw.Shards(shards.path, memory=1))
     kept = tw.Checkpoint(files / "run.checkpoint", every=2)
-    tw.CRF(**SETTINGS).fit(shards, checkpoint=kept, callbacks=[lambda e: e.iteration == 5])
-    again = tw.CRF(**SETTINGS).fit(shards, checkpoint=tw.Checkpoint(kept.path, every=2, resume=True))
+    tw.fit_shards(tw.CRF(**SETTINGS), shards, checkpoint=kept, callbacks=[lambda e: e.iteration == 5])
+    again = tw.fit_shards(tw.CRF(**SETTINGS), shards, checkpoint=tw.Checkpoint(kept.path, every=2, resume=True))
     for tagger in (alone, again):
         assert tagger.objective_ == whole.objective_
         assert tagger.model_.scorer.weights.tobytes() == whole.model_.scorer.weights.tobytes()

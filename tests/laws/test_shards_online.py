@@ -79,7 +79,7 @@ def test_mixing_is_that_of_the_core(name: str) -> None:
     """The core's parts are sentences i mod 3: the states of these, mixed, are its state to the bit."""
     p = corpus(6, 4)
     n = native(p)
-    theirs = learner(n, name, shards=3, shuffle=False)
+    theirs = learner(n, name, parts=3, shuffle=False)
     state: dict[str, Any] = {"weights": np.zeros(len(n.layout)), "steps": 0.0, "epochs": 0}
     for _ in range(3):
         theirs.epoch()
@@ -127,7 +127,7 @@ def test_a_tagger_of_shards(shards: tw.Shards, kind: Any) -> None:
     """It is that of the corpus, sentence by sentence; dev scores, both averages, and partial_fit behind it."""
     settings = {"epochs": 2, "shuffle": False}
     ours, theirs = kind(**settings), kind(**settings, features="S1")
-    ours.fit(shards, dev=SOME[:20])
+    tw.fit_shards(ours, shards, dev=SOME[:20])
     theirs.fit(SOME, dev=SOME[:20])
     names = ("objective", "dev_score", "plain_dev_score")
     assert [[e[n] for n in names] for e in ours.history_] == [[e[n] for n in names] for e in theirs.history_]
@@ -138,11 +138,11 @@ def test_a_tagger_of_shards(shards: tw.Shards, kind: Any) -> None:
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_run_that_was_stopped_goes_on(shards: tw.Shards, tmp_path: Path, parts: int) -> None:
-    settings: dict[str, Any] = {"epochs": 4, "shards": parts}
-    undisturbed = tw.AROW(**settings).fit(shards)
+    settings: dict[str, Any] = {"epochs": 4, "parts": parts}
+    undisturbed = tw.fit_shards(tw.AROW(**settings), shards)
     kept = tw.Checkpoint(tmp_path / "run", every=1)
-    tw.AROW(**settings).fit(shards, checkpoint=kept, callbacks=[lambda entry: entry.iteration == 2])
-    again = tw.AROW(**settings).fit(shards, checkpoint=tw.Checkpoint(kept.path, resume=True))
+    tw.fit_shards(tw.AROW(**settings), shards, checkpoint=kept, callbacks=[lambda entry: entry.iteration == 2])
+    again = tw.fit_shards(tw.AROW(**settings), shards, checkpoint=tw.Checkpoint(kept.path, resume=True))
     assert again.model_.scorer.weights.tobytes() == undisturbed.model_.scorer.weights.tobytes()
     assert [e["objective"] for e in again.history_] == [e["objective"] for e in undisturbed.history_]
 
@@ -150,7 +150,7 @@ def test_a_run_that_was_stopped_goes_on(shards: tw.Shards, tmp_path: Path, parts
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"shards": 9}, "5 shards on disk"),
+        ({"parts": 9}, "5, the number of shards"),
         ({"history": (1, 2)}, "history"),
         ({"voters": 50}, "voters"),
         ({"mode": "batch"}, "mode='online'"),
@@ -160,7 +160,7 @@ def test_a_run_that_was_stopped_goes_on(shards: tw.Shards, tmp_path: Path, parts
 )
 def test_what_is_not_done_over_shards_is_refused(shards: tw.Shards, given: dict[str, Any], said: str) -> None:
     with pytest.raises(tw.ParameterError, match=said):
-        tw.Perceptron(**given).fit(shards)
+        tw.fit_shards(tw.Perceptron(**given), shards)
 
 
 def test_a_damaged_shard_stops_the_run_or_is_skipped(
@@ -176,13 +176,13 @@ def test_a_damaged_shard_stops_the_run_or_is_skipped(
     path = whole.path / "shard-00001.arrays"
     path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
     with pytest.raises(tw.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
-        tw.Perceptron(epochs=2).fit(tw.Shards(whole.path))
+        tw.fit_shards(tw.Perceptron(epochs=2), tw.Shards(whole.path))
     with caplog.at_level(logging.WARNING, "tagwise"):
         left = tw.Shards(whole.path, on_error="skip")
     assert "shard 1 is skipped" in caplog.text
     assert "shard-00001.arrays" in caplog.text
     assert (left.skipped, len(left), left.digest) == ((1,), len(whole) - 1, kept[0].digest)
     for tagger, theirs in zip((tw.CRF(**settings), tw.Perceptron(epochs=2)), expected):
-        assert tagger.fit(left).model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
+        assert tw.fit_shards(tagger, left).model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
     with pytest.raises(tw.ParameterError, match="on_error"):
         tw.Shards(whole.path, on_error="ignore")

@@ -87,7 +87,7 @@ STARTERS: dict[str, Callable[[str], tw.Tagger]] = {
     "perceptron": online(tw.Perceptron),
     "last": online(tw.Perceptron, average=False),
     "batch": online(tw.Perceptron, mode="batch"),
-    "shards": online(tw.Perceptron, shards=2),
+    "shards": online(tw.Perceptron, parts=2),
     "history": online(tw.Perceptron, history=(2, 3)),
     "endless": online(tw.MIRA, history=(1, "inf"), average=False),
     "document": online(tw.Perceptron, history=(1, 2), document=True),

@@ -295,7 +295,7 @@ ONLINE: dict[str, Callable[..., tw.Tagger]] = {
         for name, more in {
             "online": {},
             "batch": {"mode": "batch"},
-            "shards": {"shards": 2},
+            "shards": {"parts": 2},
             "edges": {"features": EDGE},
             "constraints": {"constraints": RULES},
             "dictionary": {"dictionary": 1, "mode": "batch"},
@@ -313,7 +313,7 @@ ONLINE: dict[str, Callable[..., tw.Tagger]] = {
             "C": {"k": 4, "C": 0.05},
             "augment": {"k": 1, "augment": True},
             "history": {"k": 2, "history": (1, 2)},
-            "shards": {"k": 2, "shards": 2},
+            "shards": {"k": 2, "parts": 2},
             "limits": {"constraints": RULES, "dictionary": 1},
         }.items()
     },
@@ -322,7 +322,7 @@ ONLINE: dict[str, Callable[..., tw.Tagger]] = {
         for variant in (1, 2)
     },
     "arow": lambda **kw: tw.AROW(features=WORD, **kw),
-    "arow shards": lambda **kw: tw.AROW(features=WORD, gamma=0.5, shards=2, **kw),
+    "arow shards": lambda **kw: tw.AROW(features=WORD, gamma=0.5, parts=2, **kw),
 }  # fmt: skip
 PLAIN: dict[str, Any] = {"shuffle": False, "average": False, "epochs": 3}
 

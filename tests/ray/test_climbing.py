@@ -17,7 +17,8 @@ pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 
 from tagwise.ray.climbing import Workers
 
-SETTINGS: dict[str, Any] = {"max_iter": 4, "optimizer": "dual", "l2": 1.0, "tol": 1e-6, "shards": 4}
+SETTINGS: dict[str, Any] = {"max_iter": 4, "optimizer": "dual", "l2": 1.0, "tol": 1e-6}
+PARTS = 4
 
 
 def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
@@ -27,36 +28,36 @@ def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
 @pytest.fixture(scope="module")
 def alone(shards: tw.Shards) -> tw.Tagger:
     """The model of this process."""
-    return tw.CRF(**SETTINGS).fit(shards)
+    return tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_the_bits_do_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
 ) -> None:
-    assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=workers)) == bits(alone)
+    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=workers)) == bits(alone)
 
 
 def test_rules_and_rare_attributes_arrive(nodes: Any, shards: tw.Shards) -> None:
     """What a worker is told beside the layout."""
     rules = {"constraints": {"scheme": "IOB2", "forbidden": [["I-group", None]]}, "min_count": 2}
     given = {**SETTINGS, **rules}
-    theirs = tw.CRF(**given).fit(shards, backend="ray", workers=2)
-    assert bits(theirs) == bits(tw.CRF(**given).fit(shards))
-    assert bits(theirs) != bits(tw.CRF(**{**given, "constraints": None}).fit(shards))
+    theirs = tw.fit_shards(tw.CRF(**given), shards, parts=PARTS, backend="ray", workers=2)
+    assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**given), shards, parts=PARTS))
+    assert bits(theirs) != bits(tw.fit_shards(tw.CRF(**{**given, "constraints": None}), shards, parts=PARTS))
 
 
 def test_lbfgs_goes_on_by_ray(nodes: Any, shards: tw.Shards) -> None:
     """The actors of the ascent are let go first: there may be no room for others beside them."""
-    given = {**SETTINGS, "l2": 1e-4, "max_iter": 30, "shards": 2}
-    theirs = tw.CRF(**given).fit(shards, backend="ray", workers=2)
+    given = {**SETTINGS, "l2": 1e-4, "max_iter": 30}
+    theirs = tw.fit_shards(tw.CRF(**given), shards, parts=2, backend="ray", workers=2)
     assert "certified" not in theirs.stopped_
-    assert bits(theirs) == bits(tw.CRF(**given).fit(shards))
+    assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**given), shards, parts=2))
 
 
 def test_one_part_is_not_for_ray(nodes: Any, shards: tw.Shards) -> None:
-    with pytest.raises(tw.ParameterError, match="shards=2"):
-        tw.CRF(optimizer="dual").fit(shards, backend="ray")
+    with pytest.raises(tw.ParameterError, match="parts=2"):
+        tw.fit_shards(tw.CRF(optimizer="dual"), shards, backend="ray")
 
 
 def test_workers_that_are_killed_do_their_rounds_once_more(nodes: Any, shards: tw.Shards) -> None:
@@ -95,6 +96,6 @@ def test_a_driver_that_was_stopped_goes_on(
 ) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
     stop = [lambda entry: entry.iteration == 2]
-    tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
+    tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
     again = tw.Checkpoint(kept.path, every=1, resume=True)
-    assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=3, checkpoint=again)) == bits(alone)
+    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=3, checkpoint=again)) == bits(alone)

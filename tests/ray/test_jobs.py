@@ -251,7 +251,7 @@ cli({[*given, *by_ray]!r})
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert (tmp_path / "m.checkpoint").exists()
     run(*given, "--backend", "ray", "--workers", 3, "--resume")
-    undisturbed = tw.CRF(max_iter=8, optimizer="lbfgs").fit(shards)
+    undisturbed = tw.fit_shards(tw.CRF(max_iter=8, optimizer="lbfgs"), shards)
     assert (
         tw.load(tmp_path / "m").model_.scorer.weights.tobytes() == undisturbed.model_.scorer.weights.tobytes()
     )

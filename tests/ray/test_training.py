@@ -34,14 +34,14 @@ def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
 @pytest.fixture(scope="module")
 def alone(shards: tw.Shards) -> tw.Tagger:
     """The model of this process."""
-    return tw.CRF(**SETTINGS).fit(shards)
+    return tw.fit_shards(tw.CRF(**SETTINGS), shards)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_the_bits_do_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
 ) -> None:
-    assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=workers)) == bits(alone)
+    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=workers)) == bits(alone)
 
 
 #: Learners with an objective, with all that it may be made of.
@@ -58,16 +58,16 @@ LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
 def test_all_that_has_an_objective(nodes: Any, shards: tw.Shards, name: str) -> None:
     kind, given = LEARNERS[name]
     settings = {**SETTINGS, "max_iter": 3, **given}
-    theirs = kind(**settings).fit(shards, backend="ray", workers=3)
-    assert bits(theirs) == bits(kind(**settings).fit(shards))
+    theirs = tw.fit_shards(kind(**settings), shards, backend="ray", workers=3)
+    assert bits(theirs) == bits(tw.fit_shards(kind(**settings), shards))
 
 
 def test_edge_attributes_too(nodes: Any, tmp_path: Path) -> None:
     tw.write_conll(tw.load_corpus("wnut17-ner")[0][:60], tmp_path / "a.conll")
     features = "word[-1..1]\nedge: word[0].shape\n"
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features=features, shard_tokens=300)
-    theirs = tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=2)
-    assert bits(theirs) == bits(tw.CRF(**SETTINGS).fit(shards))
+    theirs = tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=2)
+    assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**SETTINGS), shards))
 
 
 def test_every_shard_has_a_worker() -> None:
@@ -106,13 +106,13 @@ def test_mixing_does_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, kind: Any, workers: int
 ) -> None:
     """Four parts, learnt by anybody: the same bits, as on one machine; a run that was stopped goes on anywhere."""
-    given: dict[str, Any] = {"epochs": 2, "shards": 4}
-    assert bits(kind(**given).fit(shards, backend="ray", workers=workers)) == bits(kind(**given).fit(shards))
+    given: dict[str, Any] = {"epochs": 2, "parts": 4}
+    assert bits(tw.fit_shards(kind(**given), shards, backend="ray", workers=workers)) == bits(tw.fit_shards(kind(**given), shards))
 
 
 def test_mixing_needs_parts(nodes: Any, shards: tw.Shards) -> None:
-    with pytest.raises(tw.ParameterError, match="shards=8"):
-        tw.MIRA(epochs=1).fit(shards, backend="ray")
+    with pytest.raises(tw.ParameterError, match="parts=8"):
+        tw.fit_shards(tw.MIRA(epochs=1), shards, backend="ray")
 
 
 def test_learners_that_are_killed_are_made_anew(nodes: Any, shards: tw.Shards) -> None:
@@ -143,8 +143,8 @@ def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
         Workers(shards, Setting(layout), 2)
     left = tw.Shards(shards.path, on_error="skip")
     assert left.skipped == (1,)
-    theirs = tw.CRF(**SETTINGS).fit(left, backend="ray", workers=2)
-    assert bits(theirs) == bits(tw.CRF(**SETTINGS).fit(left))
+    theirs = tw.fit_shards(tw.CRF(**SETTINGS), left, backend="ray", workers=2)
+    assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**SETTINGS), left))
 
 
 def test_a_driver_that_was_stopped_goes_on(
@@ -152,9 +152,9 @@ def test_a_driver_that_was_stopped_goes_on(
 ) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
     stop = [lambda entry: entry.iteration == 3]
-    tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
+    tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
     again = tw.Checkpoint(kept.path, every=1, resume=True)
-    assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=3, checkpoint=again)) == bits(alone)
+    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=3, checkpoint=again)) == bits(alone)
 
 
 def test_the_command_line(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:

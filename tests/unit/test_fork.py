@@ -28,7 +28,7 @@ X, y = X * 6, Y * 6
 
 def learners():
     yield tw.CRF(max_iter=3, n_jobs=2)
-    yield tw.Perceptron(epochs=2, shards=2, n_jobs=2)
+    yield tw.Perceptron(epochs=2, parts=2, n_jobs=2)
     yield tw.MIRA(epochs=1, k=3, n_jobs=2)
     yield tw.HMSVM(max_epochs=1, n_jobs=2)
     yield tw.Boosting(rounds=5, n_jobs=2)

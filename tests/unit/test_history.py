@@ -125,7 +125,7 @@ def test_what_history_may_be() -> None:
     with pytest.raises(tw.ParameterError, match="marks its documents"):
         tw.MIRA(document=True).fit([["a"]], [["X"]])
     with pytest.raises(ValueError, match="no shards"):
-        tw.MIRA(history=(1, 2), shards=2).fit([["a"]], [["X"]])
+        tw.MIRA(history=(1, 2), parts=2).fit([["a"]], [["X"]])
     tagger = tw.MIRA(history=(1, 2), features="S1").fit([["a", "b"]], [["X", "Y"]])
     with pytest.raises(tw.ParameterError, match="not probabilities"):
         tagger.predict_marginals([["a"]])

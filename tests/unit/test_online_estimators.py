@@ -35,7 +35,7 @@ def test_learners_learn_and_repeat(tagger: tw.Tagger) -> None:
 
 
 def test_parameter_mixing_learns_too() -> None:
-    assert tw.Perceptron(features="S2", epochs=10, shards=2).fit(X, Y).predict(X) == Y
+    assert tw.Perceptron(features="S2", epochs=10, parts=2).fit(X, Y).predict(X) == Y
 
 
 def test_training_goes_on_from_a_model() -> None:

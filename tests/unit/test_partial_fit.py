@@ -22,7 +22,7 @@ KINDS: list[tuple[type[Any], dict[str, Any]]] = [
     (tw.Perceptron, {}),
     (tw.Perceptron, {"average": False, "all_pairs": True}),
     (tw.Perceptron, {"mode": "batch"}),
-    (tw.Perceptron, {"shards": 2}),
+    (tw.Perceptron, {"parts": 2}),
     (tw.MIRA, {"k": 3}),
     (tw.MIRA, {"k": 1, "cost": "f1"}),
     (tw.PassiveAggressive, {}),

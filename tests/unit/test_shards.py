@@ -154,7 +154,7 @@ def test_a_damaged_shard_is_named_and_made_again(file: Path) -> None:
         whole = path.read_bytes()
         path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
         with pytest.raises(tw.CorpusError, match=rf"{name}: a damaged file.*encode"):
-            tw.CRF(max_iter=1).fit(tw.Shards(shards.path))
+            tw.fit_shards(tw.CRF(max_iter=1), tw.Shards(shards.path))
         path.unlink()
         with pytest.raises(tw.CorpusError, match=name):
             tw.Shards(shards.path).dataset(1)
@@ -163,7 +163,7 @@ def test_a_damaged_shard_is_named_and_made_again(file: Path) -> None:
             ".map." not in name,
             False,
         ]  # the map is of all shards, and always made
-    assert tw.CRF(max_iter=1).fit(tw.Shards(shards.path)).classes_
+    assert tw.fit_shards(tw.CRF(max_iter=1), tw.Shards(shards.path)).classes_
     (shards.path / "vocabulary.arrays").write_bytes(b"")
     with pytest.raises(tw.CorpusError, match="vocabulary"):
         tw.Shards(shards.path).vocabulary()
@@ -240,26 +240,29 @@ def test_what_cannot_be_trained_is_refused(file: Path) -> None:
         {"partial": True},
     ):
         with pytest.raises(tw.ParameterError, match=next(iter(given))):
-            tw.CRF(**given).fit(shards)
+            tw.fit_shards(tw.CRF(**given), shards)
     with pytest.raises(tw.ParameterError, match="encoded with 'S1'"):
-        tw.CRF(features="S2").fit(shards)
-    with pytest.raises(tw.ParameterError, match="y and"):
-        tw.CRF().fit(shards, LABELS)
-    with pytest.raises(tw.ParameterError, match="hmm is not trained on shards"):
-        tw.HMM().fit(shards)
+        tw.fit_shards(tw.CRF(features="S2"), shards)
+    with pytest.raises(tw.ParameterError, match="fit_shards"):
+        tw.CRF().fit(shards)
+    with pytest.raises(tw.ParameterError, match="hmm cannot be trained on shards"):
+        tw.fit_shards(tw.HMM(), shards)
     with pytest.raises(tw.ParameterError, match="expected one of local"):
-        tw.CRF().fit(shards, backend="nowhere")
-    with pytest.raises(tw.ParameterError, match="about Shards"):
-        tw.CRF().fit(WORDS, LABELS, backend="local")
+        tw.fit_shards(tw.CRF(), shards, backend="nowhere")
+    with pytest.raises(tw.ParameterError, match="workers=2 needs backend='ray'"):
+        tw.fit_shards(tw.CRF(), shards, workers=2)
+    assert bits(tw.fit_shards(tw.CRF(max_iter=2), shards, backend="local")) == bits(
+        tw.fit_shards(tw.CRF(max_iter=2), shards)
+    )
     with pytest.raises(tw.ParameterError, match="forget"):
-        tw.CRF().fit(shards, warm_start=tw.CRF(features="S1", max_iter=1).fit(WORDS, LABELS))
+        tw.fit_shards(tw.CRF(), shards, warm_start=tw.CRF(features="S1", max_iter=1).fit(WORDS, LABELS))
 
 
 def test_a_model_to_start_from(file: Path) -> None:
     """Weights of features that the shards have too are those of the model."""
     shards, _ = encode(file)
     before = tw.CRF(features="S1", max_iter=3, optimizer="lbfgs").fit(WORDS, LABELS)
-    after = tw.CRF(features="S1", max_iter=0).fit(shards, warm_start=before, forget=True)
+    after = tw.fit_shards(tw.CRF(features="S1", max_iter=0), shards, warm_start=before, forget=True)
     np.testing.assert_array_equal(after.model_.scorer.weights, before.model_.scorer.weights)
 
 

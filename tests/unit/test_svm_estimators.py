@@ -160,7 +160,7 @@ def test_refusals() -> None:
         ),
         (tw.Perceptron(features="S2", kernel="poly", history=(1, 2)), {}, "history"),
         (tw.Perceptron(kernel="poly", mode="batch"), {}, "sentence by sentence"),
-        (tw.Perceptron(kernel="poly", shards=2), {}, "sentence by sentence"),
+        (tw.Perceptron(kernel="poly", parts=2), {}, "sentence by sentence"),
         (tw.Perceptron(kernel="poly", degree=0), {}, "degree"),
         (tw.Perceptron(kernel="no_such_module_:f"), {}, "imported"),
     ]

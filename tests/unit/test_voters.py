@@ -73,7 +73,7 @@ def test_of_the_best_epoch_no_later_voter_is_kept() -> None:
         ({"kernel": "rbf"}, "kernel"),
         ({"history": (1, 2)}, "history"),
         ({"mode": "batch"}, "batch"),
-        ({"shards": 2}, "shards"),
+        ({"parts": 2}, "parts"),
         ({"voters": 3}, "voters=3.*epochs=4"),
     ],
 )

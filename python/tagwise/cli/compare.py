@@ -25,7 +25,7 @@ from tagwise.apps.compare.learners import Learner, estimator
 from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.corpus.sentence import Corpus
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.estimators.sharded import BACKENDS
+from tagwise.estimators.sharded.fit import backends
 from tagwise.features.sums import Features, spelled
 from tagwise.base.parameters import cores, lookup
 from tagwise.base.terminal import as_text, plain, table
@@ -316,7 +316,7 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
 )
 @click.option(
     "--backend",
-    type=click.Choice(BACKENDS),
+    type=click.Choice(backends()),
     default="local",
     help="Who trains: processes of this machine, or the workers of a Ray cluster, --jobs of them.",
 )

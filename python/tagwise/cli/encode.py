@@ -18,6 +18,7 @@ from tagwise.features.sums import Features, spelled
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
+from tagwise.estimators.sharded.fit import backends
 
 
 def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> int | None:
@@ -62,7 +63,7 @@ def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> in
 )
 @click.option(
     "--backend",
-    type=click.Choice(BACKENDS),
+    type=click.Choice(backends()),
     default="local",
     help="Who encodes: this process, or the workers of a Ray cluster, file by file. Shards are the same.",
 )

@@ -64,11 +64,11 @@ def function_options(command: Decorated) -> Decorated:
 
 def _usable(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     """A device that is there: refused before anything is read."""
-    from tagwise.learners.backends import BACKENDS
+    from tagwise.learners.backends import find
 
     try:
         if name is not None:
-            BACKENDS[name].check()
+            find(name).check()
     except ParameterError as error:
         said = str(error).removeprefix("device='cuda': ").replace("device='cpu'", "--device cpu")
         raise click.BadParameter(said, param_hint="--device") from error

@@ -16,7 +16,7 @@ import rich_click as click
 import tagwise._core as _core
 from tagwise.cli.app import say
 from tagwise.base.exceptions import CorpusError, TagwiseError
-from tagwise.estimators.sharded import BACKENDS
+from tagwise.estimators.sharded.fit import backends
 from tagwise.base.files.domains import Open
 from tagwise.base.files.regular import make_own_folder, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
@@ -91,7 +91,7 @@ def many_options(command: Decorated) -> Decorated:
         ),
         click.option(
             "--backend",
-            type=click.Choice(BACKENDS),
+            type=click.Choice(backends()),
             help="Who tags many files: this process, or the workers of a Ray cluster. Results are the same.",
         ),
     ):

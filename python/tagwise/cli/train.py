@@ -19,7 +19,7 @@ from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
 from tagwise.corpus.sentence import Corpus
 from tagwise.base.exceptions import ParameterError
-from tagwise.estimators.sharded import BACKENDS
+from tagwise.estimators.sharded.fit import backends, fit_shards
 from tagwise.features.sums import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
@@ -160,8 +160,13 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
 )
 @click.option(
     "--backend",
-    type=click.Choice(BACKENDS),
+    type=click.Choice(backends()),
     help="Who works on shards: this process, or the workers of a Ray cluster. Results are the same.",
+)
+@click.option(
+    "--parts",
+    type=click.IntRange(min=1),
+    help="Parts of the shards that are trained at the same time: online learners, and crf with optimizer=dual.",
 )
 @click.option(
     "--address", metavar="HOST:PORT", help="The Ray cluster: an address, or auto for the one of this machine."
@@ -204,6 +209,7 @@ def train(
     memory: int | None,
     on_error: str | None,
     backend: str | None,
+    parts: int | None,
     address: str | None,
     workers: int | None,
     n_jobs: int | None,
@@ -267,6 +273,10 @@ def train(
         raise click.UsageError("--forget is about the model of --warm-start; name one, or leave it out")
     options: dict[str, Any] = {"warm_start": load_model(warm_start), "forget": forget} if warm_start else {}
     options |= cluster(data, backend, address, workers)
+    if parts is not None:
+        if not isinstance(data, Shards):
+            raise click.UsageError("--parts needs encoded shards; make some with tagwise encode, or leave it out")
+        options["parts"] = parts
 
     kept = parse_checkpoint(checkpoint, resume, output)
     if path is not None and isinstance(data, Shards):
@@ -285,7 +295,11 @@ def train(
     interrupt, at_once = Interrupt(), False
     try:
         with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
-            tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], checkpoint=kept, **options)
+            given = {"dev": dev_data, "callbacks": [progress, interrupt], "checkpoint": kept, **options}
+            if isinstance(data, Shards):
+                fit_shards(tagger, data, **given)
+            else:
+                tagger.fit(data, **given)
     except KeyboardInterrupt:
         if not hasattr(tagger, "model_"):  # before the first iteration
             raise
@@ -324,7 +338,7 @@ def cluster(data: Any, backend: str | None, address: str | None, workers: int | 
     if backend is not None and not isinstance(data, Shards):
         raise click.UsageError("--backend is about shards; make some with tagwise encode, or leave it out")
     if backend == "ray":
-        from tagwise.ray.training import connected
+        from tagwise.ray.crew import connected
 
         connected(address)
         return {"backend": backend, "workers": workers}

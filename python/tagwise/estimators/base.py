@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,6 +23,7 @@ from tagwise.estimators.resuming import checked_checkpoint, keeper_of
 from tagwise.estimators.scikit import ScikitLearn
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
 from tagwise.estimators.texts import Texts
+from tagwise.estimators.training import listeners, model_of, watched, with_line
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns
 from tagwise.features.resolve import recipe_for
@@ -31,8 +31,6 @@ from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.dual import Point
 from tagwise.learners.loop import Callback, Iteration, Result, logger
-from tagwise.learners.sharded.online import Engine
-from tagwise.learners.progress import progress
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
@@ -145,14 +143,12 @@ class Tagger(Predicting, Texts, ScikitLearn):
         warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
         forget: bool = False,
         checkpoint: Checkpoint | None = None,
-        backend: str | None = None,
-        workers: int | None = None,
     ) -> Tagger:
         """Train on a labelled corpus, or on X and y.
 
         Args:
-            X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts; or Shards, which CRF
-                and the first-order online learners take.
+            X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts. Encoded shards are
+                trained on by `tagwise.fit_shards`.
             y: the labels of each sentence, strings, integers, floats or booleans, which predictions are too; a Corpus
                 brings its own.
             dev: a labelled corpus (or X with `dev_y`) that is scored after every iteration; the best iterate is kept.
@@ -166,37 +162,9 @@ class Tagger(Predicting, Texts, ScikitLearn):
             forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
             checkpoint: keep the state of training in a file every so often, and go on from it if asked to. A hidden
                 Markov model, which is counted in one pass, keeps none.
-            backend: with Shards: who works on them: "local", or "ray", by the cluster that Ray is connected to.
-            workers: with backend="ray": into how many the shards are spread; as many as there are CPUs if not given.
-                The model does not depend on it.
 
         Ctrl-C raises KeyboardInterrupt, as ever; where an iteration was reached, the tagger has its model.
         """
-        if isinstance(X, Shards):
-            if y is not None or sample_weight is not None:
-                raise ParameterError(
-                    "shards have their labels, and sentences that all count the same; leave y and "
-                    "sample_weight out"
-                )
-            from tagwise.estimators.sharded import fit_shards
-
-            return fit_shards(
-                self,
-                X,
-                dev=dev,
-                dev_y=dev_y,
-                callbacks=callbacks,
-                warm_start=warm_start,
-                forget=forget,
-                checkpoint=checkpoint,
-                backend=backend,
-                workers=workers,
-            )
-        if backend is not None or workers is not None:
-            given = f"backend={backend!r}" if backend is not None else f"workers={workers!r}"
-            raise ParameterError(
-                f"{given} is about Shards; encode the corpus (tagwise.encode), or leave it out"
-            )
         params, inputs = self.checked(), Inputs.of(X)
         warm = None if warm_start is None else model_of(warm_start)
         forget = checked("forget", forget, Flag())
@@ -310,13 +278,6 @@ class Tagger(Predicting, Texts, ScikitLearn):
         """Weights of the training set: what a learner is."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
-    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
-        """How the learner goes through shards, given who works on them; refused where it cannot."""
-        raise ParameterError(
-            f"{self.name} is not trained on shards yet; use crf, memm, perceptron, mira, pa or arow, or a corpus in "
-            "memory"
-        )
-
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         """What the model file says of its training; nothing in it depends on the machine or the clock."""
         kept = {name: value for name, value in task.params.items() if name not in TRANSIENT}
@@ -367,65 +328,5 @@ class Tagger(Predicting, Texts, ScikitLearn):
         (prune_model(model)[0] if checked("prune", prune, Flag()) else model).save(path, format=format)
 
 
-def with_line(message: str, X: Inputs, params: dict[str, Any]) -> str:
-    """A message about a sentence with the line of the file that it begins at, where that is known."""
-    found = re.match(r"sentence (\d+)(?=:)", message)
-    if found is None or params.get("max_length") is not None:  # pieces have numbers of their own
-        return message
-    line = X.line(int(found[1]))
-    return f"{found[0]} (line {line}){message[found.end() :]}" if line else message
-
-
-def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:
-    if isinstance(source, Model):
-        return source
-    if isinstance(source, Tagger):
-        return source._fitted()
-    if not isinstance(source, (str, os.PathLike)):
-        raise ParameterError(
-            f"{shown(source)} is not a model; give a fitted tagger, a model or the path of a file"
-        )
-    return Model.load(source)
-
-
-def usual_for_shards(params: Mapping[str, Any], **usual: tuple[Any, ...]) -> None:
-    """Refuse what is not done over shards yet: parameters beside their usual values."""
-    for name, values in usual.items():
-        if name in params and params[name] not in values:
-            raise ParameterError(
-                f"shards are trained with {name}={' or '.join(map(repr, values))}; {name}={params[name]!r} was given"
-            )
-
-
-def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
-    """Who is told of each iteration: the callbacks, and the logger where `verbose` asks for it."""
-    told = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
-    for callback in told:
-        if not callable(callback):
-            raise ParameterError(f"callbacks: {shown(callback)} is not callable; give a list of functions")
-    return [*told, _log] if params["verbose"] else told
-
-
-def watched(train: Callable[[Task], Result], task: Task, title: str) -> Result:
-    """Train, with a line that shows how far it is where `verbose` asks for one and somebody looks."""
-    with progress(title, task.params["verbose"]) as line:
-        if line is not None:
-            task.callbacks = [*task.callbacks, line]
-        return train(task)
-
-
 def _shown(value: Any) -> str:
     return f"{value:,.4f}" if isinstance(value, float) else str(value)
-
-
-def _log(entry: Iteration) -> None:
-    dev = "" if entry.dev_score is None else f", dev {entry.dev_score:.4f}"
-    logger.info(
-        "iteration %d: objective %.4f, %s %.3g%s, %.1f s",
-        entry.iteration,
-        entry.objective,
-        "|gradient|" if entry.gap is None else "gap",
-        entry.gradient_norm if entry.gap is None else entry.gap,
-        dev,
-        entry.seconds,
-    )

@@ -14,7 +14,7 @@ from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.base.exceptions import ParameterError
-from tagwise.estimators.base import Tagger, usual_for_shards
+from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import COMMON, FEATURES, OPTIMIZER_HELP, STOPPING, Task
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
@@ -23,8 +23,6 @@ from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
 from tagwise.learners.backends import current
 from tagwise.learners.loop import Iteration, Result
-from tagwise.learners.sharded.online import Engine
-from tagwise.learners.sharded.objective import ShardedProblem, Steps
 from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
@@ -249,25 +247,6 @@ class MEMM(Tagger):
             weight = of_token if weight is None else weight * of_token
         problem = gradient.Problem(
             steps, step_layout(task.layout), sample_weight=weight, n_sentences=len(task.data)
-        )
-        return self._optimise(task, problem)
-
-    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
-        usual_for_shards(params, optimizer=("auto", "lbfgs", "owlqn", "cg"))
-        return self._minimise_shards
-
-    def _minimise_shards(self, task: Task, shards: Shards, engine: Engine) -> Result:
-        params = task.params
-        if shards.recipe.has_edges:
-            raise ParameterError(NO_EDGES)
-        weights = label_weights(params["class_weight"], task.labels, shards.label_counts)
-        problem = ShardedProblem(
-            task.data,
-            step_layout(task.layout),
-            shards=shards,
-            min_count=params["min_count"],
-            source=engine.objective,
-            steps=Steps(params["start_end"], weights),
         )
         return self._optimise(task, problem)
 

@@ -18,16 +18,14 @@ from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.weights import length_weights
 from tagwise.base.exceptions import ParameterError
-from tagwise.estimators.base import Tagger, usual_for_shards
+from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import grown, joined, with_tuples
 from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.task import COMMON, FEATURES, OPTIMIZER_HELP, PI, STOPPING, Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
-from tagwise.learners.backends import BACKENDS, using
+from tagwise.learners.backends import devices, find, using
 from tagwise.learners.loop import Result
-from tagwise.learners.sharded.online import Engine
-from tagwise.learners.sharded.objective import ShardedProblem
 from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers import OPTIMIZERS
@@ -50,18 +48,6 @@ class ChainTask(Task):
 
     partial: partial.Support | None = None  # what is known of each token, in place of its gold label
     order: _core.Order | None = None  # states and features of a chain of order 2 or 3
-
-
-#: What is done over shards; the rest is not yet.
-SHARDED: dict[str, tuple[Any, ...]] = {
-    "order": (1,),
-    "pi": (1.0,),
-    "max_length": (None,),
-    "partial": (False,),
-    "dictionary": (None,),
-    "device": ("cpu",),
-    "optimizer": ("auto", "lbfgs", "owlqn", "cg", "dual"),
-}
 
 
 class CRF(Tagger):
@@ -127,13 +113,7 @@ class CRF(Tagger):
             Choice(("auto", *OPTIMIZERS)),
             OPTIMIZER_HELP,
         ),
-        Param(
-            "shards",
-            1,
-            Number(1, integer=True),
-            "dual on encoded shards: ascend so many parts at once and add their gains; 1: all of them as one part",
-        ),
-        Param("device", "cpu", Choice(tuple(BACKENDS)), DEVICE_HELP),
+        Param("device", "cpu", Choice(devices()), DEVICE_HELP),
         Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
         class_weight_param(CLASS_HELP),
         PI,
@@ -167,7 +147,6 @@ class CRF(Tagger):
         sigma: float | None = None,
         prior: float = 0.0,
         optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
-        shards: int = 1,
         device: Literal["cpu", "cuda"] = "cpu",
         cost: Any = None,
         class_weight: Any = None,
@@ -202,7 +181,6 @@ class CRF(Tagger):
             sigma: Gaussian prior's deviation: l2 = 1 / (2 sigma^2)
             prior: with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten
             optimizer: auto: owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200 sentences or more, else lbfgs
-            shards: dual on encoded shards: ascend so many parts at once and add their gains; 1: all of them as one part
             device: where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)
@@ -236,7 +214,7 @@ class CRF(Tagger):
         model, name = self.model_, lookup(self.PARAMS, "device", type(self).__name__).check(device)
         if model.lookback is not None and name != "cpu":
             raise ParameterError(f"device={name!r} cannot do order > 1; use device='cpu'")
-        scorer = BACKENDS[name].scorer(
+        scorer = find(name).scorer(
             model.scorer.layout, model.scorer.weights, forbidden_of(model.constraints, model.labels), False
         )
         self.model_, self.device = replace(model, scorer=scorer), name
@@ -276,45 +254,8 @@ class CRF(Tagger):
         with _engine(task.params["device"]):
             return self._minimise(task)
 
-    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
-        usual_for_shards(params, **SHARDED)
-        return self._minimise_shards
-
-    def _minimise_shards(self, task: Task, shards: Shards, engine: Engine) -> Result:
-        params = task.params
-        if task.limits is not None and task.limits.once is not None:
-            _check_once(params)
-        if (parts := params["shards"]) > len(shards):
-            raise ParameterError(
-                f"shards={parts} parts, but there are {len(shards)} shards on disk; take fewer, or encode with a "
-                "smaller --shard-tokens"
-            )
-        if parts > 1 and params["optimizer"] != "dual":
-            raise ParameterError(
-                f"shards={parts} parts are what optimizer='dual' ascends at once; optimizer={params['optimizer']!r} "
-                "goes through all shards: leave shards out"
-            )
-        problem = ShardedProblem(
-            task.data,
-            task.layout,
-            params["loss"],
-            cost=_costs(params, task.labels, shards.label_counts),
-            shards=shards,
-            min_count=params["min_count"],
-            source=engine.objective,
-            rules=task.rules,
-            climbing=engine.climbing,
-            n_parts=parts,
-        )
-        return self._optimise(task, problem, task.start)
-
     def _minimise(self, task: Task) -> Result:
         assert isinstance(task, ChainTask)
-        if task.params["shards"] > 1:
-            raise ParameterError(
-                f"shards={task.params['shards']} parts are about shards on disk; leave shards out, or encode the "
-                "corpus (tagwise encode)"
-            )
         params, data, sample_weight = task.params, task.data, task.sample_weight
         piece_of = None
         if params["max_length"] is not None:
@@ -325,7 +266,7 @@ class CRF(Tagger):
         limits = task.limits or Limits()
         start = task.start
         if limits.once is not None:
-            _check_once(params)
+            check_once(params)
         if params["order"] > 1:
             weighs = params["cost"] is not None or params["class_weight"] is not None
             if params["loss"] != "log" or weighs:
@@ -351,7 +292,7 @@ class CRF(Tagger):
             allowed=limits.support,
             once=limits.once,
             partial=task.partial,
-            cost=_costs(params, task.labels, label_counts(data.gold, len(task.labels))),
+            cost=cost_matrix(params, task.labels, label_counts(data.gold, len(task.labels))),
             order=task.order,
             pieces=piece_of,
         )
@@ -399,7 +340,7 @@ def _engine(device: str) -> AbstractContextManager[Any]:
     return nullcontext() if device == "cpu" else using(device)
 
 
-def _check_once(params: dict[str, Any]) -> None:
+def check_once(params: dict[str, Any]) -> None:
     """Refuse what cannot be trained with labels that occur once."""
     odd = {"order": (1,), "loss": _core.SEQUENTIAL_LOSSES, "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
     for name, usual in odd.items():
@@ -410,11 +351,11 @@ def _check_once(params: dict[str, Any]) -> None:
             )
 
 
-def _costs(
+def cost_matrix(
     params: dict[str, Any], labels: Sequence[str], counts: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
     """What a wrong label costs inside log Z, [L, L] by the right one: `cost`, and the logarithm of its weight."""
-    matrix = _cost_matrix(params["cost"], labels, params["loss"])
+    matrix = _by_right_label(params["cost"], labels, params["loss"])
     weights = label_weights(params["class_weight"], labels, counts)
     if weights is None:
         return matrix
@@ -427,7 +368,7 @@ def _costs(
     return more if matrix is None else matrix + more
 
 
-def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:
+def _by_right_label(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:
     """Cost [L, L] of every label where the row's label is right: a number for all, or one a right label."""
     if cost is None:
         return None

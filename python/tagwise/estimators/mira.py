@@ -6,7 +6,7 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.estimators.limits import LIMITS
-from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, Ruled
+from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, RuleContext
 from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.base.parameters import Anything, Flag, Number, Param
 
@@ -65,7 +65,7 @@ class MIRA(OnlineTagger):
         average: bool = True,
         shuffle: bool = True,
         patience: int = 0,
-        shards: int = 1,
+        parts: int = 1,
         constraints: Any = None,
         dictionary: int | None = None,
         dictionary_share: float = 0.0,
@@ -94,7 +94,7 @@ class MIRA(OnlineTagger):
             average: average the weights over all steps; False keeps the last ones
             shuffle: another order of sentences in every epoch, from `seed`
             patience: with a dev set: epochs without a better dev score; 0 never stops
-            shards: train on so many parts at once and mix after each epoch; 1 is exact
+            parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
             constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
                 bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
             dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
@@ -109,7 +109,7 @@ class MIRA(OnlineTagger):
         """
         self._take(locals())
 
-    def _rule(self, task: Task | Ruled) -> _core.Rule:
+    def _rule(self, task: Task | RuleContext) -> _core.Rule:
         params = task.params
         return _core.Rule(self.name, k=params["k"], limit=params["C"], cost=self._cost(task))
 
@@ -150,7 +150,7 @@ class PassiveAggressive(OnlineTagger):
         average: bool = True,
         shuffle: bool = True,
         patience: int = 0,
-        shards: int = 1,
+        parts: int = 1,
         constraints: Any = None,
         dictionary: int | None = None,
         dictionary_share: float = 0.0,
@@ -174,7 +174,7 @@ class PassiveAggressive(OnlineTagger):
             average: average the weights over all steps; False keeps the last ones
             shuffle: another order of sentences in every epoch, from `seed`
             patience: with a dev set: epochs without a better dev score; 0 never stops
-            shards: train on so many parts at once and mix after each epoch; 1 is exact
+            parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
             constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
                 bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
             dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
@@ -189,7 +189,7 @@ class PassiveAggressive(OnlineTagger):
         """
         self._take(locals())
 
-    def _rule(self, task: Task | Ruled) -> _core.Rule:
+    def _rule(self, task: Task | RuleContext) -> _core.Rule:
         params = task.params
         return _core.Rule(self.name, variant=params["variant"], limit=params["C"], cost=self._cost(task))
 
@@ -232,7 +232,7 @@ class AROW(OnlineTagger):
         average: bool = True,
         shuffle: bool = True,
         patience: int = 0,
-        shards: int = 1,
+        parts: int = 1,
         constraints: Any = None,
         dictionary: int | None = None,
         dictionary_share: float = 0.0,
@@ -256,7 +256,7 @@ class AROW(OnlineTagger):
             average: average the weights over all steps; False keeps the last ones
             shuffle: another order of sentences in every epoch, from `seed`
             patience: with a dev set: epochs without a better dev score; 0 never stops
-            shards: train on so many parts at once and mix after each epoch; 1 is exact
+            parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
             constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
                 bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
             dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
@@ -271,7 +271,7 @@ class AROW(OnlineTagger):
         """
         self._take(locals())
 
-    def _rule(self, task: Task | Ruled) -> _core.Rule:
+    def _rule(self, task: Task | RuleContext) -> _core.Rule:
         params = task.params
         return _core.Rule(
             self.name, gamma=params["gamma"], variance=params["variance"], cost=self._cost(task)

@@ -15,15 +15,15 @@ import tagwise._core as _core
 from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.estimators.base import Tagger, listeners, usual_for_shards, watched, with_line
+from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import ARRAYS, Part, weights_of
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
+from tagwise.estimators.training import listeners, watched, with_line
 from tagwise.features.inputs import Inputs
 from tagwise.base.imports import path_of
 from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
-from tagwise.learners.sharded.online import Course, Engine, OnlineShards
 from tagwise.model.model import Model
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
@@ -43,10 +43,10 @@ EPOCHS = (
         "with a dev set: epochs without a better dev score; 0 never stops",
     ),
     Param(
-        "shards",
+        "parts",
         1,
         Number(1, integer=True),
-        "train on so many parts at once and mix after each epoch; 1 is exact",
+        "number of parts that are trained at the same time and mixed after each epoch; 1 is exact",
     ),
 )
 
@@ -73,20 +73,9 @@ LOOKBACK = (
 )
 
 
-#: What is done over shards; the rest is not yet.
-SHARDED: dict[str, tuple[Any, ...]] = {
-    "mode": ("online",),
-    "voters": (0,),
-    "history": (None,),
-    "document": (False,),
-    "kernel": (None, "none"),
-    "dictionary": (None,),
-}
-
-
 @dataclass(frozen=True)
-class Ruled:
-    """What a rule is made of, where there is no task at hand."""
+class RuleContext:
+    """What an update rule is built from if there is no task."""
 
     params: dict[str, Any]
     labels: list[str]
@@ -108,11 +97,11 @@ def epochs_of(params: Mapping[str, Any]) -> _core.Epochs:
         batch=params.get("mode") == "batch",
         shuffle=params["shuffle"],
         seed=params["seed"],
-        shards=params["shards"],
+        shards=params["parts"],
     )
 
 
-def _epochs(learner: online.Learner, task: Task) -> Result:
+def run_epochs(learner: online.Learner, task: Task) -> Result:
     """Train by the loop that all online learners share."""
     params = task.params
     return online.train(
@@ -129,7 +118,7 @@ def _epochs(learner: online.Learner, task: Task) -> Result:
 
 def _part(task: Task) -> Part | None:
     """The part of a task that its sentences see, where that is enough: nobody looks at all weights along the way."""
-    whole = task.params["shards"] > 1 or task.dev_score or task.keeper or task.ballot
+    whole = task.params["parts"] > 1 or task.dev_score or task.keeper or task.ballot
     return None if whole else Part.of(task.layout, task.data)
 
 
@@ -143,11 +132,7 @@ class OnlineTagger(Tagger):
 
     state_: dict[str, Any]
 
-    def _bare(self) -> OnlineTagger:
-        """A tagger of the same parameters, not fitted."""
-        return type(self)(**self.get_params())
-
-    def _rule(self, task: Task | Ruled) -> _core.Rule:
+    def _rule(self, task: Task | RuleContext) -> _core.Rule:
         """What this learner does with a wrong guess."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
@@ -164,46 +149,19 @@ class OnlineTagger(Tagger):
         }
         self.__dict__.pop("state_", None)
         if lookback is not None:
-            return _epochs(self._further_back(task, lookback, options), task)
+            return run_epochs(self._further_back(task, lookback, options), task)
         part = None if state is None else _part(task)
         if part is not None and state is not None:
             learner = _core.Online(part.data, part.layout, self._rule(task), **options)
             learner.restore(part.inside(state))
-            result = _epochs(learner, task)
+            result = run_epochs(learner, task)
             self.state_ = part.outside(state, learner.state(), params.get("variance", 1.0))
             result.weights = weights_of(self.state_, params["average"])
             return result
         learner = _core.Online(task.data, task.layout, self._rule(task), **options)
         if state is not None:
             learner.restore(state)
-        result = _epochs(learner, task)
-        self.state_ = learner.state()
-        return result
-
-    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
-        usual_for_shards(params, **SHARDED)
-        return self._learn_shards
-
-    def _learn_shards(self, task: Task, shards: Shards, engine: Engine) -> Result:
-        """Epochs over shards, one after the other or in parts that are mixed."""
-        params = task.params
-        if (n := params["shards"]) > len(shards):
-            raise ParameterError(
-                f"shards={n} parts, but there are {len(shards)} shards on disk; take fewer, or encode with a smaller "
-                "--shard-tokens"
-            )
-        course = Course(
-            task.layout,
-            functools.partial(type(self)._rule, self._bare(), Ruled(params, task.labels, task.label_type)),
-            params["average"],
-            params["shuffle"],
-            params["seed"],
-            params["min_count"],
-            task.rules,
-        )
-        self.__dict__.pop("state_", None)
-        learner = OnlineShards(engine.parts(course, n), n, task.start, params["average"])
-        result = _epochs(learner, task)
+        result = run_epochs(learner, task)
         self.state_ = learner.state()
         return result
 
@@ -384,7 +342,7 @@ class OnlineTagger(Tagger):
         return meta
 
     @staticmethod
-    def _cost(task: Task | Ruled) -> _core.Cost:
+    def _cost(task: Task | RuleContext) -> _core.Cost:
         """The cost of the parameters as the core takes it."""
         cost, numbers = costs.parse_cost(task.params["cost"])
         if callable(cost):

@@ -11,7 +11,7 @@ import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, Ruled, epochs_of
+from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, RuleContext, epochs_of
 from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.learners import online
 from tagwise.learners.loop import Result
@@ -80,7 +80,7 @@ class Perceptron(Kernelised, OnlineTagger):
         average: bool = True,
         shuffle: bool = True,
         patience: int = 0,
-        shards: int = 1,
+        parts: int = 1,
         constraints: Any = None,
         dictionary: int | None = None,
         dictionary_share: float = 0.0,
@@ -115,7 +115,7 @@ class Perceptron(Kernelised, OnlineTagger):
             average: average the weights over all steps; False keeps the last ones
             shuffle: another order of sentences in every epoch, from `seed`
             patience: with a dev set: epochs without a better dev score; 0 never stops
-            shards: train on so many parts at once and mix after each epoch; 1 is exact
+            parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
             constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
                 bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
             dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
@@ -130,7 +130,7 @@ class Perceptron(Kernelised, OnlineTagger):
         """
         self._take(locals())
 
-    def _rule(self, task: Task | Ruled) -> _core.Rule:
+    def _rule(self, task: Task | RuleContext) -> _core.Rule:
         return _core.Rule(self.name)
 
     def _voted(self, task: Task, kernelised: bool) -> Result:
@@ -140,7 +140,7 @@ class Perceptron(Kernelised, OnlineTagger):
             "a kernel": kernelised,
             "history or document features": Lookback.of(params) is not None,
             "mode='batch'": params["mode"] == "batch",
-            "shards": params["shards"] > 1,
+            "parts": params["parts"] > 1,
         }
         for other, given in others.items():
             if given:
@@ -164,8 +164,8 @@ class Perceptron(Kernelised, OnlineTagger):
             return self._voted(task, kernel is not None)
         if kernel is None:
             return super()._train(task)
-        if params["mode"] == "batch" or params["shards"] > 1:
-            raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and shards out")
+        if params["mode"] == "batch" or params["parts"] > 1:
+            raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and parts out")
         if Lookback.of(params) is not None:
             raise ParameterError(
                 "a kernel perceptron takes no history; leave it out, or leave the kernel out"

@@ -20,7 +20,6 @@ from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Stopping, logger
-from tagwise.learners.sharded.objective import Rules
 from tagwise.evaluation.metrics import evaluate
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
@@ -110,7 +109,6 @@ class Task:
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
     keeper: Keeper | None = None  # of checkpoints
-    rules: Rules | None = None  # of shards: what limits are in each
     ballot: Ballot | None = None  # of a voted learner: weights along the way
 
     def far_start(self, lookback: Lookback) -> Vector:

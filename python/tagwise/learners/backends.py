@@ -1,10 +1,10 @@
 """Engines behind the two protocols: who computes objectives, and who scores sentences.
 
->>> sorted(BACKENDS), current().name
-(['cpu', 'cuda'], 'cpu')
+>>> devices(), current().name
+(('cpu', 'cuda'), 'cpu')
 
-A further one is a row of `BACKENDS`; `using` makes it the one that estimators take. What the protocols do not ask
-(beams, lookback, model files), the CPU does from the same weights.
+`using` chooses the backend of estimators inside a `with` block. Extensions add backends (`base.extensions`). The CPU
+computes everything that the protocols do not cover (beams, lookback, model files) from the same weights.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
 from tagwise.learners.sums import Part, logarithmic, plain, total_of
 from tagwise.optimizers.base import HostVectors, Vectors
@@ -71,29 +72,27 @@ def _scorer(
     return _core.Scorer(layout, weights, forbidden, local=local)
 
 
-def _on_gpu() -> Any:
-    """The module of the GPU's engine; PyTorch is imported here and nowhere before."""
-    try:
-        from tagwise.torch.linear import backend
-    except ModuleNotFoundError as error:
-        raise ParameterError(
-            f"device='cuda' needs the package {error.name}, which is not installed: pip install 'tagwise[torch]', "
-            "or use device='cpu'"
-        ) from error
-    return backend
+#: Backends by name; those of extensions are added when they are first used.
+BACKENDS: dict[str, Backend] = {"cpu": Backend("cpu", _objective, _scorer, descends=True)}
 
 
-#: Every engine by its name.
-BACKENDS: dict[str, Backend] = {
-    "cpu": Backend("cpu", _objective, _scorer, descends=True),
-    "cuda": Backend(
-        "cuda",
-        lambda problem: _on_gpu().objective(problem),
-        lambda *given: _on_gpu().Scorer(*given),
-        vectors=lambda n_jobs: _on_gpu().Vectors(),
-        check=lambda: _on_gpu().device(),
-    ),
-}
+def devices() -> tuple[str, ...]:
+    """Names of all backends, loaded or not."""
+    return tuple(dict.fromkeys((*BACKENDS, *extensions.names("device"))))
+
+
+def find(name: str) -> Backend:
+    """The backend of a name.
+
+    Raises:
+        ParameterError: there is no such backend, or a package that it needs is not installed.
+    """
+    if name not in devices():
+        raise ParameterError(f"there is no backend {name!r}; there are: {', '.join(devices())}")
+    if name not in BACKENDS:
+        BACKENDS[name] = extensions.load("device", name).BACKEND
+    return BACKENDS[name]
+
 
 _chosen: ContextVar[str] = ContextVar("tagwise_backend", default="cpu")
 
@@ -106,11 +105,9 @@ def current() -> Backend:
 @contextmanager
 def using(name: str) -> Iterator[Backend]:
     """Use an engine inside a `with` block."""
-    if name not in BACKENDS:
-        raise ParameterError(f"there is no backend {name!r}; there are: {', '.join(BACKENDS)}")
-    token = _chosen.set(name)
+    backend, token = find(name), _chosen.set(name)
     try:
-        yield BACKENDS[name]
+        yield backend
     finally:
         _chosen.reset(token)
 
@@ -157,4 +154,4 @@ class Sum:
         return total.value, total.largest
 
 
-__all__ = ["BACKENDS", "Backend", "Sum", "current", "exponential", "using"]
+__all__ = ["BACKENDS", "Backend", "Sum", "current", "devices", "exponential", "find", "using"]

@@ -87,7 +87,7 @@ class Workers:
         if len(parts) == 1:
             raise ParameterError(
                 "optimizer='dual' with backend='ray' has parts of the shards ascend at once: set their number "
-                f"(shards=2; there are {len(shards)} shards on disk), or use backend='local'"
+                f"(parts=2; there are {len(shards)} shards on disk), or use backend='local'"
             )
         shares = ranges(len(parts), places(cpus) if n is None else n)
         names = [f"parts {share.start} to {share.stop - 1}" for share in shares]

@@ -26,7 +26,7 @@ from tagwise.learners.sharded.online import Course, Parts, Pupil, State
 from tagwise.learners.sharded.dual import Climb
 from tagwise.learners.sharded.objective import Kind, OverShards, Setting, ShardObjectives
 from tagwise.learners.sums import Part
-from tagwise.ray.crew import Crew, connected, places
+from tagwise.ray.crew import Crew, places
 from tagwise.scores.protocols import Objective, Vector
 from tagwise.dataset.shards.reader import Shards
 
@@ -151,7 +151,7 @@ class Learners:
         if len(parts) == 1:
             raise ParameterError(
                 "backend='ray' has online learners mix the weights of parts that are learnt at once: set their number "
-                f"(shards=8; there are {len(shards)} shards on disk), or use backend='local'"
+                f"(parts=8; there are {len(shards)} shards on disk), or use backend='local'"
             )
         shares = ranges(len(parts), places() if n is None else n)
         given = [([parts[i] for i in share],) for share in shares]
@@ -186,4 +186,4 @@ def mixing(shards: Shards, course: Course, n_parts: int, workers: int | None = N
     return Learners(shards, course, n_parts, workers).parts
 
 
-__all__ = ["Learners", "Workers", "connected", "mixing", "source"]
+__all__ = ["Learners", "Workers", "mixing", "source"]

@@ -47,25 +47,6 @@ def development(learner: str, _: File) -> None:
         short(learner, features="S1").fit(X, Y, dev=X[:2], dev_y=Y[:1])
 
 
-@row("fit", "backend", "workers")
-def backend_and_workers(learner: str, folder: File) -> None:
-    """Both are about shards: who works on them, and how many of Ray's (tests/ray); a corpus in memory refuses them."""
-    for given in ({"backend": "local"}, {"workers": 2}):
-        with pytest.raises(tw.ParameterError, match=f"{next(iter(given))}=.* is about Shards"):
-            short(learner, features="S1").fit(X, Y, **given)
-    if learner not in ("crf", "perceptron"):
-        return
-    tw.write_conll(tw.Corpus.from_lists(X, Y), folder / "a.conll")
-    shards = tw.encode(folder / "a.conll", folder / "encoded", features="S1")
-    assert bits(short(learner, features="S1").fit(shards, backend="local")) == bits(
-        short(learner, features="S1").fit(shards)
-    )
-    with pytest.raises(tw.ParameterError, match="backend='nobody': expected one of local, ray"):
-        short(learner, features="S1").fit(shards, backend="nobody")
-    with pytest.raises(tw.ParameterError, match="workers=2 is about backend='ray'"):
-        short(learner, features="S1").fit(shards, workers=2)
-
-
 @row("fit", "sample_weight")
 def sample_weight(learner: str, _: File) -> None:
     """Ones are none; halves are others; one number too few is refused."""

@@ -191,29 +191,6 @@ def optimizer(b: Bench) -> None:
     assert [entry["objective"] for entry in history] == pytest.approx(steps[1:], rel=1e-6)
 
 
-@row("shards", "crf")
-def shards(b: Bench) -> None:
-    """So many parts of encoded shards ascend at once, each as the core does with l2 / n; their mean is added."""
-    words = [["".join("xo"[int(v > 0)] for v in x) for x in sentence] for sentence in SPREAD.X]
-    with tempfile.TemporaryDirectory() as folder:
-        tw.write_conll(tw.Corpus.from_lists(words, names(SPREAD)), f"{folder}/a.conll")
-        made = tw.encode(f"{folder}/a.conll", f"{folder}/enc", features="word[0]\n", shard_tokens=4)
-        layout = made.layout()
-        for n in (1, 2, 3):
-            w = np.zeros(len(layout))
-            for i in range(n):
-                part = range(len(made) * i // n, len(made) * (i + 1) // n)
-                data = _core.Dataset.joined([made.dataset(k) for k in part])
-                core = _core.Dual(data, layout, 0.7 / n, sweeps=SWEEPS)
-                core.epoch(5 + i)
-                w += core.weights() / n
-            given = {"optimizer": "dual", "l2": 0.7, "tol": 0.0, "max_iter": 1, "seed": 5}
-            with b.monkeypatch.context() as patched:
-                patched.setattr(dual, "MOST", 1)
-                tagger = b.kind(**given, shards=n).fit(made)
-            np.testing.assert_allclose(tagger.model_.scorer.weights, w, rtol=1e-5, atol=1e-6)
-
-
 @row("device", "crf")
 def device(b: Bench) -> None:
     """The engine of that name makes objective and scorer."""

@@ -20,7 +20,7 @@ COMMON: dict[str, Any] = {
 }
 STOPPING: dict[str, Any] = {"max_iter": 1000, "tol": 1e-5, "window": 10, "patience": 20}
 LIMITS: dict[str, Any] = {"constraints": None, "dictionary": None, "dictionary_share": 0.0}
-EPOCHS: dict[str, Any] = {"epochs": 20, "average": True, "shuffle": True, "patience": 0, "shards": 1}
+EPOCHS: dict[str, Any] = {"epochs": 20, "average": True, "shuffle": True, "patience": 0, "parts": 1}
 HISTORY: dict[str, Any] = {"history": None, "pool": 128, "document": False}
 KERNEL: dict[str, Any] = {"degree": 2, "coef": 1.0, "gamma": None, "form": "auto", "cache_mb": 256}
 
@@ -36,7 +36,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "sigma": None,
         "prior": 0.0,
         "optimizer": "auto",
-        "shards": 1,
         "device": "cpu",
         "cost": None,
         "class_weight": None,

@@ -122,9 +122,9 @@ def seed(b: Bench) -> None:
     assert bits(plain[0]) == bits(plain[1])
 
 
-@row("shards", *ONLINE)
-def shards(b: Bench) -> None:
-    """Each part learns alone, every so-manieth sentence its own; the mean of their weights is what is left."""
+@row("parts", *ONLINE)
+def parts(b: Bench) -> None:
+    """Each part learns alone, part s has the sentences s, s + n, s + 2 n; the mean of their weights is what is left."""
     for n in (2, 3):
         ends, totals = [], []
         for s in range(n):
@@ -133,7 +133,7 @@ def shards(b: Bench) -> None:
             ends.append(last)
             totals.append(mean * len(part))
         for flag, wanted in ((False, np.mean(ends, axis=0)), (True, np.sum(totals, axis=0) / len(P.X))):
-            tagger = b.fit(P, epochs=1, shards=n, average=flag)
+            tagger = b.fit(P, epochs=1, parts=n, average=flag)
             np.testing.assert_allclose(dense(tagger, P), wanted, rtol=1e-4, atol=1e-4)
 
 

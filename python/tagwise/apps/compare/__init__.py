@@ -24,7 +24,7 @@ from tagwise.apps.compare.run import run
 from tagwise.evaluation.significance import p_value
 from tagwise.apps.compare.table import Comparison, Published
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.estimators.sharded import BACKENDS
+from tagwise.estimators.sharded.fit import backends
 from tagwise.learners.loop import logger
 from tagwise.learners.progress import TrainingProgress, progress
 from tagwise.scores.losses import loss_curves
@@ -111,8 +111,8 @@ def compare(
 
 def check_backend(name: str) -> str:
     """Who trains cells: refused where it is nobody."""
-    if name not in BACKENDS:
-        raise ParameterError(f"backend={name!r}: expected one of {', '.join(BACKENDS)}")
+    if name not in backends():
+        raise ParameterError(f"backend={name!r}: expected one of {', '.join(backends())}")
     return name
 
 

@@ -1,20 +1,24 @@
-"""Training on encoded shards: `fit` where X is a `Shards`."""
+"""Training a tagger on encoded shards."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 import tagwise._core as _core
-from tagwise.corpus.sentence import Corpus
+from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
-from tagwise.estimators.base import Tagger, listeners, model_of, watched
+from tagwise.corpus.sentence import Corpus
+from tagwise.dataset.shards.reader import Shards
+from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.resuming import keeper_of
-from tagwise.estimators.task import Task, dev_scorer
+from tagwise.estimators.sharded.learners import ShardTask, learner_of
+from tagwise.estimators.task import dev_scorer
+from tagwise.estimators.training import listeners, model_of, watched
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
@@ -28,41 +32,76 @@ from tagwise.model.model import Model, transfer
 from tagwise.scores.constraints import Constraints
 from tagwise.dataset.shards.reader import Shards
 
-#: Who works on shards.
-BACKENDS = ("local", "ray")
+T = TypeVar("T", bound=Tagger)
+
+#: The backend of this process; others are extensions.
+LOCAL = "local"
+
+
+def backends() -> tuple[str, ...]:
+    """Names of the backends that work on shards."""
+    return (LOCAL, *extensions.names("shards"))
 
 
 def fit_shards(
-    tagger: Tagger,
+    tagger: T,
     shards: Shards,
     *,
+    parts: int | None = None,
     dev: Any = None,
     dev_y: Sequence[Sequence[Any]] | None = None,
     callbacks: Iterable[Callback] = (),
     warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
     forget: bool = False,
     checkpoint: Checkpoint | None = None,
-    backend: str | None = None,
+    backend: str = LOCAL,
     workers: int | None = None,
-) -> Tagger:
-    """Train a tagger on shards, as `fit` says."""
+) -> T:
+    """Train a tagger on encoded shards. The result does not depend on the backend or the number of workers.
+
+    Args:
+        tagger: a CRF, a MEMM, or a first-order online learner with explicit weights.
+        shards: the encoded corpus, with its labels.
+        parts: number of parts that are trained at the same time. Online learners mix the weights of the parts after
+            every epoch (default: their parameter `parts`); a CRF with optimizer="dual" adds what the parts gain
+            (default: 1). More parts need more passes, so change it only to use several workers.
+        dev: a labelled corpus, as in `fit`.
+        dev_y: labels of `dev`.
+        callbacks: as in `fit`.
+        warm_start: a model to take weights from; needs `forget=True`.
+        forget: keep only the labels and features of the shards, as in `fit`.
+        checkpoint: as in `fit`.
+        backend: "local" trains in this process, "ray" on the Ray cluster that this process is connected to.
+        workers: with backend="ray", the number of workers. Default: one per CPU of the cluster.
+
+    Returns:
+        The tagger, fitted.
+
+    Raises:
+        ParameterError: the learner or one of its parameters is not supported on shards.
+
+    >>> import tagwise as tw
+    >>> tw.Corpus([tw.Sentence(["a", "dog"], labels=["DT", "NN"])] * 3)
+    Corpus(3 sentences, 6 tokens)
+    """
     params = tagger.checked()
-    learner = tagger._sharded(params)
-    engine = _engine(shards, backend or "local", workers, params["n_jobs"] or 0)
+    learner = learner_of(tagger, params)
+    n_parts = _checked_parts(params.get("parts", 1) if parts is None else parts, shards)
+    engine = _engine(shards, backend, workers, params["n_jobs"] or 0)
     recipe = _recipe(params["features"], shards)
     choice = {name: params[name] for name in ("min_count", "all_pairs", "start_end")}
     layout, vocabulary = shards.layout(**choice), shards.vocabulary(params["min_count"])
     like = Corpus([], columns=shards.manifest["columns"], label=shards.manifest["label"])
     empty = _core.encode_attributes(_core.Vocabulary(), [])
     start = np.zeros(len(layout))
-    task = Task(empty, layout, list(shards.labels), vocabulary, recipe, params, start, Inputs.of(like))
+    task = ShardTask(empty, layout, list(shards.labels), vocabulary, recipe, params, start, Inputs.of(like))
     if params.get("constraints") is not None:
         task.rules, task.limits = _rules(params, task.labels)
     if warm_start is not None:
         if not forget:
             raise ParameterError(
                 "shards have features of their own, which a model to start from cannot be joined to: pass forget=True "
-                "to have the weights that these features had in it"
+                "to take over the weights that these features had in it"
             )
         task.warm = model_of(warm_start)
         task.start = transfer(task.warm, vocabulary, layout, task.labels)
@@ -71,11 +110,22 @@ def fit_shards(
         dev_y = scored.gold(dev_y)
         task.dev_score = dev_scorer(lambda w: tagger._model(task, w), task, scored, dev_y)
     if checkpoint is not None:
-        task.keeper = keeper_of(tagger.name, task, checkpoint, scored, dev_y, shards.digest)
+        task.keeper = keeper_of(tagger.name, task, checkpoint, scored, dev_y, f"{shards.digest}, {n_parts} parts")
     task.callbacks = listeners(callbacks, params)
-    result = watched(lambda task: learner(task, shards, engine), task, tagger.name)
+    result = watched(lambda task: learner.train(tagger, task, shards, engine, n_parts), task, tagger.name)
     tagger._keep(task, result)
-    return tagger._ended(result)
+    tagger._ended(result)
+    return tagger
+
+
+def _checked_parts(parts: int, shards: Shards) -> int:
+    """The number of parts, at most the number of shards."""
+    if not 1 <= parts <= len(shards):
+        raise ParameterError(
+            f"parts={parts}: expected 1 to {len(shards)}, the number of shards on disk; encode with a smaller "
+            "--shard-tokens to get more shards"
+        )
+    return parts
 
 
 def _rules(params: dict[str, Any], labels: list[str]) -> tuple[Rules, Limits]:
@@ -105,22 +155,14 @@ def _recipe(features: Any, shards: Shards) -> Recipe:
 
 
 def _engine(shards: Shards, backend: str, workers: int | None, n_jobs: int) -> Engine:
-    """Who works on the shards."""
-    if backend not in BACKENDS:
-        raise ParameterError(f"backend={backend!r}: expected one of {', '.join(BACKENDS)}")
-    if backend == "ray":
-        from tagwise.ray.climbing import Workers as Climbing
-        from tagwise.ray.training import connected, source
-        from tagwise.ray.training import mixing as by_ray
-
-        connected()
-        return Engine(
-            source(shards, workers),
-            lambda course, n: by_ray(shards, course, n, workers),
-            lambda climb: Climbing(shards, climb, workers),
-        )
+    """The functions of a backend that work on the shards."""
+    if backend not in backends():
+        raise ParameterError(f"backend={backend!r}: expected one of {', '.join(backends())}")
+    if backend != LOCAL:
+        engine: Engine = extensions.load("shards", backend).backend(shards, workers)
+        return engine
     if workers is not None:
-        raise ParameterError(f"workers={workers!r} is about backend='ray'; leave it out, or set n_jobs")
+        raise ParameterError(f"workers={workers!r} needs backend='ray'; leave it out, or set n_jobs")
     memory = shards.memory
     return Engine(
         local(shards, memory),
@@ -129,4 +171,4 @@ def _engine(shards: Shards, backend: str, workers: int | None, n_jobs: int) -> E
     )
 
 
-__all__ = ["fit_shards"]
+__all__ = ["LOCAL", "backends", "fit_shards"]

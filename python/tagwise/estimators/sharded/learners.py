@@ -1,0 +1,154 @@
+"""How each learner is trained on shards: which parameters it takes there, and the problem that it solves.
+
+`LEARNERS` has one row for each class of learner that can be trained on shards.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tagwise.base.exceptions import ParameterError
+from tagwise.dataset.class_weights import label_weights
+from tagwise.dataset.layout import step_layout
+from tagwise.dataset.shards.reader import Shards
+from tagwise.estimators.base import Tagger
+from tagwise.estimators.baselines import MEMM, NO_EDGES
+from tagwise.estimators.crf import CRF, check_once, cost_matrix
+from tagwise.estimators.online import OnlineTagger, RuleContext, run_epochs
+from tagwise.estimators.task import Task
+from tagwise.learners.loop import Result
+from tagwise.learners.sharded.objective import Rules, ShardedProblem, Steps
+from tagwise.learners.sharded.online import Course, Engine, OnlineShards
+
+Choices = dict[str, tuple[Any, ...]]
+
+
+@dataclass
+class ShardTask(Task):
+    """A training run on shards: `data` is empty, and every shard applies the rules to its own sentences."""
+
+    rules: Rules | None = None
+
+
+def crf(tagger: CRF, task: ShardTask, shards: Shards, engine: Engine, parts: int) -> Result:
+    """Minimise the loss of all shards; dual ascent may work on several parts at once."""
+    params = task.params
+    if task.limits is not None and task.limits.once is not None:
+        check_once(params)
+    if parts > 1 and params["optimizer"] != "dual":
+        raise ParameterError(
+            f"parts={parts}: only optimizer='dual' works on several parts at once; optimizer="
+            f"{params['optimizer']!r} goes through all shards. Leave parts out"
+        )
+    problem = ShardedProblem(
+        task.data,
+        task.layout,
+        params["loss"],
+        cost=cost_matrix(params, task.labels, shards.label_counts),
+        shards=shards,
+        min_count=params["min_count"],
+        source=engine.objective,
+        rules=task.rules,
+        climbing=engine.climbing,
+        n_parts=parts,
+    )
+    return tagger._optimise(task, problem, task.start)
+
+
+def memm(tagger: MEMM, task: ShardTask, shards: Shards, engine: Engine, parts: int) -> Result:
+    """Minimise the loss of all steps of all shards."""
+    if parts > 1:
+        raise ParameterError(f"parts={parts}: a MEMM goes through all shards. Leave parts out")
+    if shards.recipe.has_edges:
+        raise ParameterError(NO_EDGES)
+    params = task.params
+    weights = label_weights(params["class_weight"], task.labels, shards.label_counts)
+    problem = ShardedProblem(
+        task.data,
+        step_layout(task.layout),
+        shards=shards,
+        min_count=params["min_count"],
+        source=engine.objective,
+        steps=Steps(params["start_end"], weights),
+    )
+    return tagger._optimise(task, problem)
+
+
+def online(tagger: OnlineTagger, task: ShardTask, shards: Shards, engine: Engine, parts: int) -> Result:
+    """Epochs over the shards, one shard after the other or in parts whose weights are mixed."""
+    params = task.params
+    context = RuleContext(params, task.labels, task.label_type)
+    course = Course(
+        task.layout,
+        functools.partial(type(tagger)._rule, type(tagger)(**tagger.get_params()), context),
+        params["average"],
+        params["shuffle"],
+        params["seed"],
+        params["min_count"],
+        task.rules,
+    )
+    tagger.__dict__.pop("state_", None)
+    learner = OnlineShards(engine.parts(course, parts), parts, task.start, params["average"])
+    result = run_epochs(learner, task)
+    tagger.state_ = learner.state()
+    return result
+
+
+class Learner(NamedTuple):
+    """How a learner is trained on shards, and the values of its parameters that shards support."""
+
+    train: Callable[..., Result]
+    supported: Choices
+
+
+LEARNERS: dict[type[Tagger], Learner] = {
+    CRF: Learner(
+        crf,
+        {
+            "order": (1,),
+            "pi": (1.0,),
+            "max_length": (None,),
+            "partial": (False,),
+            "dictionary": (None,),
+            "device": ("cpu",),
+            "optimizer": ("auto", "lbfgs", "owlqn", "cg", "dual"),
+        },
+    ),
+    MEMM: Learner(memm, {"optimizer": ("auto", "lbfgs", "owlqn", "cg")}),
+    OnlineTagger: Learner(
+        online,
+        {
+            "mode": ("online",),
+            "voters": (0,),
+            "history": (None,),
+            "document": (False,),
+            "kernel": (None, "none"),
+            "dictionary": (None,),
+        },
+    ),
+}
+
+
+def learner_of(tagger: Tagger, params: dict[str, Any]) -> Learner:
+    """The row of a tagger's class, once its parameters are known to be supported.
+
+    Raises:
+        ParameterError: this learner, or one of its parameters, is not supported on shards.
+    """
+    found = next((row for kind, row in LEARNERS.items() if isinstance(tagger, kind)), None)
+    if found is None:
+        raise ParameterError(
+            f"{tagger.name} cannot be trained on shards; use crf, memm, perceptron, mira, pa or arow, or train on "
+            "a corpus in memory"
+        )
+    for name, values in found.supported.items():
+        if name in params and params[name] not in values:
+            choices = " or ".join(map(repr, values))
+            raise ParameterError(f"on shards {name} must be {choices}; {name}={params[name]!r} was given")
+    return found
+
+
+__all__ = ["LEARNERS", "ShardTask", "learner_of"]

@@ -1,0 +1,69 @@
+"""Steps of a training run that `fit`, `partial_fit` and `fit_shards` have in common."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import shown
+from tagwise.estimators.predicting import Predicting
+from tagwise.estimators.task import Task
+from tagwise.features.inputs import Inputs
+from tagwise.learners.loop import Callback, Iteration, Result, logger
+from tagwise.learners.progress import progress
+from tagwise.model.model import Model
+
+
+def with_line(message: str, X: Inputs, params: dict[str, Any]) -> str:
+    """Add the line of the file that a sentence begins at to a message about it, if it is known."""
+    found = re.match(r"sentence (\d+)(?=:)", message)
+    if found is None or params.get("max_length") is not None:  # pieces have numbers of their own
+        return message
+    line = X.line(int(found[1]))
+    return f"{found[0]} (line {line}){message[found.end() :]}" if line else message
+
+
+def model_of(source: Predicting | Model | str | os.PathLike[str]) -> Model:
+    """The model of a fitted tagger or of a file, or the model itself."""
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, Predicting):
+        return source._fitted()
+    if not isinstance(source, (str, os.PathLike)):
+        raise ParameterError(
+            f"{shown(source)} is not a model; give a fitted tagger, a model or the path of a file"
+        )
+    return Model.load(source)
+
+
+def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
+    """The callbacks, and one that logs every iteration if `verbose` is set."""
+    given = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    for callback in given:
+        if not callable(callback):
+            raise ParameterError(f"callbacks: {shown(callback)} is not callable; give a list of functions")
+    return [*given, _log] if params["verbose"] else given
+
+
+def watched(train: Callable[[Task], Result], task: Task, title: str) -> Result:
+    """Train, with a progress line on a terminal or in a notebook if `verbose` is set."""
+    with progress(title, task.params["verbose"]) as line:
+        if line is not None:
+            task.callbacks = [*task.callbacks, line]
+        return train(task)
+
+
+def _log(entry: Iteration) -> None:
+    dev = "" if entry.dev_score is None else f", dev {entry.dev_score:.4f}"
+    logger.info(
+        "iteration %d: objective %.4f, %s %.3g%s, %.1f s",
+        entry.iteration,
+        entry.objective,
+        "|gradient|" if entry.gap is None else "gap",
+        entry.gradient_norm if entry.gap is None else entry.gap,
+        dev,
+        entry.seconds,
+    )
