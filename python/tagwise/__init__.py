@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tagwise.corpus.bundled import corpora, load_corpus
     from tagwise.corpus.conll import iter_conll, read_conll, write_conll
     from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
-    from tagwise.corpus.interop import to_series
+    from tagwise.corpus.interop import corpus_of, to_series
     from tagwise.corpus.formats import read, write
     from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
     from tagwise.corpus.text.raw_text import iter_raw, read_raw, write_raw
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from tagwise.estimators.documents import spacy_component
     from tagwise.estimators.path import RegularizationPath, regularization_path
     from tagwise.estimators.sharded import fit_shards
+    from tagwise.evaluation.metrics import Calibration, Report, calibration, evaluate
     from tagwise.features import Features, Gazetteer, Regex
     from tagwise.features.vectors import Vectors, vectors
     from tagwise.learners.checkpoint import Checkpoint
@@ -122,6 +123,7 @@ __all__ = [
     "calibration",
     "compare",
     "corpora",
+    "corpus_of",
     "encode",
     "evaluate",
     "exceptions",
@@ -171,7 +173,7 @@ _HOMES = {
     "tagwise.corpus.bundled": "corpora load_corpus",
     "tagwise.corpus.conll": "iter_conll read_conll write_conll",
     "tagwise.corpus.conllu": "iter_conllu read_conllu write_conllu",
-    "tagwise.corpus.interop": "to_series",
+    "tagwise.corpus.interop": "corpus_of to_series",
     "tagwise.corpus.formats": "read write",
     "tagwise.corpus.jsonl": "iter_jsonl read_jsonl write_jsonl",
     "tagwise.corpus.text.raw_text": "iter_raw read_raw write_raw",

@@ -261,9 +261,7 @@ def train_cluster(bench: Bench) -> None:
         assert f"{option[0]} is about --backend ray" in refused.stderr
     asked: list[object] = []
     for module in ("backend", "crew"):
-        bench.patch.setattr(
-            f"tagwise.ray.{module}.connected", lambda address=None: asked.append(address)
-        )
+        bench.patch.setattr(f"tagwise.ray.{module}.connected", lambda address=None: asked.append(address))
     bench.patch.setattr(
         "tagwise.ray.backend.source", lambda shards, workers: (asked.append(workers), local(shards, None))[1]
     )

@@ -148,7 +148,11 @@ def test_a_full_disk_below_a_cache(tmp_path: Path, part: float) -> None:
     cache.put("0123", {"x": "y" * 1000})
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     (size,) = map(len, before.values())
-    with no_room(int(part * size)), warnings.catch_warnings(), contextlib.suppress(tw.exceptions.TagwiseError):
+    with (
+        no_room(int(part * size)),
+        warnings.catch_warnings(),
+        contextlib.suppress(tw.exceptions.TagwiseError),
+    ):
         warnings.simplefilter("ignore")
         cache.put("0123", {"x": "z" * 1000})
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -324,13 +324,17 @@ def test_what_is_wrong_with_a_sentence_is_told_by_its_line(shards: tw.Shards, pa
     told = []
     for optimizer, n in (("lbfgs", 1), ("dual", parts)):
         with pytest.raises(tw.TrainingError) as error:
-            tw.fit_shards(tw.CRF(optimizer=optimizer, constraints={"forbidden": [list(late)]}), shards, parts=n)
+            tw.fit_shards(
+                tw.CRF(optimizer=optimizer, constraints={"forbidden": [list(late)]}), shards, parts=n
+            )
         told.append(str(error.value))
     assert told[0] == told[1]
     assert "a.conll" in told[0]
 
 
-def test_parts_are_independent_ascents_whose_mean_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_independent_ascents_whose_mean_is_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each of n parts ascends as the core does with l2 / n."""
     words = [["".join("xo"[int(v > 0)] for v in x) for x in sentence] for sentence in SPREAD.X]
     tw.write_conll(tw.Corpus.from_lists(words, names(SPREAD)), f"{tmp_path}/a.conll")

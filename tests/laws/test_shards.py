@@ -116,7 +116,9 @@ def test_threads_and_checkpoints_do_not_show(files: Path) -> None:
     alone = tw.fit_shards(tw.CRF(**SETTINGS, n_jobs=1), tw.Shards(shards.path, memory=1))
     kept = tw.Checkpoint(files / "run.checkpoint", every=2)
     tw.fit_shards(tw.CRF(**SETTINGS), shards, checkpoint=kept, callbacks=[lambda e: e.iteration == 5])
-    again = tw.fit_shards(tw.CRF(**SETTINGS), shards, checkpoint=tw.Checkpoint(kept.path, every=2, resume=True))
+    again = tw.fit_shards(
+        tw.CRF(**SETTINGS), shards, checkpoint=tw.Checkpoint(kept.path, every=2, resume=True)
+    )
     for tagger in (alone, again):
         assert tagger.objective_ == whole.objective_
         assert tagger.model_.scorer.weights.tobytes() == whole.model_.scorer.weights.tobytes()

@@ -141,7 +141,9 @@ def test_a_run_that_was_stopped_goes_on(shards: tw.Shards, tmp_path: Path, parts
     settings: dict[str, Any] = {"epochs": 4, "parts": parts}
     undisturbed = tw.fit_shards(tw.AROW(**settings), shards)
     kept = tw.Checkpoint(tmp_path / "run", every=1)
-    tw.fit_shards(tw.AROW(**settings), shards, checkpoint=kept, callbacks=[lambda entry: entry.iteration == 2])
+    tw.fit_shards(
+        tw.AROW(**settings), shards, checkpoint=kept, callbacks=[lambda entry: entry.iteration == 2]
+    )
     again = tw.fit_shards(tw.AROW(**settings), shards, checkpoint=tw.Checkpoint(kept.path, resume=True))
     assert again.model_.scorer.weights.tobytes() == undisturbed.model_.scorer.weights.tobytes()
     assert [e["objective"] for e in again.history_] == [e["objective"] for e in undisturbed.history_]
@@ -183,6 +185,9 @@ def test_a_damaged_shard_stops_the_run_or_is_skipped(
     assert "shard-00001.arrays" in caplog.text
     assert (left.skipped, len(left), left.digest) == ((1,), len(whole) - 1, kept[0].digest)
     for tagger, theirs in zip((tw.CRF(**settings), tw.Perceptron(epochs=2)), expected):
-        assert tw.fit_shards(tagger, left).model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
+        assert (
+            tw.fit_shards(tagger, left).model_.scorer.weights.tobytes()
+            == theirs.model_.scorer.weights.tobytes()
+        )
     with pytest.raises(tw.ParameterError, match="on_error"):
         tw.Shards(whole.path, on_error="ignore")

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import tagwise as tw
 from tagwise._core import Vocabulary
 from tagwise.features import recipe_for, resolve
+from tagwise.features.derived_columns import spelled
 from tagwise.features.recipe import Recipe
-from tagwise.features.sums import spelled
 from tagwise.base.imports import Functions, Missing
 
 from ..golden import corpus

@@ -35,7 +35,9 @@ def alone(shards: tw.Shards) -> tw.Tagger:
 def test_the_bits_do_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
 ) -> None:
-    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=workers)) == bits(alone)
+    assert bits(
+        tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=workers)
+    ) == bits(alone)
 
 
 def test_rules_and_rare_attributes_arrive(nodes: Any, shards: tw.Shards) -> None:
@@ -96,6 +98,10 @@ def test_a_driver_that_was_stopped_goes_on(
 ) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
     stop = [lambda entry: entry.iteration == 2]
-    tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
+    tw.fit_shards(
+        tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=2, checkpoint=kept, callbacks=stop
+    )
     again = tw.Checkpoint(kept.path, every=1, resume=True)
-    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=3, checkpoint=again)) == bits(alone)
+    assert bits(
+        tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=3, checkpoint=again)
+    ) == bits(alone)

@@ -107,7 +107,9 @@ def test_mixing_does_not_depend_on_the_workers(
 ) -> None:
     """Four parts, learnt by anybody: the same bits, as on one machine; a run that was stopped goes on anywhere."""
     given: dict[str, Any] = {"epochs": 2, "parts": 4}
-    assert bits(tw.fit_shards(kind(**given), shards, backend="ray", workers=workers)) == bits(tw.fit_shards(kind(**given), shards))
+    assert bits(tw.fit_shards(kind(**given), shards, backend="ray", workers=workers)) == bits(
+        tw.fit_shards(kind(**given), shards)
+    )
 
 
 def test_mixing_needs_parts(nodes: Any, shards: tw.Shards) -> None:
@@ -154,7 +156,9 @@ def test_a_driver_that_was_stopped_goes_on(
     stop = [lambda entry: entry.iteration == 3]
     tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
     again = tw.Checkpoint(kept.path, every=1, resume=True)
-    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=3, checkpoint=again)) == bits(alone)
+    assert bits(
+        tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=3, checkpoint=again)
+    ) == bits(alone)
 
 
 def test_the_command_line(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:

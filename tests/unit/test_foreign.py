@@ -70,7 +70,7 @@ def test_rows_may_lie_anywhere(kind: str, plain: tw.Tagger, monkeypatch: pytest.
     order.sort(key=lambda i: ROWS[i][0] % 2)
     data = {"s": [IDS[i] for i in order], "w": [WORDS[i] for i in order]}
     frame = makers.frame(kind, data, order)
-    found = tw.Corpus.of(frame, sentence="s", token="w")
+    found = tw.corpus_of(frame, sentence="s", token="w")
     assert found.columns == ("w",)
     firsts = list(dict.fromkeys(data["s"]))
     assert found.tokens == [[w for s, w in zip(data["s"], data["w"]) if s == first] for first in firsts]
@@ -85,11 +85,11 @@ def test_tables_that_name_each_sentence_once(kind: str) -> None:
     named = [s if i == 0 or IDS[i - 1] != s else None for i, s in enumerate(IDS)]
     data = {"Sentence #": named, "Word": WORDS, "POS": ["N"] * len(WORDS), "Tag": LABELS}
     frame = makers.frame(kind, data)
-    found = tw.Corpus.of(frame)
+    found = tw.corpus_of(frame)
     assert found.columns == ("Word", "Tag")
     assert found.tokens == X
     assert found.labels == Y
-    more = tw.Corpus.of(frame, columns=["POS"])
+    more = tw.corpus_of(frame, columns=["POS"])
     assert more.columns == ("Word", "POS", "Tag")
     assert Inputs.of(more).columns == ("Word", "POS")
 
@@ -98,7 +98,7 @@ def test_tables_that_name_each_sentence_once(kind: str) -> None:
 def test_sentences_may_be_a_level_of_the_index(kind: str) -> None:
     index = list(zip(IDS, range(len(IDS))))
     frame = makers.frame(kind, {"token": WORDS, "tag": LABELS}, index, ["sentence", "t"])
-    assert tw.Corpus.of(frame).tokens == X
+    assert tw.corpus_of(frame).tokens == X
 
 
 @KINDS
@@ -109,7 +109,7 @@ def test_labels_of_a_frame_keep_their_type(kind: str) -> None:
     tagger = crf().fit(frame)
     assert {type(y) for labels in tagger.predict(frame) for y in labels} == {int}
     empty = makers.frame(kind, {"sentence": IDS, "word": WORDS, "label": [None] * len(IDS)})
-    assert tw.Corpus.of(empty).label is None
+    assert tw.corpus_of(empty).label is None
     assert tagger.predict(empty) == tagger.predict(frame)
 
 
@@ -140,7 +140,7 @@ def test_what_is_wrong_with_a_frame_is_told(kind: str, monkeypatch: pytest.Monke
     ]
     for found, keywords, message in cases:
         with pytest.raises(tw.CorpusError, match=message):
-            tw.Corpus.of(found, **keywords)
+            tw.corpus_of(found, **keywords)
     makers.with_pandas(kind, monkeypatch)
     with pytest.raises(tw.CorpusError, match="2 label sequences for 1 sentences"):
         tw.to_series(frame(**two), [["X"], ["Y"]])
@@ -158,9 +158,9 @@ def test_numbers_of_a_data_set_are_the_labels_they_name(kind: str, plain: tw.Tag
     numbers = [[NAMES.index(y) for y in labels] for labels in Y]
     data = makers.dataset(kind, {"tokens": X, "ner_tags": numbers}, {"ner_tags": NAMES})
     assert same(crf().fit(data), plain)
-    assert tw.Corpus.of(data).columns == ("tokens", "ner_tags")
-    assert tw.Corpus.of(data).labels == Y
-    assert plain.predict(tw.Corpus.of(data).tokens) == plain.predict(X)
+    assert tw.corpus_of(data).columns == ("tokens", "ner_tags")
+    assert tw.corpus_of(data).labels == Y
+    assert plain.predict(tw.corpus_of(data).tokens) == plain.predict(X)
 
 
 @KINDS
@@ -170,13 +170,13 @@ def test_columns_of_a_data_set(kind: str) -> None:
     data = {"words": X, "ner_tags": numbers, "pos_tags": numbers, "plain": numbers}
     found = makers.dataset(kind, data, {"ner_tags": NAMES, "pos_tags": [f"P{y}" for y in NAMES]})
     with pytest.raises(tw.CorpusError, match="ner_tags, pos_tags may all be that of label"):
-        tw.Corpus.of(found)
-    named = tw.Corpus.of(found, label="ner_tags", columns=["pos_tags"])
+        tw.corpus_of(found)
+    named = tw.corpus_of(found, label="ner_tags", columns=["pos_tags"])
     assert named.columns == ("words", "pos_tags", "ner_tags")
     assert named.column("pos_tags") == [[f"P{y}" for y in labels] for labels in Y]
-    assert tw.Corpus.of(found, label="plain").labels == numbers
+    assert tw.corpus_of(found, label="plain").labels == numbers
     other = makers.dataset(kind, {"words": X, "entities": numbers}, {"entities": NAMES})
-    assert tw.Corpus.of(other).label == "entities"
+    assert tw.corpus_of(other).label == "entities"
     with pytest.raises(tw.CorpusError, match=r"has the parts train; choose one: X\['train'\]"):
         crf().fit(makers.dataset_dict(kind, other))
     if kind == "fake":  # the real one refuses it itself
@@ -184,10 +184,10 @@ def test_columns_of_a_data_set(kind: str) -> None:
         with pytest.raises(
             tw.CorpusError, match=r"sentence 0, token 0, column 'tags': -100 is the number of no"
         ):
-            tw.Corpus.of(wrong)
+            tw.corpus_of(wrong)
         text = makers.dataset(kind, {"text": ["a sentence"]}, {})
         with pytest.raises(tw.CorpusError, match="column 'text': str, expected a list"):
-            tw.Corpus.of(text)
+            tw.corpus_of(text)
 
 
 # --- spaCy --------------------------------------------------------------------------------------------------
@@ -199,15 +199,15 @@ def test_documents_are_their_sentences(kind: str, plain: tw.Tagger) -> None:
     words, labels = [w for s in X[:3] for w in s], [y for s in Y[:3] for y in s]
     begins = [t == 0 for s in X[:3] for t in range(len(s))]
     whole = makers.document(kind, words, labels, begins)
-    found = tw.Corpus.of([whole, makers.document(kind, X[3], Y[3], [True, *[False] * (len(X[3]) - 1)])])
+    found = tw.corpus_of([whole, makers.document(kind, X[3], Y[3], [True, *[False] * (len(X[3]) - 1)])])
     assert found.tokens == X[:4]
     assert found.labels == Y[:4]
     assert found.documents == [range(3), range(3, 4)]
     assert same(crf().fit([makers.document(kind, w, y) for w, y in zip(X, Y)]), plain)
     bare = makers.document(kind, X[0])
-    assert tw.Corpus.of(bare).label is None
+    assert tw.corpus_of(bare).label is None
     assert plain.predict(bare) == plain.predict([X[0]])
-    assert tw.Corpus.of(bare, label="tag_", columns=["text"]).columns == ("word", "text", "tag")
+    assert tw.corpus_of(bare, label="tag_", columns=["text"]).columns == ("word", "text", "tag")
 
 
 @KINDS
@@ -273,14 +273,14 @@ def test_tagged_sentences(kind: str, plain: tw.Tagger) -> None:
     """NLTK's own lists go anywhere; plain lists of pairs, which may be attributes, are said to be tagged."""
     pairs = [list(zip(words, labels)) for words, labels in zip(X, Y)]
     assert same(crf().fit(makers.view(kind, pairs)), plain)
-    found = tw.Corpus.of(pairs)
+    found = tw.corpus_of(pairs)
     assert found.columns == ("word", "label")
     assert found.tagged() == pairs
     assert same(crf().fit(found), plain)
-    with pytest.raises(tw.ParameterError, match=r"no labels: .*make one: Corpus.of\(X\)"):
+    with pytest.raises(tw.ParameterError, match=r"no labels: .*make one: corpus_of\(X\)"):
         crf().fit(pairs)
     assert kind_of(pairs) is None
-    three = tw.Corpus.of([[("a", "N", "X")], []], columns=["tag"], label="y")
+    three = tw.corpus_of([[("a", "N", "X")], []], columns=["tag"], label="y")
     assert three.columns == ("word", "tag", "y")
     assert len(three) == 2
     for wrong, message in (
@@ -288,16 +288,16 @@ def test_tagged_sentences(kind: str, plain: tw.Tagger) -> None:
         ([[("a", "X"), "b"]], "expected a tuple of 2: word, label"),
     ):
         with pytest.raises(tw.CorpusError, match=message):
-            tw.Corpus.of(wrong)
+            tw.corpus_of(wrong)
     with pytest.raises(tw.CorpusError, match="so name the 1 between"):
-        tw.Corpus.of([[("a", "N", "X")]], columns=["p", "q"])
+        tw.corpus_of([[("a", "N", "X")]], columns=["p", "q"])
 
 
 @KINDS
 def test_chunked_sentences(kind: str) -> None:
     """A tree's chunks are spans."""
     inner = makers.tree(kind, "NP", [("New", "A"), ("Oslo", "N")])
-    found = tw.Corpus.of([makers.tree(kind, "S", [("in", "P"), inner, ("sleeps", "V")])])
+    found = tw.corpus_of([makers.tree(kind, "S", [("in", "P"), inner, ("sleeps", "V")])])
     assert found.columns == ("word", "pos", "label")
     assert found.labels == [["O", "B-NP", "I-NP", "O"]]
     assert found.column("pos") == [["P", "A", "N", "V"]]
@@ -319,9 +319,9 @@ CONLLU = """# sent_id = 1
 def test_sentences_of_conllu_are_those_of_the_file(kind: str) -> None:
     lists = makers.conllu(kind, CONLLU)
     file = tw.read_conllu(io.StringIO(CONLLU), columns=["word", "upos"])
-    assert tw.Corpus.of(lists) == file
-    assert tw.Corpus.of(lists).tokens == [["Dogs", "bark"], ["in", "dem"]]
-    assert tw.Corpus.of(lists, label="xpos", columns=["upos"]).columns == ("word", "upos", "xpos")
+    assert tw.corpus_of(lists) == file
+    assert tw.corpus_of(lists).tokens == [["Dogs", "bark"], ["in", "dem"]]
+    assert tw.corpus_of(lists, label="xpos", columns=["upos"]).columns == ("word", "upos", "xpos")
     tagger = tw.CRF(features="S1", max_iter=3).fit(lists)
     assert tagger.predict(lists) == tagger.predict([["Dogs", "bark"], ["in", "dem"]])
 
@@ -333,11 +333,11 @@ def test_what_is_of_no_library_is_refused() -> None:
     for wrong in ([["a", "b"]], 3, "text", {"a": 1}, [[["w=a"]]]):
         assert kind_of(wrong) is None
         with pytest.raises(tw.CorpusError, match="is none of: a pandas frame"):
-            tw.Corpus.of(wrong)
+            tw.corpus_of(wrong)
     with pytest.raises(tw.CorpusError, match="sentence='s' is a column of a frame"):
-        tw.Corpus.of([[("a", "X")]], sentence="s")
+        tw.corpus_of([[("a", "X")]], sentence="s")
     with pytest.raises(tw.CorpusError, match="token='w' is a column of a table"):
-        tw.Corpus.of([[("a", "X")]], token="w")
+        tw.corpus_of([[("a", "X")]], token="w")
 
 
 def test_iterators_are_not_looked_at() -> None:

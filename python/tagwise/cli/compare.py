@@ -26,7 +26,7 @@ from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.corpus.sentence import Corpus
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.estimators.sharded.fit import backends
-from tagwise.features.sums import Features, spelled
+from tagwise.features.derived_columns import Features, spelled
 from tagwise.base.parameters import cores, lookup
 from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text

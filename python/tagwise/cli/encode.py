@@ -19,6 +19,7 @@ from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
 from tagwise.estimators.sharded.fit import backends
+from tagwise.features.derived_columns import Features, spelled
 
 
 def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> int | None:

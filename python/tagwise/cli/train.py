@@ -20,7 +20,7 @@ from tagwise.cli.models import device_option, load_model
 from tagwise.corpus.sentence import Corpus
 from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.sharded.fit import backends, fit_shards
-from tagwise.features.sums import Features, spelled
+from tagwise.features.derived_columns import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
@@ -275,7 +275,9 @@ def train(
     options |= cluster(data, backend, address, workers)
     if parts is not None:
         if not isinstance(data, Shards):
-            raise click.UsageError("--parts needs encoded shards; make some with tagwise encode, or leave it out")
+            raise click.UsageError(
+                "--parts needs encoded shards; make some with tagwise encode, or leave it out"
+            )
         options["parts"] = parts
 
     kept = parse_checkpoint(checkpoint, resume, output)

@@ -76,7 +76,20 @@ def corpus_of(
     label: str | None = None,
     columns: Sequence[str] = (),
 ) -> Corpus:
-    """The corpus that an object holds; see `Corpus.of`."""
+    """Return the corpus that an object of another library holds. The library is not imported.
+
+    Args:
+        X: a pandas frame with a row a token, a Hugging Face data set, a spaCy document or several, NLTK's tagged or
+            chunked sentences (lists of tuples of a word and a label), or the sentences of conllu.
+        sentence: of a frame: the column, or the level of its index, that says which sentence a row belongs to.
+        token: of a frame or a data set: the column of the tokens.
+        label: the column of the labels; of documents an attribute such as tag_, entities if not given.
+        columns: further columns that features may look at; of documents attributes such as pos_; of tuples the
+            names of what lies between word and label.
+
+    >>> corpus_of([[("Paris", "NNP", "B-LOC"), ("sleeps", "VBZ", "O")]]).columns
+    ('word', 'pos', 'label')
+    """
     kind = kind_of(X)
     if kind == "frame":
         return _from_frame(X, sentence, token, label, columns)
@@ -117,7 +130,7 @@ def _column(given: str | None, known: Sequence[Any], usual: Sequence[str], what:
     found = [name for name in known if str(name).casefold() in usual]
     if len(found) > 1:
         raise CorpusError(
-            f"the columns {', '.join(map(str, found))} may all be that of {what}; name it: Corpus.of(X, {what}=...)"
+            f"the columns {', '.join(map(str, found))} may all be that of {what}; name it: corpus_of(X, {what}=...)"
         )
     return found[0] if found else None
 
@@ -126,7 +139,7 @@ def _needed(found: Any, known: Sequence[Any], what: str) -> Any:
     if found is None:
         raise CorpusError(
             f"which column is that of the {what}? There are {', '.join(map(str, known))}; name it: "
-            f"Corpus.of(X, {what}=...)"
+            f"corpus_of(X, {what}=...)"
         )
     return found
 
@@ -201,7 +214,7 @@ def to_series(
     Args:
         frame: with a row a token, as it was given to `predict`.
         labels: of each sentence, in the order of their first rows: what `predict` gives.
-        sentence: the column of sentences, as in `Corpus.of`.
+        sentence: the column of sentences, as in `corpus_of`.
         name: of the series.
     """
     rows = frame_rows(frame, sentence)

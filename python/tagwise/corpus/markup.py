@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tagwise.base.terminal import visible
-
-if TYPE_CHECKING:
-    from tagwise.model.votes import Decisions
 
 #: Hues of kinds of spans, one after the other.
 HUES = (210, 25, 140, 280, 340, 180, 55, 250, 95, 310)
@@ -73,20 +70,4 @@ def page_html(title: str, parts: Sequence[str]) -> str:
     )
 
 
-def decisions_html(decisions: Decisions) -> str:
-    """Each token's decision with its strongest votes, folded in but for the least certain one."""
-    if not decisions:
-        return "<p>nothing to explain</p>"
-    nearest = min(decisions, key=lambda d: d.difference)
-    parts = []
-    for decision in decisions:
-        opened = " open" if decision is nearest else ""
-        rows = [(cells[1], cells[2], cells[0], cells[3]) for cells in decision.rows(decisions.top)]
-        parts.append(
-            f"<details{opened}><summary>{safe(decision.title)}</summary>"
-            f"{table_html(('token', 'feature', 'adds', 'gives either'), rows, left=2)}</details>"
-        )
-    return f'<div style="line-height:1.5">{"".join(parts)}</div>'
-
-
-__all__ = ["box", "decisions_html", "hue", "page_html", "safe", "sentence_html", "table_html"]
+__all__ = ["box", "hue", "page_html", "safe", "sentence_html", "table_html"]

@@ -192,34 +192,6 @@ class Corpus(Sequence[Sentence]):
         unlabelled = cls([Sentence({"word": list(words)}) for words in tokens], columns=("word",))
         return unlabelled if labels is None else unlabelled.with_labels(labels)
 
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        *,
-        sentence: str | None = None,
-        token: str | None = None,
-        label: str | None = None,
-        columns: Sequence[str] = (),
-    ) -> Corpus:
-        """A corpus from what another library holds; nothing is imported for it.
-
-        Args:
-            X: a pandas frame with a row a token, a Hugging Face data set, a spaCy document or several, NLTK's tagged or
-                chunked sentences (lists of tuples of a word and a label), or the sentences of conllu.
-            sentence: of a frame: the column, or the level of its index, that says which sentence a row belongs to.
-            token: of a frame or a data set: the column of the tokens.
-            label: the column of the labels; of documents an attribute such as tag_, entities if not given.
-            columns: further columns that features may look at; of documents attributes such as pos_; of tuples the
-                names of what lies between word and label.
-
-        >>> Corpus.of([[("Paris", "NNP", "B-LOC"), ("sleeps", "VBZ", "O")]]).columns
-        ('word', 'pos', 'label')
-        """
-        from tagwise.corpus.interop import corpus_of
-
-        return corpus_of(X, sentence=sentence, token=token, label=label, columns=columns)
-
     def tagged(self) -> list[list[tuple[str, str]]]:
         """Pairs of a word and its label, as NLTK has them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +30,7 @@ from tagwise.features.resolve import recipe_for
 from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.dual import Point
-from tagwise.learners.loop import Callback, Iteration, Result, logger
+from tagwise.learners.loop import Callback, Result, logger
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -14,16 +14,14 @@ from tagwise.corpus.text.spans import token_spans as spans_of
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, tokenized
 from tagwise.decoding.lookback import Memory
 from tagwise.base.parameters import Flag, checked
-
-if TYPE_CHECKING:
-    from tagwise.estimators.base import Tagger
+from tagwise.estimators.predicting import Predicting
 
 #: A span of tokens: label, begin, end, and its probability where there is one.
 TokenSpan = tuple[Any, int, int, "float | None"]
 
 
 def token_spans(
-    tagger: Tagger, X: Any, *, probability: bool = True, memory: Memory | None = None
+    tagger: Predicting, X: Any, *, probability: bool = True, memory: Memory | None = None
 ) -> list[list[TokenSpan]]:
     """The spans of each sentence: chunks where the labels are of a scheme (B-, I- ...), else one a token.
 

@@ -17,15 +17,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tagwise.base.exceptions import ParameterError, TemplateError
-from tagwise.features.automaton import Automaton
 from tagwise.base.files.regular import read_regular
+from tagwise.base.imports import function_at
 from tagwise.base.parameters import is_text
-
-if TYPE_CHECKING:
-    from tagwise.features.sums import Features
+from tagwise.features.automaton import Automaton
+from tagwise.features.sets import SETS
 
 #: Tokens of an entry, and how far a window goes.
 LONGEST, WIDEST = 100, 10
@@ -35,6 +34,11 @@ RESERVED = ("bias", "first", "last", "edge", "pad", "absent")
 REMEMBERED = 100_000
 
 Entry = tuple[str, ...]
+
+_SET = rf"(?:{'|'.join(SETS)})\s*(?:\([^()+]*\))?\s*(?=\+|$)"
+_PREFIX = r"(?:gazetteer|regex|template|function):"
+#: A + that begins another part: others may belong to a pattern or a file's name.
+_PLUS = re.compile(rf"\+(?=\s*(?:{_SET}|{_PREFIX}))")
 
 
 class Mark:
@@ -74,13 +78,9 @@ class Mark:
         self.name, self.window = name, window
 
     def __add__(self, other: Any) -> Features:
-        from tagwise.features.sums import Features
-
         return Features(self, other)
 
     def __radd__(self, other: Any) -> Features:
-        from tagwise.features.sums import Features
-
         return Features(other, self)
 
     def __eq__(self, other: object) -> bool:
@@ -268,4 +268,116 @@ def mark_of(data: Mapping[str, Any]) -> Mark:
     )
 
 
-__all__ = ["Gazetteer", "Mark", "Regex", "mark_of"]
+class Features:
+    """The union of several features; an attribute that two parts give to a token counts once.
+
+    `"default" + Gazetteer("cities.txt") + Regex("year", "(19|20)[0-9]{2}") + my_function`, or as one text:
+    `default+gazetteer:cities.txt+regex:year=(19|20)[0-9]{2}`. `resolve` builds a recipe once the columns are known.
+
+    Args:
+        parts: named sets, templates, paths of template files, functions of a sentence, `Gazetteer`, `Regex`,
+            `Features`; a text may itself be a sum.
+
+    >>> Features("S1+regex:year=[0-9]{4}") == Features("S1") + Regex("year", "[0-9]{4}")
+    True
+    """
+
+    def __init__(self, *parts: Any) -> None:
+        found: list[Any] = []
+        for part in parts:
+            if isinstance(part, Features):
+                found += part.parts
+            elif isinstance(part, str):
+                found += spelled(part) or (part,)
+            elif isinstance(part, (Mark, os.PathLike)) or callable(part):
+                found.append(part)
+            else:
+                raise ParameterError(
+                    f"{part!r:.60} of type {type(part).__name__} is no part of features; expected {', '.join(SETS)}, "
+                    "a template, its path, a function, a Gazetteer or a Regex"
+                )
+        if not found:
+            raise ParameterError("Features: no part; give at least one, such as 'default'")
+        self.parts: tuple[Any, ...] = tuple(found)
+
+    def __add__(self, other: Any) -> Features:
+        return Features(self, other)
+
+    def __radd__(self, other: Any) -> Features:
+        return Features(other, self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Features) and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
+    def __repr__(self) -> str:
+        return f"Features({', '.join(map(_shown, self.parts))})"
+
+
+def _shown(part: Any) -> str:
+    if isinstance(part, str) and "\n" in part.strip():
+        return f"<template of {len(part.strip().splitlines())} lines>"
+    return repr(part) if not hasattr(part, "__qualname__") else str(part.__qualname__)
+
+
+def title(features: Any) -> str:
+    """Features in one short text, for tables: a text as it is, a sum by the names of its parts.
+
+    >>> title("S1" + Regex("year", "[0-9]{4}") + str.split), title("word[0]")
+    ('S1+regex:year+str.split', 'word[0]')
+    """
+    if isinstance(features, Features):
+        return "+".join(map(title, features.parts))
+    if isinstance(features, Mark):
+        return f"{features.kind}:{features.name}"
+    if isinstance(features, (str, os.PathLike)):
+        return os.fspath(features)
+    return str(getattr(features, "__qualname__", type(features).__qualname__))
+
+
+def pieces(text: str) -> list[str] | None:
+    """Return the parts of a sum that is written as one text, as texts; None if a text is not a sum."""
+    found = [piece.strip() for piece in _PLUS.split(text)]
+    if "\n" in text.strip() or (len(found) == 1 and not re.match(_PREFIX, found[0])):
+        return None
+    return found
+
+
+def spelled(text: str, functions: bool = False) -> tuple[Any, ...] | None:
+    """The parts of a sum that is written as one text; None where a text is no sum.
+
+    functions: whether `function:module:name` is imported: where a user typed the text, and not where a file says it.
+
+    >>> spelled("S3(window=2)+regex:plus=a+") is None, spelled("default") is None
+    (False, True)
+    """
+    found = pieces(text)
+    return None if found is None else tuple(_part(piece, functions) for piece in found)
+
+
+def _part(piece: str, functions: bool) -> Any:
+    """One part of a sum that is written as a text."""
+    if not re.match(_PREFIX, piece):
+        return piece
+    kind, _, rest = piece.partition(":")
+    name, equals, behind = rest.partition("=")
+    if kind == "template":
+        return Path(rest)
+    if kind == "gazetteer":
+        named = equals and not os.path.exists(rest)
+        return Gazetteer(behind, name.strip()) if named else Gazetteer(rest)
+    if kind == "regex":
+        if not equals:
+            raise ParameterError(f"{piece!r}: expected regex:NAME=PATTERN")
+        return Regex(name.strip(), behind)
+    if not functions:
+        raise ParameterError(
+            f"{piece!r}: a text may name a function on the command line alone; in Python add the function itself: "
+            "Features('default') + function"
+        )
+    return function_at(rest, "the feature function")
+
+
+__all__ = ["Features", "Gazetteer", "Mark", "Regex", "mark_of", "pieces", "spelled", "title"]

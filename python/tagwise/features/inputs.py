@@ -117,7 +117,7 @@ class Inputs:
             labels = [sentence.labels for sentence in self.sentences]
         if labels is None:
             pairs = interop.is_tagged(self.sentences)
-            remedy = "; of pairs of a word and a label make one: Corpus.of(X)" if pairs else ""
+            remedy = "; of pairs of a word and a label make one: corpus_of(X)" if pairs else ""
             raise ParameterError(f"no labels: pass y, or a Corpus with a label column{remedy}")
         return labels
 

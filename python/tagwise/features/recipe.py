@@ -28,11 +28,11 @@ from tagwise._core import (
     encode_words,
 )
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
+from tagwise.features.derived_columns import Features
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.derived_columns import Mark, mark_of
 from tagwise.features.patterns import Patterns
 from tagwise.features.sets import DEFAULT_COLUMN, is_crfpp, quoted
-from tagwise.features.sums import Features
 from tagwise.features.union import united
 from tagwise.features.vectors import Dense
 from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, path_of, present

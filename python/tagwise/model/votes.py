@@ -165,8 +165,6 @@ class Decisions(Sequence[Decision]):
         return as_text(self, 100)
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import decisions_html
-
         return decisions_html(self)
 
 
@@ -309,6 +307,24 @@ def votes(
             z = features.normalisers[t]
             add(t, "normaliser", f"all labels after {labels[k]} / {labels[j]}", -z[k], -z[j])
     return sorted(out, key=lambda vote: -abs(vote.amount))
+
+
+def decisions_html(decisions: Decisions) -> str:
+    """Each token's decision with its strongest votes; all but the least certain one are folded."""
+    from tagwise.corpus.markup import safe, table_html
+
+    if not decisions:
+        return "<p>nothing to explain</p>"
+    nearest = min(decisions, key=lambda d: d.difference)
+    parts = []
+    for decision in decisions:
+        opened = " open" if decision is nearest else ""
+        rows = [(cells[1], cells[2], cells[0], cells[3]) for cells in decision.rows(decisions.top)]
+        parts.append(
+            f"<details{opened}><summary>{safe(decision.title)}</summary>"
+            f"{table_html(('token', 'feature', 'adds', 'gives either'), rows, left=2)}</details>"
+        )
+    return f'<div style="line-height:1.5">{"".join(parts)}</div>'
 
 
 __all__ = ["Decision", "Decisions", "Features", "Vote", "votes"]

@@ -8,7 +8,7 @@ path y by
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,21 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from tagwise.torch import ops
 from tagwise.torch.engines import varying
-
-#: Edge scores of each token: (B, T, L, L), or two factors (B, T, L, R) whose product they are. Those of token 0 are not
-#: used. None where there are none.
-Edges = Any
-
-
-class Chains(NamedTuple):
-    """Scores of a batch: B sentences of up to T tokens, L labels."""
-
-    emissions: Tensor  # (B, T, L)
-    transitions: Tensor  # (L, L)
-    start: Tensor  # (L,)
-    end: Tensor  # (L,)
-    lengths: Tensor | None  # (B,) int32; None where all have T tokens
-    edges: Edges = None
+from tagwise.torch.protocol import Chains
 
 
 def count(chains: Chains) -> Tensor:

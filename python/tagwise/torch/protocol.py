@@ -79,3 +79,19 @@ class AtOnce(Protocol):
 
     def scale(self, found: Gradient, by: Tensor, /) -> None:
         """Such a gradient times a number, a tensor of no dimension, in place."""
+
+
+#: Edge scores of each token: (B, T, L, L), or two factors (B, T, L, R) whose product they are. Those of token 0 are not
+#: used. None where there are none.
+Edges = Any
+
+
+class Chains(NamedTuple):
+    """Scores of a batch: B sentences of up to T tokens, L labels."""
+
+    emissions: Tensor  # (B, T, L)
+    transitions: Tensor  # (L, L)
+    start: Tensor  # (L,)
+    end: Tensor  # (L,)
+    lengths: Tensor | None  # (B,) int32; None where all have T tokens
+    edges: Edges = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset import encode
-from tagwise.learners import dual, gradient, stochastic
+from tagwise.learners import gradient, stochastic
 from tagwise.learners.backends import BACKENDS, Backend
-from tagwise.learners.sharded.dual import SWEEPS
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 
 from .. import told

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tagwise.base.terminal import plain, visible
-
-if TYPE_CHECKING:
-    from tagwise.apps.compare.table import Comparison
 
 #: Columns of words: they stand left and may be folded where figures leave no room.
 WORDS = ("learner", "loss", "features", "chosen")
@@ -184,12 +180,17 @@ def drawn(block: Block, names: Sequence[str], width: Mapping[str, int]) -> list[
     return out
 
 
-def comparison_blocks(comparison: Comparison, width: int | None = None) -> RenderableType:
-    """A comparison in `width` cells; with all columns where `width` is None.
+def comparison_blocks(
+    head: Sequence[str],
+    body: Sequence[Sequence[str]],
+    width: int | None = None,
+    title: str = "",
+    caption: str = "",
+) -> RenderableType:
+    """A comparison in `width` characters; with all columns if `width` is None.
 
     Columns that have no room are left out, the least telling first, and named below.
     """
-    head, body = comparison.sheet()
     body = [[visible(cell) for cell in row] for row in body]
     at = head.index("corpus")
     rest = [i for i in range(len(head)) if i != at]
@@ -199,7 +200,7 @@ def comparison_blocks(comparison: Comparison, width: int | None = None) -> Rende
     blocks = [Block.of(corpus, [head[i] for i in rest], rows) for corpus, rows in found.items()]
     sizes = widths(blocks, width)
     chosen = set(sizes) if width is None else choose(blocks, sizes, width)
-    lines: list[RenderableType] = [plain(comparison.title, "italic")] if comparison.title else []
+    lines: list[RenderableType] = [plain(title, "italic")] if title else []
     for block in blocks:
         names = [name for name in block.head if name in chosen]
         fitted = sizes if width is None else squeezed(names, sizes, width)
@@ -213,7 +214,7 @@ def comparison_blocks(comparison: Comparison, width: int | None = None) -> Rende
     left = [name for name in sorted(sizes, key=rank) if name not in chosen]
     if left:
         below.append(f"left out at this width: {', '.join(left)} (--wide shows them)")
-    lines += [Text(visible(text, keep="\n"), style="dim") for text in (*below, comparison.caption) if text]
+    lines += [Text(visible(text, keep="\n"), style="dim") for text in (*below, caption) if text]
     return Group(*lines)
 
 

@@ -15,7 +15,7 @@ from tagwise.apps.compare.learners import Learner, estimator, parse
 from tagwise.corpus.bundled import load_corpus
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.base.exceptions import ParameterError
-from tagwise.features.sums import Features, title
+from tagwise.features.derived_columns import Features, title
 from tagwise.base.parameters import Choice
 
 CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]

@@ -125,7 +125,7 @@ class Comparison(Sequence[Row]):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         from tagwise.apps.compare.blocks import comparison_blocks
 
-        yield comparison_blocks(self, options.max_width)
+        yield comparison_blocks(*self.sheet(), options.max_width, self.title, self.caption)
 
     def _repr_html_(self) -> str:
         """In a notebook: a table a corpus, every column that has something in it."""

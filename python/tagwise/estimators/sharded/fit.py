@@ -110,7 +110,9 @@ def fit_shards(
         dev_y = scored.gold(dev_y)
         task.dev_score = dev_scorer(lambda w: tagger._model(task, w), task, scored, dev_y)
     if checkpoint is not None:
-        task.keeper = keeper_of(tagger.name, task, checkpoint, scored, dev_y, f"{shards.digest}, {n_parts} parts")
+        task.keeper = keeper_of(
+            tagger.name, task, checkpoint, scored, dev_y, f"{shards.digest}, {n_parts} parts"
+        )
     task.callbacks = listeners(callbacks, params)
     result = watched(lambda task: learner.train(tagger, task, shards, engine, n_parts), task, tagger.name)
     tagger._keep(task, result)

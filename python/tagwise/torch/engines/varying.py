@@ -6,16 +6,12 @@ gradient needs is kept: memory is O(B T L^2), that of the edge scores themselves
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from tagwise.torch.engines.reference import _lse as log_sum
+from tagwise.torch.protocol import Chains, Edges
 from tagwise.torch.renormalize import is_due, renormalized
-
-if TYPE_CHECKING:
-    from tagwise.torch.chains import Chains, Edges
 
 
 def at_path(edges: Edges, tags: Tensor) -> Tensor:
