@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 import tagwise as tw
+from tagwise.apps.annotate.project import Settings, Work
 from tagwise.apps.annotate.server import SWITCH, guarded
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.why import spans_of
-from tagwise.apps.annotate.project import Settings, Work
 from tagwise.apps.web.running import running
 
 LABELS = ["person", "location", "corporation", "group", "product", "creative-work"]

@@ -16,6 +16,7 @@ import numpy as np
 
 import tagwise as tw
 from tagwise.learners import dual, gradient, stochastic
+from tagwise.learners.problem import Problem, curvature_scale
 from tagwise.optimizers import OPTIMIZERS
 
 from .figure import draw
@@ -49,14 +50,12 @@ def cases(context: Context) -> Iterator[tuple[str, Any]]:
     for name in context.workloads:
         yield name, Encoded(name)
     for name in () if context.quick else ("ewt-pos", "wnut17-ner"):
-        found: list[gradient.Problem] = []
+        found: list[Problem] = []
 
         class Caught(Exception):
             """Nothing is trained."""
 
-        def catch(
-            problem: gradient.Problem, *_: Any, found: list[gradient.Problem] = found, **__: Any
-        ) -> None:
+        def catch(problem: Problem, *_: Any, found: list[Problem] = found, **__: Any) -> None:
             found.append(problem)
             raise Caught
 
@@ -73,7 +72,7 @@ def cases(context: Context) -> Iterator[tuple[str, Any]]:
 def points(method: str, case: Any, l2: float, threads: int) -> Iterator[Point]:
     """The way of a method."""
     begin = time.perf_counter()
-    problem = gradient.Problem(case.data, case.layout)
+    problem = Problem(case.data, case.layout)
     if method == "dual":
         core = problem.dual(l2)
         ascent, tokens, passes, reached = dual.Ascent(core, threads, 0), case.data.n_tokens, 0.0, math.inf
@@ -96,7 +95,7 @@ def points(method: str, case: Any, l2: float, threads: int) -> Iterator[Point]:
         descent = stochastic.Descent(problem.descent(), start_at, l2, len(case.data), 0)
         for _ in range(gradient.WARMUP):
             start_at, spent = descent.epoch(), spent + 1
-        extra["scale"] = gradient.curvature_scale(case.data, case.layout)
+        extra["scale"] = curvature_scale(case.data, case.layout)
     evaluate = gradient.Evaluation(problem.objective(), l2, threads)
     for step in OPTIMIZERS["lbfgs"].run(evaluate, start_at, n_jobs=threads, **extra):
         yield Point(spent + step.evaluations, time.perf_counter() - begin, step.value)

@@ -18,6 +18,7 @@ from tagwise import _core
 from tagwise.dataset.encode import collect_labels, encode_labels
 from tagwise.learners import gradient, stochastic
 from tagwise.learners.loop import Stopping
+from tagwise.learners.problem import Problem, curvature_scale
 from tagwise.optimizers import OPTIMIZERS
 
 from .harness import Context, Ratio, Result
@@ -68,7 +69,7 @@ def passes(context: Context, result: Result) -> None:
         data, layout = case.data, case.layout
         # Near a trained model, where no sentence is out of range.
         zero = np.zeros(len(layout))
-        w = gradient.train(gradient.Problem(data, layout), zero, Stopping(15, 0.0, 1, 0), l2=1.0).weights
+        w = gradient.train(Problem(data, layout), zero, Stopping(15, 0.0, 1, 0), l2=1.0).weights
         objectives = {loss: _core.Objective(data, layout, loss=loss) for loss in LOSSES}
         g = np.empty_like(w)
         times: dict[str, list[float]] = {loss: [] for loss in LOSSES}
@@ -118,7 +119,7 @@ def values(name: str, case: Encoded, start: Any, l2: float = 1.0) -> Any:
         yield from minibatch(name, case, start, l2)
         return
     data, layout = case.data, case.layout
-    problem = gradient.Problem(data, layout)
+    problem = Problem(data, layout)
     evaluate = gradient.Evaluation(problem.objective(), l2, 2)
     n = len(data)
     if name == "sgd":
@@ -127,7 +128,7 @@ def values(name: str, case: Encoded, start: Any, l2: float = 1.0) -> Any:
         return
     extra: dict[str, Any] = {}
     if name == "auto":
-        extra["scale"] = gradient.curvature_scale(data, layout)
+        extra["scale"] = curvature_scale(data, layout)
         descent = stochastic.Descent(problem.descent(), start, l2, n, 0)
         for _ in range(gradient.WARMUP):
             start = descent.epoch()

@@ -20,7 +20,8 @@ import numpy as np
 
 import tagwise as tw
 from tagwise.learners import dual
-from tagwise.learners.gradient import Evaluation, scale_of
+from tagwise.learners.gradient import Evaluation
+from tagwise.learners.problem import scale_of
 from tagwise.learners.sharded.dual import Climb, DualShards, Here
 from tagwise.learners.sharded.objective import OverShards, Setting, local
 from tagwise.optimizers import OPTIMIZERS, Step

@@ -27,10 +27,10 @@ from typing import Any
 from tagwise.apps.compare import PRESETS
 from tagwise.apps.compare.cache import code_version
 from tagwise.apps.compare.plan import load_parts
-from tagwise.apps.compare.table import SHARES
-from tagwise.base.exceptions import CorpusError
 from tagwise.apps.compare.report.figures import Palette
 from tagwise.apps.compare.report.svg import Chart, Line, Point
+from tagwise.apps.compare.table import SHARES
+from tagwise.base.exceptions import CorpusError
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"

@@ -19,26 +19,7 @@ if TYPE_CHECKING:
     import tagwise.apps.compare.plots as plot
     import tagwise.base.exceptions as exceptions
     from tagwise.apps.compare import compare
-    from tagwise.corpus import schemes
-    from tagwise.corpus.bundled import corpora, load_corpus
-    from tagwise.corpus.conll import iter_conll, read_conll, write_conll
-    from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
-    from tagwise.corpus.interop import corpus_of, to_series
-    from tagwise.corpus.formats import read, write
-    from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
-    from tagwise.corpus.text.raw_text import iter_raw, read_raw, write_raw
-    from tagwise.corpus.text.span_jsonl import iter_spans, read_spans, write_spans
-    from tagwise.corpus.sentence import Corpus, Sentence
-    from tagwise.corpus.text.spans import (
-        Alignment,
-        Misaligned,
-        TextSpan,
-        labels_to_spans,
-        span_corpus,
-        spans_to_labels,
-    )
-    from tagwise.corpus.pretokenized import iter_text, read_text, write_text
-    from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
+    from tagwise.apps.pretrained import TaggerInfo, pretrained, taggers
     from tagwise.base.exceptions import (
         CorpusError,
         FileError,
@@ -51,6 +32,28 @@ if TYPE_CHECKING:
         TemplateError,
         TrainingError,
     )
+    from tagwise.corpus import schemes
+    from tagwise.corpus.bundled import corpora, load_corpus
+    from tagwise.corpus.conll import iter_conll, read_conll, write_conll
+    from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
+    from tagwise.corpus.formats import read, write
+    from tagwise.corpus.interop import corpus_of, to_series
+    from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
+    from tagwise.corpus.pretokenized import iter_text, read_text, write_text
+    from tagwise.corpus.sentence import Corpus, Sentence
+    from tagwise.corpus.text.raw_text import iter_raw, read_raw, write_raw
+    from tagwise.corpus.text.span_jsonl import iter_spans, read_spans, write_spans
+    from tagwise.corpus.text.spans import (
+        Alignment,
+        Misaligned,
+        TextSpan,
+        labels_to_spans,
+        span_corpus,
+        spans_to_labels,
+    )
+    from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
+    from tagwise.dataset.shards.encode import encode
+    from tagwise.dataset.shards.reader import Shards
     from tagwise.estimators import (
         AROW,
         CRF,
@@ -72,12 +75,8 @@ if TYPE_CHECKING:
     from tagwise.features import Features, Gazetteer, Regex
     from tagwise.features.vectors import Vectors, vectors
     from tagwise.learners.checkpoint import Checkpoint
-    from tagwise.evaluation.metrics import Calibration, Report, calibration, evaluate
     from tagwise.model.model import Model
-    from tagwise.apps.pretrained import TaggerInfo, pretrained, taggers
     from tagwise.scores import lattice, losses
-    from tagwise.dataset.shards.encode import encode
-    from tagwise.dataset.shards.reader import Shards
 
 __all__ = [
     "AROW",
@@ -182,8 +181,8 @@ _HOMES = {
     "tagwise.corpus.text.spans": "Alignment Misaligned TextSpan labels_to_spans span_corpus spans_to_labels",
     "tagwise.corpus.pretokenized": "iter_text read_text write_text",
     "tagwise.corpus.text.tokenizer": "Tokenized Tokenizer",
-    "tagwise.base.exceptions": "CorpusError FileError MemoryLimitError MissingFunctionError ModelFileError NotFittedError "
-    "ParameterError TagwiseError TemplateError TrainingError",
+    "tagwise.base.exceptions": "CorpusError FileError MemoryLimitError MissingFunctionError ModelFileError "
+    "NotFittedError ParameterError TagwiseError TemplateError TrainingError",
     "tagwise.estimators": "AROW CRF HMM HMSVM LEARNERS MEMM MIRA Boosting PassiveAggressive Perceptron Tagger load",
     "tagwise.estimators.documents": "spacy_component",
     "tagwise.estimators.path": "RegularizationPath regularization_path",

@@ -14,12 +14,11 @@ import pytest
 from rich.console import Console
 
 import tagwise as tw
+from tagwise.apps.compare import Comparison, Event, plan, run
 from tagwise.cli.app import App
 from tagwise.cli.files import known_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.train import check_writable
-from tagwise.apps.compare import Comparison, Event
-from tagwise.apps.compare import plan, run
 from tagwise.learners.loop import Iteration
 from tagwise.learners.progress import TrainingProgress
 

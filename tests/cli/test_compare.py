@@ -17,8 +17,22 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.apps.compare import NAMES, PRESETS, Cache, Comparison, Published, draw, learner_names, loss_curves, make, p_value, parse, resolve_corpora
-from tagwise.apps.compare import plan, run
+from tagwise.apps.compare import (
+    NAMES,
+    PRESETS,
+    Cache,
+    Comparison,
+    Published,
+    draw,
+    learner_names,
+    loss_curves,
+    make,
+    p_value,
+    parse,
+    plan,
+    resolve_corpora,
+    run,
+)
 from tagwise.base.exceptions import CorpusError, ParameterError, TrainingError
 from tagwise.estimators import LEARNERS
 from tagwise.evaluation.metrics import count_by_sentence, evaluate

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ModelFileError
 from tagwise.compat.pycrfsuite import ItemSequence, Tagger, Trainer
 from tagwise.compat.pycrfsuite import tagger as tagger_module
 from tagwise.compat.pycrfsuite.bulk import Bulk
-from tagwise.base.exceptions import ModelFileError
 from tagwise.features.recipe import Recipe
 from tagwise.model.formats import crfsuite
 from tagwise.model.formats.chain import Block, Chain

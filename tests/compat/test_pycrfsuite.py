@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tagwise.base.exceptions import ModelFileError
 from tagwise.compat.pycrfsuite import CRFSuiteError, ItemSequence, Tagger, Trainer
 from tagwise.compat.pycrfsuite._dumpparser import CRFsuiteDumpParser
 from tagwise.compat.pycrfsuite._logparser import TrainLogParser
 from tagwise.compat.pycrfsuite.rand import Rand
-from tagwise.base.exceptions import ModelFileError
 from tagwise.model.formats import crfsuite
 
 X = [[["a"], ["b"]], [["b"], ["a"]], [["a", "c"]]]

@@ -18,9 +18,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from tagwise.base.exceptions import NotFittedError
 from tagwise.compat.sklearn_crfsuite import CRF, metrics, scorers
 from tagwise.compat.sklearn_crfsuite.trainer import LinePerIterationTrainer
-from tagwise.base.exceptions import NotFittedError
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "b"}, {"w": "a"}], [{"w": "a"}]]
 Y = [["N", "V"], ["V", "N"], ["N"]]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.features.recipe import Recipe
 from tagwise.base.imports import Functions, Missing
+from tagwise.features.recipe import Recipe
 from tagwise.scores.kernels import Kernel
 
 from ..forge.forgery import Forgery

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.compat.pycrfsuite import Tagger
 from tagwise.base.exceptions import ModelFileError
+from tagwise.compat.pycrfsuite import Tagger
 from tagwise.features.escape import raw, told
 from tagwise.features.recipe import Recipe
 from tagwise.model.formats import crfsuite

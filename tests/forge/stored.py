@@ -19,8 +19,8 @@ import numpy as np
 
 import tagwise as tw
 from tagwise.apps.annotate.folder import Settings
-from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.project import EXPORTS, Work
+from tagwise.apps.annotate.session import Session
 
 from .forgery import Forgery, seal
 from .mutate import ODD, break_header, mutate

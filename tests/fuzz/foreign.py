@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import struct
 
-from tagwise.compat.pycrfsuite import Tagger
 from tagwise.base.exceptions import ModelFileError
+from tagwise.compat.pycrfsuite import Tagger
 from tagwise.model.formats.chain import parts_of
 from tagwise.model.formats.table import FORMATS
 from tagwise.model.model import Model

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.cli import cli
 from tagwise.apps.compare.cache import Cache
 from tagwise.apps.compare.cells import Row
 from tagwise.apps.compare.table import Comparison
+from tagwise.cli import cli
 from tests.kill.jobs import CORPUS, left_behind
 
 ROOT = Path(__file__).parents[2]

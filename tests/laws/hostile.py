@@ -17,6 +17,7 @@ import numpy as np
 from tagwise import _core
 from tagwise.learners import gradient
 from tagwise.learners.loop import Result, Stopping
+from tagwise.learners.problem import Problem
 
 from .corpora import Corpus
 from .reference.optimum import Paths, loss, newton, paths_of
@@ -39,7 +40,7 @@ TOLERANCES = (1e-2, 1e-3, 1e-5, 1e-7, 1e-9)
 class Hostile(NamedTuple):
     """A training set, and its distinct sentences by all of their paths."""
 
-    problem: gradient.Problem
+    problem: Problem
     sentences: list[Paths]
     size: int
 
@@ -90,7 +91,7 @@ def draw(kind: str, seed: int) -> Hostile:
         for x, path, weight in zip(X, gold, weights)
     ]
     edges = np.array(sorted(a * labels + b for a, b in forbidden), dtype=np.uint32)
-    problem = gradient.Problem(
+    problem = Problem(
         data, layout, sample_weight=np.tile(weights, times), forbidden=edges if len(edges) else None
     )
     return Hostile(problem, sentences, len(layout))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tagwise import _core
 from tagwise.dataset.layout import blocks_of, codes_of
 from tagwise.learners.backends import Backend
-from tagwise.learners.gradient import Problem
+from tagwise.learners.problem import Problem
 from tagwise.scores.protocols import Lists, Scorer, Support, Vector
 
 from .reference import chain

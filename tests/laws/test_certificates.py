@@ -51,7 +51,9 @@ def check_fit(problem: Hostile, l2: float, tol: float) -> None:
     if "certified" in result.reason:
         assert result.history[-1]["gap"] <= tol
         assert true - best <= tol * true * (1 + 1e-6) + REFERENCE * best
-    if tol <= 1e-9:  # L-BFGS stops where ten iterations gain less than tol, which may be some hundred times tol above
+    if (
+        tol <= 1e-9
+    ):  # L-BFGS stops where ten iterations gain less than tol, which may be some hundred times tol above
         assert true - best <= 1e-6 * best + 1e-12
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.corpus import schemes
 from tagwise.base.parameters import lookup
+from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints, intersect, scheme_of
 from tagwise.scores.dictionary import Dictionary
 

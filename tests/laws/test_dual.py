@@ -12,11 +12,12 @@ from rich.console import Console
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.cli.train import summary
 from tagwise.base.exceptions import ParameterError
+from tagwise.cli.train import summary
 from tagwise.learners import gradient
 from tagwise.learners.dual import Ascent, Point, steps
 from tagwise.learners.loop import Iteration, Result, Stopping
+from tagwise.learners.problem import Problem
 from tagwise.learners.progress import TrainingProgress
 
 from .corpora import Corpus, random_corpus
@@ -36,7 +37,7 @@ def dual(corpus: Corpus, l2: float = 0.5, **options: object) -> _core.Dual:
 def trained(
     corpus: Corpus, optimizer: str, l2: float, tol: float = 1e-5, n_jobs: int = 1, **more: object
 ) -> Result:
-    problem = gradient.Problem(corpus.data, corpus.layout, "log", **more)
+    problem = Problem(corpus.data, corpus.layout, "log", **more)
     start = np.zeros(len(corpus.layout))
     stopping = Stopping(500, tol, 10, 0)
     return gradient.train(problem, start, stopping, optimizer=optimizer, l2=l2, n_jobs=n_jobs)
@@ -294,7 +295,7 @@ def test_a_certificate_does_not_show_as_a_rise_of_the_gap():
 def test_a_dual_point_serves_another_penalty():
     """w(q) is 1/(2 l2) times what q says: the same q at l2' has (l2 / l2') w, and bounds the optimum there."""
     corpus = random_corpus(11, 5, n=40)
-    problem = gradient.Problem(corpus.data, corpus.layout, "log")
+    problem = Problem(corpus.data, corpus.layout, "log")
     best = trained(corpus, "lbfgs", 0.2, tol=1e-9).objective
     first, point = Ascent(dual(corpus, 2.0), 1, 0), Point()
     for _ in range(8):

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwise._core import count_texts, text_ids
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.labels import texts
 from tagwise.dataset.encode import collect_labels, encode_labels
 from tagwise.dataset.partial import is_partial
-from tagwise.base.exceptions import CorpusError
 
 
 class Text(str):

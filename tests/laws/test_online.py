@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tagwise import _core
-from tagwise.corpus import schemes
 from tagwise.base.exceptions import TrainingError
+from tagwise.corpus import schemes
 
 from .corpora import constraints
 from .online import KINDS, ambiguous, corpus, learner, native, orders, permutation, run, twin_step

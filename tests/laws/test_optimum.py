@@ -9,6 +9,7 @@ import pytest
 
 from tagwise.learners import gradient
 from tagwise.learners.loop import Result, Stopping
+from tagwise.learners.problem import Problem
 from tagwise.optimizers.owlqn import pseudo_gradient
 
 from .corpora import Corpus, random_corpus
@@ -34,7 +35,7 @@ def trained(seed: int, name: str, optimizer: str, l1: float, l2: float, max_iter
     """What training ends with, without a tolerance to speak of."""
     corpus, _ = problem(seed)
     return gradient.train(
-        gradient.Problem(corpus.data, corpus.layout, name),
+        Problem(corpus.data, corpus.layout, name),
         np.zeros(len(corpus.layout)),
         Stopping(max_iter, 1e-12, 10, 0),
         optimizer=optimizer,

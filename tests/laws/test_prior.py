@@ -11,6 +11,7 @@ import pytest
 import tagwise as tw
 from tagwise.learners import gradient
 from tagwise.learners.loop import Stopping
+from tagwise.learners.problem import Problem
 
 from ..golden import corpus
 from ..golden.kinds import PLAIN
@@ -35,7 +36,7 @@ def problem(seed: int) -> tuple[Corpus, list[Paths], np.ndarray]:
 
 def evaluation(seed: int, name: str, l2: float, strength: float) -> gradient.Evaluation:
     found, _, center = problem(seed)
-    objective = gradient.Problem(found.data, found.layout, name).objective()
+    objective = Problem(found.data, found.layout, name).objective()
     return gradient.Evaluation(objective, l2, 1, gradient.Prior(center, strength))
 
 
@@ -80,7 +81,7 @@ def test_training_ends_at_the_optimum(seed: int, l1: float) -> None:
     )
     for optimizer in ("owlqn",) if l1 else ("lbfgs", "cg", "auto"):
         result = gradient.train(
-            gradient.Problem(found.data, found.layout, "log"),
+            Problem(found.data, found.layout, "log"),
             center,
             Stopping(500, 1e-12, 10, 0),
             optimizer=optimizer,
@@ -95,7 +96,7 @@ def test_training_ends_at_the_optimum(seed: int, l1: float) -> None:
 def test_two_gaussians_are_one() -> None:
     """l2 ||w||^2 + p ||w - w_0||^2 is (l2 + p) ||w - p w_0 / (l2 + p)||^2 and a constant."""
     found, _, center = problem(3)
-    objective = gradient.Problem(found.data, found.layout).objective()
+    objective = Problem(found.data, found.layout).objective()
     one = gradient.Evaluation(objective, 0.5, 1, gradient.Prior(center, 1.5))
     other = gradient.Evaluation(objective, 0.0, 1, gradient.Prior(0.75 * center, 2.0))
     slopes = np.empty((2, len(center)))

@@ -15,6 +15,7 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.features import Inputs
 from tagwise.learners import backends, gradient
 from tagwise.learners.backends import Sum, exponential
+from tagwise.learners.problem import Problem
 from tagwise.optimizers.lbfgs import lbfgs
 from tagwise.scores.protocols import Exponential, Objective, Scorer, native
 
@@ -38,14 +39,14 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(backends.BACKENDS, NUMPY.name, NUMPY)
 
 
-def problem(parts: slice = slice(None), weight: Any = None, **settings: Any) -> gradient.Problem:
+def problem(parts: slice = slice(None), weight: Any = None, **settings: Any) -> Problem:
     """The problem of some of the sentences, over the features of all."""
     tagger = tw.CRF(**SETTINGS)
     task = tagger._task(Inputs.of(X), Y, tagger.checked())
     vocabulary, numbers = task.vocabulary, {y: i for i, y in enumerate(task.labels)}
     data = task.recipe.encode(X[parts], vocabulary)
     data = data.with_gold(np.array([numbers[y] for path in Y[parts] for y in path], dtype=np.uint16))
-    return gradient.Problem(data, task.layout, sample_weight=weight, **settings)
+    return Problem(data, task.layout, sample_weight=weight, **settings)
 
 
 def same(one: Objective, other: Objective, w: Any, log: bool = False) -> None:

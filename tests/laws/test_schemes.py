@@ -9,6 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.schemes import (
     SCHEMES,
     Span,
@@ -23,7 +24,6 @@ from tagwise.corpus.schemes import (
     split_label,
     valid,
 )
-from tagwise.base.exceptions import CorpusError
 
 TYPES = ("X", "Y-z")
 TAGS = {"IOB1": "BI", "IOB2": "BI", "IOE1": "IE", "IOE2": "IE", "IOBES": "BIES", "BILOU": "BILU"}

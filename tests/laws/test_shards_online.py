@@ -11,8 +11,8 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.learners.sharded.online import Course, OnlineShards, local, mixed
 from tagwise.learners.sharded.objective import ranges
+from tagwise.learners.sharded.online import Course, OnlineShards, local, mixed
 
 from .online import corpus, learner, native
 

@@ -15,8 +15,9 @@ from tagwise import _core
 from tagwise.base.exceptions import TrainingError
 from tagwise.estimators import LEARNERS
 from tagwise.learners import boosting, online, svm
-from tagwise.learners.gradient import WARMUP, WORTH_WARMING, Problem
+from tagwise.learners.gradient import WARMUP
 from tagwise.learners.loop import Iteration, Result, Stopping, converged, run
+from tagwise.learners.problem import WORTH_WARMING, Problem
 from tagwise.optimizers.base import Step
 
 from ..corpora import X, Y

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise._core import Vocabulary
+from tagwise.base.imports import Functions, Missing
 from tagwise.features import recipe_for, resolve
 from tagwise.features.derived_columns import spelled
 from tagwise.features.recipe import Recipe
-from tagwise.base.imports import Functions, Missing
 
 from ..golden import corpus
 from ..golden.kinds import EDGES, RARE

@@ -12,7 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise.base.exceptions import ParameterError
 from tagwise.features import Inputs
-from tagwise.learners import gradient
+from tagwise.learners.problem import Problem
 
 WORD = "word[0]\n"
 WINDOW = "word[0]\nword[-1] & word[0]\nword[0] & word[1]\n"  # enough to tell the sentences apart
@@ -267,7 +267,7 @@ def test_stochastic_descent_goes_to_the_weighted_optimum() -> None:
     assert descent.fit(X, Y, sample_weight=weight).objective_ < 1.06 * best.objective_
     elsewhere = descent.fit(X, Y).model_.scorer.weights.astype(np.float64)
     task = descent._task(Inputs.of(X), Y, descent.checked())
-    objective = gradient.Problem(task.data, task.layout, sample_weight=weight).objective()
+    objective = Problem(task.data, task.layout, sample_weight=weight).objective()
     value, _ = objective.value(elsewhere, np.zeros_like(elsewhere))
     assert value + 0.3 * elsewhere @ elsewhere > 2.0 * best.objective_
 
@@ -278,12 +278,12 @@ def test_both_engines_of_a_problem_have_its_weights(loss: str) -> None:
     tagger = crf(loss=loss)
     task = tagger._task(Inputs.of(X), Y, tagger.checked())
     w = 0.1 * np.random.default_rng(0).standard_normal(len(task.layout))
-    problem = gradient.Problem(task.data, task.layout, loss, REAL)
+    problem = Problem(task.data, task.layout, loss, REAL)
     for name in (loss, "log"):
         descent = problem.descent(name)
         descent.set(w)
         met = descent.run(descent.order(0, 0), 0.0, 0.0, 0.0)
-        want = gradient.Problem(task.data, task.layout, name, REAL).objective().value(w, np.zeros_like(w))[0]
+        want = Problem(task.data, task.layout, name, REAL).objective().value(w, np.zeros_like(w))[0]
         assert met == pytest.approx(want, rel=1e-5)
 
 

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 import tagwise as tw
 import tagwise.ray
 from tagwise.cli import cli
-from tagwise.ray.encoding import work
 from tagwise.dataset.shards.encode import Piece, cut
+from tagwise.ray.encoding import work
 
 from .faults import ROOT, WORKS, bytes_below, struck
 

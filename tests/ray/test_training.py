@@ -17,8 +17,8 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.learners.sharded import online
-from tagwise.learners.sharded.online import Course, OnlineShards
 from tagwise.learners.sharded.objective import OverShards, Setting, local
+from tagwise.learners.sharded.online import Course, OnlineShards
 
 pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 

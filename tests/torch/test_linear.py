@@ -17,9 +17,9 @@ import tagwise.torch as tt  # noqa: E402
 from tagwise import _core  # noqa: E402
 from tagwise.learners.backends import BACKENDS, Backend, using  # noqa: E402
 from tagwise.optimizers.base import HostVectors  # noqa: E402
-from tagwise.torch.linear import backend, objective, ragged, vectors  # noqa: E402
 from tagwise.torch.engines import cuda, launching  # noqa: E402
 from tagwise.torch.formulas import FORMULAS, formula_of  # noqa: E402
+from tagwise.torch.linear import backend, objective, ragged, vectors  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 
@@ -258,7 +258,9 @@ def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
             out = torch.zeros(4, width)
             what = launching.kernel("linear", 0, (("WIDTH", width),), "linear_sums")
             given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
-            what((-(-4 * objective.lanes(width) // 128), 1, 1), 128, *given, rows.data_ptr(), 4, out.data_ptr())
+            what(
+                (-(-4 * objective.lanes(width) // 128), 1, 1), 128, *given, rows.data_ptr(), 4, out.data_ptr()
+            )
             each = rows[members.long()] * (1.0 if values is None else values[:, None])
             want = torch.stack([each[a:b].sum(0) for a, b in zip(begins.tolist(), begins.tolist()[1:])])
             torch.testing.assert_close(out, want)

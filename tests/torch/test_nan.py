@@ -11,8 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-t
 
 import tagwise.torch as tt  # noqa: E402
 from tagwise.torch.engines import cuda, many_labels, many_labels_cuda, native, reference, search, varying  # noqa: E402
-from tagwise.torch.chains import Chains  # noqa: E402
-from tagwise.torch.protocol import Chain  # noqa: E402
+from tagwise.torch.protocol import Chain, Chains  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 

@@ -13,10 +13,10 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
+from tagwise.apps.compare.report.rounds import rounds_svg
 from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.boosting import Round, rounds
 from tagwise.model.prune import prune
-from tagwise.apps.compare.report.rounds import rounds_svg
 
 from ..corpora import X, Y
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.apps.compare import Cache, Cell, Data, Learner
-from tagwise.apps.compare import cache, run
+from tagwise.apps.compare import Cache, Cell, Data, Learner, cache, run
 from tagwise.apps.compare.cache import opened, sealed
 from tagwise.apps.compare.cells import is_result, is_score
 

@@ -13,13 +13,12 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.apps.compare import Cache, Cell, Data, Learner, collect, parse
-from tagwise.apps.compare import cache, run
+from tagwise.apps.compare import Cache, Cell, Data, Learner, cache, collect, parse, run
 from tagwise.apps.compare.cache import Names, code_digest, code_version, default_folder
 from tagwise.apps.compare.table import Comparison
+from tagwise.base.parameters import Choice, Flag, Number, Param
 from tagwise.corpus import Corpus, Sentence
 from tagwise.estimators import LEARNERS
-from tagwise.base.parameters import Choice, Flag, Number, Param
 
 PACKAGE = Path(tw.__file__).parent
 

@@ -14,8 +14,19 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.apps.compare import Cache, Cell, Comparison, Data, Event, Learner, collect, draw, parse
-from tagwise.apps.compare import plan, run
+from tagwise.apps.compare import (
+    Cache,
+    Cell,
+    Comparison,
+    Data,
+    Event,
+    Learner,
+    collect,
+    draw,
+    parse,
+    plan,
+    run,
+)
 from tagwise.apps.compare.cache import Names
 from tagwise.apps.compare.cells import measure
 from tagwise.apps.compare.plan import held_out
@@ -306,7 +317,9 @@ def run_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """A cluster has what is not in the cache, and the bounds; how it trains is in tests/ray."""
     cells, made = plan(["hmm"], ["a"], ["S1"]), []
     patch.setattr(
-        importlib.import_module("tagwise.apps.compare.cluster"), "Cluster", lambda *given: made.append(given[2:])
+        importlib.import_module("tagwise.apps.compare.cluster"),
+        "Cluster",
+        lambda *given: made.append(given[2:]),
     )
     patch.setattr(
         sys.modules["tagwise.apps.compare.run"],

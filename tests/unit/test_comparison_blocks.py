@@ -63,7 +63,11 @@ TABLE = Comparison(ROWS, title="T", caption="C", hidden=())
 
 def lines(width: int | None) -> list[str]:
     """The printed lines of the table; of all its columns where no width is given."""
-    text = as_text(comparison_blocks(TABLE), 10_000) if width is None else as_text(TABLE, width)
+    text = (
+        as_text(comparison_blocks(*TABLE.sheet(), title=TABLE.title, caption=TABLE.caption), 10_000)
+        if width is None
+        else as_text(TABLE, width)
+    )
     return text.splitlines()
 
 

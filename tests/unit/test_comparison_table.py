@@ -20,9 +20,9 @@ import pytest
 import tagwise as tw
 from tagwise.apps.compare import Comparison, Published, Row, p_value
 from tagwise.apps.compare.presets import read_presets
+from tagwise.apps.compare.report.html import page
 from tagwise.apps.compare.table import GROUP, MEASURES
 from tagwise.decoding.confidence import entropy
-from tagwise.apps.compare.report.html import page
 
 BASE = Row(
     corpus="news",

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwise import corpus as tc
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus import Corpus, Sentence, streams
 from tagwise.corpus.formats import format_of_text
 from tagwise.corpus.labels import break_in
-from tagwise.base.exceptions import CorpusError
 
 from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwise._core import Layout, Vocabulary, encode_attributes, prune
-from tagwise.dataset.encode import NO_LABEL, build, collect_labels, encode_labels, with_labels
 from tagwise.base.exceptions import CorpusError, ModelFileError, ParameterError
+from tagwise.dataset.encode import NO_LABEL, build, collect_labels, encode_labels, with_labels
 
 NAMES = st.text("abc:=é日", min_size=1, max_size=3)
 LISTS = st.lists(st.lists(st.lists(NAMES, max_size=4), max_size=4), max_size=4)

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import tagwise as tw
+from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import cli
 from tagwise.corpus.formats import iter_sentences
-from tagwise.base.exceptions import CorpusError
 
 ROWS = [
     ["EU", "NNP", "B-ORG"],

@@ -12,9 +12,9 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps.compare import Comparison, Row
+from tagwise.apps.compare.plots import span_curve
 from tagwise.corpus.markup import sentence_html, table_html
 from tagwise.corpus.schemes import Span
-from tagwise.apps.compare.plots import span_curve
 
 WORDS = [["Rosa", "<b>Lund", "runs"], ["New", "York", "&"]]
 LABELS = [["B-PER", "I-PER", "O"], ["B-LOC", "I-LOC", "O"]]

@@ -14,8 +14,8 @@ import pytest
 
 from tagwise._core import Vocabulary
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
-from tagwise.features import SETS, Recipe, columns_of, kind_of, recipe_for, resolve, template_text
 from tagwise.base.imports import Functions
+from tagwise.features import SETS, Recipe, columns_of, kind_of, recipe_for, resolve, template_text
 
 
 @dataclass

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 import tagwise as tw
+from tagwise.base.exceptions import CorpusError
 from tagwise.cli.spans import TEXTS
 from tagwise.cli.tag import OUTPUT
 from tagwise.corpus import bundled, formats
-from tagwise.corpus.row_blocks import _SHARED_STRINGS, Shared, doc_of
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
 from tagwise.corpus.formats import format_of_name, format_of_text, iter_sentences, read, write
 from tagwise.corpus.jsonl import format_jsonl, read_jsonl
-from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.pretokenized import format_text, read_text, write_text
-from tagwise.base.exceptions import CorpusError
+from tagwise.corpus.row_blocks import _SHARED_STRINGS, Shared, doc_of
+from tagwise.corpus.sentence import Corpus, Sentence
 
 
 def stream(text: str) -> io.StringIO:

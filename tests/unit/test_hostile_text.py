@@ -20,12 +20,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tagwise as tw
-from tagwise.cli.app import cli
 from tagwise.apps.compare.cells import Row
-from tagwise.apps.compare.table import Comparison
-from tagwise.corpus.streams import writer
 from tagwise.apps.compare.report.html import page
+from tagwise.apps.compare.table import Comparison
 from tagwise.base.terminal import as_text, plain, table, visible
+from tagwise.cli.app import cli
+from tagwise.corpus.streams import writer
 
 #: Clears a screen, sets a title, an eight-bit command, turns a line around, rings; and what rich would take for markup.
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eabc\u2066\x7f[red]x[/nothing]"

@@ -53,7 +53,7 @@ def imported(source: str) -> Iterator[tuple[int, str]]:
 
 def package_of(name: str) -> str:
     """The package below `tagwise` that a dotted name belongs to; "" for `tagwise` itself."""
-    return (name.split(".") + [""])[1]
+    return [*name.split("."), ""][1]
 
 
 def faults(path: Path, source: str) -> list[str]:

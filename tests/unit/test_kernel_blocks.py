@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.dataset.layout import without_nodes
 from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import Functions, function_at, path_of
+from tagwise.dataset.layout import without_nodes
 from tagwise.scores.kernels import Block, Kernel, KernelScorer, kernel_of
 
 HERE = "tests.unit.test_kernel_blocks"

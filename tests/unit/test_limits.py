@@ -17,8 +17,8 @@ import pytest
 
 import tagwise as tw
 import tagwise.corpus.streams as streams
-from tagwise.corpus.formats import iter_sentences
 from tagwise.base.exceptions import CorpusError
+from tagwise.corpus.formats import iter_sentences
 
 LINES = b"abcdefgh " * 1000 + b"\n"
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}

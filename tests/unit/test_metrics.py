@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwise.evaluation import metrics
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.conll import read_conll
 from tagwise.corpus.schemes import SCHEMES, Span, from_spans, spans
 from tagwise.corpus.sentence import Corpus
-from tagwise.base.exceptions import CorpusError
+from tagwise.evaluation import metrics
 from tagwise.evaluation.metrics import Report, calibration, evaluate
 
 # The oracle: conlleval's rules as they are published.

@@ -12,8 +12,8 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.estimators import LEARNERS
 from tagwise.base.parameters import Choice
+from tagwise.estimators import LEARNERS
 
 PACKAGE = Path(tw.__file__).parent
 

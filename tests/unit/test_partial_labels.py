@@ -10,8 +10,8 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.dataset import encode, partial
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.dataset import encode, partial
 
 
 def words(n: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:

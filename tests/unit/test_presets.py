@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner
 
 import tagwise as tw
-from tagwise.cli import cli
 from tagwise.apps.compare import (
     PRESETS,
     Cell,
@@ -29,6 +28,7 @@ from tagwise.apps.compare import (
     resolve_corpora,
 )
 from tagwise.apps.compare.cells import errors, measure
+from tagwise.cli import cli
 from tests.cli.options import DEV, TEST, TRAIN
 
 KNOWN = {"one": (TRAIN, DEV, TEST), "two": (TRAIN[:9], None, TEST[:5])}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tagwise._core import Vocabulary
-from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
+from tagwise.base.imports import Functions
+from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features import Recipe, columns_of, crfpp, file_columns, recipe_for, resolve
 from tagwise.features.sets import SETS, quoted, template_text
-from tagwise.base.imports import Functions
 
 LABELLED = Corpus([Sentence({"form": ["a", "b"], "pos": ["N", "V"], "ner": ["X", "Y"]}, "ner")])
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
-from tagwise.evaluation.errors import find_errors
 from tagwise.base.terminal import as_text
+from tagwise.evaluation.errors import find_errors
 
 CHUNKS = ("O", "O", "B-A", "I-A", "B-B", "I-B")
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus import schemes
 from tagwise.corpus.schemes import (
     SCHEMES,
@@ -20,7 +21,6 @@ from tagwise.corpus.schemes import (
     spans,
     valid,
 )
-from tagwise.base.exceptions import CorpusError
 
 TYPES = ["PER", "LOC", "creative-work", ""]
 

@@ -251,9 +251,8 @@ def test_what_cannot_be_trained_is_refused(file: Path) -> None:
         tw.fit_shards(tw.CRF(), shards, backend="nowhere")
     with pytest.raises(tw.ParameterError, match="workers=2 needs backend='ray'"):
         tw.fit_shards(tw.CRF(), shards, workers=2)
-    assert bits(tw.fit_shards(tw.CRF(max_iter=2), shards, backend="local")) == bits(
-        tw.fit_shards(tw.CRF(max_iter=2), shards)
-    )
+    named, usual = (tw.fit_shards(tw.CRF(max_iter=2), shards, backend=name) for name in ("local", None))
+    assert named.model_.scorer.weights.tobytes() == usual.model_.scorer.weights.tobytes()
     with pytest.raises(tw.ParameterError, match="forget"):
         tw.fit_shards(tw.CRF(), shards, warm_start=tw.CRF(features="S1", max_iter=1).fit(WORDS, LABELS))
 

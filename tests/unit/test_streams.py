@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.streams import (
     byte_chunks,
     check_encoding,
@@ -27,7 +28,6 @@ from tagwise.corpus.streams import (
     text_chunks,
     writer,
 )
-from tagwise.base.exceptions import CorpusError
 
 TEXT = "der Hund\nüber\n\nBBB\n"
 

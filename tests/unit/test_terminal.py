@@ -11,11 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tagwise.estimators.boosting import Round
-from tagwise.base.parameters import Number, Param
 from tagwise.apps.compare.report import html
 from tagwise.apps.compare.report.rounds import POINTS, _ticks, feature_text, rounds_svg, rounds_table
 from tagwise.apps.compare.report.svg import Strip, dot_plot
+from tagwise.base.parameters import Number, Param
 from tagwise.base.terminal import (
     as_text,
     explanation_table,
@@ -25,6 +24,7 @@ from tagwise.base.terminal import (
     table,
     transition_table,
 )
+from tagwise.estimators.boosting import Round
 
 
 def cells(renderable: Any, width: int = 160) -> list[list[str]]:

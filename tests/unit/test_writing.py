@@ -21,9 +21,9 @@ import pytest
 
 import tagwise as tw
 import tagwise.base.writing as writing
-from tagwise.corpus.streams import writer
 from tagwise.base.exceptions import CorpusError, FileError, ModelFileError, refusal
 from tagwise.base.writing import atomic, target_of, write_text
+from tagwise.corpus.streams import writer
 
 ROOT = os.geteuid() == 0
 

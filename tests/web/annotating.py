@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import tagwise as tw
-from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.project import Settings, Work
+from tagwise.apps.annotate.session import Session
 from tests.web.asking import Answer, ask
 
 TOKEN = "t" * 43

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tagwise.base.exceptions import CorpusError, InternalError
 from tagwise.apps.web.asgi import answer
 from tagwise.apps.web.guards import Guards, host_name, new_token
 from tagwise.apps.web.limits import Deadline, Limited, Limits
+from tagwise.base.exceptions import CorpusError, InternalError
 from tests.web.asking import ask
 
 TOKEN = "t" * 43

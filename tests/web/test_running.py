@@ -21,12 +21,11 @@ from urllib.parse import urlsplit
 import pytest
 
 import tagwise as tw
-from tagwise.base.exceptions import TagwiseError
-from tagwise.apps.serve.service import Service, Settings, application
 from tagwise.apps.serve.models import Loaded, Shelf, Shelved
-from tagwise.apps.web import need
-from tagwise.apps.web import running
+from tagwise.apps.serve.service import Service, Settings, application
+from tagwise.apps.web import need, running
 from tagwise.apps.web.limits import Limits
+from tagwise.base.exceptions import TagwiseError
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: make test-browser")
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.model.model import Model
 from tagwise.apps.serve import openapi, shapes, tagging
-from tagwise.apps.serve.service import Service, Settings, application, windows
 from tagwise.apps.serve.models import Loaded, Shelf, Shelved, named
+from tagwise.apps.serve.service import Service, Settings, application, windows
 from tagwise.apps.web.limits import Limits
+from tagwise.model.model import Model
 from tests.web.asking import Answer, ask, asked
 
 TEXT = "Rosa Berg runs to Lund. Lund runs."

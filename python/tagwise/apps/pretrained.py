@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tagwise.apps.compare.cache import code_version, default_folder
-from tagwise.corpus.bundled import corpus_info, files_of, load_corpus
 from tagwise.base.exceptions import ParameterError, TagwiseError
-from tagwise.estimators import LEARNERS, Tagger, load
-from tagwise.learners.loop import logger
-from tagwise.evaluation.metrics import Report
 from tagwise.base.parameters import meant
+from tagwise.corpus.bundled import corpus_info, files_of, load_corpus
+from tagwise.estimators import LEARNERS, Tagger, load
+from tagwise.evaluation.metrics import Report
+from tagwise.learners.loop import logger
 
 #: The entry of a model's `meta` that says which ready tagger it is.
 ENTRY = "pretrained"

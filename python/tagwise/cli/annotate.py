@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import rich_click as click
 
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_corpus
 from tagwise.cli.models import load_model
 from tagwise.corpus import schemes
 from tagwise.corpus.formats import read
 from tagwise.corpus.sentence import Corpus
-from tagwise.base.exceptions import CorpusError, ParameterError
-from tagwise.base.writing import write_text
 
 
 def folder_for(corpus: str | None, folder: str | None) -> Path:

@@ -13,8 +13,8 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
-from tagwise.cli.app import debug_option
 from tagwise.base.parameters import cores
+from tagwise.cli.app import debug_option
 
 
 def median_seconds(work: Callable[[], Any], times: int = 5) -> float:

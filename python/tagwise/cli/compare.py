@@ -15,21 +15,32 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
-from tagwise.cli.files import read_corpus
-from tagwise.cli.train import check_writable
-from tagwise.apps.compare import PRESETS, Cache, Comparison, Event, Preset, collect, default_folder, loss_curves, parse, resolve_corpora
-from tagwise.apps.compare import run
+from tagwise.apps.compare import (
+    PRESETS,
+    Cache,
+    Comparison,
+    Event,
+    Preset,
+    collect,
+    default_folder,
+    loss_curves,
+    parse,
+    resolve_corpora,
+    run,
+)
 from tagwise.apps.compare.blocks import comparison_blocks
 from tagwise.apps.compare.learners import Learner, estimator
 from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
-from tagwise.corpus.sentence import Corpus
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.estimators.sharded.fit import backends
-from tagwise.features.derived_columns import Features, spelled
 from tagwise.base.parameters import cores, lookup
 from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text
+from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
+from tagwise.cli.files import read_corpus
+from tagwise.cli.train import check_writable
+from tagwise.corpus.sentence import Corpus
+from tagwise.estimators.sharded.fit import backends
+from tagwise.features.derived_columns import Features, spelled
 
 WIDE = 10_000  # cells: wider than any table
 WRITERS = (".csv", ".json", ".md", ".tex")
@@ -109,7 +120,12 @@ def show(comparison: Comparison, console: Console, wide: bool) -> None:
     if console.is_terminal and not wide:
         console.print(comparison)
     elif wide:
-        click.echo(as_text(comparison_blocks(comparison), WIDE))
+        click.echo(
+            as_text(
+                comparison_blocks(*comparison.sheet(), title=comparison.title, caption=comparison.caption),
+                WIDE,
+            )
+        )
     else:
         click.echo(as_text(comparison, console.width))
     if note is not None:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import rich_click as click
 
+from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_sentences
 from tagwise.corpus.formats import DEFAULT, FORMATS, format_of_name, write
 from tagwise.corpus.schemes import convert as convert_labels
 from tagwise.corpus.schemes import scheme_name
 from tagwise.corpus.sentence import Sentence
-from tagwise.base.exceptions import CorpusError
 from tagwise.model.formats.table import FORMATS as FOREIGN
 from tagwise.model.formats.table import HEAD, format_of
 from tagwise.model.formats.table import format_of_name as foreign_of_name

@@ -10,11 +10,9 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
+from tagwise.base.exceptions import ParameterError
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import corpus_options, names_of
-from tagwise.base.exceptions import ParameterError
-from tagwise.estimators.sharded import BACKENDS
-from tagwise.features.sums import Features, spelled
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of

@@ -9,11 +9,11 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
+from tagwise.base.terminal import as_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.labels import texts
-from tagwise.base.terminal import as_text
 
 
 @click.command()

@@ -8,14 +8,14 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.terminal import visible
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.models import function_options, load_model, names_model, need_probabilities
 from tagwise.corpus.sentence import Corpus
-from tagwise.evaluation.thresholds import Threshold
-from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.evaluation.metrics import Report
-from tagwise.base.terminal import visible
+from tagwise.evaluation.thresholds import Threshold
 
 #: What a threshold may be chosen by, as `choose_threshold` of a tagger has it.
 GOALS = ("precision", "beta")

@@ -9,12 +9,12 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.terminal import as_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
 from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.sentence import Sentence
-from tagwise.base.exceptions import ParameterError
-from tagwise.base.terminal import as_text
 
 
 def sentence_of(tagger: Any, text: str) -> Any:

@@ -10,12 +10,12 @@ from typing import IO, Any, TypeVar, cast
 
 import rich_click as click
 
-from tagwise.corpus.bundled import corpora, load_corpus
-from tagwise.corpus.formats import FORMATS, iter_sentences
-from tagwise.corpus.source_lines import Raw
-from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.base.exceptions import CorpusError, refusal
 from tagwise.base.parameters import meant
+from tagwise.corpus.bundled import corpora, load_corpus
+from tagwise.corpus.formats import FORMATS, iter_sentences
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.source_lines import Raw
 
 PARTS = ("train", "dev", "test")
 MAGIC = b"tagwise\n"

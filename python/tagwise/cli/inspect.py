@@ -10,11 +10,11 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
+from tagwise.base.terminal import visible
+from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.models import function_options, is_ready, load_model
 from tagwise.cli.pretrained import in_words
-from tagwise.base.terminal import visible
-from tagwise.base.writing import write_text
 
 
 def _file(tagger: Any, name: str, milliseconds: float) -> str:
@@ -100,9 +100,9 @@ def inspect(
       tagwise inspect model.tagwise --json | jq .meta
       tagwise inspect boosted.tagwise --plot rounds.svg
     """
-    from tagwise.estimators.boosting import rounds as rounds_of
     from tagwise.apps.compare.report.rounds import rounds_svg, rounds_table
     from tagwise.base.terminal import explanation_table, pair_table, transition_table
+    from tagwise.estimators.boosting import rounds as rounds_of
 
     begin = time.perf_counter()
     tagger = load_model(model, functions, trust)

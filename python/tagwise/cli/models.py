@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
-from tagwise.cli.app import say
-from tagwise.cli.files import is_model
 from tagwise.base.exceptions import ModelFileError, ParameterError, refusal
 from tagwise.base.imports import function_at
 from tagwise.base.parameters import meant
+from tagwise.cli.app import say
+from tagwise.cli.files import is_model
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Where a CRF can compute: the engines of `learners.backends`, which a shell that completes a word need not import.

@@ -8,10 +8,10 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
-from tagwise.cli.app import debug_option
-from tagwise.cli.models import ready
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.terminal import as_text, pair_table, percent
+from tagwise.cli.app import debug_option
+from tagwise.cli.models import ready
 
 
 def in_words(scores: Any) -> str:

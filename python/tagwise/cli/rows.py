@@ -10,8 +10,8 @@ from typing import Any
 from tagwise.cli.labelling import Labelling
 from tagwise.corpus.conll import DOCSTART, is_comment
 from tagwise.corpus.conllu import CONLLU_COLUMNS
-from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.source_lines import Raw
 
 BOM = "\ufeff"
 _CELL = re.compile(r"[^ \t]+")

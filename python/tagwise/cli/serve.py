@@ -102,8 +102,8 @@ def serve(
       tagwise serve en-ner --host 0.0.0.0 --allow-host tagger.internal
       curl -s localhost:8000/tag -d '{"text": "Peter flew to London."}'
     """
-    from tagwise.apps.serve.service import Service, Settings, application
     from tagwise.apps.serve.models import Shelf
+    from tagwise.apps.serve.service import Service, Settings, application
     from tagwise.apps.serve.workers import supervise
     from tagwise.apps.web import need
     from tagwise.apps.web.guards import new_token

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tagwise.cli.stream import batches
-from tagwise.corpus.text import raw_text, span_jsonl
 from tagwise.corpus.labels import text as label_text
-from tagwise.corpus.text.raw_text import format_raw
-from tagwise.corpus.text.span_jsonl import Records, text_of
 from tagwise.corpus.schemes import has_chunks
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text import raw_text, span_jsonl
+from tagwise.corpus.text.raw_text import format_raw
+from tagwise.corpus.text.span_jsonl import Records, text_of
 from tagwise.corpus.text.spans import text_spans
 from tagwise.decoding.lookback import Memory
 from tagwise.estimators.texts import TokenSpan, token_spans

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import rich_click as click
 
+from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import known_corpus, model_columns, names_of, read_sentences
 from tagwise.cli.labelling import Labelling
@@ -17,18 +18,17 @@ from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
 from tagwise.cli.tag_files import FileOptions, Wishes, is_many, many_options, tag_files, tag_parquet
-from tagwise.corpus.text import raw_text, span_jsonl
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
 from tagwise.corpus.formats import FORMATS, TABLE, format_of_name
 from tagwise.corpus.jsonl import format_jsonl
 from tagwise.corpus.labels import texts
-from tagwise.corpus.source_lines import Raw
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import fail, writer
 from tagwise.corpus.pretokenized import format_text
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.source_lines import Raw
+from tagwise.corpus.streams import fail, writer
+from tagwise.corpus.text import raw_text, span_jsonl
 from tagwise.decoding.lookback import Memory
-from tagwise.base.exceptions import ParameterError, TagwiseError
 
 
 def _fresh(name: str, fields: dict[str, list[str]]) -> str:

@@ -14,17 +14,17 @@ from typing import Any, TypeVar
 import rich_click as click
 
 import tagwise._core as _core
-from tagwise.cli.app import say
 from tagwise.base.exceptions import CorpusError, TagwiseError
-from tagwise.estimators.sharded.fit import backends
 from tagwise.base.files.domains import Open
 from tagwise.base.files.regular import make_own_folder, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
+from tagwise.base.writing import atomic
+from tagwise.cli.app import say
 from tagwise.dataset.shards.encode import expanded
 from tagwise.dataset.shards.files import FORMAT, checksum
 from tagwise.dataset.shards.folder import make_folder
 from tagwise.dataset.shards.reader import ON_ERROR
-from tagwise.base.writing import atomic
+from tagwise.estimators.sharded.fit import backends
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Where the folder of the output keeps what each file was made of.

@@ -12,21 +12,21 @@ import rich_click as click
 from click.exceptions import Exit
 from rich.console import Console
 
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
+from tagwise.base.writing import target_of
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
 from tagwise.corpus.sentence import Corpus
-from tagwise.base.exceptions import ParameterError
+from tagwise.dataset.shards.reader import ON_ERROR, Shards
 from tagwise.estimators.sharded.fit import backends, fit_shards
 from tagwise.features.derived_columns import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
-from tagwise.base.parameters import meant
-from tagwise.dataset.shards.reader import ON_ERROR, Shards
-from tagwise.base.writing import target_of
 
 
 def check_writable(path: str, option: str = "--output") -> None:
@@ -96,8 +96,8 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     """Print every learner's parameters as they are declared, and end."""
     if not wanted:
         return
-    from tagwise.estimators import LEARNERS
     from tagwise.base.terminal import parameter_table
+    from tagwise.estimators import LEARNERS
 
     for name, kind in LEARNERS.items():
         Console().print(parameter_table(name, kind.PARAMS))
@@ -261,8 +261,8 @@ def train(
             params |= parse_settings(kind, (f"{name}={value}",), f"--{name.replace('_', '-')}")
     params |= parse_settings(kind, pairs)
     if features is not None:
-        parts = spelled(features, functions=True)
-        params["features"] = features if parts is None else Features(*parts)
+        addends = spelled(features, functions=True)
+        params["features"] = features if addends is None else Features(*addends)
     tagger = make(learner, **params)
     check_writable(output)
     data, columns, label = read_training(

@@ -3,12 +3,13 @@
 from tagwise.corpus.bundled import CorpusInfo, corpora, load_corpus
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
-from tagwise.corpus.interop import to_series
 from tagwise.corpus.formats import FORMATS, format_of_name, iter_sentences, read, write
+from tagwise.corpus.interop import to_series
 from tagwise.corpus.jsonl import format_jsonl, iter_jsonl, read_jsonl, write_jsonl
+from tagwise.corpus.pretokenized import format_text, iter_text, read_text, write_text
+from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text.raw_text import format_raw, iter_raw, read_raw, write_raw
 from tagwise.corpus.text.span_jsonl import format_spans, iter_spans, read_spans, write_spans
-from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text.spans import (
     Alignment,
     Misaligned,
@@ -17,7 +18,6 @@ from tagwise.corpus.text.spans import (
     span_corpus,
     spans_to_labels,
 )
-from tagwise.corpus.pretokenized import format_text, iter_text, read_text, write_text
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
 
 __all__ = [

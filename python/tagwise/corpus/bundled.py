@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.conll import read_conll
 from tagwise.corpus.sentence import Corpus
-from tagwise.base.exceptions import CorpusError
 
 DATA_VARIABLE = "TAGWISE_DATA"
 

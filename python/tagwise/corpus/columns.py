@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tagwise.corpus.source_lines import Raw
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, source_name
 from tagwise.base.exceptions import CorpusError
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.source_lines import Raw
+from tagwise.corpus.streams import File, source_name
 
 
 class Opened(NamedTuple):

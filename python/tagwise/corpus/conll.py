@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NoReturn
 
-from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.columns import Opened, check_columns
-from tagwise.corpus.source_lines import Raw
+from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import (
     File,
     check_size,
@@ -25,7 +26,6 @@ from tagwise.corpus.streams import (
     source_name,
     writer,
 )
-from tagwise.base.exceptions import CorpusError
 
 DOCSTART = "-DOCSTART-"
 

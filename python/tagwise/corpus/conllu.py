@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
-from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_tabs
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.columns import Opened
+from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_tabs
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import (
     File,
@@ -20,7 +21,6 @@ from tagwise.corpus.streams import (
     source_name,
     writer,
 )
-from tagwise.base.exceptions import CorpusError
 
 CONLLU_COLUMNS = ("word", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 

@@ -7,15 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tagwise.corpus import conll, conllu, jsonl
-from tagwise.corpus.text import raw_text, span_jsonl
-from tagwise.corpus import pretokenized
+from tagwise.base.exceptions import CorpusError
+from tagwise.corpus import conll, conllu, jsonl, pretokenized
 from tagwise.corpus.columns import Opened, check_columns, collect
 from tagwise.corpus.conll import data_lines
-from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import File, fail, open_text, shown, source_name
-from tagwise.base.exceptions import CorpusError
+from tagwise.corpus.text import raw_text, span_jsonl
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,14 @@ TABLE: dict[str, Format] = {
         Format("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
         Format(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
         Format("text", (), 4, pretokenized.looks, pretokenized.opened, pretokenized.write_text),
-        Format(span_jsonl.NAME, (".jsonl", ".ndjson"), 0, span_jsonl.looks, span_jsonl.opened, span_jsonl.write_spans),
+        Format(
+            span_jsonl.NAME,
+            (".jsonl", ".ndjson"),
+            0,
+            span_jsonl.looks,
+            span_jsonl.opened,
+            span_jsonl.write_spans,
+        ),
         Format(raw_text.NAME, (), 5, raw_text.looks, raw_text.opened, raw_text.write_raw),
     )
 }

@@ -13,9 +13,9 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.conllu import iter_conllu
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.base.exceptions import CorpusError
 
 #: Names of columns that are taken for what they say where none is named, in any case of letters.
 TOKENS = ("word", "words", "token", "tokens", "form", "text")

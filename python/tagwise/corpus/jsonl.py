@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tagwise.corpus.row_blocks import lines_of
 from tagwise.corpus.columns import Opened, check_columns, collect
+from tagwise.corpus.row_blocks import lines_of
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, writer
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tagwise.corpus.row_blocks import lines_of
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.columns import Opened
+from tagwise.corpus.row_blocks import lines_of
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, open_text, shown, source_name, writer
-from tagwise.base.exceptions import CorpusError
 
 
 def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:

@@ -14,9 +14,9 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NoReturn, TypeAlias
 
-from tagwise.corpus.labels import broken, first_break
 from tagwise.base.exceptions import CorpusError, refusal
 from tagwise.base.writing import atomic
+from tagwise.corpus.labels import broken, first_break
 
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes] | IO[str]"
 

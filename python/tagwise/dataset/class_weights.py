@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.corpus.labels import text
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import Param, plain
+from tagwise.corpus.labels import text
 
 BALANCED = "balanced"
 

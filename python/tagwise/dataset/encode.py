@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset, Vocabulary, count_texts, prune, text_ids
-from tagwise.dataset.check import check_labels, check_lengths
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.dataset.check import check_labels, check_lengths
 from tagwise.features.inputs import Inputs
 from tagwise.features.resolve import recipe_for
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset, Layout, count_texts
+from tagwise.base.exceptions import CorpusError
 from tagwise.dataset import layout as layouts
 from tagwise.dataset.check import check_labels
-from tagwise.base.exceptions import CorpusError
 
 #: One token: the labels it may have, or None for any.
 Known = tuple[str, ...] | None

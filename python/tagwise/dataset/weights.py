@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import Dataset
-from tagwise.dataset.check import lengths_of
 from tagwise.base.exceptions import ParameterError
+from tagwise.dataset.check import lengths_of
 
 logger = logging.getLogger("tagwise")
 

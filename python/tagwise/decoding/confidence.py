@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, InternalError, ParameterError
+from tagwise.base.parameters import shown
 from tagwise.corpus import schemes
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Allowed, Plan, allowed_support, plan_of
-from tagwise.base.exceptions import CorpusError, InternalError, ParameterError
 from tagwise.features.inputs import Inputs
-from tagwise.base.parameters import shown
 from tagwise.scores.constraints import intersect
 from tagwise.scores.entities import entity_table
 from tagwise.scores.scoring import Scoring

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding.lookback import Memory, search
 from tagwise.decoding.plan import Allowed, Plan, plan_of
-from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import NO_GROUP
 from tagwise.scores.lookback import Lookback

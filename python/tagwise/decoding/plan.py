@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset.check import lengths_of
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.dataset.check import lengths_of
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import Constraints, Groups, Rules, Support, boundary_support, intersect
 from tagwise.scores.dictionary import with_dictionary

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import Number, checked
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
-from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
-from tagwise.base.parameters import Number, checked
 from tagwise.scores.scoring import Scoring
 
 #: Stands for a rank of k or more.

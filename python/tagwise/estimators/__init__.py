@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tagwise.base.exceptions import ModelFileError, ParameterError
+from tagwise.base.imports import Functions
+from tagwise.base.parameters import Anything
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.baselines import HMM, MEMM
 from tagwise.estimators.boosting import Boosting
@@ -24,11 +26,9 @@ from tagwise.estimators.mira import AROW, MIRA, PassiveAggressive
 from tagwise.estimators.perceptron import Perceptron
 from tagwise.estimators.svm import HMSVM
 from tagwise.estimators.task import TRANSIENT
-from tagwise.base.imports import Functions
 from tagwise.learners.loop import Iteration
 from tagwise.model.model import Model
 from tagwise.model.reading import about
-from tagwise.base.parameters import Anything
 
 __all__ = [
     "AROW",

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, ParameterError, TrainingError, not_fitted
+from tagwise.base.parameters import Flag, Param, checked, lookup
 from tagwise.corpus import labels
 from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
-from tagwise.base.exceptions import CorpusError, ParameterError, TrainingError, not_fitted
 from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.predicting import Predicting
@@ -34,8 +35,6 @@ from tagwise.learners.loop import Callback, Result, logger
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
-from tagwise.base.parameters import Flag, Param, checked, lookup, shown
-from tagwise.dataset.shards.reader import Shards
 
 
 class Tagger(Predicting, Texts, ScikitLearn):

@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import Choice, Flag, Number, Param
 from tagwise.dataset.check import lengths_of
 from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
-from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import COMMON, FEATURES, OPTIMIZER_HELP, STOPPING, Task
 from tagwise.features.inputs import Inputs
@@ -23,11 +24,10 @@ from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
 from tagwise.learners.backends import current
 from tagwise.learners.loop import Iteration, Result
+from tagwise.learners.problem import Problem
 from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
-from tagwise.base.parameters import Choice, Flag, Number, Param
-from tagwise.dataset.shards.reader import Shards
 
 NO_EDGES = "MEMM takes no edge attributes; leave them out of the features, or use CRF for them"
 #: What unknown words are told apart by: rules over the word's column.
@@ -245,13 +245,11 @@ class MEMM(Tagger):
         if by_label is not None:
             of_token = by_label[task.data.gold]
             weight = of_token if weight is None else weight * of_token
-        problem = gradient.Problem(
-            steps, step_layout(task.layout), sample_weight=weight, n_sentences=len(task.data)
-        )
+        problem = Problem(steps, step_layout(task.layout), sample_weight=weight, n_sentences=len(task.data))
         return self._optimise(task, problem)
 
     @staticmethod
-    def _optimise(task: Task, problem: gradient.Problem) -> Result:
+    def _optimise(task: Task, problem: Problem) -> Result:
         """Minimise, from the weights to start from."""
         params = task.params
         return gradient.train(

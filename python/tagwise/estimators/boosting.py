@@ -8,16 +8,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import Choice, Flag, Number, Param
 from tagwise.dataset.layout import Named, feature_names
 from tagwise.dataset.weights import length_weights
-from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import COMMON, FEATURES, PI, Task
 from tagwise.learners import boosting
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.model.prune import prune
-from tagwise.base.parameters import Choice, Flag, Number, Param
 
 #: Where no number of rounds is asked for: features that all take, fewest and most rounds.
 TAKEN, FEWEST, MOST = 24_576, 6, 2000

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import Anything, Choice, Flag, Number, Param, Text, lookup, shown
 from tagwise.corpus.labels import text
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths
 from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.weights import length_weights
-from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import grown, joined, with_tuples
 from tagwise.estimators.limits import LIMITS, Limits
@@ -26,13 +27,12 @@ from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.backends import devices, find, using
 from tagwise.learners.loop import Result
+from tagwise.learners.problem import Problem
 from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
-from tagwise.base.parameters import Anything, Choice, Flag, Number, Param, Text, lookup, shown
 from tagwise.scores.lookback import Lookback
-from tagwise.dataset.shards.reader import Shards
 
 LOSSES = _core.LOSSES
 DEVICE_HELP = "where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'"
@@ -283,7 +283,7 @@ class CRF(Tagger):
                 places = np.flatnonzero(task.order.dense(more + 1.0))
                 more = task.far_start(Lookback(params["order"], 1, tuples=True))[places]
             start = np.concatenate([start, more])
-        problem = gradient.Problem(
+        problem = Problem(
             data,
             task.layout,
             params["loss"],
@@ -298,7 +298,7 @@ class CRF(Tagger):
         )
         return self._optimise(task, problem, start)
 
-    def _optimise(self, task: Task, problem: gradient.Problem, start: Vector) -> Result:
+    def _optimise(self, task: Task, problem: Problem, start: Vector) -> Result:
         """Minimise, from weights to start from."""
         params, prior = task.params, None
         sigma = params["sigma"]

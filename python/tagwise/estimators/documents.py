@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tagwise.base.exceptions import ParameterError, not_fitted
+from tagwise.base.writing import atomic
 from tagwise.corpus.interop import sentences_of
 from tagwise.corpus.schemes import spans
-from tagwise.base.exceptions import ParameterError, not_fitted
 from tagwise.estimators.base import Tagger
-from tagwise.base.writing import atomic
 
 #: What a component writes: entities, spans of a name, tags of tokens.
 TARGETS = ("ents", "spans", "tag")

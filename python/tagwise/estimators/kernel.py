@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset.layout import without_nodes
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.imports import path_of
+from tagwise.base.parameters import Anything, Choice, Number, Param
+from tagwise.dataset.layout import without_nodes
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task
 from tagwise.features.inputs import Inputs
-from tagwise.base.imports import path_of
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
-from tagwise.base.parameters import Anything, Choice, Number, Param
 from tagwise.scores.kernels import KERNEL as KERNEL_FUNCTION
 from tagwise.scores.kernels import Kernel, KernelScorer, kernel_of
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.corpus import schemes
 from tagwise.base.exceptions import TrainingError
+from tagwise.base.parameters import Number, Param
+from tagwise.corpus import schemes
 from tagwise.features.inputs import Inputs
 from tagwise.learners.loop import logger
-from tagwise.base.parameters import Number, Param
 from tagwise.scores.constraints import Constraints, Domain, Groups, Support, boundary_support, intersect
 from tagwise.scores.dictionary import Dictionary
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import tagwise._core as _core
+from tagwise.base.parameters import Anything, Flag, Number, Param
 from tagwise.estimators.limits import LIMITS
 from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, RuleContext
 from tagwise.estimators.task import COMMON, FEATURES, Task
-from tagwise.base.parameters import Anything, Flag, Number, Param
 
 SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
 

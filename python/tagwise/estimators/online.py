@@ -11,25 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ParameterError, TrainingError
+from tagwise.base.imports import path_of
+from tagwise.base.parameters import Flag, Number, Param, Text, checked
 from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
-from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import ARRAYS, Part, weights_of
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.estimators.training import listeners, watched, with_line
 from tagwise.features.inputs import Inputs
-from tagwise.base.imports import path_of
 from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
 from tagwise.model.model import Model
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
-from tagwise.base.parameters import Flag, Number, Param, Text, checked
 from tagwise.scores.entities import entity_table
 from tagwise.scores.lookback import POOL, Domain, Lookback
-from tagwise.dataset.shards.reader import Shards
 
 EPOCHS = (
     Param("epochs", 20, Number(1, integer=True), "passes over the training set"),

@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tagwise.corpus.labels import lists as label_lists
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import lookup
+from tagwise.corpus.labels import lists as label_lists
 from tagwise.estimators.base import Tagger
+from tagwise.evaluation.metrics import Report
 from tagwise.features.inputs import Inputs
 from tagwise.learners.dual import Point
-from tagwise.evaluation.metrics import Report
 from tagwise.model.model import Model
-from tagwise.base.parameters import lookup
 
 if TYPE_CHECKING:
     from rich.table import Table

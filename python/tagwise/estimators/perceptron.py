@@ -9,6 +9,7 @@ import numpy as np
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import Choice, Number, Param
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, RuleContext, epochs_of
@@ -17,7 +18,6 @@ from tagwise.learners import online
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
-from tagwise.base.parameters import Choice, Number, Param
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.voters import Ballot
 

@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import Flag, checked
 from tagwise.corpus import labels
 from tagwise.corpus.schemes import has_chunks
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed
 from tagwise.decoding.ranks import Ranks, gold_ranks
-from tagwise.evaluation.thresholds import Threshold, check_probability, choose, span_curve, without
-from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.scikit import Sequences
 from tagwise.estimators.task import shortened, warn_of_strangers
-from tagwise.features.inputs import Inputs
 from tagwise.evaluation.metrics import Report, evaluate
+from tagwise.evaluation.thresholds import Threshold, check_probability, choose, span_curve, without
+from tagwise.features.inputs import Inputs
 from tagwise.model.explain import Explanation
 from tagwise.model.model import Model
 from tagwise.model.votes import Decisions
-from tagwise.base.parameters import Flag, checked
 
 
 class Predicting:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.corpus.labels import texts
 from tagwise.base.exceptions import ParameterError
+from tagwise.corpus.labels import texts
 from tagwise.estimators.task import TRANSIENT, Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners.checkpoint import Checkpoint, Keeper, digest

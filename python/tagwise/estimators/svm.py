@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import tagwise._core as _core
+from tagwise.base.parameters import Choice, Flag, Number, Param
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.kernel import KERNEL, Kernelised
@@ -12,7 +13,6 @@ from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.task import COMMON, FEATURES, PI, Task
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
-from tagwise.base.parameters import Choice, Flag, Number, Param
 
 
 class HMSVM(Kernelised, Tagger):

@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import Anything, Flag, Number, Param
 from tagwise.corpus.labels import check_type, texts
 from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
-from tagwise.base.exceptions import CorpusError
 from tagwise.estimators.limits import Limits
+from tagwise.evaluation.metrics import evaluate
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Stopping, logger
-from tagwise.evaluation.metrics import evaluate
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
-from tagwise.base.parameters import Anything, Flag, Number, Param
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.voters import Ballot
 

@@ -8,12 +8,12 @@ from typing import Any, overload
 
 import numpy as np
 
+from tagwise.base.parameters import Flag, checked
 from tagwise.corpus import schemes
 from tagwise.corpus.text.spans import TextSpan, text_spans
 from tagwise.corpus.text.spans import token_spans as spans_of
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, tokenized
 from tagwise.decoding.lookback import Memory
-from tagwise.base.parameters import Flag, checked
 from tagwise.estimators.predicting import Predicting
 
 #: A span of tokens: label, begin, end, and its probability where there is one.

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.labels import check_type, lists, single, type_name
 from tagwise.corpus.schemes import boundary, has_chunks, split_label
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.base.exceptions import CorpusError
 
 if TYPE_CHECKING:
     from rich.console import Group

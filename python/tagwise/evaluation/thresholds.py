@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tagwise.corpus.schemes import Span, spans
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.parameters import Number, checked
+from tagwise.corpus.schemes import Span, spans
 
 #: A span and its probability.
 Believed = tuple[Span, float]

@@ -1,8 +1,7 @@
 """Sentences -> attributes: named sets, templates, functions, gazetteers, patterns, sums, or attributes as given."""
 
-from tagwise.features.derived_columns import Features
+from tagwise.features.derived_columns import Features, Gazetteer, Regex
 from tagwise.features.inputs import Inputs, Kind, columns_of, kind_of
-from tagwise.features.derived_columns import Gazetteer, Regex
 from tagwise.features.recipe import Function, Recipe, file_columns
 from tagwise.features.resolve import recipe_for, resolve
 from tagwise.features.sets import SETS, template_text

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import WordSets
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus import interop
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features.sets import DEFAULT_COLUMN
 from tagwise.features.vectors import Vectors, is_vectors, taken_apart
 

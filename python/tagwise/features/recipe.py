@@ -28,15 +28,14 @@ from tagwise._core import (
     encode_words,
 )
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
-from tagwise.features.derived_columns import Features
+from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, path_of, present
+from tagwise.base.parameters import cores, is_text, meant
+from tagwise.features.derived_columns import Features, Mark, mark_of
 from tagwise.features.inputs import Inputs, fields_of
-from tagwise.features.derived_columns import Mark, mark_of
 from tagwise.features.patterns import Patterns
 from tagwise.features.sets import DEFAULT_COLUMN, is_crfpp, quoted
 from tagwise.features.union import united
 from tagwise.features.vectors import Dense
-from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, path_of, present
-from tagwise.base.parameters import cores, is_text, meant
 
 Function = Callable[[Any], Sequence[Any]]
 #: What messages call it.

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
-from tagwise.features.derived_columns import Features, pieces, spelled
+from tagwise.base.files.regular import read_regular
+from tagwise.base.parameters import is_text
+from tagwise.features.derived_columns import Features, Mark, pieces, spelled
 from tagwise.features.inputs import Inputs
-from tagwise.features.derived_columns import Mark
 from tagwise.features.patterns import is_wapiti
 from tagwise.features.recipe import Recipe, apart, distinct, short
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, template_text
-from tagwise.base.files.regular import read_regular
-from tagwise.base.parameters import is_text
 
 #: Maximum size of a template file in bytes.
 MOST_TEMPLATE = 1 << 24

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tagwise.base.files.domains import Domain, Listed, OneOf, Real, Record, Text, Truth, Variant, Whole
 from tagwise.features.patterns import DIALECTS
 from tagwise.features.vectors import LEAST_SCALE, MOST
-from tagwise.base.files.domains import Domain, Listed, OneOf, Real, Record, Text, Truth, Variant, Whole
 
 _VECTORS: dict[str, Domain] = {
     "vectors": Record({"size": Whole(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
+from tagwise.learners.problem import Problem
 from tagwise.learners.sums import Part, logarithmic, plain, total_of
 from tagwise.optimizers.base import HostVectors, Vectors
 from tagwise.scores.protocols import Exponential, Objective, Scorer, Vector
-
-if TYPE_CHECKING:
-    from tagwise.learners.gradient import Problem
 
 #: layout, weights, forbidden pairs, whether steps are normalised one by one -> scorer.
 ScorerMaker = Callable[[_core.Layout, NDArray[np.float32], NDArray[np.uint32] | None, bool], Scorer]
@@ -48,23 +46,6 @@ class Backend:
     check: Callable[[], Any] = bool
 
 
-def _objective(problem: Problem) -> Objective:
-    """Loss and gradient of the whole training set, on the CPU."""
-    if problem.order is not None:
-        return _core.OrderObjective(
-            problem.order, problem.data, sample_weight=problem.sample_weight, allowed=problem.allowed
-        )
-    return _core.Objective(
-        problem.data,
-        problem.layout,
-        loss=problem.loss,
-        sample_weight=problem.sample_weight,
-        limits=_core.Limits(problem.forbidden, problem.allowed, problem.once),
-        partial=problem.partial,
-        cost=problem.cost,
-    )
-
-
 def _scorer(
     layout: _core.Layout, weights: NDArray[np.float32], forbidden: NDArray[np.uint32] | None, local: bool
 ) -> Scorer:
@@ -73,7 +54,7 @@ def _scorer(
 
 
 #: Backends by name; those of extensions are added when they are first used.
-BACKENDS: dict[str, Backend] = {"cpu": Backend("cpu", _objective, _scorer, descends=True)}
+BACKENDS: dict[str, Backend] = {"cpu": Backend("cpu", Problem.cpu_objective, _scorer, descends=True)}
 
 
 def devices() -> tuple[str, ...]:

@@ -25,8 +25,8 @@ import numpy as np
 from tagwise.base.exceptions import ParameterError, TrainingError, refusal
 from tagwise.base.files.arrays import ArrayFile, Placed, is_array_file, read_header, write_arrays
 from tagwise.base.files.domains import Domain, DomainError, OneOf, Open, Record, Whole
-from tagwise.optimizers.base import State
 from tagwise.base.writing import atomic
+from tagwise.optimizers.base import State
 
 FORMAT = 2
 HEADER = Record(

@@ -22,7 +22,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tagwise.base.files.domains import Domain, DomainError, Either, Listed, Numbers, Real, Record, Tupled, Whole
+from tagwise.base.files.domains import (
+    Domain,
+    DomainError,
+    Either,
+    Listed,
+    Numbers,
+    Real,
+    Record,
+    Tupled,
+    Whole,
+)
 from tagwise.optimizers.base import State, Step, relative_gap
 from tagwise.scores.protocols import Vector
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset.check import lengths_of
 from tagwise.base.exceptions import ParameterError
+from tagwise.dataset.check import lengths_of
 from tagwise.optimizers.base import Vector
 
 Array = NDArray[np.float64]

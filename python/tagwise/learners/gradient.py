@@ -16,34 +16,26 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.base.files.domains import Domain, Either, OneOf, Real, Record, Truth, Whole
 from tagwise.learners import dual, stochastic
-from tagwise.learners.backends import BACKENDS, Backend, current, exponential
-from tagwise.learners.checkpoint import Keeper, digest
-from tagwise.learners.dual import Core
+from tagwise.learners.backends import Backend, current, exponential
+from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
+from tagwise.learners.problem import Problem
 from tagwise.optimizers import OPTIMIZERS, Optimizer, State, Step
 from tagwise.optimizers.base import HostVectors, Vectors, relative_gap
 from tagwise.optimizers.lbfgs import FINE_NOISE, NOISE
 from tagwise.scores.protocols import Objective, Precise, Vector
 
-#: Stochastic epochs before L-BFGS, and the number of sentences from which on they pay.
-WARMUP, WORTH_WARMING = 6, 200
-#: Labels from which on passes with lists of transitions beat dual ascent, where at most one pair in so many was seen.
-MANY_LABELS, SEEN_PAIRS = 192, 8
-#: About what rounding in single precision adds to the log loss for each token, if it always goes the same way.
-ROUNDING = 3e-8
+#: Stochastic epochs before L-BFGS.
+WARMUP = 6
 #: Largest l_i at which the exponential loss takes over from its logarithm, and beyond which it cannot.
 IN_RANGE, BEYOND = 20.0, 600.0
 
@@ -62,27 +54,6 @@ def choose_optimizer(name: str, l1: float, no_dual: str | None = "") -> Optimize
         able = ", ".join(o.name for o in OPTIMIZERS.values() if o.l1)
         raise ParameterError(f"optimizer={name!r} cannot handle l1={l1:g}; use one of: {able}, or l1=0")
     return optimizer
-
-
-def curvature_scale(data: _core.Dataset, layout: _core.Layout) -> NDArray[np.float32]:
-    """d of L-BFGS's variables w / d: (1 + n / 100)^(-1/8) for a feature whose attribute n tokens have.
-
-    The curvature of a feature grows with how often it is met. The power is measured: 1/4 is faster to a gap of 1e-2 and
-    slower from 1e-3 on.
-    """
-    counts = np.bincount(data.sparse()[1], minlength=layout.n_attributes)
-    if data.vectors is not None:
-        first, size = data.vectors
-        counts[first : first + size] += data.n_tokens
-    return scale_of(counts, data.n_tokens, layout)
-
-
-def scale_of(counts: NDArray[Any], n_tokens: int, layout: _core.Layout) -> NDArray[np.float32]:
-    """The same from how many tokens have each attribute."""
-    n = np.full(len(layout), float(n_tokens))
-    n[blocks_of(layout).node] = counts[node_attributes(layout)]
-    scale: NDArray[np.float32] = ((1.0 + 0.01 * n) ** -0.125).astype(np.float32)
-    return scale
 
 
 @dataclass(frozen=True)
@@ -163,137 +134,6 @@ def into_range(
             "weight long sentences down (pi), cut them (max_length), or regularise less"
         )
     return start.copy(), iteration
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is minimised: built anew for each engine that works on it, so that only one is in memory at a time."""
-
-    data: _core.Dataset
-    layout: _core.Layout
-    loss: str = "log"
-    sample_weight: NDArray[np.float64] | None = None
-    forbidden: NDArray[np.uint32] | None = None
-    allowed: tuple[NDArray[np.bool_], NDArray[np.uint32]] | None = None
-    partial: tuple[NDArray[np.bool_], NDArray[np.uint32]] | None = None
-    cost: NDArray[np.float64] | None = None
-    once: tuple[NDArray[np.uint32], NDArray[np.bool_]] | None = None  # labels that form one span at most
-    order: _core.Order | None = None  # of a chain of order 2 or 3
-    n_sentences: int | None = None  # where `data` is cut finer than the corpus
-    pieces: NDArray[np.uint32] | None = None  # the sentence of each piece, where sentences were cut
-
-    def scale(self) -> NDArray[np.float32]:
-        """d of L-BFGS's variables w / d."""
-        return curvature_scale(self.data, self.layout)
-
-    def objective(self, backend: Backend | None = None) -> Objective:
-        """Loss and gradient of the whole training set, by the engine that is used now or another."""
-        return (backend or current()).objective(self)
-
-    def precise(self, objective: Objective) -> Precise:
-        """An objective in double precision: the given one, or that of the CPU if its engine has none."""
-        if isinstance(objective, Precise):
-            return objective
-        found = BACKENDS["cpu"].objective(self)
-        assert isinstance(found, Precise)
-        return found
-
-    def total_loss(self, w: Vector, n_jobs: int) -> float:
-        """The loss at `w` in double precision."""
-        if self.order is not None:
-            return self.objective(BACKENDS["cpu"]).value(w, np.empty_like(w), n_jobs)[0]
-        return _core.total_loss(
-            self.data,
-            self.layout,
-            w,
-            loss=self.loss,
-            sample_weight=self.sample_weight,
-            limits=_core.Limits(self.forbidden, self.allowed, self.once),
-            partial=self.partial,
-            cost=self.cost,
-            n_jobs=n_jobs,
-        )
-
-    @cached_property
-    def mass(self) -> tuple[float, float]:
-        """Sentences and tokens, as often as their weights say."""
-        lengths = np.diff(self.data.offsets.astype(np.float64))
-        weights = np.ones(len(lengths)) if self.sample_weight is None else self.sample_weight
-        return float(weights.sum()), float((weights * lengths).sum())
-
-    def rounding(self, value: float) -> float:
-        """About how much of a value in single precision may be rounding."""
-        sentences, tokens = self.mass
-        if self.loss not in _core.EXPONENTIAL_LOSSES and self.loss != "pointwise_exp":
-            return ROUNDING * tokens
-        return ROUNDING * tokens * (1.0 + abs(value) / sentences) if sentences else 0.0
-
-    def descent(self, loss: str | None = None) -> _core.Stochastic:
-        """Stochastic descent, on another loss where one is named."""
-        if self.cost is not None or self.partial is not None or self.order is not None:
-            raise ParameterError(
-                "optimizer='sgd' can do neither cost, class_weight nor partial labels nor order > 1; use lbfgs"
-            )
-        return _core.Stochastic(
-            self.data,
-            self.layout,
-            loss=loss or self.loss,
-            sample_weight=self.sample_weight,
-            limits=_core.Limits(self.forbidden, self.allowed, self.once),
-        )
-
-    def why_no_dual(self, l2: float) -> str | None:
-        """What of the problem dual ascent cannot do; None where it can."""
-        odd = {
-            f"loss={self.loss!r}": self.loss != "log",
-            f"l2={l2:g}": not l2 > 0.0,
-            "partial labels": self.partial is not None,
-            "cost and class_weight": self.cost is not None,
-            "order > 1": self.order is not None,
-            "labels that occur once": self.once is not None,
-            "edge attributes": bool(self.data.n_edge_attributes),
-            "vectors": self.data.vectors is not None,
-        }
-        return next((what for what, there in odd.items() if there), None)
-
-    def dual(self, l2: float) -> _core.Dual:
-        """Dual ascent on the log loss."""
-        limits = _core.Limits(self.forbidden, self.allowed, None)
-        return _core.Dual(self.data, self.layout, l2, sample_weight=self.sample_weight, limits=limits)
-
-    @contextmanager
-    def ascending(self, l2: float) -> Iterator[Core]:
-        """Dual ascent by whoever does it here, for as long as it is needed."""
-        yield self.dual(l2)
-
-    @cached_property
-    def digest(self) -> str:
-        """What tells the data of one problem from that of another."""
-        arrays = (self.data.offsets, self.data.gold, self.data.node(), self.layout.arrays())
-        return digest(arrays, self.sample_weight, self.forbidden, self.allowed)
-
-    @property
-    def hasty(self) -> bool:
-        """Whether L-BFGS goes on from dual ascent as soon as it is as fast, certificate or not."""
-        return False
-
-    @property
-    def warms_up(self) -> bool:
-        """Whether stochastic epochs are possible and pay."""
-        plain = self.cost is None and self.partial is None and self.order is None
-        plain = plain and self.once is None and not self.data.n_edge_attributes and self.data.vectors is None
-        return plain and self.large
-
-    @property
-    def many_labels(self) -> bool:
-        """Whether labels are many and few pairs of them were seen side by side."""
-        pairs = self.layout.n_labels**2
-        return pairs >= MANY_LABELS**2 and SEEN_PAIRS * self.layout.n_edge <= pairs
-
-    @property
-    def large(self) -> bool:
-        """Whether sentences are enough for what visits them one by one to pay."""
-        return (len(self.data) if self.n_sentences is None else self.n_sentences) >= WORTH_WARMING
 
 
 def train(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.dataset.layout import Named, blocks_of, codes_of
 from tagwise.base.parameters import Number, checked
+from tagwise.dataset.layout import Named, blocks_of, codes_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

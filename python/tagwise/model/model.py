@@ -13,23 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, ModelFileError, ParameterError
+from tagwise.base.imports import Functions, Missing
+from tagwise.base.parameters import Choice, Flag, Number, Text, checked, checked_path, shown
+from tagwise.base.writing import atomic
 from tagwise.corpus.labels import named, texts, type_name
 from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed, plan_of, settles
-from tagwise.base.exceptions import CorpusError, ModelFileError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
-from tagwise.model.formats.chain import chain_of
-from tagwise.model.formats.table import format_by_name
-from tagwise.base.imports import Functions, Missing
 from tagwise.model import schema
 from tagwise.model.explain import Explanation, explain
+from tagwise.model.formats.chain import chain_of
+from tagwise.model.formats.table import format_by_name
 from tagwise.model.reading import about, check_finite, forbidden_of, parts_of
 from tagwise.model.runners_up import Detour, RunnersUp
 from tagwise.model.votes import Decision, Decisions, Features, votes
-from tagwise.base.parameters import Choice, Flag, Number, Text, checked, checked_path, shown
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer
@@ -37,7 +38,6 @@ from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
 from tagwise.scores.voters import Voters
-from tagwise.base.writing import atomic
 
 Path = str | os.PathLike[str]
 

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.corpus.labels import broken, first_break, reads_as
 from tagwise.base.exceptions import MemoryLimitError, MissingFunctionError, ModelFileError, TagwiseError
-from tagwise.features.recipe import Recipe
 from tagwise.base.files import domains
 from tagwise.base.files.regular import handle_of, open_regular
+from tagwise.base.imports import Functions
+from tagwise.base.parameters import checked_path
+from tagwise.corpus.labels import broken, first_break, reads_as
+from tagwise.features.recipe import Recipe
+from tagwise.model import schema
 from tagwise.model.formats.chain import parts_of as foreign_parts
 from tagwise.model.formats.table import HEAD, Format, format_of
-from tagwise.base.imports import Functions
-from tagwise.model import schema
-from tagwise.base.parameters import checked_path
 from tagwise.scores.constraints import Constraints
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer

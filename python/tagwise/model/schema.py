@@ -12,9 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.base.exceptions import ModelFileError
-from tagwise.features.schema import FEATURES
 from tagwise.base.files import sealed
 from tagwise.base.files.domains import (
     Domain,
@@ -31,6 +29,8 @@ from tagwise.base.files.domains import (
     Variant,
     Whole,
 )
+from tagwise.corpus.labels import TYPES as LABEL_TYPES
+from tagwise.features.schema import FEATURES
 
 #: Labels are numbered by 16 bits, of which the last number means none; attributes by 32.
 MOST_LABELS, MOST_ATTRIBUTES = 2**16 - 2, 2**32 - 2

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from tagwise.base.exceptions import ParameterError
-from tagwise.learners.sharded.held import ranges
+from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.dual import Climb, Climbers, Point, added
+from tagwise.learners.sharded.held import ranges
 from tagwise.learners.sums import Part
 from tagwise.ray.crew import Crew, places
 from tagwise.ray.training import Told
 from tagwise.scores.protocols import Vector
-from tagwise.dataset.shards.reader import Shards
 
 #: Where a worker begins: the number of rounds, and a promise of dual points; None for those of the gold labels.
 Begin = tuple[int, Any] | None

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.corpus.sentence import Corpus
 from tagwise.base.exceptions import CorpusError
-from tagwise.ray.jobs import Failed, Jobs
+from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.encode import (
     SHARD_TOKENS,
     Encoded,
@@ -41,6 +40,7 @@ from tagwise.dataset.shards.files import shard_name
 from tagwise.dataset.shards.folder import Output
 from tagwise.dataset.shards.merge import Vocabularies, numbers
 from tagwise.dataset.shards.reader import Shards
+from tagwise.ray.jobs import Failed, Jobs
 
 #: Shards, or parts, that one job merges.
 FAN = 8

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
-from tagwise.learners.sharded.held import ranges
-from tagwise.learners.sharded.online import Course, Parts, Pupil, State
+from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.dual import Climb
+from tagwise.learners.sharded.held import ranges
 from tagwise.learners.sharded.objective import Kind, OverShards, Setting, ShardObjectives
+from tagwise.learners.sharded.online import Course, Parts, Pupil, State
 from tagwise.learners.sums import Part
 from tagwise.ray.crew import Crew, places
 from tagwise.scores.protocols import Objective, Vector
-from tagwise.dataset.shards.reader import Shards
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus import schemes
 from tagwise.corpus.labels import text, type_name
 from tagwise.dataset.layout import codes_of
-from tagwise.base.exceptions import CorpusError, ParameterError
 
 Bools = NDArray[np.bool_]
 #: Sets of labels [sets, L] and the set of each token [tokens], as the core takes them.

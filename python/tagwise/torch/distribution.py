@@ -12,7 +12,7 @@ from tagwise.base.exceptions import ParameterError, TensorError
 from tagwise.torch import chains as of
 from tagwise.torch import inputs, losses
 from tagwise.torch.engines import search
-from tagwise.torch.chains import Chains
+from tagwise.torch.protocol import Chains
 
 
 class LinearChain(Distribution):  # type: ignore[misc]

@@ -15,8 +15,8 @@ from tagwise.scores.constraints import Constraints, Rules
 from tagwise.torch import chains as of
 from tagwise.torch import inputs, losses, ops
 from tagwise.torch.engines import cuda, native, search
-from tagwise.torch.chains import Chains
 from tagwise.torch.inputs import Batch
+from tagwise.torch.protocol import Chains
 
 
 class CRF(nn.Module):  # type: ignore[misc]

@@ -24,8 +24,8 @@ from torch import Tensor
 
 from tagwise.base.exceptions import ParameterError, TensorError
 from tagwise.torch import chains as of
-from tagwise.torch.chains import Chains
 from tagwise.torch.inputs import Target
+from tagwise.torch.protocol import Chains
 
 REDUCTIONS = ("none", "sum", "mean", "token_mean")
 

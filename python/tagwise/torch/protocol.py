@@ -6,7 +6,7 @@ labels). They compute the same; `ops` asks the one that serves a tensor.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 

@@ -14,6 +14,7 @@ from tagwise import _core
 from tagwise.dataset import encode
 from tagwise.learners import gradient, stochastic
 from tagwise.learners.backends import BACKENDS, Backend
+from tagwise.learners.problem import WORTH_WARMING, curvature_scale
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 
 from .. import told
@@ -447,7 +448,7 @@ def assert_replayed(b: Bench) -> None:
         for _ in range(6):
             w = descent.epoch()
         evaluate = gradient.Evaluation(told.objective(data, layout, loss=name, **common), 3.0, 0)
-        scale = gradient.curvature_scale(data, layout)
+        scale = curvature_scale(data, layout)
         steps = [s.value for s, _ in zip(lbfgs(evaluate, w, scale=scale), range(3))]
         history = b.fit(many, keywords={"sample_weight": weight}, loss=name, **params).history_
         assert [entry["objective"] for entry in history[:2]] == pytest.approx(steps[1:], rel=1e-9)
@@ -457,7 +458,7 @@ def assert_replayed(b: Bench) -> None:
 def seed(b: Bench) -> None:
     """It orders dual ascent and the stochastic start, from 200 sentences on, and sgd; the same seed, the same bits."""
     many = Problem(P.shape, P.X * 34, P.y * 34)
-    assert len(many.X) >= gradient.WORTH_WARMING > len(P.X)
+    assert len(many.X) >= WORTH_WARMING > len(P.X)
     for loss in ("log", "pointwise_log"):
         runs = {s: [b.fit(many, seed=s, max_iter=7, loss=loss) for _ in range(2)] for s in (0, 1)}
         for again in runs.values():

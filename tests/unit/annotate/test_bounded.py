@@ -14,9 +14,9 @@ import tagwise as tw
 from tagwise.apps.annotate import queue as queues
 from tagwise.apps.annotate import session as sessions
 from tagwise.apps.annotate.learning import Learning
+from tagwise.apps.annotate.project import Settings, Work
 from tagwise.apps.annotate.queue import FIRST, SLICE
 from tagwise.apps.annotate.session import SHOWN, Session
-from tagwise.apps.annotate.project import Settings, Work
 
 
 def opened(folder: Path, n: int) -> Session:

@@ -12,10 +12,10 @@ import pytest
 import tagwise as tw
 from tagwise.apps.annotate.folder import Settings
 from tagwise.apps.annotate.journal import Journal, JournalError
-from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.project import Work
-from tagwise.features.derived_columns import Gazetteer
+from tagwise.apps.annotate.session import Session
 from tagwise.base.files.sealed import sealed
+from tagwise.features.derived_columns import Gazetteer
 
 TOKENS = [["Ann", "saw", "Rome"], ["It", "rained"], ["Bob", "left"]]
 

@@ -16,11 +16,11 @@ import tagwise as tw
 from tagwise.apps.annotate.agreement import agreement
 from tagwise.apps.annotate.learning import Learning
 from tagwise.apps.annotate.mistakes import suspects
+from tagwise.apps.annotate.project import Settings, Work
 from tagwise.apps.annotate.queue import FIRST, SLICE, Queue
 from tagwise.apps.annotate.ranking import STRATEGIES, View, margins, wanted
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.simulate import Curve, Simulation, simulate
-from tagwise.apps.annotate.project import Settings, Work
 
 NAMES, PLACES = ["Peter", "Anna", "Mary", "John"], ["Paris", "Rome", "London", "Oslo"]
 GOLD = [([a, "went", "to", b, "."], ["B-PER", "O", "O", "B-LOC", "O"]) for a in NAMES for b in PLACES] + [

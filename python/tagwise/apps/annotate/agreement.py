@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus
-from tagwise.base.exceptions import CorpusError
 from tagwise.evaluation.metrics import evaluate
 
 

@@ -18,17 +18,17 @@ from starlette.routing import Route
 from tagwise.apps.annotate.agreement import agreement
 from tagwise.apps.annotate.comparing import MOST as MOST_LEARNERS
 from tagwise.apps.annotate.comparing import Comparing
+from tagwise.apps.annotate.project import EXPORTS, LONGEST_LABEL, MOST_SENTENCES, MOST_TOKENS
 from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.session import LONGEST_SEARCH, Session
 from tagwise.apps.annotate.why import spans_of
-from tagwise.apps.annotate.project import EXPORTS, LONGEST_LABEL, MOST_SENTENCES, MOST_TOKENS
-from tagwise.corpus.formats import FORMATS, read
-from tagwise.corpus.sentence import Corpus
+from tagwise.apps.web.problems import Problem, problem_of
+from tagwise.apps.web.problems import body_of as problem_body
 from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.base.files.domains import Domain, DomainError, Listed, OneOf, Record, Text, Whole
 from tagwise.base.files.sealed import parsed
-from tagwise.apps.web.problems import Problem, problem_of
-from tagwise.apps.web.problems import body_of as problem_body
+from tagwise.corpus.formats import FORMATS, read
+from tagwise.corpus.sentence import Corpus
 
 #: Bytes of a request, of a file that is taken in, and pages that listen at a time.
 MOST_BODY, MOST_FILE, MOST_LISTENERS = 1 << 20, 1 << 26, 16

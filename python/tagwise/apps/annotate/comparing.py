@@ -8,12 +8,11 @@ from typing import Any
 
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.simulate import picked
-from tagwise.apps.compare import Comparison, check_learner, collect, resolve_corpora
-from tagwise.apps.compare import plan, run
+from tagwise.apps.compare import Comparison, check_learner, collect, plan, resolve_corpora, run
 from tagwise.apps.compare.cache import Cache
 from tagwise.apps.compare.pool import Event
-from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.apps.compare.report import html
+from tagwise.base.exceptions import ParameterError, TagwiseError
 
 #: Learners that are compared unless others are named, and how many may be.
 LEARNERS, MOST = ("mira", "perceptron", "crf"), 8

@@ -23,13 +23,13 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from tagwise.corpus.jsonl import read_jsonl, write_jsonl
-from tagwise.corpus.sentence import Corpus
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.files.domains import Domain, DomainError, Listed, OneOf, Record, Text, Variant, Whole
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic, is_left_behind
+from tagwise.corpus.jsonl import read_jsonl, write_jsonl
+from tagwise.corpus.sentence import Corpus
 
 VERSION = 2
 #: The label of a token that nobody has labelled.

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.base.exceptions import ParameterError
+from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.estimators import CRF, LEARNERS
 from tagwise.estimators.online import OnlineTagger
 from tagwise.learners.loop import Iteration

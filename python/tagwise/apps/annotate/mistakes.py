@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tagwise.apps.annotate.simulate import picked
-from tagwise.corpus.sentence import Corpus
 from tagwise.base.exceptions import ParameterError
+from tagwise.corpus.sentence import Corpus
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ from tagwise.apps.annotate.folder import (
     check_label,
 )
 from tagwise.apps.annotate.journal import Journal, JournalError
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.writing import atomic
 from tagwise.corpus import schemes
 from tagwise.corpus.conllu import write_conllu
 from tagwise.corpus.formats import read, write
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features.resolve import names_files
-from tagwise.base.writing import atomic
 
 #: Formats of exports, with their endings.
 EXPORTS = {"conll": "tsv", "spans": "jsonl", "conllu": "conllu", "jsonl": "jsonl"}

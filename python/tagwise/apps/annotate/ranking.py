@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.base.exceptions import ParameterError
 from tagwise.decoding import paths
 from tagwise.decoding.confidence import confidences
 from tagwise.decoding.plan import plan_of
-from tagwise.base.exceptions import ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
 

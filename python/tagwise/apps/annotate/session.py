@@ -17,21 +17,21 @@ from typing import Any
 
 from tagwise.apps.annotate.learning import Learning, fresh
 from tagwise.apps.annotate.mistakes import suspects
+from tagwise.apps.annotate.project import EXPORTS, OUTSIDE, Work
 from tagwise.apps.annotate.queue import FIRST, LOOKED, Queue
 from tagwise.apps.annotate.ranking import STRATEGIES, View, strategy_of
 from tagwise.apps.annotate.why import spans_of, why
-from tagwise.apps.annotate.project import EXPORTS, OUTSIDE, Work
-from tagwise.corpus import schemes
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.decoding.confidence import confidences
 from tagwise.base.exceptions import FileError, ParameterError, TagwiseError
-from tagwise.estimators import has_probabilities
-from tagwise.features.inputs import Inputs
 from tagwise.base.files.domains import Domain, Listed, Real, Record, Whole
 from tagwise.base.files.regular import read_regular
 from tagwise.base.files.sealed import parsed
-from tagwise.model.model import Model
 from tagwise.base.writing import write_text
+from tagwise.corpus import schemes
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.decoding.confidence import confidences
+from tagwise.estimators import has_probabilities
+from tagwise.features.inputs import Inputs
+from tagwise.model.model import Model
 
 #: Scores on the held-out file, in the folder of the work.
 CURVE = "curve.jsonl"

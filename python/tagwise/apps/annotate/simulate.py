@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tagwise.apps.annotate.ranking import View, wanted
-from tagwise.corpus.sentence import Corpus
-from tagwise.base.exceptions import ParameterError
 from tagwise.apps.compare.report.svg import Chart, Line, Point
+from tagwise.base.exceptions import ParameterError
+from tagwise.corpus.sentence import Corpus
 
 #: In place of a strategy: any order.
 RANDOM = "random"

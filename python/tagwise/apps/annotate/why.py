@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tagwise.base.exceptions import ParameterError
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Sentence
-from tagwise.base.exceptions import ParameterError
 from tagwise.estimators import has_probabilities
 from tagwise.model.model import Model
 

@@ -21,10 +21,10 @@ from tagwise.apps.compare.plan import Cell, CorpusSpec, Data, check_against, dra
 from tagwise.apps.compare.pool import Event
 from tagwise.apps.compare.presets import PRESETS, Preset
 from tagwise.apps.compare.run import run
-from tagwise.evaluation.significance import p_value
 from tagwise.apps.compare.table import Comparison, Published
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.estimators.sharded.fit import backends
+from tagwise.evaluation.significance import p_value
 from tagwise.learners.loop import logger
 from tagwise.learners.progress import TrainingProgress, progress
 from tagwise.scores.losses import loss_curves

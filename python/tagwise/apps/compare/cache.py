@@ -14,12 +14,12 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.apps.compare.plan import Cell, Data
+from tagwise.base.writing import write_text
 from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.task import TRANSIENT
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import recipe_for
 from tagwise.learners.loop import logger
-from tagwise.base.writing import write_text
 
 FORMAT = 2
 CACHE_VARIABLE = "TAGWISE_CACHE"

@@ -12,10 +12,10 @@ from typing import Any
 
 from tagwise.apps.compare.cache import Cache, Names
 from tagwise.apps.compare.plan import Cell, Data, draw, tuning_parts
+from tagwise.base.parameters import cores
 from tagwise.corpus.sentence import Corpus
 from tagwise.decoding.ranks import Ranks
 from tagwise.evaluation.metrics import Report, count_by_sentence, evaluate
-from tagwise.base.parameters import cores
 from tagwise.scores.kernels import KernelScorer
 
 #: Sentences with errors that a result keeps, and features of each label.

@@ -12,11 +12,11 @@ from typing import Any, Union
 
 import tagwise._core as _core
 from tagwise.apps.compare.learners import Learner, estimator, parse
+from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import Choice
 from tagwise.corpus.bundled import load_corpus
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.base.exceptions import ParameterError
 from tagwise.features.derived_columns import Features, title
-from tagwise.base.parameters import Choice
 
 CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tagwise.apps.compare.table import Comparison
-from tagwise.corpus.sentence import Corpus
-from tagwise.evaluation.thresholds import span_curve
 from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
+from tagwise.corpus.sentence import Corpus
 from tagwise.evaluation.metrics import Calibration, Report
+from tagwise.evaluation.thresholds import span_curve
 
 
 def axes(ax: Any, width: float = 6.0, height: float = 4.2) -> Any:

@@ -19,11 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.base.exceptions import StoppedError
 from tagwise.apps.serve.metrics import Metrics
 from tagwise.apps.serve.models import Shelved
 from tagwise.apps.serve.tagging import Job, run
 from tagwise.apps.web.problems import Problem
+from tagwise.base.exceptions import StoppedError
 
 #: Seconds that the loop may be held up by one batch.
 TURN = 0.004

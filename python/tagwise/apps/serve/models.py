@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tagwise.corpus import schemes
 from tagwise.base.exceptions import ParameterError, TagwiseError
+from tagwise.corpus import schemes
 from tagwise.estimators import Tagger, load
 
 logger = logging.getLogger("tagwise.apps.serve")

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tagwise._core as _core
-from tagwise.corpus.sentence import Sentence
-from tagwise.corpus.text.spans import token_spans
-from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
-from tagwise.base.exceptions import CorpusError, ParameterError, StoppedError
-from tagwise.estimators import Tagger
 from tagwise.apps.serve.models import Loaded
 from tagwise.apps.web.limits import Limits
 from tagwise.apps.web.problems import Problem
+from tagwise.base.exceptions import CorpusError, ParameterError, StoppedError
+from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.text.spans import token_spans
+from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
+from tagwise.estimators import Tagger
 
 #: Characters a token of a text is taken for until it is cut: small, so that long texts are never taken for short.
 CHARACTERS = 3

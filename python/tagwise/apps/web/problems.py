@@ -6,8 +6,8 @@ import json
 import logging
 from collections.abc import Iterable
 
-from tagwise.base.exceptions import InternalError, TagwiseError
 from tagwise.apps.web.asgi import Scope, Send, answer
+from tagwise.base.exceptions import InternalError, TagwiseError
 
 logger = logging.getLogger("tagwise.apps.web")
 

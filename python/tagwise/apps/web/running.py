@@ -19,11 +19,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tagwise.base.exceptions import ParameterError, TagwiseError, refusal
 from tagwise.apps.web import need
 from tagwise.apps.web.asgi import App, Receive, Scope, Send, answer
 from tagwise.apps.web.guards import HEADERS, NO_STORE
 from tagwise.apps.web.problems import JSON, Problem, body_of
+from tagwise.base.exceptions import ParameterError, TagwiseError, refusal
 
 HEADER_SECONDS = 10.0
 HEADER_BYTES = 64 << 10

@@ -12,7 +12,7 @@ from collections import deque
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite.parameters import Parameters
 from tagwise.learners import dual
-from tagwise.learners.gradient import WORTH_WARMING
+from tagwise.learners.problem import WORTH_WARMING
 from tagwise.optimizers.base import Vector
 
 #: What the ascent is to certify; its objective is closer to the optimum than that, and L-BFGS brings it closer.

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.parameters import cores
 from tagwise.compat.pycrfsuite.items import flat_sequence
 from tagwise.features.escape import is_plain, raw
 from tagwise.model.formats.chain import Chain, parts_of
-from tagwise.base.parameters import cores
 
 #: Items from which on it is worth its making.
 WORTH = 5000

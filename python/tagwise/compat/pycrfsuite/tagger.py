@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ModelFileError
+from tagwise.base.files.regular import handle_of
+from tagwise.base.writing import atomic
 from tagwise.compat.pycrfsuite._dumpparser import ParsedDump
 from tagwise.compat.pycrfsuite.bulk import WORTH, Bulk, pairs_of, sequence_of
 from tagwise.compat.pycrfsuite.items import name_of
-from tagwise.base.exceptions import ModelFileError
 from tagwise.features.escape import raw
-from tagwise.base.files.regular import handle_of
 from tagwise.model.formats import crfsuite
 from tagwise.model.formats.chain import Chain
-from tagwise.base.writing import atomic
 
 Table = NDArray[np.float64]
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tagwise.base.writing import atomic
 from tagwise.compat.pycrfsuite import _logparser
 from tagwise.compat.pycrfsuite.data import Instances
 from tagwise.compat.pycrfsuite.parameters import ALGORITHMS, ALIASES, Parameters
 from tagwise.compat.pycrfsuite.training import Training, stored
-from tagwise.base.writing import atomic
 
 
 class BaseTrainer:

@@ -19,9 +19,9 @@ from tagwise.compat.pycrfsuite.holdout import performance, tagged
 from tagwise.compat.pycrfsuite.parameters import Parameters
 from tagwise.features.escape import raw
 from tagwise.features.recipe import Recipe
+from tagwise.learners.problem import curvature_scale
 from tagwise.model.formats import crfsuite
 from tagwise.model.formats.chain import Block, Chain
-from tagwise.learners.gradient import curvature_scale
 from tagwise.optimizers.base import Step
 from tagwise.optimizers.lbfgs import lbfgs, started
 from tagwise.optimizers.owlqn import owlqn

@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tagwise.base.exceptions import not_fitted
 from tagwise.compat.pycrfsuite import Tagger
 from tagwise.compat.sklearn_crfsuite._fileresource import FileResource
 from tagwise.compat.sklearn_crfsuite.compat import BaseEstimator
 from tagwise.compat.sklearn_crfsuite.predictions import Predictions
 from tagwise.compat.sklearn_crfsuite.trainer import LinePerIterationTrainer
-from tagwise.base.exceptions import not_fitted
 
 #: Parameters of the trainers by the names they have here.
 TRAINER = {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tagwise.corpus.row_blocks import line_batches
-from tagwise.corpus.columns import Opened
-from tagwise.corpus.text.span_jsonl import names_of, text_of
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.text.spans import CONTINUED, sentences_of
-from tagwise.corpus.streams import File, open_text, shown, source_name, writer
-from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
 from tagwise.base.exceptions import CorpusError
+from tagwise.corpus.columns import Opened
+from tagwise.corpus.row_blocks import line_batches
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, open_text, shown, source_name, writer
+from tagwise.corpus.text.span_jsonl import names_of, text_of
+from tagwise.corpus.text.spans import CONTINUED, sentences_of
+from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
 
 NAME = "raw"
 

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tagwise.corpus.row_blocks import line_batches
+from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.columns import Opened
+from tagwise.corpus.row_blocks import line_batches
 from tagwise.corpus.schemes import scheme_name
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, source_name, writer
 from tagwise.corpus.text.spans import (
     CONTINUED,
     TEXT,
@@ -24,9 +26,7 @@ from tagwise.corpus.text.spans import (
     text_spans,
     token_spans,
 )
-from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, source_name, writer
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, offsets_of, tokenized
-from tagwise.base.exceptions import CorpusError
 
 NAME = "spans"
 EXAMPLE = 'Write {"text": "...", "spans": [{"start": 0, "end": 5, "label": "..."}]}, one object a line'

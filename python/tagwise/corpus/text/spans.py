@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus import schemes
 from tagwise.corpus.labels import lists
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text.tokenizer import Bounds, Tokenized, Tokenizes, tokenized
-from tagwise.base.exceptions import CorpusError, ParameterError
 
 #: What becomes of a span whose ends are not those of tokens.
 Policy = Literal["error", "expand", "shrink", "drop"]

@@ -21,13 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, ParameterError, refusal
 from tagwise.corpus.formats import iter_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.dataset.encode import encode_labels
-from tagwise.base.exceptions import CorpusError, ParameterError, refusal
-from tagwise.features.inputs import Inputs
-from tagwise.features.recipe import Recipe
-from tagwise.features.resolve import recipe_for
 from tagwise.dataset.shards.files import (
     FORMAT,
     VOCABULARY,
@@ -41,6 +38,9 @@ from tagwise.dataset.shards.files import (
 from tagwise.dataset.shards.folder import Output
 from tagwise.dataset.shards.merge import Vocabularies, merged_labels
 from tagwise.dataset.shards.reader import Shards
+from tagwise.features.inputs import Inputs
+from tagwise.features.recipe import Recipe
+from tagwise.features.resolve import recipe_for
 
 #: Tokens of a shard.
 SHARD_TOKENS = 200_000

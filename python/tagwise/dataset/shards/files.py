@@ -5,9 +5,9 @@
     encoded/shard-00000.arrays      sentences of one shard: attributes and labels as the shard numbers them
     encoded/shard-00000.map.arrays  its attributes as the vocabulary numbers them
 
-Every file is written whole or not at all (`tagwise.base.writing`), and has a checksum and a schema (`tagwise.base.files`). The
-manifest names the other files by their checksums. While a folder is being encoded, the manifest says only how many
-shards belong to it (`ENCODING`): those are the files that encoding may replace and remove.
+Every file is written whole or not at all (`tagwise.base.writing`), and has a checksum and a schema
+(`tagwise.base.files`). The manifest names the other files by their checksums. While a folder is being encoded, the
+manifest says only how many shards belong to it (`ENCODING`): those are the files that encoding may replace and remove.
 """
 
 from __future__ import annotations

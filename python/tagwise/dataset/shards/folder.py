@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from tagwise.base.exceptions import CorpusError, refusal
-from tagwise.dataset.shards.files import MANIFEST, VOCABULARY, map_name, read_manifest, shard_name, write_manifest
 from tagwise.base.writing import is_left_behind
+from tagwise.dataset.shards.files import (
+    MANIFEST,
+    VOCABULARY,
+    map_name,
+    read_manifest,
+    shard_name,
+    write_manifest,
+)
 
 _ELSEWHERE = "Give a folder that is empty or does not exist yet, or one that `tagwise encode` has written."
 

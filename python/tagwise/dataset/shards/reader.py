@@ -13,13 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset.layout import Codes, codes_of, has_pairs, layout_of
-from tagwise.base.exceptions import CorpusError, FileError, MissingFunctionError, ParameterError, TagwiseError, refusal
-from tagwise.features.recipe import Recipe
-from tagwise.features.schema import FEATURES
+from tagwise.base.exceptions import (
+    CorpusError,
+    FileError,
+    MissingFunctionError,
+    ParameterError,
+    TagwiseError,
+    refusal,
+)
 from tagwise.base.files.arrays import ArrayFile
 from tagwise.base.files.domains import DomainError
 from tagwise.base.imports import Functions
+from tagwise.dataset.layout import Codes, codes_of, has_pairs, layout_of
 from tagwise.dataset.shards.files import (
     AGAIN,
     MANIFEST,
@@ -39,6 +44,8 @@ from tagwise.dataset.shards.files import (
     read_manifest,
     shard_name,
 )
+from tagwise.features.recipe import Recipe
+from tagwise.features.schema import FEATURES
 
 logger = logging.getLogger("tagwise")
 

@@ -22,15 +22,14 @@ from tagwise.estimators.training import listeners, model_of, watched
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
-from tagwise.learners.sharded import online
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback
-from tagwise.learners.sharded.online import Engine
+from tagwise.learners.sharded import online
 from tagwise.learners.sharded.dual import Here
 from tagwise.learners.sharded.objective import Rules, local
+from tagwise.learners.sharded.online import Engine
 from tagwise.model.model import Model, transfer
 from tagwise.scores.constraints import Constraints
-from tagwise.dataset.shards.reader import Shards
 
 T = TypeVar("T", bound=Tagger)
 

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.parameters import cores
+from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.held import Held, folder_of, ranges
 from tagwise.learners.sums import Part, Tree, both, total_of
-from tagwise.base.parameters import cores
 from tagwise.scores.protocols import Vector
-from tagwise.dataset.shards.reader import Shards
 
 #: Bytes that a dual ascent keeps for each attribute of each token, the dual point left out: measured on conll2002-es.
 KEPT = 20

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.learners.backends import Backend
-from tagwise.learners.gradient import Problem, scale_of
-from tagwise.learners.sharded.held import Held, folder_of, ranges
+from tagwise.dataset.shards.reader import Shards
+from tagwise.learners.problem import ObjectiveMaker, Problem, scale_of
 from tagwise.learners.sharded.dual import Climb, Climbing, DualShards
+from tagwise.learners.sharded.held import Held, folder_of, ranges
 from tagwise.learners.sums import Part, Tree, logarithmic, plain, total_of
 from tagwise.scores.constraints import Constraints, boundary_support
 from tagwise.scores.protocols import Objective, Vector
-from tagwise.dataset.shards.reader import Shards
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ class ShardedProblem(Problem):
     climbing: Callable[[Climb], Climbing] | None = None  # gives who ascends them
     n_parts: int = 1  # that ascend at once
 
-    def objective(self, backend: Backend | None = None) -> Objective:
+    def objective(self, backend: ObjectiveMaker | None = None) -> Objective:
         """Loss and gradient of all shards."""
         assert self.source is not None
         return self.source(self.setting)

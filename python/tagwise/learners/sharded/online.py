@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.base.files.domains import DomainError
-from tagwise.learners.sharded.held import KEPT, ranges
+from tagwise.base.parameters import cores
+from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.dual import Climb, Climbing
+from tagwise.learners.sharded.held import KEPT, ranges
 from tagwise.learners.sharded.objective import Rules, Setting
 from tagwise.optimizers.base import Vector
-from tagwise.base.parameters import cores
 from tagwise.scores.protocols import Objective
-from tagwise.dataset.shards.reader import Shards
 
 #: Bytes that a learner keeps for each feature: weight, sum, variance.
 _FEATURE = 20

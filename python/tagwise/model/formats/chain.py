@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset.layout import blocks_of, codes_of, layout_of
 from tagwise.base.exceptions import ModelFileError
+from tagwise.dataset.layout import blocks_of, codes_of, layout_of
 from tagwise.features.recipe import Recipe
 
 Codes = NDArray[np.int64]

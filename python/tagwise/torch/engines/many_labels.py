@@ -124,5 +124,7 @@ def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gr
 def best(chain: Chain) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
     emissions = chain.emissions
-    find = many_labels_cuda.best if emissions.numel() and many_labels_cuda.serves(emissions) else reference.best
+    find = (
+        many_labels_cuda.best if emissions.numel() and many_labels_cuda.serves(emissions) else reference.best
+    )
     return find(chain)

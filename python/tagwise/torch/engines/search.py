@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tagwise.torch.chains import count
 from tagwise.torch.engines import varying
-from tagwise.torch.chains import Chains, count
 from tagwise.torch.engines.reference import _lse as log_sum
+from tagwise.torch.protocol import Chains
 from tagwise.torch.renormalize import is_due, renormalized
 
 

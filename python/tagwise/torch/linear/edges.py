@@ -17,12 +17,11 @@ from torch import Tensor
 import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of
 from tagwise.torch import losses
-from tagwise.torch.linear import ragged
-from tagwise.torch.chains import Chains
 from tagwise.torch.formulas import Pointwise
 from tagwise.torch.inputs import Target
+from tagwise.torch.linear import ragged
 from tagwise.torch.linear.objective import Objective
-from tagwise.torch.protocol import Chain
+from tagwise.torch.protocol import Chain, Chains
 
 #: Pairs of labels at the tokens of a group of sentences, at most: eight bytes each, and more for the way back.
 _PAIRS = 1 << 26

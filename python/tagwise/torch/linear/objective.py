@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import tagwise._core as _core
-from tagwise.dataset.layout import node_attributes
 from tagwise.base.exceptions import ParameterError, TrainingError
+from tagwise.dataset.layout import node_attributes
 from tagwise.torch.engines import cuda, launching
-from tagwise.torch.linear import ragged
 from tagwise.torch.formulas import Pointwise, Sequential, formula_of
+from tagwise.torch.linear import ragged
 from tagwise.torch.protocol import Chain, Gradient, Places
 
 #: Rows of a list that are one sum, and floats of a row: a sector of memory.
