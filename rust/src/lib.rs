@@ -6,7 +6,7 @@ pub mod error;
 pub mod machine;
 
 #[global_allocator]
-static ALLOCATOR: machine::paged::Allocator = machine::paged::Allocator;
+static ALLOCATOR: machine::system::paged::Allocator = machine::system::paged::Allocator;
 
 // Sentences to attributes.
 pub mod features;

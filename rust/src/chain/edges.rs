@@ -1,7 +1,7 @@
 //! Edge scores of a first-order chain as the recursions of `lanes` need them.
 
-use crate::chain::sparse::{Pattern, Sparse};
-use crate::chain::underflow::{Underflow, MAX_RANGE};
+use crate::chain::lists::{Pattern, Sparse};
+use crate::chain::sums::underflow::{Underflow, MAX_RANGE};
 use crate::machine::simd::{Lane, WIDTH};
 use std::sync::{Arc, OnceLock};
 

@@ -1,24 +1,17 @@
-//! One sentence as a chain of scores: log partition, marginals, best path, k best paths. Nothing here knows of features,
-//! weights or losses.
+//! One sentence as a chain of scores. Nothing here knows of features, weights or losses.
+//!
+//! - `sums`: log partition, marginals and the derivatives of losses
+//! - `viterbi`: the best path and the k best paths
+//! - `lists`: edges of many labels, most of which score the same
+//! - `limits`: paths and labels that are allowed
+//! - `lookback`: the search with features on labels further back
+//! - `emissions`: sums and best paths of chains whose node scores are given as one array
 
-pub mod batch;
-pub mod beside;
-pub mod best;
-pub mod chart;
 pub mod edges;
-pub mod entities;
-pub mod kbest;
-pub mod lanes;
+pub mod emissions;
 pub mod lattice;
 pub mod limits;
-pub mod log;
+pub mod lists;
 pub mod lookback;
-pub mod narrow;
-pub mod once;
-pub mod order;
-pub mod pointwise;
-pub(crate) mod precise;
-pub mod renormalize;
-pub mod sparse;
-pub mod support;
-pub mod underflow;
+pub mod sums;
+pub mod viterbi;

@@ -9,8 +9,8 @@
 
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
-use crate::machine::budget;
-use crate::machine::container::Buf;
+use crate::machine::system::budget;
+use crate::machine::system::container::Buf;
 
 /// Which features to create.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use crate::dataset::csr::Csr;
 use crate::dataset::dense::Dense;
 use crate::dataset::runs::{Rows, Runs};
 use crate::error::{Error, Result};
-use crate::machine::on_write::OnWrite;
+use crate::machine::system::on_write::OnWrite;
 
 /// Gold label of a token that has none.
 pub const NO_LABEL: u16 = u16::MAX;

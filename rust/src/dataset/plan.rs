@@ -3,7 +3,7 @@
 //! Chunks are the unit of parallel work and of summation. Their number depends on the corpus alone, and their sums are
 //! added in order, so results have the same bits for any number of threads.
 
-use crate::machine::force::{self, Way};
+use crate::machine::system::testing::{self, Way};
 use crate::machine::simd::WIDTH;
 use std::ops::Range;
 
@@ -64,8 +64,8 @@ impl Plan {
     /// out.
     pub fn new(offsets: &[usize]) -> Plan {
         let tokens = offsets.last().copied().unwrap_or(0);
-        let n_chunks = if force::is_forced(Way::Chunks) { 4 } else { chunk_count(tokens) };
-        Plan::of(offsets, n_chunks, if force::is_forced(Way::Alone) { 1 } else { WIDTH })
+        let n_chunks = if testing::is_forced(Way::Chunks) { 4 } else { chunk_count(tokens) };
+        Plan::of(offsets, n_chunks, if testing::is_forced(Way::Alone) { 1 } else { WIDTH })
     }
 
     pub fn in_chunks(offsets: &[usize], n_chunks: usize) -> Plan {

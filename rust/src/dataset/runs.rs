@@ -6,7 +6,7 @@
 
 use crate::dataset::csr::Csr;
 use crate::dataset::dense::Dense;
-use crate::machine::lazy::Lazy;
+use crate::machine::system::lazy::Lazy;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 

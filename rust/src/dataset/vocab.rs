@@ -6,9 +6,9 @@
 //! reported, so that within one vocabulary keys are certainly distinct.
 
 use crate::error::{Error, Result};
-use crate::machine::budget;
-use crate::machine::container::Buf;
-use crate::machine::hash::Key;
+use crate::machine::system::budget;
+use crate::machine::system::container::Buf;
+use crate::machine::system::hash::Key;
 use crate::machine::simd::prefetch;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,24 +1,25 @@
 //! Best paths and marginals of unlabelled sentences under fixed weights.
 
-use crate::chain::best;
-use crate::chain::lanes::{self, Shape, Work};
-use crate::chain::log::{self, Trellis};
-use crate::chain::narrow::{Allowed, Ground, Narrow, Sentence};
-use crate::chain::support::{mask_rows, Support};
+use crate::chain::sums;
+use crate::chain::viterbi;
+use crate::chain::sums::batch::{Shape, Work};
+use crate::chain::sums::log64::{self, Trellis};
+use crate::chain::viterbi::allowed::{Allowed, Ground, Narrow, Sentence};
+use crate::chain::limits::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
 use crate::decoding::lists::no_path;
 use crate::error::Result;
-use crate::machine::budget;
-use crate::machine::dispatch::{dispatch, FlushToZero};
-use crate::machine::find::Find;
-use crate::machine::force::{self, Taken, Way};
-use crate::machine::shared::Shared;
+use crate::machine::system::budget;
+use crate::machine::simd::dispatch::{dispatch, FlushToZero};
+use crate::machine::simd::find::Find;
+use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
-use crate::machine::stop;
+use crate::machine::system::stop;
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{beyond, doubles, Scored};
-use crate::scores::table::{Attributes, Table};
+use crate::scores::tagging_layout::{Attributes, Table};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
 
@@ -86,7 +87,7 @@ impl Scorer {
         let paths = matches!(output, Output::Paths(_));
         let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Allowed::new(s, self.layout.labels));
         let table = self.table(data.tokens());
-        force::count(Taken::Table, usize::from(table.is_some()));
+        testing::count(Taken::Table, usize::from(table.is_some()));
         let plan = Plan::new(&data.sentences);
         let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(&runs.book, self.sums.take())?)));
         let from = match &runs {
@@ -128,7 +129,7 @@ fn few_steps(scorer: &Scorer, data: &Dataset, support: &Support, lists: &Allowed
     let steps: usize = batch.sentences.iter().map(|&s| lists.steps(sets(s))).sum();
     let positions = Shape { labels, lengths: batch.lengths }.positions();
     let fewer = NARROW * steps < positions * (scorer.edges.len() + labels);
-    (fewer || force::is_forced(Way::Narrow)) && !force::is_forced(Way::Broad)
+    (fewer || testing::is_forced(Way::Narrow)) && !testing::is_forced(Way::Broad)
 }
 
 dispatch!(
@@ -172,7 +173,7 @@ unsafe fn batches_kernel<S: Find>(
     let (scorer, data) = (job.scorer, job.data);
     let l = scorer.layout.labels;
     scratch.begin();
-    let log = force::is_forced(Way::Log);
+    let log = testing::is_forced(Way::Log);
     batches.first().into_iter().for_each(|batch| job.ask(batch));
     for (b, batch) in batches.iter().enumerate() {
         stop::look();
@@ -209,7 +210,7 @@ unsafe fn batches_kernel<S: Find>(
             Output::Paths(paths) => {
                 // Each token belongs to one lane of one batch.
                 let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
-                let best = best::viterbi::<S>(&shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
+                let best = viterbi::batch::viterbi::<S>(&shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
                     paths.set(begin(lane) + t, y);
                 });
                 for (lane, &s) in batch.sentences.iter().enumerate() {
@@ -223,8 +224,8 @@ unsafe fn batches_kernel<S: Find>(
             Output::Marginals(p, log_z) => marginals_of_batch::<S>(job, batch, &shape, (p, log_z), scratch),
         }
     }
-    force::count(Taken::Lanes, scratch.by_lanes);
-    force::count(Taken::Narrow, scratch.by_cells);
+    testing::count(Taken::Lanes, scratch.by_lanes);
+    testing::count(Taken::Narrow, scratch.by_cells);
     scratch.failed
 }
 
@@ -353,15 +354,15 @@ unsafe fn marginals_of_batch<S: Simd>(
     let DecodingWork { work, tile, .. } = &mut *scratch;
     let ones = Lane([1.0; WIDTH]);
     let mut log_z = [0.0; WIDTH];
-    lanes::forward(shape, edges, work, &mut log_z);
+    sums::batch::forward(shape, edges, work, &mut log_z);
     for (lane, &s) in batch.sentences.iter().enumerate() {
         log_zs.set(s as usize, log_z[lane]);
         if log_z[lane].is_nan() {
-            lanes::clear_lane(shape, work, lane);
+            sums::batch::clear_lane(shape, work, lane);
         }
     }
     for t in (0..shape.positions()).rev() {
-        lanes::backward_step::<S, false>(shape, edges, work, &ones, t);
+        sums::batch::backward_step::<S, false>(shape, edges, work, &ones, t);
         for v in 0..l.div_ceil(WIDTH) {
             let from: &[Lane; WIDTH] = &*work.p[v * WIDTH..(v + 1) * WIDTH].as_ptr().cast();
             S::transpose(from, &mut tile.0[v]);
@@ -393,7 +394,7 @@ struct Precise {
 
 impl Precise {
     fn run(&mut self, job: &BatchDecoding<'_>, sentence: u32) -> Option<u32> {
-        force::count(Taken::Log, 1);
+        testing::count(Taken::Log, 1);
         let (scorer, data) = (job.scorer, job.data);
         let l = scorer.layout.labels;
         if self.weights.is_empty() {
@@ -405,7 +406,7 @@ impl Precise {
         let scores = self.scored.scores(l);
         match &job.output {
             Output::Paths(paths) => {
-                let score = log::viterbi(&scores, &mut self.path);
+                let score = log64::viterbi(&scores, &mut self.path);
                 for (t, &y) in self.path.iter().enumerate() {
                     // SAFETY: a sentence's tokens are its own.
                     unsafe { paths.set(begin + t, y) };

@@ -7,13 +7,13 @@
 //! log P  = log sum_y exp(v_j(y) + log sum_{b: a chunk ends between y and b} exp(A[y, b] + s_{j+1}(b) + beta_{j+1}(b))) - log Z
 //! ```
 
-use crate::chain::log::Trellis;
-use crate::machine::stop;
+use crate::chain::sums::log64::Trellis;
+use crate::machine::system::stop;
 
-use crate::chain::entities::Entities;
+use crate::chain::limits::entities::Entities;
 use crate::chain::lattice::{log_sum_exp, Scores};
-use crate::chain::once::{sum::Sum, Groups};
-use crate::chain::support::Support;
+use crate::chain::limits::at_most_once::{sum::Sum, Groups};
+use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::scores::scorer::Scorer;

@@ -4,17 +4,17 @@
 //! kernel is that of a product of 0, a constant (poly) or a product of two factors (rbf), so that they all come as one
 //! sum that is known beforehand.
 
-use crate::chain::chart::{Chart, Steps};
+use crate::chain::viterbi::sentence::{Chart, Steps};
 
-use crate::chain::support::Support;
+use crate::chain::limits::support::Support;
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
 use crate::decoding::lists::{afford, no_path, Lists};
 use crate::error::{Error, Result};
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
 use crate::machine::simd::WIDTH;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use crate::scores::kernel::expand::{self, Products};
 use crate::scores::kernel::rows::{block, Distinct, Inverted};
 use crate::scores::kernel::{Form, Kernel};

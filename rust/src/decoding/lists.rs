@@ -3,18 +3,18 @@
 //! Ranked by float32 scores, added from left to right as `best` adds them, so that the first path of each list is
 //! the one that `Scorer::viterbi` gives. Sentences with edge attributes, or whose scores overflow, take the exact route.
 
-use crate::chain::chart::{Chart, Steps};
+use crate::chain::viterbi::sentence::{Chart, Steps};
 
-use crate::chain::kbest;
-use crate::chain::support::Support;
+use crate::chain::viterbi::kbest;
+use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::budget;
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
-use crate::machine::force::{self, Taken, Way};
+use crate::machine::system::budget;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::system::testing::{self, Taken, Way};
 use crate::machine::simd::Lane;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{doubles, Scored};
 use rayon::prelude::*;
@@ -86,7 +86,7 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     data.check_model(layout.attributes)?;
     afford(data, layout.labels, k)?;
     let steps = Steps::from_scores(layout.labels, scorer.edge_floats());
-    let exact = scorer.varies(data) || scorer.local || force::is_forced(Way::Log);
+    let exact = scorer.varies(data) || scorer.local || testing::is_forced(Way::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
     let job = ListSearch { scorer, data, support, steps, exact, weights, k };
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
@@ -107,7 +107,7 @@ dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<Lists> = run_kerne
 unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists> {
     let (scorer, data) = (job.scorer, job.data);
     let mut chart = Chart::new(scorer.layout.labels);
-    let lists_pay = scorer.layout.labels >= MANY || force::is_forced(Way::Sparse);
+    let lists_pay = scorer.layout.labels >= MANY || testing::is_forced(Way::Sparse);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
     let mut out = Lists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
@@ -133,7 +133,7 @@ unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists
             chart.best_paths::<S>(&job.steps, job.k, &mut scores, &mut paths);
             finite = job.k == 0 || scores.first().is_some_and(|x| x.is_finite());
         }
-        force::count(if finite { Taken::Chart } else { Taken::Log }, 1);
+        testing::count(if finite { Taken::Chart } else { Taken::Log }, 1);
         if finite {
             for i in 0..scores.len() {
                 let path = &paths[i * (end - begin)..(i + 1) * (end - begin)];

@@ -1,19 +1,19 @@
 //! Labels of a corpus under fixed weights: document after document, sentence after sentence.
 
-use crate::chain::chart::Steps;
+use crate::chain::viterbi::sentence::Steps;
 
 use crate::chain::lookback::beam::{self, Beam};
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Lookback;
-use crate::chain::support::Support;
+use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::{no_path, Lists};
 use crate::error::{Error, Result};
-use crate::machine::budget;
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
+use crate::machine::system::budget;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use crate::scores::document::{Memory, Words};
 use crate::scores::scorer::Scorer;
 use rayon::prelude::*;

@@ -1,12 +1,12 @@
 //! Paths and marginals of a corpus in which labels form at most one contiguous span.
 
-use crate::chain::once::{search::LawfulSearch, sum::Sum, too_many, Groups};
-use crate::chain::support::Support;
+use crate::chain::limits::at_most_once::{search::LawfulSearch, sum::Sum, too_many, Groups};
+use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::{afford, no_path, Lists};
 use crate::error::Result;
-use crate::machine::shared::Shared;
-use crate::machine::stop;
+use crate::machine::system::shared::Shared;
+use crate::machine::system::stop;
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{beyond, doubles, Scored};
 use rayon::prelude::*;

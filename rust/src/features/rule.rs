@@ -1,7 +1,7 @@
 //! Atoms, parts, rules: what a template compiles to.
 
 use crate::features::text::{Frequent, Function, Test};
-use crate::machine::hash::{hash, Key};
+use crate::machine::system::hash::{hash, Key};
 use std::sync::Arc;
 
 /// A value of a token: functions of one column's text.

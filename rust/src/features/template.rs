@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::features::rule::{Atom, Draft, Part, TemplateRule};
 use crate::features::text::{apply, TextScratch};
 use crate::features::tokens::Tokens;
-use crate::machine::hash::hash;
+use crate::machine::system::hash::hash;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! computed once per distinct text instead of once per token.
 
 use crate::error::{Error, Result};
-use crate::machine::hash::{hash, Key};
+use crate::machine::system::hash::{hash, Key};
 
 const EMPTY: u32 = u32::MAX;
 

@@ -13,7 +13,7 @@
 //! row takes items x bytes steps and one row of memory.
 
 use crate::error::{Error, Result};
-use crate::machine::stop;
+use crate::machine::system::stop;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {

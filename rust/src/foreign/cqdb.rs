@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::machine::simd::prefetch;
-use crate::machine::stop;
+use crate::machine::system::stop;
 
 const HEAD: usize = 24;
 const STRINGS: usize = HEAD + 2048;

@@ -6,7 +6,7 @@ use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
 use crate::foreign::names::Names;
-use crate::machine::hash::Key;
+use crate::machine::system::hash::Key;
 use std::collections::HashMap;
 
 /// What was appended to a trainer.

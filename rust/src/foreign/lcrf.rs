@@ -11,7 +11,7 @@
 //! list of each attribute; of two transitions of one pair the last counts. Ties go to the lower label.
 
 use crate::chain::lattice::Scores;
-use crate::chain::log::Trellis;
+use crate::chain::sums::log64::Trellis;
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
 use crate::foreign::cqdb::{hash, u32_at, Cqdb, Crowded};

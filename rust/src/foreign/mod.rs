@@ -2,7 +2,7 @@
 //! writes them; its instances and trainers.
 
 use crate::error::Result;
-use crate::machine::budget;
+use crate::machine::system::budget;
 
 pub mod cqdb;
 pub mod instances;

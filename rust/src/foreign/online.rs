@@ -10,7 +10,7 @@
 //! with d = F(y) - F(y*) on an error. What is averaged is w - ws / c, c counting instances from 1.
 
 use crate::chain::lattice::Scores;
-use crate::chain::log::Trellis;
+use crate::chain::sums::log64::Trellis;
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
 use crate::foreign::instances::Instances;

@@ -1,6 +1,6 @@
 //! Chains of a whole batch, given as arrays.
 
-use crate::chain::batch::Chains;
+use crate::chain::emissions::Chains;
 use crate::error::{Error, Result};
 use crate::py::common::{guard, run};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};

@@ -1,12 +1,15 @@
 //! Calls, supports, groups: what all entries share.
 
-use crate::chain::once::Groups;
-use crate::chain::support::Support;
+use crate::chain::limits::at_most_once::Groups;
+use crate::chain::limits::support::Support;
 use crate::decoding;
 use crate::error::{Error, Result};
-use crate::machine::force::{count, is_forced, Taken, Way};
-use crate::machine::stop::Stopped;
-use crate::machine::{budget, dispatch, environment, threads};
+use crate::machine::system::testing::{count, is_forced, Taken, Way};
+use crate::machine::system::stop::Stopped;
+use crate::machine::system::budget;
+use crate::machine::simd::dispatch;
+use crate::machine::system::environment;
+use crate::machine::system::threads;
 use crate::py::stop::of_call;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use pyo3::prelude::*;
@@ -137,13 +140,13 @@ fn claim(what: &str, bytes: usize, remedy: &str) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (ways = ""))]
 fn force(ways: &str) -> PyResult<String> {
-    Ok(crate::machine::force::force(ways)?)
+    Ok(crate::machine::system::testing::force(ways)?)
 }
 
 /// For tests: what was done, and how often, since this was asked last.
 #[pyfunction]
 fn taken() -> HashMap<&'static str, u64> {
-    crate::machine::force::TAKEN.into_iter().zip(crate::machine::force::taken()).filter(|(_, n)| *n > 0).collect()
+    crate::machine::system::testing::TAKEN.into_iter().zip(crate::machine::system::testing::taken()).filter(|(_, n)| *n > 0).collect()
 }
 
 /// An enumeration of the core as a tuple of names: what Python chooses from, declared nowhere else.

@@ -155,7 +155,7 @@ impl PyTraining {
         run(py, 1, || {
             let mut loss = 0.0;
             for &i in order {
-                crate::machine::stop::look();
+                crate::machine::system::stop::look();
                 loss += inner.step(data, chosen[i as usize]);
             }
             loss

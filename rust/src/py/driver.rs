@@ -1,7 +1,7 @@
 //! Kernels of a GPU.
 
 use crate::error::Error;
-use crate::machine::driver::{Kernel, MOST};
+use crate::machine::system::driver::{Kernel, MOST};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 

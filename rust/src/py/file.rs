@@ -3,7 +3,7 @@
 use crate::dataset::layout::{Layout, LayoutArrays};
 use crate::dataset::vocab::Vocab;
 use crate::error::Error;
-use crate::machine::container::{self, Container, Entry, Kind, ARRAYS, MODEL};
+use crate::machine::system::container::{self, Container, Entry, Kind, ARRAYS, MODEL};
 use crate::py::common::{guard, run};
 use crate::py::encode::PyVocab;
 use crate::py::scorer::PyScorer;

@@ -1,11 +1,11 @@
 //! The primitives on plain score arrays of one sentence.
 
-use crate::chain::kbest;
-use crate::chain::log::{self, Trellis};
+use crate::chain::viterbi::kbest;
+use crate::chain::sums::log64::{self, Trellis};
 
 use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};
-use crate::machine::budget;
+use crate::machine::system::budget;
 use crate::py::common::run;
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
@@ -81,7 +81,7 @@ fn chain_viterbi<'py>(
 ) -> PyResult<(f64, Bound<'py, PyArray1<u16>>)> {
     let (l, node, edge) = scores(&node, &edge)?;
     let mut path = Vec::new();
-    let score = run(py, 1, || log::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
+    let score = run(py, 1, || log64::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
     if score == f64::NEG_INFINITY {
         return Err(no_path().into());
     }

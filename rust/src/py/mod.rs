@@ -1,6 +1,6 @@
 //! The Python surface: conversions and nothing else. Each entry releases the GIL around its work.
 
-use crate::chain::renormalize;
+use crate::chain::viterbi::renormalize;
 use crate::error::Error;
 use pyo3::prelude::*;
 

@@ -8,7 +8,7 @@ use crate::learners::batch::loss::Loss;
 use crate::learners::batch::objective::Objective;
 use crate::learners::batch::terms::Terms;
 use crate::learners::batch::total;
-use crate::machine::shuffle::Generator;
+use crate::machine::system::shuffle::Generator;
 use crate::py::common::{self, guard, run, support, In, Out, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;

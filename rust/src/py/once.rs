@@ -67,13 +67,13 @@ fn feasible<'py>(
         return Err(Error::Value("offsets, sets and pairs do not fit each other".into()).into());
     }
     let pairs: Vec<bool> = pairs.as_array().iter().copied().collect();
-    let found = run(py, 0, || chain::support::feasible(&offsets, &sets, &of, &pairs, l))?;
+    let found = run(py, 0, || chain::limits::support::feasible(&offsets, &sets, &of, &pairs, l))?;
     Ok(PyArray1::from_vec(py, found))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("NO_GROUP", chain::once::NONE)?;
-    m.add("ONCE_LISTS", PyTuple::new(m.py(), chain::once::LISTS)?)?;
+    m.add("NO_GROUP", chain::limits::at_most_once::NONE)?;
+    m.add("ONCE_LISTS", PyTuple::new(m.py(), chain::limits::at_most_once::LISTS)?)?;
     m.add_function(wrap_pyfunction!(once_kbest, m)?)?;
     m.add_function(wrap_pyfunction!(once_marginals, m)?)?;
     m.add_function(wrap_pyfunction!(feasible, m)?)

@@ -1,10 +1,10 @@
 //! Online learners as a Python object: one call an epoch.
 
-use crate::chain::entities::OUTSIDE;
+use crate::chain::limits::entities::OUTSIDE;
 use crate::error::Error;
 use crate::learners::online::cost::Judge;
 use crate::learners::online::{program, Online, OnlineState};
-use crate::machine::threads;
+use crate::machine::system::threads;
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;

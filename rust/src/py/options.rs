@@ -1,7 +1,7 @@
 //! What a call is told beside its data, an object a concept: what paths may be, how a training set is gone through, the rule
 //! of an online learner, what a wrong path costs. Learners share them.
 
-use crate::chain::entities::Entities;
+use crate::chain::limits::entities::Entities;
 use crate::chain::limits::Limits;
 use crate::error::{Error, Result};
 use crate::learners::online::cost::{Cost, CostKind, Price};

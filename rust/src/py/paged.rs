@@ -1,7 +1,7 @@
 //! Arrays in files, as a Python object.
 
 use crate::error::Error;
-use crate::machine::paged::Paged;
+use crate::machine::system::paged::Paged;
 use pyo3::prelude::*;
 
 /// Large arrays that are made inside the `with` block lie in files of a folder, and not in the memory of the process.

@@ -1,7 +1,7 @@
 //! Stopping calls of one thread from another one.
 
 use crate::error::{Error, Result};
-use crate::machine::stop::Stop;
+use crate::machine::system::stop::Stop;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 

@@ -8,7 +8,7 @@ use crate::py::common::{add_names, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::options::{self, array, listed, number, PyLimits};
-use crate::scores::cells::TokenCells;
+use crate::scores::online_layout::TokenCells;
 use crate::scores::kernel::table::Weights;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! Vector arithmetic and the limited-memory inverse Hessian.
 
 use crate::error::Error;
-use crate::machine::vector::{self, CurvaturePairs};
+use crate::machine::simd::vector::{self, CurvaturePairs};
 use crate::py::common::{run, In, Out};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;

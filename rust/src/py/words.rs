@@ -1,6 +1,6 @@
 //! A tag dictionary's words: which set of labels each has, looked up for whole corpora.
 
-use crate::machine::hash::{hash, Key};
+use crate::machine::system::hash::{hash, Key};
 use crate::py::common::guard;
 use numpy::PyArray1;
 use pyo3::ffi;

@@ -1,6 +1,6 @@
 //! What a training set must be, said once for all learners.
 
-use crate::chain::support::Support;
+use crate::chain::limits::support::Support;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 

@@ -2,7 +2,7 @@
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::budget;
+use crate::machine::system::budget;
 use crate::machine::simd::{Lane, Simd};
 
 use crate::chain::lookback::Lookback;

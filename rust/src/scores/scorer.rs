@@ -1,17 +1,17 @@
 //! A model ready to score.
 
 use crate::chain::edges::Edges;
-use crate::chain::narrow;
-use crate::chain::sparse::{Pattern, Purpose};
+use crate::chain::viterbi::allowed;
+use crate::chain::lists::{Pattern, Purpose};
 use crate::dataset::layout::Layout;
 use crate::dataset::{runs, Dataset};
 use crate::error::{Error, Result};
-use crate::machine::budget;
-use crate::machine::container::Buf;
-use crate::machine::force::{self, Way};
-use crate::machine::lazy::Lazy;
+use crate::machine::system::budget;
+use crate::machine::system::container::Buf;
+use crate::machine::system::testing::{self, Way};
+use crate::machine::system::lazy::Lazy;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::table::{Sums, Table};
+use crate::scores::tagging_layout::{Sums, Table};
 use crate::scores::tile::Tile;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -168,15 +168,15 @@ impl Scorer {
 
     /// The same in whole lanes: [L, lanes of L].
     pub(crate) fn edge_lanes(&self) -> &[Lane] {
-        self.lanes.get_or_init(|| narrow::padded(self.edge_floats(), self.layout.labels))
+        self.lanes.get_or_init(|| allowed::padded(self.edge_floats(), self.layout.labels))
     }
 
     /// The packed weights, where they pay for so many tokens.
     pub(crate) fn table(&self, tokens: usize) -> Option<&Table> {
-        if tokens >= WORTH_A_TABLE || force::is_forced(Way::Table) {
+        if tokens >= WORTH_A_TABLE || testing::is_forced(Way::Table) {
             self.table.get_or_make(|| Table::new(&self.layout, &self.weights));
         }
-        self.table.get().and_then(Option::as_ref).filter(|_| !force::is_forced(Way::Layout))
+        self.table.get().and_then(Option::as_ref).filter(|_| !testing::is_forced(Way::Layout))
     }
 
     /// `add(label, x)` for the score of every feature of a token, feature after feature.

@@ -6,10 +6,10 @@
 
 use crate::chain::lookback::search::Sentence;
 use crate::chain::lookback::Lookback;
-use crate::chain::renormalize;
-use crate::machine::budget;
+use crate::chain::viterbi::renormalize;
+use crate::machine::system::budget;
 use crate::machine::simd::WIDTH;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use std::cmp::Ordering;
 
 /// Scratch for one sentence at a time.

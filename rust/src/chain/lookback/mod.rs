@@ -12,9 +12,9 @@
 //! ```
 //! u runs over the earlier tokens of the document: in the sentence from the path at hand, before it from what was decoded.
 
-mod ahead;
 pub mod beam;
-mod reach;
+mod bounded_search;
+mod bounds;
 pub mod search;
 
 use crate::error::{Error, Result};

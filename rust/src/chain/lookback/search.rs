@@ -13,17 +13,17 @@
 //!
 //! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
 
-use crate::chain::chart::{Chart, Steps};
-use crate::chain::lookback::ahead::Ahead;
-use crate::chain::lookback::reach::{none_above, Reach};
+use crate::chain::viterbi::sentence::{Chart, Steps};
+use crate::chain::lookback::bounded_search::Ahead;
+use crate::chain::lookback::bounds::{none_above, Reach};
 use crate::chain::lookback::Lookback;
-use crate::chain::renormalize;
-use crate::machine::budget;
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
-use crate::machine::force::{self, Way};
+use crate::chain::viterbi::renormalize;
+use crate::machine::system::budget;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::system::testing::{self, Way};
 use crate::machine::simd::{Lane, WIDTH};
-use crate::machine::stop;
+use crate::machine::system::stop;
 
 /// Rows of cells between two looks whether the call is to stop.
 const LOOK: usize = 256;
@@ -138,7 +138,7 @@ impl Search {
             scores.push(0.0);
             return;
         }
-        if self.terms.far == 1 && !self.terms.tuples && x.same.is_empty() && !force::is_forced(Way::Broad) {
+        if self.terms.far == 1 && !self.terms.tuples && x.same.is_empty() && !testing::is_forced(Way::Broad) {
             self.chart.begin(n, false);
             self.chart.node[..n * self.width].copy_from_slice(x.node);
             for t in 0..n {
@@ -148,7 +148,7 @@ impl Search {
         }
         if Ahead::serves(&self.terms)
             && x.same.is_empty()
-            && !force::is_forced(Way::Broad)
+            && !testing::is_forced(Way::Broad)
             && self.few.run::<S>(&self.terms, x, k, scores, paths)
         {
             return;
@@ -472,7 +472,7 @@ mod tests {
             for ways in ["", "broad", "avx2", "baseline"] {
                 for k in [1, 2, 5, 40] {
                     let (mut scores, mut paths) = (Vec::new(), Vec::new());
-                    force::with(ways, || search(&mut Search::new(terms), &x, k, &mut scores, &mut paths));
+                    testing::with(ways, || search(&mut Search::new(terms), &x, k, &mut scores, &mut paths));
                     let kept = &want[..k.min(want.len())];
                     assert_eq!(paths, kept.iter().flat_map(|f| f.1.clone()).collect::<Vec<_>>(), "{round} {k} {ways}");
                     assert_eq!(scores, kept.iter().map(|f| f.0).collect::<Vec<_>>(), "{round} {k} {ways}");

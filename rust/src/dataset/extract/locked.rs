@@ -9,8 +9,8 @@ use crate::dataset::runs::{Runs, NOTHING, WORTH};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
 use crate::features::rule::TemplateRule;
-use crate::machine::force::{self, Taken, Way};
-use crate::machine::stop;
+use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::stop;
 use std::ops::Range;
 
 /// What is found in some sentences.
@@ -27,11 +27,11 @@ impl Extractor<'_> {
     pub fn locked(&self, vocab: &Vocab, found: &mut Found, settled: Option<&[bool]>) -> Dataset {
         self.meet(vocab, found);
         let found = &*found;
-        let runs = match (force::is_forced(Way::Runs), force::is_forced(Way::Single)) {
+        let runs = match (testing::is_forced(Way::Runs), testing::is_forced(Way::Single)) {
             (false, false) => self.tokens.tokens() >= WORTH,
             (runs, _) => runs,
         };
-        force::count(Taken::Runs, usize::from(runs));
+        testing::count(Taken::Runs, usize::from(runs));
         let node = Rules::new(self, &self.node, found, vocab, settled);
         let edge = Rules::new(self, &self.edge, found, vocab, None);
         let groups = self.node.groups.len();

@@ -12,8 +12,8 @@ mod locked;
 
 use crate::dataset::runs::Spare;
 use crate::dataset::vocab::{Vocab, NONE};
-use crate::machine::budget;
-use crate::machine::stop;
+use crate::machine::system::budget;
+use crate::machine::system::stop;
 
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
@@ -22,7 +22,7 @@ use crate::features::rule::{outside, outside_text, Part, TemplateRule};
 use crate::features::template::Template;
 use crate::features::text::{apply, lower, Function, TextScratch};
 use crate::features::tokens::Tokens;
-use crate::machine::hash::{hash, Key};
+use crate::machine::system::hash::{hash, Key};
 use joint::Joint;
 use rayon::prelude::*;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ mod specials;
 mod words;
 
 use crate::error::{Error, Result};
-use crate::machine::stop;
+use crate::machine::system::stop;
 use kinds::Kind;
 use rayon::prelude::*;
 use std::collections::HashSet;

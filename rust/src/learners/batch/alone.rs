@@ -1,15 +1,15 @@
 //! One sentence's loss and gradient in double precision, scaled or in log space: what single precision cannot do.
 
-use crate::chain::log::Trellis;
+use crate::chain::sums::log64::Trellis;
 
 use crate::chain::lattice::Scores;
-use crate::chain::once::sum::Sum;
-use crate::chain::precise::{self, Factors, Precise};
-use crate::chain::underflow::is_beyond;
+use crate::chain::limits::at_most_once::sum::Sum;
+use crate::chain::sums::scaled64::{self, Factors, Precise};
+use crate::chain::sums::underflow::is_beyond;
 use crate::learners::batch::loss::Loss;
 use crate::learners::batch::terms::Setting;
-use crate::machine::double::Doubles;
-use crate::machine::force::{self, Taken};
+use crate::machine::simd::double::Doubles;
+use crate::machine::system::testing::{self, Taken};
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::sentence::score_sentence;
 
@@ -57,11 +57,11 @@ impl Alone {
         self.residual.clear();
         self.residual.resize(self.node.len(), 0.0);
         if let Some(value) = self.run_scaled(setting, gold, weight, sink) {
-            force::count(Taken::Wide, 1);
+            testing::count(Taken::Wide, 1);
             self.emit_nodes(lane, sink);
             return Some(value);
         }
-        force::count(Taken::Log, 1);
+        testing::count(Taken::Log, 1);
         self.pairs.clear();
         self.pairs.resize(gold.len() * l * l, 0.0);
         let value = if let Some(partial) = setting.partial {
@@ -138,7 +138,7 @@ impl Alone {
         }
         self.expected.clear();
         self.expected.resize(l * width, Doubles::ZERO);
-        precise::marginals(&mut self.precise, factors, gold.len(), factor, &mut self.expected);
+        scaled64::marginals(&mut self.precise, factors, gold.len(), factor, &mut self.expected);
         self.precise.subtract(gold, width);
         for (row, m) in self.residual.chunks_exact_mut(l).zip(self.precise.m.chunks_exact(width)) {
             row.iter_mut().zip(m.iter().flat_map(|m| m.0)).for_each(|(r, m)| *r = factor * m);
@@ -171,7 +171,7 @@ impl Alone {
                 to.0[..some.len()].copy_from_slice(some);
             }
         }
-        Some(precise::backward(&mut self.precise, factors, n)?.value)
+        Some(scaled64::backward(&mut self.precise, factors, n)?.value)
     }
 
     /// The loss of a sentence alone, times its weight; None if it is not finite.
@@ -204,7 +204,7 @@ impl Alone {
     fn pointwise_loss(&mut self, loss: Loss, factors: &Factors, gold: &[u16], weight: f64) -> f64 {
         let width = factors.labels().div_ceil(WIDTH);
         self.expected.clear();
-        precise::marginals(&mut self.precise, factors, gold.len(), 0.0, &mut self.expected);
+        scaled64::marginals(&mut self.precise, factors, gold.len(), 0.0, &mut self.expected);
         let at = |t: usize, y: u16| self.precise.m[t * width + y as usize / WIDTH].0[y as usize % WIDTH];
         gold.iter().enumerate().map(|(t, &y)| loss.pointwise(weight, at(t, y).min(1.0)).0).sum()
     }

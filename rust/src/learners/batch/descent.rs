@@ -10,8 +10,8 @@
 //! batches is the caller's, so the same order gives the same bits.
 
 use crate::chain::edges::Edges;
-use crate::chain::lanes;
-use crate::chain::sparse::{Pattern, Purpose};
+use crate::chain::sums::batch;
+use crate::chain::lists::{Pattern, Purpose};
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
@@ -19,11 +19,11 @@ use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
 use crate::learners::batch::pass::{run_batch, Pass, PassWork, Sums, SMALL};
 use crate::learners::batch::terms::{check, EdgeScores, Setting, Terms};
-use crate::machine::dispatch::{dispatch, FlushToZero};
-use crate::machine::shared::Shared;
+use crate::machine::simd::dispatch::{dispatch, FlushToZero};
+use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, Simd};
-use crate::machine::stop;
-use crate::scores::nodes::{self, Grain, Nodes};
+use crate::machine::system::stop;
+use crate::scores::corpus_layout::{self, Grain, Nodes};
 use crate::scores::scorer::afford;
 use std::sync::Arc;
 
@@ -217,7 +217,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
             clip: CLIP,
         };
         run_batch(&pass, batch, 0, &mut this.scratch, &mut this.sums, None);
-        lanes::drain_pairs(&edges, &mut this.scratch.work.pairs[..this.sums.edges.len()], &mut this.sums.edges);
+        batch::drain_pairs(&edges, &mut this.scratch.work.pairs[..this.sums.edges.len()], &mut this.sums.edges);
         for (_, lane) in this.scratch.flagged.drain(..) {
             this.sums.loss += passed_over(&this.terms, batch.sentences[lane] as usize, batch.lengths[lane]);
         }
@@ -250,7 +250,7 @@ unsafe fn score<S: Simd>(this: &mut Stochastic, batch: usize) {
     let field = &mut fields[0];
     field.reserve(batch, l);
     let support = &this.nodes.support;
-    nodes::fill(&this.nodes, batch, &this.rows, &this.rare, support, &mut field.nodes, &mut field.gold, tile);
+    corpus_layout::fill(&this.nodes, batch, &this.rows, &this.rare, support, &mut field.nodes, &mut field.gold, tile);
     multiply::<S>(&mut field.nodes[..batch.positions() * l], this.scale as f32);
     field.gold.iter_mut().for_each(|x| *x *= this.scale);
 }
@@ -266,7 +266,7 @@ unsafe fn move_by<S: Simd>(this: &mut Stochastic, batch: usize, step: f64, pace:
     let field = &mut fields[0];
     multiply::<S>(&mut field.nodes[..batch.positions() * this.layout.labels], step as f32);
     multiply::<S>(&mut field.subtract, step as f32);
-    nodes::spread(&this.nodes, std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
+    corpus_layout::spread(&this.nodes, std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
     for (&at, x) in this.kept.iter().zip(&mut this.edges) {
         *x += step * pace * at.map_or(0.0, |at| this.sums.edges[at]);
     }

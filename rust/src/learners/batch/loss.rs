@@ -1,6 +1,6 @@
 //! The losses of a sentence as functions of l = log Z - H (sequential) or of the gold marginals (pointwise).
 
-use crate::machine::names::named;
+use crate::machine::system::names::named;
 
 named!(
     /// Altun, Johnson and Hofmann (2003), section 3.3: F1 to F4.

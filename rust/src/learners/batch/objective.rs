@@ -1,7 +1,7 @@
 //! Loss and gradient of a corpus at a weight vector: a parallel sum over chunks of sentences.
 
 use crate::chain::edges::Edges;
-use crate::chain::sparse::{Pattern, Purpose};
+use crate::chain::lists::{Pattern, Purpose};
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
@@ -9,14 +9,14 @@ use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
 use crate::learners::batch::pass::{run_chunk, Pass, PassWork, Sums, FEW, GROUP};
 use crate::learners::batch::terms::{check, not_finite, EdgeScores, Setting, Terms};
-use crate::machine::budget;
-use crate::machine::dispatch::FlushToZero;
-use crate::machine::force::{self, Way};
-use crate::machine::paged;
-use crate::machine::shared::Shared;
+use crate::machine::system::budget;
+use crate::machine::simd::dispatch::FlushToZero;
+use crate::machine::system::testing::{self, Way};
+use crate::machine::system::paged;
+use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::machine::stop;
-use crate::scores::nodes::{Grain, Nodes};
+use crate::machine::system::stop;
+use crate::scores::corpus_layout::{Grain, Nodes};
 use crate::scores::scorer::afford;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -28,12 +28,12 @@ const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP, vectors: tr
 const PER_ATTRIBUTE: usize = 11;
 
 fn grain(labels: usize) -> Grain {
-    let frequent = match (force::is_forced(Way::Rows), force::is_forced(Way::Rare)) {
+    let frequent = match (testing::is_forced(Way::Rows), testing::is_forced(Way::Rare)) {
         (true, _) => 0,
         (_, true) => u32::MAX,
         _ => GRAIN.frequent,
     };
-    let plain = force::is_forced(Way::Plain);
+    let plain = testing::is_forced(Way::Plain);
     let group = if labels > FEW { 1 } else { GRAIN.group };
     Grain { frequent, group, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain }
 }

@@ -5,12 +5,12 @@
 //! result does not depend on the number of threads.
 
 use crate::chain::lookback::Lookback;
-use crate::chain::order::{check_codes, Graph, Moves, OrderWork};
-use crate::chain::support::Support;
+use crate::chain::sums::order::{check_codes, Graph, Moves, OrderWork};
+use crate::chain::limits::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::stop;
+use crate::machine::system::stop;
 use crate::scores::check::{check_given_weights, check_labels, outside_constraints};
 use crate::scores::sentence::score_sentence;
 use rayon::prelude::*;

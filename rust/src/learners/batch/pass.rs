@@ -1,19 +1,19 @@
 //! One pass over a chunk of sentences at fixed weights: scores, recursions, gradient.
 
 use crate::chain::edges::Edges;
-use crate::chain::lanes::{self, Given, Shape, Work};
-use crate::chain::pointwise::{self, More};
-use crate::chain::underflow::is_beyond;
+use crate::chain::sums::batch::{self, Given, Shape, Work};
+use crate::chain::sums::pointwise::{self, More};
+use crate::chain::sums::underflow::is_beyond;
 use crate::dataset::plan::Batch;
 use crate::dataset::Dataset;
 use crate::learners::batch::alone::{Alone, Sink};
 use crate::learners::batch::terms::{Setting, Terms};
-use crate::machine::dispatch::dispatch;
-use crate::machine::force::{self, Taken, Way};
-use crate::machine::shared::Shared;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, Level, Simd, WIDTH};
-use crate::machine::stop;
-use crate::scores::nodes::{self, Field, Nodes};
+use crate::machine::system::stop;
+use crate::scores::corpus_layout::{self, Field, Nodes};
 use crate::scores::tile::Tile;
 
 /// Batches between two sums of the pair expectations over lanes: float32 sums stay short, and the sum stays cheap.
@@ -122,19 +122,19 @@ unsafe fn chunk_kernel<S: Simd>(
     scratch.hot.clear();
     scratch.work.tiles.clear();
     if pass.edges.sparse.is_none() {
-        scratch.work.tiles = lanes::tiles::<S>(l, &s.layout.edges);
+        scratch.work.tiles = batch::tiles::<S>(l, &s.layout.edges);
     }
     scratch.work.reserve_pairs(kept);
-    if force::is_forced(Way::Dense) {
+    if testing::is_forced(Way::Dense) {
         scratch.work.tiles.fill(true);
     }
     count::<S>(batches.len(), &scratch.work.tiles);
-    force::count(Taken::Sparse, if pass.edges.sparse.is_some() { batches.len() } else { 0 });
+    testing::count(Taken::Sparse, if pass.edges.sparse.is_some() { batches.len() } else { 0 });
     scratch.fields.resize_with(pass.nodes.group.min(batches.len()).max(scratch.fields.len()), Field::default);
     let copies = pass.nodes.copies(c);
     let rare = pass.rare_gradient.slice(copies.start, copies.len());
     rare.fill(0.0);
-    let forced = pass.setting.precise || force::is_forced(Way::Log) || force::is_forced(Way::Wide);
+    let forced = pass.setting.precise || testing::is_forced(Way::Log) || testing::is_forced(Way::Wide);
     let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
     // With very many labels scores and gradient go with the recursions, position by position.
     let stepwise = scaled && pass.nodes.is_wide() && !pass.terms.loss.is_pointwise() && pass.terms.partial.is_none();
@@ -161,37 +161,37 @@ unsafe fn chunk_kernel<S: Simd>(
         }
         let spread = !stepwise || !scratch.flagged.is_empty();
         let sentences: usize = group.iter().map(|batch| batch.sentences.len()).sum();
-        force::count(Taken::Lanes, sentences - scratch.flagged.len());
+        testing::count(Taken::Lanes, sentences - scratch.flagged.len());
         leave_alone(pass, group, scratch, &mut sums);
         if spread {
             let PassWork { fields, tile, .. } = scratch;
-            nodes::spread(pass.nodes, group, fields, gradient, rare, tile);
+            corpus_layout::spread(pass.nodes, group, fields, gradient, rare, tile);
         }
         done += group.len();
         if done >= DRAIN_EVERY {
             done = 0;
             if scaled {
-                lanes::drain_pairs(pass.edges, &mut scratch.work.pairs[..kept], &mut sums.edges);
+                batch::drain_pairs(pass.edges, &mut scratch.work.pairs[..kept], &mut sums.edges);
             }
             pass.nodes.drain_hot(gradient, &mut scratch.hot);
         }
     }
     if scaled && done > 0 {
-        lanes::drain_pairs(pass.edges, &mut scratch.work.pairs[..kept], &mut sums.edges);
+        batch::drain_pairs(pass.edges, &mut scratch.work.pairs[..kept], &mut sums.edges);
     }
     sums
 }
 
 fn count<S: Simd>(batches: usize, tiles: &[bool]) {
-    force::count(Taken::Chunks, 1);
-    force::count(Taken::Batches, batches);
-    force::count(Taken::Tiles, tiles.iter().filter(|&&asked| asked).count());
+    testing::count(Taken::Chunks, 1);
+    testing::count(Taken::Batches, batches);
+    testing::count(Taken::Tiles, tiles.iter().filter(|&&asked| asked).count());
     let level = match S::LEVEL {
         Level::Avx512 => Taken::Avx512,
         Level::Avx2 => Taken::Avx2,
         Level::Baseline => Taken::Baseline,
     };
-    force::count(level, 1);
+    testing::count(level, 1);
 }
 
 /// The flagged sentences of a group.
@@ -234,7 +234,7 @@ fn score_batch(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork)
     let field = &mut fields[i];
     field.reserve(batch, pass.nodes.labels);
     let support = &pass.nodes.support;
-    nodes::fill(pass.nodes, batch, pass.rows, pass.rare, support, &mut field.nodes, &mut field.gold, tile);
+    corpus_layout::fill(pass.nodes, batch, pass.rows, pass.rare, support, &mut field.nodes, &mut field.gold, tile);
 }
 
 dispatch!(
@@ -279,9 +279,9 @@ unsafe fn batch_kernel<S: Simd>(
     if stepwise.is_some() {
         let gold = &mut fields[i].gold;
         *gold = [0.0; WIDTH];
-        lanes::forward_from::<S>(shape, pass.edges, work, &mut Filling { pass, batch, gold, tile }, &mut log_z);
+        batch::forward_from::<S>(shape, pass.edges, work, &mut Filling { pass, batch, gold, tile }, &mut log_z);
     } else {
-        lanes::forward(shape, pass.edges, work, &mut log_z);
+        batch::forward(shape, pass.edges, work, &mut log_z);
     }
     let mut factor = Lane::ZERO;
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
@@ -293,20 +293,20 @@ unsafe fn batch_kernel<S: Simd>(
         debug_assert!(!beyond, "sentence {sentence}: the gold path scores {gold}, log Z is {}", log_z[lane]);
         if log_z[lane].is_nan() || !gold.is_finite() || beyond {
             flagged.push((i, lane));
-            lanes::clear_lane(shape, work, lane);
+            batch::clear_lane(shape, work, lane);
         } else if !loss.is_pointwise() {
             let minus_log_p = log_z[lane] - gold;
             let large = minus_log_p + weights[lane].ln();
             sums.largest = sums.largest.max(large);
             if loss.is_beyond(weights[lane], minus_log_p, s.shift) {
-                lanes::clear_lane(shape, work, lane); // out of range: the caller shifts and asks again
+                batch::clear_lane(shape, work, lane); // out of range: the caller shifts and asks again
                 continue;
             }
             let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
             let slope = slope.min(pass.clip * weights[lane].max(1.0));
             if !fits(slope, work.most[lane]) {
                 flagged.push((i, lane));
-                lanes::clear_lane(shape, work, lane);
+                batch::clear_lane(shape, work, lane);
                 continue;
             }
             sums.loss += value;
@@ -379,7 +379,7 @@ unsafe fn backward_kernel<S: Simd>(
 ) {
     let l = shape.labels;
     for t in (0..shape.positions()).rev() {
-        lanes::backward_step::<S, true>(shape, pass.edges, work, factor, t);
+        batch::backward_step::<S, true>(shape, pass.edges, work, factor, t);
         if let (Some(sparse), 1..) = (&pass.edges.sparse, t) {
             sparse.add_step::<S>(&work.alpha[(t - 1) * l..t * l], &work.gamma[t % 2 * l..][..l], &mut work.pairs);
         }
@@ -390,7 +390,7 @@ unsafe fn backward_kernel<S: Simd>(
     if pass.edges.sparse.is_some() {
         return;
     }
-    lanes::add_pairs(pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs, 1..shape.positions());
+    batch::add_pairs(pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs, 1..shape.positions());
 }
 
 dispatch!(
@@ -408,10 +408,10 @@ unsafe fn partial_kernel<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mu
     let (mut all, mut given, mut unused) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
     more.reserve(shape);
     more.v[..n].copy_from_slice(&work.psi[..n]);
-    lanes::forward(shape, pass.edges, work, &mut all);
+    batch::forward(shape, pass.edges, work, &mut all);
     let most = work.most;
-    nodes::fill(pass.nodes, batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
-    lanes::forward(shape, pass.edges, work, &mut given);
+    corpus_layout::fill(pass.nodes, batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
+    batch::forward(shape, pass.edges, work, &mut given);
     let mut factor = Lane::ZERO;
     let mut left = Vec::new();
     for lane in 0..batch.sentences.len() {
@@ -419,7 +419,7 @@ unsafe fn partial_kernel<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mu
         if all[lane].is_nan() || given[lane].is_nan() || !fits {
             flagged.push((*i, lane));
             left.push(lane);
-            lanes::clear_lane(shape, work, lane);
+            batch::clear_lane(shape, work, lane);
         } else {
             sums.loss += weights[lane] * (all[lane] - given[lane]);
             sums.largest = sums.largest.max(all[lane] - given[lane] + weights[lane].ln());
@@ -429,9 +429,9 @@ unsafe fn partial_kernel<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mu
     run_backward(pass, shape, &Lane(factor.0.map(|x| -x)), work, None);
     more.p[..n].copy_from_slice(&work.psi[..n]);
     work.psi[..n].copy_from_slice(&more.v[..n]);
-    lanes::forward(shape, pass.edges, work, &mut all);
+    batch::forward(shape, pass.edges, work, &mut all);
     for lane in left {
-        lanes::clear_lane(shape, work, lane);
+        batch::clear_lane(shape, work, lane);
     }
     run_backward(pass, shape, &factor, work, None);
     for (r, p) in work.psi[..n].iter_mut().zip(&more.p[..n]) {
@@ -461,7 +461,7 @@ unsafe fn pointwise_kernel<S: Simd>(
     let n = shape.positions() * l;
     more.reserve(shape);
     for t in (0..shape.positions()).rev() {
-        lanes::backward_step::<S, false>(shape, pass.edges, work, factor, t);
+        batch::backward_step::<S, false>(shape, pass.edges, work, factor, t);
         more.p[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
     }
     let gold: [&[u16]; WIDTH] =
@@ -475,7 +475,7 @@ unsafe fn pointwise_kernel<S: Simd>(
         let small = SMALL.max(work.lost[lane] / LOST);
         if (0..labels.len()).any(|t| p(t).partial_cmp(&small) != Some(std::cmp::Ordering::Greater)) {
             flagged.push((*i, lane));
-            lanes::clear_lane(shape, work, lane);
+            batch::clear_lane(shape, work, lane);
             for v in more.p[..n].iter_mut().chain(&mut work.gamma[..n]) {
                 v.0[lane] = 0.0;
             }
@@ -492,6 +492,6 @@ unsafe fn pointwise_kernel<S: Simd>(
     }
     pointwise::residuals::<S>(shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
     work.psi[..n].copy_from_slice(&more.p[..n]);
-    lanes::add_pairs(pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs, 1..shape.positions());
-    lanes::add_pairs(pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs, 1..shape.positions());
+    batch::add_pairs(pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs, 1..shape.positions());
+    batch::add_pairs(pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs, 1..shape.positions());
 }

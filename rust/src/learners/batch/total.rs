@@ -6,8 +6,8 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::alone::Alone;
 use crate::learners::batch::terms::{check, not_finite, EdgeScores, Setting, Terms};
-use crate::machine::dispatch::FlushToZero;
-use crate::machine::stop;
+use crate::machine::simd::dispatch::FlushToZero;
+use crate::machine::system::stop;
 use rayon::prelude::*;
 
 /// The loss at weights `w`. The sums of fixed chunks are added in their order, so that the result does not depend on threads.

@@ -12,7 +12,7 @@
 //! that Z = 1 - gain / N. The tight bound sums cells over the sentences where the feature can fire; the loose one is a
 //! single cell of all sentences with d = N and the union of the ranges.
 
-use crate::machine::names::named;
+use crate::machine::system::names::named;
 
 named!(
     /// Upper bound on Z by which features are chosen.

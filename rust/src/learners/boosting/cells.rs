@@ -11,7 +11,7 @@ use crate::learners::boosting::bound::Range;
 use crate::learners::boosting::chain::BLOCK;
 use crate::learners::boosting::index::{chain_range, kind, Index};
 use crate::learners::boosting::loss::{Boosted, Target};
-use crate::machine::stop;
+use crate::machine::system::stop;
 use std::collections::HashMap;
 
 /// Features in a block: the unit of "changed since it was last looked at".

@@ -2,10 +2,10 @@
 //! to `BLOCK`, products and sums in a fixed order so that every machine gets the same bits.
 
 use crate::chain::lattice::Scores;
-use crate::chain::log::Trellis;
+use crate::chain::sums::log64::Trellis;
 use crate::learners::boosting::pointwise::PointWork;
-use crate::machine::dispatch::dispatch;
-use crate::machine::force::{self, Taken, Way};
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::system::testing::{self, Taken, Way};
 use crate::machine::simd::Simd;
 
 /// Labels are padded to a multiple of this.
@@ -198,7 +198,7 @@ pub fn loss(
     work: &mut ChainWork,
     p: &mut Vec<f64>,
 ) -> f64 {
-    if !force::is_forced(Way::Log) {
+    if !testing::is_forced(Way::Log) {
         let loss = forward(psi, gold, edges, work);
         if loss.is_finite() {
             return loss.max(0.0);
@@ -322,13 +322,13 @@ pub fn marginals(
         pairs.fill(0.0);
         return 0.0;
     }
-    if !force::is_forced(Way::Log) {
+    if !testing::is_forced(Way::Log) {
         let loss = scaled(psi, gold, edges, work, p, pairs);
         if loss.is_finite() {
             return loss;
         }
     }
-    force::count(Taken::Log, 1);
+    testing::count(Taken::Log, 1);
     let (l, width) = (edges.labels, edges.padded);
     work.node.clear();
     for row in node.chunks_exact(width) {

@@ -5,7 +5,7 @@ use crate::learners::boosting::bound::{self, Gain, StepLimits};
 use crate::learners::boosting::cells::FEATURES;
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::state::State;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use std::sync::atomic::Ordering;
 
 /// Sums of values nearer than this are one: their order of addition differs from path to path.

@@ -6,10 +6,10 @@ use crate::dataset::layout::Layout;
 use crate::learners::boosting::cells::{RangeCells, NONE};
 use crate::learners::boosting::chain::BLOCK;
 use crate::learners::boosting::index::Index;
-use crate::machine::dispatch::dispatch;
-use crate::machine::shared::Shared;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::system::shared::Shared;
 use crate::machine::simd::{prefetch, Simd};
-use crate::machine::stop;
+use crate::machine::system::stop;
 use std::ops::Range;
 
 /// Places ahead whose residuals are fetched.

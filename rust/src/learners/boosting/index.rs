@@ -5,7 +5,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::Range;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use crate::scores::check::{check_labels, check_weights};
 
 /// What a feature looks at.

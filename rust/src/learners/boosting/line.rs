@@ -6,7 +6,7 @@ use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::loss::Sentence;
 use crate::learners::boosting::state::State;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use rayon::prelude::*;
 
 /// Mean loss above which the forward pass alone tells losses apart: its error is about 1e-14 a sentence.

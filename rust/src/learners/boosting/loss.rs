@@ -22,7 +22,7 @@
 use crate::learners::boosting::bound::{Over, Range};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::pointwise::{self, Points};
-use crate::machine::names::named;
+use crate::machine::system::names::named;
 
 named!(
     /// The exponential losses, by the names that they have elsewhere.

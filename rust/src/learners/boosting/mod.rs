@@ -29,7 +29,7 @@ pub mod state;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::stop;
+use crate::machine::system::stop;
 use bound::{Bound, Gain, StepLimits};
 use joint::{FeatureStep, Joint};
 use loss::{Boosted, Target};

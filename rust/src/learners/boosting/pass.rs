@@ -6,8 +6,8 @@ use crate::learners::boosting::cells::{RangeCells, FEATURES, NONE};
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors, BLOCK};
 use crate::learners::boosting::index::Index;
 use crate::learners::boosting::loss::{Lost, Sentence, Target};
-use crate::machine::dispatch::dispatch;
-use crate::machine::shared::Shared;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::system::shared::Shared;
 use crate::machine::simd::Simd;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -7,8 +7,8 @@
 use crate::chain::lattice::Scores;
 use crate::learners::boosting::chain::{self, product, sum, ChainWork, EdgeFactors};
 use crate::learners::boosting::loss::Sentence;
-use crate::machine::dispatch::dispatch;
-use crate::machine::force::{self, Taken, Way};
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::system::testing::{self, Taken, Way};
 use crate::machine::simd::Simd;
 
 /// A gold marginal under this leaves the sentence to log space.
@@ -64,7 +64,7 @@ pub fn value(x: &Sentence<'_>, work: &mut ChainWork, p: &mut [f64]) -> Points {
 /// The loss of a sentence, and its derivatives over e^top: by node scores in `p`, by edge scores, summed over positions, in `pairs`
 /// where that is not empty.
 pub fn residuals(x: &Sentence<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> Points {
-    if !force::is_forced(Way::Log) {
+    if !testing::is_forced(Way::Log) {
         let found = scaled(x.psi, x.gold, x.edges, work, p, pairs);
         if found.top.is_finite() {
             return found;
@@ -187,7 +187,7 @@ unsafe fn kernel<S: Simd>(
 ///
 /// node residual U + V - seed, pair residual U_{t-1}(a) P(b | a) + V_t(b) P(a | b).
 fn in_log_space(x: &Sentence<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> Points {
-    force::count(Taken::Log, 1);
+    testing::count(Taken::Log, 1);
     let (l, width, n) = (x.edges.labels, x.edges.padded, x.gold.len());
     pairs.fill(0.0);
     if n == 0 {

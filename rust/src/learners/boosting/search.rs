@@ -6,7 +6,7 @@ use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::loss::{Boosted, Sentence};
 use crate::learners::boosting::state::State;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use rayon::prelude::*;
 
 /// The derivative at the step taken, relative to that at 0.

@@ -11,7 +11,7 @@ use crate::learners::boosting::bound::{self, Bound, Gain, StepLimits};
 use crate::learners::boosting::cells::FEATURES;
 use crate::learners::boosting::exact::Exact;
 use crate::learners::boosting::state::State;
-use crate::machine::stop;
+use crate::machine::system::stop;
 use std::sync::atomic::Ordering;
 
 /// How far N may fall before the estimates of the loose bound are made again.

@@ -11,8 +11,8 @@ use crate::learners::boosting::gather::{gather, ByAttribute, GatherWork, Gathere
 use crate::learners::boosting::index::{self, fires_in, Index, Kind};
 use crate::learners::boosting::loss::{Lost, Target};
 use crate::learners::boosting::pass::{self, BoostingSums, Moved, Revision, RowScratch};
-use crate::machine::shared::Shared;
-use crate::machine::stop;
+use crate::machine::system::shared::Shared;
+use crate::machine::system::stop;
 use crate::scores::scorer::afford;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};

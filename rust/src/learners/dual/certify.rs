@@ -13,14 +13,15 @@
 
 use super::visit::{score, score_edges};
 use super::{Dual, Ground, Scratch};
-use crate::chain::{beside, precise};
-use crate::machine::dispatch::{dispatch, FlushToZero};
-use crate::machine::double::Doubles;
-use crate::machine::find::Find;
+use crate::chain::sums::sentence;
+use crate::chain::sums::scaled64;
+use crate::machine::simd::dispatch::{dispatch, FlushToZero};
+use crate::machine::simd::double::Doubles;
+use crate::machine::simd::find::Find;
 use crate::machine::simd::{Ahead, Lane, WIDTH};
-use crate::machine::stop;
-use crate::scores::cells::spread::{add_doubles, weigh_doubles};
-use crate::scores::cells::Cells;
+use crate::machine::system::stop;
+use crate::scores::online_layout::spread::{add_doubles, weigh_doubles};
+use crate::scores::online_layout::Cells;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -208,7 +209,7 @@ unsafe fn losses_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> f64 {
         score(ground, &dual.w, &mut scratch, i, &mut Ahead::nothing());
         ground.spread.prefetch_cells(cells, &dual.w, next);
         let beside = &mut scratch.beside;
-        let Some(log_z) = beside::forward(beside, &scratch.moves, gold.len()) else {
+        let Some(log_z) = sentence::forward(beside, &scratch.moves, gold.len()) else {
             return f64::NAN;
         };
         let mut h = 0.0;
@@ -239,12 +240,12 @@ unsafe fn terms_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> Terms {
     let mut scratch = Scratch::new(l);
     score_edges(ground, &dual.w, &mut scratch);
     let edge = |a: u16, b: u16| f64::from(scratch.edges[a as usize * width + b as usize / WIDTH].0[b as usize % WIDTH]);
-    let Some(factors) = precise::Factors::new(l, |a, b| edge(a as u16, b as u16)) else {
+    let Some(factors) = scaled64::Factors::new(l, |a, b| edge(a as u16, b as u16)) else {
         return out_of_range();
     };
     let rounding = Rounding::new(ground, &dual.w, cells.data.tokens());
     let mut lanes = Vec::new();
-    let mut chain = precise::Precise::default();
+    let mut chain = scaled64::Precise::default();
     let mut pairs = vec![Doubles::ZERO; l * width]; // expected, over M
     let mut gold_pairs = vec![0.0; l * width * WIDTH];
     for i in which.clone().filter(|&i| ground.sample_weight[i as usize] > 0.0) {
@@ -259,7 +260,7 @@ unsafe fn terms_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> Terms {
         begin_scores(ground, i, &mut lanes, &mut chain.node[..n * width]);
         weigh_doubles(&ground.spread, cells, i, &dual.w, &mut chain.node[..n * width]);
         ground.spread.prefetch_cells(cells, &dual.w, next);
-        let Some(log_z) = precise::backward(&mut chain, &factors, n) else {
+        let Some(log_z) = scaled64::backward(&mut chain, &factors, n) else {
             return out_of_range();
         };
         let (mut score, mut reach) = (0.0, log_z.reach);
@@ -274,7 +275,7 @@ unsafe fn terms_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> Terms {
                 gold_pairs[gold[t - 1] as usize * width * WIDTH + y as usize] += s;
             }
         }
-        let found = precise::couple(&mut chain, &factors, &dual.nodes[begin * l..end * l], s, &mut pairs);
+        let found = scaled64::couple(&mut chain, &factors, &dual.nodes[begin * l..end * l], s, &mut pairs);
         out.loss += s * (log_z.value - score);
         // Summing over sentences rounds every partial sum once.
         let summed = rounding.sum * ((log_z.value - score).abs() + found.value.abs());

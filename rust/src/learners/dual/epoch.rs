@@ -16,10 +16,10 @@
 
 use super::visit::{self, Move};
 use super::{Block, Dual, Ground, Scratch, Visited};
-use crate::machine::dispatch::{dispatch, FlushToZero};
-use crate::machine::find::Find;
+use crate::machine::simd::dispatch::{dispatch, FlushToZero};
+use crate::machine::simd::find::Find;
 use crate::machine::simd::{bytes, Ahead, Lane};
-use crate::machine::stop;
+use crate::machine::system::stop;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};

@@ -2,11 +2,11 @@
 
 use super::epoch::NOBODY;
 use super::{Block, Ground, Scratch};
-use crate::chain::beside;
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
+use crate::chain::sums::sentence;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
 use crate::machine::simd::{ask, Ahead, Lane, WIDTH};
-use crate::scores::cells::spread;
+use crate::scores::online_layout::spread;
 
 /// Every so many visits of a sentence its step is tried by one more recursion, while it is new or had to be shortened ...
 const TRY_EVERY: u32 = 4;
@@ -96,7 +96,7 @@ unsafe fn score_edges_kernel<S: Find>(ground: &Ground, w: &[Lane], scratch: &mut
     for ((to, w), none) in scratch.edges.iter_mut().zip(&w[first..]).zip(&ground.no_edge) {
         S::store(S::add(S::load(w), S::load(none)), to);
     }
-    beside::set(&mut scratch.moves, &scratch.edges)
+    sentence::set(&mut scratch.moves, &scratch.edges)
 }
 
 /// Node scores of a sentence, while something else is asked for.
@@ -168,7 +168,7 @@ pub(super) unsafe fn find<S: Find>(
     let [lists, own_part] = ahead;
     score(ground, w, scratch, sentence, lists);
     lists.finish();
-    beside::marginals(&mut scratch.beside, &scratch.moves, n, own_part)?;
+    sentence::marginals(&mut scratch.beside, &scratch.moves, n, own_part)?;
     own_part.finish();
     ground.spread.prefetch_cells(cells, w, next);
     to.d.resize(n * cells.width, Lane::ZERO);
@@ -272,8 +272,8 @@ unsafe fn tried<S: Find>(
     for (&at, &d) in ground.edge_at.iter().zip(d_pairs) {
         *scores.add(at as usize) -= (trial * rate) as f32 * d;
     }
-    let (n, done) = (d.len() / ground.cells.width, beside::set(&mut scratch.moves, &scratch.edges));
-    if !done || beside::marginals(&mut scratch.beside, &scratch.moves, n, &mut Ahead::nothing()).is_none() {
+    let (n, done) = (d.len() / ground.cells.width, sentence::set(&mut scratch.moves, &scratch.edges));
+    if !done || sentence::marginals(&mut scratch.beside, &scratch.moves, n, &mut Ahead::nothing()).is_none() {
         return g.min(LEAST.0 * trial);
     }
     let step = S::splat(trial as f32);

@@ -1,8 +1,8 @@
 //! How bad a guessed label sequence is, for learners that ask for a margin of that size.
 
-use crate::chain::entities::{Entities, Span};
+use crate::chain::limits::entities::{Entities, Span};
 use crate::error::{Error, Result};
-use crate::machine::names::named;
+use crate::machine::system::names::named;
 use crate::machine::simd::{Lane, WIDTH};
 
 /// A cost from outside: (gold, guess) -> how bad, finite and >= 0.

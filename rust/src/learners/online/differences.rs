@@ -7,8 +7,8 @@
 //! each of them is met once, with the number of its pattern. A feature met under several patterns (an attribute of two
 //! tokens) gets a row of its own. The Gram matrix and the change of the weights are then sums over patterns and such rows.
 
-use crate::machine::stop;
-use crate::scores::cells::TokenCells;
+use crate::machine::system::stop;
+use crate::scores::online_layout::TokenCells;
 
 /// Paths that are worked on side by side: a vector of float64 where the machine has them.
 const BLOCK: usize = 8;

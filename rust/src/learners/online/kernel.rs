@@ -6,17 +6,17 @@
 //! Budget: when more than that many tokens support the model, the one whose removal moves ||w|| least goes, that with
 //! the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the budget alike.
 
-use crate::chain::chart::Chart;
+use crate::chain::viterbi::sentence::Chart;
 use crate::chain::limits::Limits;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::online::EpochOptions;
 use crate::learners::tally::Tally;
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
-use crate::machine::shuffle::Generator;
-use crate::machine::stop;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::system::shuffle::Generator;
+use crate::machine::system::stop;
 use crate::scores::check::check_given_weights;
 use crate::scores::kernel::rows::block;
 use crate::scores::kernel::table::{Betas, Weights};

@@ -4,10 +4,10 @@
 //! document are as they were decoded a moment before, as in tagging. So with document features an epoch shuffles
 //! documents, and goes through the sentences of each in order.
 
-use crate::chain::entities::Entities;
+use crate::chain::limits::entities::Entities;
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Lookback;
-use crate::chain::once::{self, Groups};
+use crate::chain::limits::at_most_once::{self, Groups};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -16,13 +16,13 @@ use crate::learners::online::differences::Differences;
 use crate::learners::online::rule::Rule;
 use crate::learners::online::{afford_list, check, program, OnlineOptions, OnlineState};
 use crate::learners::tally::{not_finite, Tally};
-use crate::machine::budget;
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
-use crate::machine::shuffle::Generator;
+use crate::machine::system::budget;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::system::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::machine::stop;
-use crate::scores::cells::{Bank, TokenCells};
+use crate::machine::system::stop;
+use crate::scores::online_layout::{Bank, TokenCells};
 use crate::scores::document::{Memory, Words};
 use std::sync::Arc;
 
@@ -273,7 +273,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
         return Err(not_finite(sentence));
     }
     if let Some(groups) = &learner.once {
-        let lists = once::LISTS.into_iter().filter(|&more| terms.check_lists(more).is_ok());
+        let lists = at_most_once::LISTS.into_iter().filter(|&more| terms.check_lists(more).is_ok());
         let (scores, paths) = (&mut scratch.scores, &mut scratch.paths);
         lawful_first(groups, learner.rule.k(), n, lists, scores, paths, |more, scores, paths| {
             search::search(search, &x, more, scores, paths);
@@ -383,7 +383,7 @@ fn lawful_first(
                 kept += 1;
             }
         }
-        if kept == k || (kept > 0 && (whole || more == once::LISTS[once::LISTS.len() - 1])) {
+        if kept == k || (kept > 0 && (whole || more == at_most_once::LISTS[at_most_once::LISTS.len() - 1])) {
             scores.truncate(kept);
             paths.truncate(kept * n);
             return;

@@ -3,7 +3,7 @@
 //! G is the Gram matrix of the feature differences, k by k. Accuracy: no coordinate can gain more than `TOLERANCE`
 //! times max(1, max |b|) per unit of step (the optimality conditions hold to that).
 
-use crate::machine::stop;
+use crate::machine::system::stop;
 
 /// Largest violation of the optimality conditions that is accepted, relative to max(1, max |b|).
 pub const TOLERANCE: f64 = 1e-6;

@@ -1,20 +1,20 @@
 //! One step of each learner: decode a sentence, compare with its gold labels, change the weights.
 
-use crate::chain::chart::{Chart, Steps};
-use crate::machine::stop;
+use crate::chain::viterbi::sentence::{Chart, Steps};
+use crate::machine::system::stop;
 
-use crate::chain::entities::Entities;
-use crate::chain::once::{search::LawfulSearch, too_many, Groups};
+use crate::chain::limits::entities::Entities;
+use crate::chain::limits::at_most_once::{search::LawfulSearch, too_many, Groups};
 use crate::error::Result;
 use crate::learners::online::cost::{Cost, Judge};
 use crate::learners::online::differences::{Differences, Patterns};
 use crate::learners::online::program;
 use crate::learners::tally::{not_finite, Tally};
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
-use crate::machine::names::named;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::system::names::named;
 use crate::machine::simd::Lane;
-use crate::scores::cells::{Bank, TokenCells};
+use crate::scores::online_layout::{Bank, TokenCells};
 
 /// What to do with a wrong guess y^; d = S(y) - S(y^), loss = cost - w.d.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,13 +4,13 @@
 //! d.d' = sum_{s,t} (n_s . n'_t) K(x_s, x_t) + transitions      n_s(y) = [gold_s = y] - [path_s = y]
 //! ```
 
-use crate::chain::chart::Steps;
+use crate::chain::viterbi::sentence::Steps;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::svm::space::{Space, SpaceState, SpaceWork};
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
 use crate::scores::kernel::table::Betas;
 

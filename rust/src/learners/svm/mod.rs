@@ -19,13 +19,13 @@ pub mod options;
 pub mod saved;
 pub mod space;
 
-use crate::chain::chart::{Chart, Steps};
-use crate::machine::stop;
+use crate::chain::viterbi::sentence::{Chart, Steps};
+use crate::machine::system::stop;
 
 use crate::error::{Error, Result};
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
-use crate::machine::shuffle::Generator;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::system::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
 use block::Visit;
 use options::SvmOptions;

@@ -1,7 +1,7 @@
 //! What a Hidden Markov SVM is told.
 
 use crate::error::{Error, Result};
-use crate::machine::names::named;
+use crate::machine::system::names::named;
 use crate::scores::check::check_given_weights;
 
 named!(

@@ -3,14 +3,14 @@
 //! With d = S(gold) - S(path) of a sentence, the solver asks for scores of paths, products of two d's of the same
 //! sentence, and w += amount * d. Everything else it knows by itself.
 
-use crate::chain::chart::{Chart, Steps};
+use crate::chain::viterbi::sentence::{Chart, Steps};
 
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::machine::dispatch::dispatch;
-use crate::machine::find::Find;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::cells::{Bank, TokenCells};
+use crate::scores::online_layout::{Bank, TokenCells};
 use crate::scores::kernel::table::Weights;
 
 /// Scratch of one thread.

@@ -8,7 +8,7 @@ use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::foreign::names::Names;
-use crate::machine::hash::Key;
+use crate::machine::system::hash::Key;
 use crate::py::encode::strings::{plain, Ids};
 use crate::py::encode::tokens::{each, kind};
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};

@@ -3,7 +3,7 @@
 //! The same label is mostly the same object, so that a few addresses tell nearly all of them. Whatever else there may be (other
 //! types, lone surrogates) is left to the package: the answer is None then.
 
-use crate::machine::hash::Key;
+use crate::machine::system::hash::Key;
 use crate::machine::simd::prefetch;
 use numpy::PyArray1;
 use pyo3::ffi;

@@ -10,9 +10,9 @@
 use crate::dataset::csr::Csr;
 use crate::dataset::vocab::Vocab;
 use crate::error::Result;
-use crate::machine::hash::Key;
+use crate::machine::system::hash::Key;
 use crate::machine::simd::prefetch;
-use crate::machine::threads;
+use crate::machine::system::threads;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;

@@ -18,7 +18,7 @@ pub mod table;
 
 use crate::dataset::csr::Csr;
 use crate::error::{Error, Result};
-use crate::machine::names::named;
+use crate::machine::system::names::named;
 use std::sync::Arc;
 
 /// K of every row of the first block with every row of the second: [rows, rows].

@@ -4,13 +4,13 @@
 //! which the next decodings get for nothing. Where the kernel can be written out and that is cheaper, the weights of
 //! its terms are kept instead, and a token's scores are summed when asked for.
 
-use crate::chain::chart::{Chart, Steps};
+use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::chain::limits::Limits;
-use crate::chain::support::Support;
+use crate::chain::limits::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::dispatch::dispatch;
+use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::check::{allowed_edges, check_gold, check_labels};
 use crate::scores::kernel::expand::{self, Expanded};

@@ -1,0 +1,63 @@
+//! The tags of sentences: what they score, and how often each label and pair of labels is among them.
+
+use crate::chain::emissions::{Chains, Expected};
+use crate::chain::sums::underflow::is_beyond;
+use crate::machine::system::shared::Shared;
+
+impl Chains<'_> {
+    /// Tags of a sentence; None where there are none. A tag that is no label is in none of what follows.
+    #[inline(always)]
+    fn tags_of(&self, b: usize) -> Option<&[i64]> {
+        let begin = b * self.time;
+        self.tags.map(|tags| &tags[begin..begin + self.lengths[b] as usize])
+    }
+
+    /// log Z, or the log-likelihood of the tags: -infinity where no path is allowed, not a number where a tag is no label.
+    /// `edge`: the edge scores that log Z was made of.
+    pub fn value(&self, b: usize, log_z: f64, edge: &[f64]) -> f64 {
+        let Some(tags) = self.tags_of(b) else { return log_z };
+        let (l, mut score, mut before) = (self.labels, 0.0, None);
+        let node = self.node[b * self.time * l..].chunks_exact(l);
+        for (&tag, row) in tags.iter().zip(node) {
+            if tag < 0 || tag >= l as i64 {
+                return f64::NAN;
+            }
+            let y = tag as usize;
+            score += f64::from(row[y]) + before.map_or(f64::from(self.start[y]), |k: usize| edge[k * l + y]);
+            before = Some(y);
+        }
+        score += before.map_or(0.0, |y| f64::from(self.end[y]));
+        debug_assert!(!is_beyond(score, log_z, tags.len()), "the tags score {score}, log Z is {log_z}");
+        if log_z == f64::NEG_INFINITY {
+            log_z
+        } else {
+            score - log_z
+        }
+    }
+
+    /// Adds a sentence's weight for each of its tags, and for each pair of them.
+    ///
+    /// # Safety
+    /// No other thread works on the sentence.
+    pub unsafe fn count(&self, b: usize, weight: f64, out: &Shared<'_, f32>, sums: &mut Expected) {
+        let Some(tags) = self.tags_of(b) else { return };
+        let (l, mut before) = (self.labels, None);
+        let label = |&tag: &i64| usize::try_from(tag).ok().filter(|&y| y < l);
+        for (t, y) in tags.iter().map(label).enumerate() {
+            if let Some(y) = y {
+                out.add((b * self.time + t) * l + y, weight as f32);
+                if let Some(k) = before {
+                    let k: usize = k;
+                    sums.edge[k * l + y] += weight;
+                }
+            }
+            before = y;
+        }
+        if let Some(y) = tags.first().and_then(label) {
+            sums.start[y] += weight;
+        }
+        if let Some(y) = before {
+            sums.end[y] += weight;
+        }
+    }
+}

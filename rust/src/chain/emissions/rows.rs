@@ -1,0 +1,121 @@
+//! Node scores of sixteen sentences between arrays, where those of a sentence lie one after the other, and lanes, where
+//! those of a label do: sixteen numbers of each at a time are a square that is turned.
+
+use crate::chain::emissions::Chains;
+use crate::chain::sums::batch::{Given, Shape};
+use crate::machine::system::shared::Shared;
+use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
+
+/// Numbers ahead of those at hand that are asked for: sixteen rows are more than a machine foresees by itself.
+const AHEAD: usize = 4 * WIDTH;
+
+/// Sixteen numbers: a load, where a copy would be a call.
+#[inline(always)]
+fn whole(from: &[f32]) -> [f32; WIDTH] {
+    *from.first_chunk().unwrap_or(&[0.0; WIDTH])
+}
+
+/// Where the numbers of each lane's sentence begin, and how many they are.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    pub begin: [usize; WIDTH],
+    pub many: [usize; WIDTH], // 0 for a lane without a sentence
+}
+
+impl Rows {
+    pub fn new(chains: &Chains<'_>, group: &[u32]) -> Rows {
+        let row = chains.time * chains.labels;
+        let length = |b: &u32| chains.lengths[*b as usize] as usize * chains.labels;
+        Rows {
+            begin: std::array::from_fn(|i| group.get(i).map_or(0, |&b| b as usize * row)),
+            many: std::array::from_fn(|i| group.get(i).map_or(0, length)),
+        }
+    }
+
+    /// How many of the sixteen numbers from `at` on a lane's sentence has.
+    #[inline(always)]
+    fn some(&self, lane: usize, at: usize) -> usize {
+        self.many[lane].saturating_sub(at).min(WIDTH)
+    }
+
+    /// Numbers at..at + 16 of all sentences, 0 beyond their ends. Bit i of the answer: sentence i has a NaN among them.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `out` has sixteen lanes.
+    #[inline(always)]
+    unsafe fn read<S: Simd>(&self, from: &[f32], at: usize, out: &mut [Lane]) -> u32 {
+        let (mut tile, mut nan) = ([Lane::ZERO; WIDTH], 0);
+        for (lane, row) in tile.iter_mut().enumerate() {
+            let begin = self.begin[lane] + at;
+            prefetch(from.as_ptr().wrapping_add(begin + AHEAD));
+            match self.some(lane, at) {
+                WIDTH => row.0 = whole(&from[begin..begin + WIDTH]),
+                0 => {}
+                n => row.0[..n].copy_from_slice(&from[begin..begin + n]),
+            }
+            nan |= u32::from(row.0.iter().fold(false, |nan, x| nan | x.is_nan())) << lane;
+        }
+        if let Some(out) = out.first_chunk_mut() {
+            S::transpose(&tile, out);
+        }
+        nan
+    }
+
+    /// Lanes of the numbers at..at + 16 to where they belong; what is beyond an end is left alone.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `from` has sixteen lanes; no other thread touches these sentences.
+    #[inline(always)]
+    pub unsafe fn write<S: Simd>(&self, from: &[Lane], at: usize, out: &Shared<'_, f32>) {
+        let mut tile = [Lane::ZERO; WIDTH];
+        if let Some(from) = from.first_chunk() {
+            S::transpose(from, &mut tile);
+        }
+        for (lane, row) in tile.iter().enumerate() {
+            match self.some(lane, at) {
+                WIDTH => *out.slice(self.begin[lane] + at, WIDTH).as_mut_ptr().cast() = row.0,
+                0 => {}
+                n => out.slice(self.begin[lane] + at, n).copy_from_slice(&row.0[..n]),
+            }
+        }
+    }
+}
+
+/// Node scores for the recursions, position by position, start and end scores on top.
+pub struct Reading<'a> {
+    chains: &'a Chains<'a>,
+    shape: &'a Shape,
+    rows: Rows,
+    done: usize,  // numbers of each sentence that were read
+    pub nan: u32, // sentences with a NaN among these: maxima and exponentials would pass over it
+}
+
+impl<'a> Reading<'a> {
+    pub fn new(chains: &'a Chains<'a>, shape: &'a Shape, rows: Rows) -> Reading<'a> {
+        Reading { chains, shape, rows, done: 0, nan: 0 }
+    }
+}
+
+impl<S: Simd> Given<S> for Reading<'_> {
+    #[inline(always)]
+    unsafe fn give(&mut self, t: usize, psi: &mut [Lane]) {
+        let l = self.shape.labels;
+        while self.done < (t + 1) * l {
+            self.nan |= self.rows.read::<S>(self.chains.node, self.done, &mut psi[self.done..]);
+            self.done += WIDTH;
+        }
+        let here = &mut psi[t * l..(t + 1) * l];
+        if t == 0 {
+            for (s, &x) in here.iter_mut().zip(self.chains.start) {
+                S::store(S::add(S::load(s), S::splat(x)), s);
+            }
+        }
+        if !self.shape.full(t + 1) {
+            let ends = S::load(&self.shape.ends(t));
+            for (s, &x) in here.iter_mut().zip(self.chains.end) {
+                let score = S::load(s);
+                S::store(S::select_gt(ends, S::splat(0.0), S::add(score, S::splat(x)), score), s);
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The best lawful paths of one sentence.
+//!
+//! The k best paths are found without the rule, the groups that one of them repeats are tracked, and the search runs again
+//! until none is. Paths that are the k best under fewer constraints and keep them all are the k best under all of them.
+//! So a sentence whose best paths repeat nothing pays nothing.
+
+use crate::chain::viterbi::sentence::{Chart, Steps};
+use crate::chain::lattice::Scores;
+use crate::chain::limits::at_most_once::{Groups, MOST};
+
+/// One path of a state's list.
+#[derive(Clone, Copy)]
+struct StatePath {
+    score: f64,
+    state: u32, // at t-1: mask * L + label
+    rank: u32,  // in that state's list
+}
+
+/// Scratch of one thread, and what it found last.
+#[derive(Default)]
+pub struct LawfulSearch {
+    pub scores: Vec<f64>, // best first
+    pub paths: Vec<u16>,  // [paths, T]
+    lists: Vec<StatePath>,
+    ends: Vec<u32>, // [T, states] where each state's list ends in `lists`
+    found: Vec<StatePath>,
+    ways: Vec<(StatePath, Vec<u16>)>,
+    node: Vec<f64>, // scores of a chart
+    edge: Vec<f64>,
+}
+
+impl LawfulSearch {
+    /// The k best lawful paths. Ties go to the lower label at the last token where paths differ, as everywhere. Err: so
+    /// many groups compete, more than can be tracked. Without a path `scores` is empty.
+    pub fn run(&mut self, scores: &Scores<'_>, groups: &Groups, k: usize) -> Result<(), usize> {
+        let n = scores.positions();
+        let mut tracked = Vec::new();
+        loop {
+            self.tracked(scores, groups, &tracked, k);
+            if n == 0 {
+                return Ok(());
+            }
+            let before = tracked.len();
+            for path in self.paths.chunks_exact(n) {
+                groups.repeated(path, &mut tracked);
+            }
+            if tracked.len() == before {
+                return Ok(());
+            }
+            if tracked.len() > MOST {
+                return Err(tracked.len());
+            }
+        }
+    }
+
+    /// The same over the scores of a chart.
+    pub fn of_chart(&mut self, chart: &Chart, steps: &Steps, groups: &Groups, k: usize) -> Result<(), usize> {
+        let (l, n) = (chart.labels, chart.positions);
+        let (mut node, mut edge) = (std::mem::take(&mut self.node), std::mem::take(&mut self.edge));
+        node.clear();
+        node.extend((0..n * l).map(|at| f64::from(chart.node(at / l, at % l))));
+        edge.clear();
+        let blocks = if chart.varies() { n } else { 1 };
+        edge.extend((0..blocks * l * l).map(|at| f64::from(steps.get(at / (l * l), at / l % l, at % l))));
+        let found = self.run(&Scores { labels: l, node: &node, edge: &edge }, groups, k);
+        (self.node, self.edge) = (node, edge);
+        found
+    }
+
+    /// The k best paths that repeat no group of `tracked`.
+    fn tracked(&mut self, scores: &Scores<'_>, groups: &Groups, tracked: &[u32], k: usize) {
+        let (l, n) = (scores.labels, scores.positions());
+        let (bit, states) = (groups.bits(tracked), l << tracked.len());
+        self.scores.clear();
+        self.paths.clear();
+        if n == 0 {
+            self.scores.push(0.0);
+            return;
+        }
+        self.lists.clear();
+        self.ends.clear();
+        for state in 0..states {
+            let y = state % l;
+            if state / l == if groups.begins[l * l + y] { bit[y] } else { 0 } && scores.node[y] > f64::NEG_INFINITY {
+                self.lists.push(StatePath { score: scores.node[y], state: 0, rank: 0 });
+            }
+            self.ends.push(self.lists.len() as u32);
+        }
+        for t in 1..n {
+            let edge = scores.edge(t);
+            for state in 0..states {
+                let (mask, y) = (state / l, state % l);
+                let here = scores.node[t * l + y];
+                self.found.clear();
+                for a in (0..l).filter(|_| here > f64::NEG_INFINITY) {
+                    let before = match source(mask, bit[y], groups.begins[a * l + y]) {
+                        Some(mask) => mask * l + a,
+                        None => continue,
+                    };
+                    let step = edge[a * l + y];
+                    if step == f64::NEG_INFINITY {
+                        continue;
+                    }
+                    let list = list(&self.ends, (t - 1) * states + before);
+                    self.found.extend(self.lists[list].iter().enumerate().map(|(rank, e)| StatePath {
+                        score: e.score + step + here,
+                        state: before as u32,
+                        rank: rank as u32,
+                    }));
+                }
+                // Stable: among equals the lower label before, then the earlier rank. One label comes from one mask.
+                self.found.sort_by(|a, b| b.score.total_cmp(&a.score));
+                self.found.truncate(k);
+                self.lists.extend_from_slice(&self.found);
+                self.ends.push(self.lists.len() as u32);
+            }
+        }
+        self.collect(l, n, states, k);
+    }
+
+    /// The best of the last states' lists.
+    fn collect(&mut self, l: usize, n: usize, states: usize, k: usize) {
+        self.found.clear();
+        for state in 0..states {
+            let list = list(&self.ends, (n - 1) * states + state);
+            self.found.extend(self.lists[list].iter().enumerate().map(|(rank, e)| StatePath {
+                score: e.score,
+                state: state as u32,
+                rank: rank as u32,
+            }));
+        }
+        self.found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        // Those that tie with the last one are ranked by their labels from the end.
+        let least = match self.found.get(k.min(self.found.len()).wrapping_sub(1)) {
+            Some(e) => e.score,
+            None => return,
+        };
+        self.ways.clear();
+        for e in self.found.iter().take_while(|e| e.score >= least) {
+            let mut path = vec![0u16; n];
+            let (mut state, mut rank) = (e.state as usize, e.rank as usize);
+            for t in (0..n).rev() {
+                path[t] = (state % l) as u16;
+                let entry = self.lists[list(&self.ends, t * states + state).start + rank];
+                (state, rank) = (entry.state as usize, entry.rank as usize);
+            }
+            self.ways.push((*e, path));
+        }
+        self.ways
+            .sort_by(|(a, p), (b, q)| b.score.total_cmp(&a.score).then_with(|| p.iter().rev().cmp(q.iter().rev())));
+        for (e, path) in self.ways.iter().take(k) {
+            self.scores.push(e.score);
+            self.paths.extend_from_slice(path);
+        }
+    }
+}
+
+/// The entries of a state.
+fn list(ends: &[u32], at: usize) -> std::ops::Range<usize> {
+    let begin = if at == 0 { 0 } else { ends[at - 1] as usize };
+    begin..ends[at] as usize
+}
+
+/// The mask before a step into `mask` by a label whose bit is `bit`; None where that span was begun before, or was not.
+#[inline(always)]
+pub fn source(mask: usize, bit: usize, begins: bool) -> Option<usize> {
+    match begins && bit != 0 {
+        false => Some(mask),
+        true if mask & bit != 0 => Some(mask ^ bit),
+        true => None,
+    }
+}

@@ -1,0 +1,32 @@
+//! What a path may be, beside what its scores say.
+
+pub mod at_most_once;
+pub mod entities;
+pub mod support;
+
+use crate::chain::limits::at_most_once::Groups;
+use crate::chain::limits::support::Support;
+use crate::error::{Error, Result};
+
+/// What paths of the training sentences may be.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Edges (label' * L + label) of score -infinity.
+    pub forbidden: Vec<u32>,
+    /// Labels each token may take.
+    pub support: Option<Support>,
+    /// Labels that form one contiguous span at most.
+    pub once: Option<Groups>,
+}
+
+impl Limits {
+    /// Refuse labels that occur once, for learners that cannot be trained with them.
+    pub fn refuse_once(&self) -> Result<()> {
+        match self.once {
+            None => Ok(()),
+            Some(_) => Err(Error::Value(
+                "this learner cannot be trained with labels that occur once; leave the rule to decoding".into(),
+            )),
+        }
+    }
+}

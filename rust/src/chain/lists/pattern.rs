@@ -1,0 +1,215 @@
+//! Which edges differ from the others.
+
+use crate::error::{Error, Result};
+use crate::machine::system::testing::{self, Way};
+
+/// Fewer labels than this are multiplied as whole matrices.
+const LABELS: usize = 48;
+/// What edges are listed for. Lists of at most one pair of labels in so many take less time than matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Sums and pair expectations.
+    Training,
+    /// Best paths, whose maxima take more steps a listed edge, and marginals.
+    Decoding,
+}
+
+impl Purpose {
+    fn share(self, labels: usize) -> usize {
+        match self {
+            Purpose::Training if labels >= 2 * LABELS => 2,
+            Purpose::Training | Purpose::Decoding => 5,
+        }
+    }
+}
+
+/// What an edge of the lists scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// What the feature of this number weighs.
+    Feature(u32),
+    /// 0, as edges without a feature.
+    Plain,
+    /// -infinity.
+    Forbidden,
+}
+
+/// Lists of labels, one for each label: ascending.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists {
+    pub ptr: Vec<u32>,   // [L + 1]
+    pub label: Vec<u16>, // [edges]
+}
+
+impl Lists {
+    #[inline(always)]
+    pub fn of(&self, y: usize) -> std::ops::Range<usize> {
+        self.ptr[y] as usize..self.ptr[y + 1] as usize
+    }
+}
+
+/// The edges (y', y) whose factor is not base from(y') to(y), where `from` and `to` are 0 or 1: those of features, and those
+/// that are forbidden. Labels that hardly any label may follow, or may come before, have 0: then what is allowed is
+/// listed in place of what is not.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    pub labels: usize,
+    pub(super) from: Vec<bool>,     // [L]
+    pub(super) to: Vec<bool>,       // [L]
+    pub(super) ahead: Lists,        // of y': the labels y, numbered as edges
+    pub(super) behind: Lists,       // of y: the labels y'
+    pub(super) number: Vec<u32>,    // number of each edge of `behind`
+    pub(super) source: Vec<Source>, // [edges]
+    pub(super) features: usize,
+}
+
+impl Pattern {
+    /// None where whole matrices are faster. `edges` are those of features (label' * L + label), `forbidden` others or the
+    /// same.
+    pub fn new(labels: usize, edges: &[u32], forbidden: &[u32], purpose: Purpose) -> Result<Option<Pattern>> {
+        let pairs = labels * labels;
+        if edges.iter().chain(forbidden).any(|&e| e as usize >= pairs) {
+            return Err(Error::Value(format!("an edge is outside the {labels} by {labels} label pairs")));
+        }
+        let asked = testing::is_forced(Way::Sparse);
+        if testing::is_forced(Way::Whole) || testing::is_forced(Way::Dense) || (labels < LABELS && !asked) {
+            return Ok(None);
+        }
+        let most = if asked { pairs } else { pairs / purpose.share(labels) };
+        Ok(Pattern::within(labels, edges, forbidden, most))
+    }
+
+    /// None where there are more edges than `most`.
+    fn within(labels: usize, edges: &[u32], forbidden: &[u32], most: usize) -> Option<Pattern> {
+        let mut forbidden = forbidden.to_vec();
+        forbidden.sort_unstable();
+        forbidden.dedup();
+        let mut features: Vec<(u32, u32)> = edges.iter().enumerate().map(|(i, &e)| (e, i as u32)).collect();
+        features.sort_unstable();
+        let (from, to) = masks(labels, &forbidden);
+        let whole = from.iter().chain(&to).all(|&x| x);
+        if whole && features.len().max(forbidden.len()) > most {
+            return None;
+        }
+        let (mut features, mut forbidden) = (&features[..], &forbidden[..]);
+        let mut out = Pattern {
+            labels,
+            from,
+            to,
+            ahead: Lists { ptr: vec![0], label: Vec::new() },
+            behind: Lists::default(),
+            number: Vec::new(),
+            source: Vec::new(),
+            features: edges.len(),
+        };
+        let mut row: Vec<(u16, Source)> = Vec::new();
+        for y in 0..labels {
+            let end = ((y + 1) * labels) as u64;
+            let (mine, rest) = features.split_at(features.partition_point(|f| u64::from(f.0) < end));
+            let (banned, others) = forbidden.split_at(forbidden.partition_point(|&e| u64::from(e) < end));
+            (features, forbidden) = (rest, others);
+            out.list_row(y, mine, banned, whole, &mut row);
+            for &(to, source) in &row {
+                out.ahead.label.push(to);
+                out.source.push(source);
+            }
+            if out.source.len() > most {
+                return None;
+            }
+            out.ahead.ptr.push(out.source.len() as u32);
+        }
+        out.turn();
+        Some(out)
+    }
+
+    /// The listed edges from label y, whose features and forbidden ones are given.
+    fn list_row(
+        &self,
+        y: usize,
+        features: &[(u32, u32)],
+        forbidden: &[u32],
+        whole: bool,
+        row: &mut Vec<(u16, Source)>,
+    ) {
+        let to = |e: u32| e as usize - y * self.labels;
+        row.clear();
+        if whole {
+            row.extend(features.iter().map(|&(e, i)| (to(e) as u16, Source::Feature(i))));
+            row.retain(|&(z, _)| forbidden.binary_search(&((y * self.labels + z as usize) as u32)).is_err());
+            row.extend(forbidden.iter().map(|&e| (to(e) as u16, Source::Forbidden)));
+            row.sort_unstable_by_key(|&(z, _)| z);
+            return;
+        }
+        let mut sources = vec![Source::Plain; self.labels];
+        features.iter().for_each(|&(e, i)| sources[to(e)] = Source::Feature(i));
+        forbidden.iter().for_each(|&e| sources[to(e)] = Source::Forbidden);
+        for (z, &source) in sources.iter().enumerate() {
+            let usual = if self.from[y] && self.to[z] { Source::Plain } else { Source::Forbidden };
+            if source != usual {
+                row.push((z as u16, source));
+            }
+        }
+    }
+
+    /// `behind` from `ahead`.
+    fn turn(&mut self) {
+        let (l, n) = (self.labels, self.source.len());
+        let mut ptr = vec![0u32; l + 1];
+        self.ahead.label.iter().for_each(|&y| ptr[y as usize + 1] += 1);
+        for y in 0..l {
+            ptr[y + 1] += ptr[y];
+        }
+        let mut next = ptr.clone();
+        self.behind = Lists { ptr, label: vec![0; n] };
+        self.number = vec![0; n];
+        for from in 0..l {
+            for e in self.ahead.of(from) {
+                let at = &mut next[self.ahead.label[e] as usize];
+                self.behind.label[*at as usize] = from as u16;
+                self.number[*at as usize] = e as u32;
+                *at += 1;
+            }
+        }
+    }
+
+    /// Listed edges.
+    pub fn len(&self) -> usize {
+        self.source.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.source.is_empty()
+    }
+
+    /// Whether an edge is forbidden, listed or not.
+    pub fn forbids(&self) -> bool {
+        self.source.contains(&Source::Forbidden) || !self.from.iter().chain(&self.to).all(|&x| x)
+    }
+
+    /// The number of an edge (label' * L + label), where it is listed.
+    #[inline]
+    pub fn find(&self, edge: u32) -> Option<usize> {
+        let (from, to) = (edge as usize / self.labels, (edge as usize % self.labels) as u16);
+        let range = self.ahead.of(from);
+        self.ahead.label[range.clone()].binary_search(&to).ok().map(|at| range.start + at)
+    }
+
+    /// Listed edges as label' * L + label, by number.
+    pub fn edges(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.labels)
+            .flat_map(move |y| self.ahead.of(y).map(move |e| y * self.labels + self.ahead.label[e] as usize))
+    }
+}
+
+/// Labels that most labels may come from and go to, as far as edges are forbidden.
+fn masks(labels: usize, forbidden: &[u32]) -> (Vec<bool>, Vec<bool>) {
+    let mut count = vec![0usize; labels];
+    forbidden.iter().for_each(|&e| count[e as usize % labels] += 1);
+    let to: Vec<bool> = count.iter().map(|&n| 2 * n <= labels).collect();
+    let left = to.iter().filter(|&&x| x).count();
+    count.fill(0);
+    for &e in forbidden.iter().filter(|&&e| to[e as usize % labels]) {
+        count[e as usize / labels] += 1;
+    }
+    (count.iter().map(|&n| 2 * n <= left).collect(), to)
+}

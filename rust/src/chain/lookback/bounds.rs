@@ -1,0 +1,147 @@
+//! Which entries of a cell can still be among the k best of the next one, without looking at a single row.
+//!
+//! Entries that reach the same cells differ by their score and by the rows of F that they add. From the largest and the
+//! smallest weight of each row, an entry adds at most `high` and at least `low` to its score whatever the next label is; the
+//! edge is the same for all of them. So the k-th largest score + low of a cell's entries is a floor under the k-th best of
+//! every label, and an entry whose score + high is below it is in no list. Scores of paths differ by far more than weights of
+//! single features do: of the L k entries that reach a cell a few more than k are left.
+
+use crate::chain::viterbi::sentence::Steps;
+use crate::chain::lookback::Lookback;
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{Lane, WIDTH};
+
+const NEVER: f32 = f32::NEG_INFINITY;
+/// Relative error of a score for each row that is added up, with much to spare.
+const ROUNDING: f32 = 1e-6;
+
+/// Bounds of the rows of one sentence, and floors of one token.
+#[derive(Default)]
+pub struct Reach {
+    rows: Vec<(f32, f32)>,   // [rows of F] smallest and largest weight
+    tables: Vec<(f32, f32)>, // [p + 1] the same of each table, summed from F_2 on
+    size: f32,               // largest magnitude among them and the edges
+    added: Vec<(f32, f32)>,  // [prefixes] what an entry adds at least, and at most
+    floor: Vec<Lane>,        // [prefixes of targets, k, width]
+    slack: f32,
+}
+
+impl Reach {
+    /// Whether cells can be bounded by rows: those of single labels have one entry each, and tuples have too many rows.
+    pub fn serves(terms: &Lookback) -> bool {
+        terms.cell >= 2 && terms.far >= 2 && !terms.tuples
+    }
+
+    /// The rows and edges of a sentence.
+    pub fn begin(&mut self, terms: &Lookback, steps: &Steps, rows: &[Lane]) {
+        let (width, l) = (terms.width(), terms.labels);
+        let numbers = |lanes: &[Lane]| -> (f32, f32) {
+            let each = (0..l).map(|y| lanes[y / WIDTH].0[y % WIDTH]);
+            each.fold((f32::INFINITY, NEVER), |(a, b), x| (a.min(x), b.max(x)))
+        };
+        self.rows.clear();
+        self.rows.extend(rows.chunks_exact(width).take((terms.far - 1) * l).map(numbers));
+        self.tables.clear();
+        self.tables.resize(2, (0.0, 0.0));
+        for table in self.rows.chunks_exact(l) {
+            let (low, high) = table.iter().fold((f32::INFINITY, NEVER), |s, x| (s.0.min(x.0), s.1.max(x.1)));
+            let before = self.tables[self.tables.len() - 1];
+            self.tables.push((before.0 + low, before.1 + high));
+        }
+        self.size = self.rows.iter().fold(steps.size(), |size, x| size.max(x.0.abs()).max(x.1.abs()));
+    }
+
+    /// Sums over the tables of distances beyond `near`, up to `depth`.
+    fn beyond(&self, terms: &Lookback, near: usize, depth: usize) -> (f32, f32) {
+        let at = |q: usize| {
+            let (inside, last) = (self.tables[q.min(terms.far)], terms.far);
+            let shared = if q > last { (q - last) as f32 } else { 0.0 };
+            let before = self.tables[last - 1];
+            let table = (self.tables[last].0 - before.0, self.tables[last].1 - before.1);
+            (inside.0 + shared * table.0, inside.1 + shared * table.1)
+        };
+        let (all, part) = (at(depth), at(near));
+        (all.0 - part.0, all.1 - part.1)
+    }
+
+    /// The floors of a token whose cells are full: `before` are the entries of the one before it, [prefixes, k, width].
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    pub unsafe fn floors<S: Find>(&mut self, terms: &Lookback, before: &[Lane], k: usize, depth: usize) {
+        let (width, l) = (terms.width(), terms.labels);
+        let keep = l.pow(terms.cell as u32 - 2);
+        let near = terms.cell.min(depth);
+        let beyond = self.beyond(terms, near, depth);
+        self.slack = ROUNDING * (depth + 8) as f32;
+        self.added.clear();
+        self.floor.clear();
+        self.floor.resize(keep * k * width, Lane([NEVER; WIDTH]));
+        for prefix in 0..keep * l {
+            let (mut added, mut digits) = (beyond, prefix);
+            for q in 2..=near {
+                let row = self.rows[terms.far_row(q, digits % l)];
+                added = (added.0 + row.0, added.1 + row.1);
+                digits /= l;
+            }
+            self.added.push(added);
+            let low = S::splat(added.0);
+            let target = prefix % keep * k * width;
+            let entries = &before[prefix * k * width..(prefix + 1) * k * width];
+            for v in 0..width {
+                for rank in 0..k {
+                    let mut x = S::add(S::load(&entries[rank * width + v]), low);
+                    // The entries of a cell are sorted: what comes after is above no floor either.
+                    if none_above::<S>(x, S::load(&self.floor[target + (k - 1) * width + v])) {
+                        break;
+                    }
+                    for floor in self.floor[target + v..].iter_mut().step_by(width).take(k) {
+                        let above = S::load(floor);
+                        S::store(S::max(x, above), floor);
+                        x = S::min(x, above);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Of a lane of entries, one a label, those that can be in a list of the cells they reach: bit i for number i. `target`
+    /// is the row of cells that is reached, but for the label.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    pub unsafe fn within<S: Find>(
+        &self,
+        prefix: usize,
+        target: usize,
+        v: usize,
+        (k, width): (usize, usize),
+        entries: &Lane,
+    ) -> u32 {
+        let (base, zero) = (S::load(entries), S::splat(0.0));
+        let floor = S::load(&self.floor[(target * k + k - 1) * width + v]);
+        let most = S::add(base, S::splat(self.added[prefix].1));
+        let depth = self.slack / ROUNDING;
+        let sizes = S::add(S::add(magnitude::<S>(base), magnitude::<S>(floor)), S::splat(depth * self.size));
+        let least = S::sub(floor, S::mul(S::splat(self.slack), sizes));
+        S::equal(S::select_gt(least, most, S::splat(1.0), zero), zero)
+    }
+}
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn magnitude<S: Find>(x: S::F) -> S::F {
+    S::max(x, S::sub(S::splat(0.0), x))
+}
+
+/// Whether no number of a lane is larger than that of another one.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+pub unsafe fn none_above<S: Find>(x: S::F, other: S::F) -> bool {
+    S::equal(S::select_gt(x, other, S::splat(1.0), S::splat(0.0)), S::splat(0.0)) == (1 << WIDTH) - 1
+}

@@ -1,0 +1,504 @@
+//! The recursions over a chain of labels, for sixteen sentences at a time.
+//!
+//! Scaled probability space (Rabiner 1989, section V.A): with psi_t(y) = exp(s_t(y) - max_y s_t) and
+//! M[y', y] = exp(A[y', y] - max A),
+//!
+//! ```text
+//! alpha_t(y)  = psi_t(y) sum_y' alpha_{t-1}(y') M[y', y] / c_t,      c_t such that sum_y alpha_t(y) = 1
+//! gamma_t(y)  = psi_t(y) beta_t(y) / c_t
+//! beta_t(y')  = sum_y M[y', y] gamma_{t+1}(y),                       beta_{T-1}(y) = the sentence's weight
+//! p_t(y)      = alpha_t(y) beta_t(y)
+//! sum_t p_t(y', y) = M[y', y] sum_t alpha_{t-1}(y') gamma_t(y)
+//! log Z       = sum_t (max s_t + log c_t) + (T - 1) max A
+//! ```
+//!
+//! so that one exp per node score and one per edge score are all there is, and the weight multiplies every marginal for
+//! free. `underflow` has the error analysis: a sentence that could lose more than rounding does is flagged, and left to
+//! `wide` or `log` in double precision. With forbidden edges a state may be unreachable; its gamma is set to 0.
+
+use crate::chain::edges::Edges;
+use crate::chain::lists::Finish;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::{Lane, Simd, WIDTH};
+use std::ops::Range;
+
+/// Positions after which the exponent of the product of scales is set aside: no scale that counts is under 1e-30, and
+/// 1e-30^9 is still a double.
+const TAKE_EVERY: usize = 9;
+
+/// Shape of the sixteen sentences at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub labels: usize,
+    pub lengths: [u32; WIDTH], // descending; 0 for an unused lane
+}
+
+impl Shape {
+    pub fn positions(&self) -> usize {
+        self.lengths[0] as usize
+    }
+
+    /// 1 for the lanes with a token at position t, else 0.
+    #[inline(always)]
+    fn mask(&self, t: usize) -> Lane {
+        Lane(std::array::from_fn(|i| if (t as u32) < self.lengths[i] { 1.0 } else { 0.0 }))
+    }
+
+    /// Whether every lane has a token at position t.
+    #[inline(always)]
+    pub fn full(&self, t: usize) -> bool {
+        (t as u32) < self.lengths[WIDTH - 1]
+    }
+
+    /// 1 for the lanes whose last token is at position t, else 0.
+    #[inline(always)]
+    pub fn ends(&self, t: usize) -> Lane {
+        Lane(std::array::from_fn(|i| if self.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }))
+    }
+}
+
+/// `by_block!([sizes] most, n, y, N => body)` runs `body` for consecutive blocks `y..y + N` of 0..n, with N a constant of
+/// at most `most`, as even as possible. The sizes are listed so that no more code is made than can run.
+macro_rules! by_block {
+    ([$($k:literal)*] $most:expr, $n:expr, $y:ident, $N:ident => $body:block) => {{
+        let (n, mut $y) = ($n, 0usize);
+        let blocks = n.div_ceil($most);
+        for block in 0..blocks {
+            let size = (n - $y).div_ceil(blocks - block);
+            match size {
+                $($k if $k <= $most => {
+                    const $N: usize = $k;
+                    $body
+                })*
+                _ => {}
+            }
+            $y += size;
+        }
+    }};
+}
+pub(crate) use by_block;
+
+/// Scratch of one thread; grows to the largest batch seen.
+#[derive(Default)]
+pub struct Work {
+    pub psi: Vec<Lane>,     // [T, L] node scores, then psi; 16 lanes of slack for whole tiles
+    pub gamma: Vec<Lane>,   // [T, L]
+    pub alpha: Vec<Lane>,   // [T, L]
+    pub inverse: Vec<Lane>, // [T] 1 / c_t, 0 at padding
+    pub p: Vec<Lane>,       // [L padded to 16] marginals at one position
+    pub pairs: Vec<Lane>,   // [edges kept] sum_t alpha_{t-1}(y') gamma_t(y), lane by lane
+    pub tiles: Vec<bool>,   // those of `pairs` that are asked for, all where it is empty
+    pub lost: [f32; WIDTH], // most of the probability that a position of a sentence lost to underflow
+    pub most: [f32; WIDTH], // largest beta and gamma of a sentence of weight 1
+}
+
+impl Work {
+    pub fn reserve(&mut self, shape: &Shape) {
+        let (t, l) = (shape.positions(), shape.labels);
+        let grow = |v: &mut Vec<Lane>, n: usize| {
+            if v.len() < n {
+                v.resize(n, Lane::ZERO);
+            }
+        };
+        grow(&mut self.psi, t * l + WIDTH);
+        grow(&mut self.alpha, t * l);
+        grow(&mut self.gamma, t.max(2) * l);
+        grow(&mut self.inverse, t);
+        grow(&mut self.p, l.next_multiple_of(WIDTH));
+    }
+
+    /// Room for the pair sums of so many edges.
+    pub fn reserve_pairs(&mut self, edges: usize) {
+        if self.pairs.len() < edges {
+            self.pairs.resize(edges, Lane::ZERO);
+        }
+    }
+
+    /// Whether every array has room for the shape.
+    pub(crate) fn is_reserved(&self, shape: &Shape) -> bool {
+        let (t, l) = (shape.positions(), shape.labels);
+        self.psi.len() >= t * l
+            && self.alpha.len() >= t * l
+            && self.gamma.len() >= t * l
+            && self.inverse.len() >= t
+            && self.p.len() >= l
+    }
+}
+
+/// sum_y' from(y') m[y', y..y+N], the inner product of every recursion.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `m` is [L, L], `from` [L], and y + N <= L.
+#[inline(always)]
+pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &[Lane], y: usize) -> [S::F; N] {
+    debug_assert!(m.len() == labels * labels && from.len() == labels && y + N <= labels);
+    let mut sum = [S::splat(0.0); N];
+    let mut row = m.as_ptr().add(y);
+    for a in from {
+        let a = S::load(a);
+        for (j, s) in sum.iter_mut().enumerate() {
+            *s = S::fma(a, S::splat(*row.add(j)), *s);
+        }
+        row = row.wrapping_add(labels);
+    }
+    sum
+}
+
+/// Where node scores come from.
+pub trait Given<S: Simd> {
+    /// Scores of position t into their place of `psi`, [T, L] and slack for a whole tile; positions come in order.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    unsafe fn give(&mut self, t: usize, psi: &mut [Lane]);
+}
+
+/// They are there.
+struct There;
+
+impl<S: Simd> Given<S> for There {
+    #[inline(always)]
+    unsafe fn give(&mut self, _: usize, _: &mut [Lane]) {}
+}
+
+dispatch!(
+    /// Node scores in `work.psi` -> psi, alpha, 1/c; writes log Z of each sentence, or NaN where it is flagged. `edges` is of
+    /// the shape's labels, `work` reserved for the shape. Compiled by itself: within its callers, each of them large, the
+    /// compiler's time grows with the square of what is put into one function.
+    pub fn forward(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) = forward_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn forward_kernel<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) {
+    forward_from::<S>(shape, edges, work, &mut There, log_z);
+}
+
+/// As `forward`, with scores that are given position by position.
+///
+/// # Safety
+/// The machine has the instructions of `S`; otherwise as for `forward`.
+#[inline(always)]
+pub unsafe fn forward_from<S: Simd>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    given: &mut impl Given<S>,
+    log_z: &mut [f64; WIDTH],
+) {
+    let (l, positions) = (shape.labels, shape.positions());
+    assert!(edges.labels == l && work.is_reserved(shape));
+    let mut sums = [0.0f64; WIDTH];
+    // The product of the scales is this times 2^exponents: one logarithm a sentence.
+    let mut product_of_scales = [1.0f64; WIDTH];
+    let mut exponents = [0i64; WIDTH];
+    let (zero, one) = (S::splat(0.0), S::splat(1.0));
+    let mut worst = one;
+    // The least entry of a reachable label, if edges are forbidden.
+    let forbids = edges.underflow.forbids;
+    let mut least = one;
+    for t in 0..positions {
+        given.give(t, &mut work.psi);
+        let psi = &mut work.psi[t * l..(t + 1) * l];
+        let mut top = S::load(&psi[0]);
+        for s in &psi[1..] {
+            top = S::max(top, S::load(s));
+        }
+        let full = shape.full(t);
+        let mask = if full { one } else { S::load(&shape.mask(t)) };
+        // psi = exp(s - top), summed up with the incoming alphas.
+        let mut c = zero;
+        if t == 0 {
+            for (s, a) in psi.iter_mut().zip(&mut work.alpha[..l]) {
+                let e = S::mul(S::exp_below(S::load(s), top), mask);
+                S::store(e, s);
+                S::store(e, a);
+                c = S::add(c, e);
+                least = S::min(least, S::select_gt(e, zero, e, one));
+            }
+        } else {
+            for s in psi.iter_mut() {
+                let e = S::exp_below(S::load(s), top);
+                S::store(if full { e } else { S::select_gt(mask, zero, e, zero) }, s);
+            }
+            let (before, here) = work.alpha.split_at_mut(t * l);
+            let from = &before[(t - 1) * l..];
+            if let Some(sparse) = &edges.sparse {
+                let mut step = ForwardStep::<S> { psi, alpha: &mut here[..l], c, forbids, least };
+                sparse.forward::<S, false>(from, &mut step);
+                (c, least) = (step.c, step.least);
+            } else {
+                by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
+                    let sum = product::<S, N>(&edges.m, l, from, y);
+                    for j in 0..N {
+                        let p = S::load(&psi[y + j]);
+                        let a = S::mul(sum[j], p);
+                        S::store(a, &mut here[y + j]);
+                        c = S::add(c, a);
+                        if forbids {
+                            least = S::min(least, S::select_gt(S::min(sum[j], p), zero, a, one));
+                        }
+                    }
+                });
+            }
+        }
+        // Padding has c = 0: its inverse is 0 and it takes no part in the logarithm.
+        let guarded = if full { c } else { S::select_gt(mask, zero, c, one) };
+        worst = S::min(worst, guarded);
+        let exact = S::div(one, guarded);
+        let inverse = S::mul(exact, mask);
+        S::store(inverse, &mut work.inverse[t]);
+        for a in &mut work.alpha[t * l..(t + 1) * l] {
+            S::store(S::mul(S::load(a), inverse), a);
+        }
+        let (mut tops, mut scales) = (Lane::ZERO, Lane::ZERO);
+        S::store(if full { top } else { S::select_gt(mask, zero, top, zero) }, &mut tops);
+        // What the alphas were multiplied by, as it was rounded, is what the logarithm must undo.
+        S::store(exact, &mut scales);
+        for i in 0..WIDTH {
+            sums[i] += f64::from(tops.0[i]);
+            product_of_scales[i] *= f64::from(scales.0[i]);
+        }
+        if t % TAKE_EVERY == TAKE_EVERY - 1 {
+            for i in 0..WIDTH {
+                let p = product_of_scales[i];
+                sums[i] += p * 0.0; // NaN from now on where p is no number
+                exponents[i] += (p.to_bits() >> 52) as i64 - 1023;
+                product_of_scales[i] = f64::from_bits(p.to_bits() & ((1 << 52) - 1) | 1023 << 52);
+            }
+        }
+    }
+    let (mut scale, mut entry) = (Lane::ZERO, Lane::ZERO);
+    S::store(worst, &mut scale);
+    S::store(least, &mut entry);
+    for i in 0..WIDTH {
+        let n = shape.lengths[i];
+        let logs = product_of_scales[i].ln() + exponents[i] as f64 * std::f64::consts::LN_2;
+        let z = sums[i] - logs + f64::from(n.saturating_sub(1)) * edges.max;
+        let bounds = edges.underflow.bounds(scale.0[i], entry.0[i]).filter(|_| z.is_finite());
+        log_z[i] = if n == 0 { 0.0 } else { bounds.map_or(f64::NAN, |_| z) };
+        (work.lost[i], work.most[i]) = bounds.unwrap_or_default();
+    }
+}
+
+/// Remove a flagged lane from what `forward` left, so that nothing of it reaches a sum.
+pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
+    let n = shape.positions() * shape.labels;
+    for v in work.psi[..n].iter_mut().chain(&mut work.alpha[..n]).chain(&mut work.inverse[..shape.positions()]) {
+        v.0[lane] = 0.0;
+    }
+}
+
+/// One backward step at position t: gamma_t from beta_t, leaving weighted marginals of position t in `work.p`, or, `OVER`,
+/// in place of psi_t. With lists of edges and `OVER` every other gamma takes the place of the one before. Call it for
+/// t = T-1 down to 0. Those in `work.p` add up to the weight: what rounding took from
+/// beta_t, which adds up over a long sentence, is given back at every step.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` as `forward` left it.
+#[inline(always)]
+pub unsafe fn backward_step<S: Simd, const OVER: bool>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    weight: &Lane,
+    t: usize,
+) {
+    let l = shape.labels;
+    debug_assert!(edges.labels == l && work.is_reserved(shape) && t < shape.positions());
+    let ends = shape.ends(t);
+    let (here, after) = if OVER && edges.sparse.is_some() {
+        let (even, odd) = work.gamma[..2 * l].split_at_mut(l);
+        match t % 2 {
+            0 => (even, odd),
+            _ => (odd, even),
+        }
+    } else {
+        let (here, after) = work.gamma.split_at_mut((t + 1) * l);
+        (&mut here[t * l..], after)
+    };
+    let mut step = BackwardStep::<S> {
+        last: !shape.full(t + 1),
+        ends: S::load(&ends),
+        weight: S::load(weight),
+        inverse: S::load(&work.inverse[t]),
+        alpha: &work.alpha[t * l..(t + 1) * l],
+        psi: &mut work.psi[t * l..(t + 1) * l],
+        p: &mut work.p[..l],
+        gamma: here,
+    };
+    if t + 1 == shape.positions() {
+        for y in 0..l {
+            step.finish::<OVER>(y, S::splat(0.0));
+        }
+    } else if let Some(sparse) = &edges.sparse {
+        sparse.backward::<S, false>(&after[..l], &mut Back::<S, OVER>(&mut step));
+    } else {
+        let from = &after[..l];
+        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
+            let sum = product::<S, N>(&edges.transposed, l, from, y);
+            for j in 0..N {
+                step.finish::<OVER>(y + j, sum[j]);
+            }
+        });
+    }
+    if !OVER {
+        let mut sum = S::splat(0.0);
+        for p in &*step.p {
+            sum = S::add(sum, S::load(p));
+        }
+        let back = S::select_gt(sum, S::splat(0.0), S::div(step.weight, sum), S::splat(1.0));
+        for x in step.p.iter_mut().chain(step.gamma.iter_mut().take(l)) {
+            S::store(S::mul(S::load(x), back), x);
+        }
+    }
+}
+
+/// What a forward step does with every sum.
+struct ForwardStep<'a, S: Simd> {
+    psi: &'a [Lane],       // [L]
+    alpha: &'a mut [Lane], // [L]
+    c: S::F,
+    forbids: bool,
+    least: S::F, // of the reachable labels
+}
+
+impl<S: Simd> Finish<S> for ForwardStep<'_, S> {
+    #[inline(always)]
+    unsafe fn finish(&mut self, y: usize, sum: S::F) {
+        let psi = S::load(&self.psi[y]);
+        let a = S::mul(sum, psi);
+        S::store(a, &mut self.alpha[y]);
+        self.c = S::add(self.c, a);
+        if self.forbids {
+            let one = S::splat(1.0);
+            self.least = S::min(self.least, S::select_gt(S::min(sum, psi), S::splat(0.0), a, one));
+        }
+    }
+}
+
+/// What a backward step does with every beta_t(y).
+struct BackwardStep<'a, S: Simd> {
+    last: bool, // some sentence ends here
+    ends: S::F,
+    weight: S::F,
+    inverse: S::F,
+    alpha: &'a [Lane], // [L]
+    psi: &'a mut [Lane],
+    p: &'a mut [Lane],
+    gamma: &'a mut [Lane],
+}
+
+impl<S: Simd> BackwardStep<'_, S> {
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn finish<const OVER: bool>(&mut self, y: usize, mut beta: S::F) {
+        let zero = S::splat(0.0);
+        if self.last {
+            beta = S::select_gt(self.ends, zero, self.weight, beta);
+        }
+        let (alpha, psi) = (S::load(&self.alpha[y]), S::load(&self.psi[y]));
+        S::store(S::mul(alpha, beta), if OVER { &mut self.psi[y] } else { &mut self.p[y] });
+        let gamma = S::mul(S::mul(psi, beta), self.inverse);
+        S::store(S::select_gt(alpha, zero, gamma, zero), &mut self.gamma[y]);
+    }
+}
+
+/// The same where sums come from lists.
+struct Back<'a, 'b, S: Simd, const OVER: bool>(&'a mut BackwardStep<'b, S>);
+
+impl<S: Simd, const OVER: bool> Finish<S> for Back<'_, '_, S, OVER> {
+    #[inline(always)]
+    unsafe fn finish(&mut self, y: usize, sum: S::F) {
+        self.0.finish::<OVER>(y, sum);
+    }
+}
+
+/// The tiles of `add_pairs` that hold one of these edges (label' * L + label).
+pub fn tiles<S: Simd>(labels: usize, edges: &[u32]) -> Vec<bool> {
+    let mut asked = vec![false; labels * labels];
+    edges.iter().for_each(|&e| asked[e as usize] = true);
+    let mut out = Vec::new();
+    by_block!([1 2 3 4] S::TALL, labels, from, P => {
+        by_block!([1 2 3 4 5 6] S::WIDE, labels, to, Q => {
+            out.push((from..from + P).any(|y| asked[y * labels + to..y * labels + to + Q].contains(&true)));
+        });
+    });
+    out
+}
+
+dispatch!(
+    /// Add sum_t left_{t-1}(y') right_t(y) over these positions, from 1 on, to `pairs`: a matrix product, in register tiles,
+    /// over a few positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for,
+    /// all where it is empty. `left` and `right` are [T, L] and `pairs` of all edges kept, or longer. Compiled by itself, as
+    /// `forward`.
+    pub fn add_pairs(
+        edges: &Edges, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane], positions: Range<usize>
+    ) = add_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn add_kernel<S: Simd>(
+    edges: &Edges,
+    wanted: &[bool],
+    left: &[Lane],
+    right: &[Lane],
+    pairs: &mut [Lane],
+    positions: Range<usize>,
+) {
+    if let Some(sparse) = &edges.sparse {
+        return sparse.add_pairs::<S>(left, right, pairs, positions);
+    }
+    const STEP: usize = 8;
+    let (l, n, mut begin) = (edges.labels, positions.end, positions.start);
+    assert!(begin > 0 && left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
+    while begin < n {
+        let end = (begin + STEP).min(n);
+        let mut wanted = wanted.iter();
+        by_block!([1 2 3 4] S::TALL, l, from, P => {
+            by_block!([1 2 3 4 5 6] S::WIDE, l, to, Q => {
+                if wanted.next() != Some(&false) {
+                    let mut sum = [[S::splat(0.0); Q]; P];
+                    for (i, row) in sum.iter_mut().enumerate() {
+                        for (j, s) in row.iter_mut().enumerate() {
+                            *s = S::load(&pairs[(from + i) * l + to + j]);
+                        }
+                    }
+                    for t in begin..end {
+                        let a = left.as_ptr().add((t - 1) * l + from);
+                        let g = right.as_ptr().add(t * l + to);
+                        for (i, row) in sum.iter_mut().enumerate() {
+                            let x = S::load(&*a.add(i));
+                            for (j, s) in row.iter_mut().enumerate() {
+                                *s = S::fma(x, S::load(&*g.add(j)), *s);
+                            }
+                        }
+                    }
+                    for (i, row) in sum.iter().enumerate() {
+                        for (j, s) in row.iter().enumerate() {
+                            S::store(*s, &mut pairs[(from + i) * l + to + j]);
+                        }
+                    }
+                }
+            });
+        });
+        begin = end;
+    }
+}
+
+/// Move the lanes of `pairs` into pair expectations of the edges kept and clear them.
+pub fn drain_pairs(edges: &Edges, pairs: &mut [Lane], expected: &mut [f64]) {
+    if let Some(sparse) = &edges.sparse {
+        return sparse.drain_pairs(pairs, expected);
+    }
+    for ((lane, &m), out) in pairs.iter_mut().zip(&edges.m).zip(expected) {
+        if m > 0.0 {
+            *out += lane.0.iter().map(|&x| f64::from(x)).sum::<f64>() * f64::from(m);
+        }
+        *lane = Lane::ZERO;
+    }
+}

@@ -1,0 +1,288 @@
+//! The same recursions for one sentence in double precision and log space: any finite scores, edges that change from
+//! position to position. The exact path behind the lattice functions, edge attributes, and the sentences that the
+//! scaled recursions of `lanes` flag.
+
+use crate::chain::lattice::{log_sum_exp, weigh, Scores};
+use crate::machine::system::testing::{self, Way};
+
+/// Forward and backward log sums [T, L] of one sentence, each row less its largest.
+///
+/// log sum_k e^{a_k + A[k, y]} = m + top + log sum_k e^{a_k - m} e^{A[k, y] - top}: one exp a label, and the edges' once
+/// as long as they stay the same. A sum so small that it may have lost terms below the range of f64 is taken again the
+/// slow way, so any finite scores are safe.
+///
+/// Rows are kept near 0: node scores, edges and sums are taken off their largest before they are added to each other, and
+/// probabilities off the sum of their own row. A score of 1e12 at one token would leave no digits for the others else,
+/// and probabilities that do not add up to 1.
+#[derive(Default)]
+pub struct Trellis {
+    labels: usize,
+    alpha: Vec<f64>, // log sum over prefixes that end in y at t, node score of t included, less `rise`
+    beta: Vec<f64>,  // log sum over suffixes behind y at t, less `fall`
+    pub log_z: f64,
+    rise: Vec<f64>,        // [T]
+    fall: Vec<f64>,        // [T]
+    lift: Vec<f64>,        // [T] largest node score
+    crest: Vec<f64>,       // [T] what was taken off the forward sums of t, after `lift` and the largest edge
+    norm: Vec<(f64, f64)>, // [T] log sum of alpha + beta: the largest, and the log of the sum of e^{x - largest}
+    edge: Vec<f64>,        // the edges that `factors` are of
+    factors: Vec<f64>,     // [L, L] e^{A - top}
+    top: f64,
+    weights: Vec<f64>, // [L]
+    sums: Vec<f64>,    // [L]
+}
+
+/// The largest, or 0 where that is no number to take off.
+fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    let most = values.fold(f64::NEG_INFINITY, f64::max);
+    if most.is_finite() {
+        most
+    } else {
+        0.0
+    }
+}
+
+/// Sums under this may have lost terms.
+pub(crate) const TINY: f64 = 1e-250;
+
+/// The least sum that is taken as it is.
+pub(crate) fn least() -> f64 {
+    if testing::is_forced(Way::Slow) {
+        f64::INFINITY
+    } else {
+        TINY
+    }
+}
+
+/// Factors e^{A - top} of edges, which are noted.
+fn prepare(edge: &[f64], noted: &mut Vec<f64>, factors: &mut Vec<f64>, top: &mut f64) {
+    noted.clear();
+    noted.extend_from_slice(edge);
+    *top = largest(edge.iter().copied());
+    factors.clear();
+    factors.extend(edge.iter().map(|a| (a - *top).exp()));
+}
+
+impl Trellis {
+    /// Factors of the edges of a step.
+    fn prepare(&mut self, edge: &[f64]) {
+        if self.edge != edge {
+            prepare(edge, &mut self.edge, &mut self.factors, &mut self.top);
+        }
+    }
+
+    pub fn forward(&mut self, scores: &Scores<'_>) -> f64 {
+        let (l, n) = (scores.labels, scores.positions());
+        self.labels = l;
+        self.alpha.clear();
+        self.alpha.extend_from_slice(scores.node);
+        [&mut self.rise, &mut self.lift, &mut self.crest].into_iter().for_each(|v| v.clear());
+        let (least, mut rise) = (least(), 0.0);
+        for t in 0..n {
+            let (before, here) = self.alpha.split_at_mut(t * l);
+            let here = &mut here[..l];
+            let lift = largest(here.iter().copied());
+            here.iter_mut().for_each(|x| *x -= lift);
+            rise += lift;
+            if t > 0 {
+                let (edge, before) = (scores.edge(t), &before[(t - 1) * l..]);
+                if self.edge != edge {
+                    prepare(edge, &mut self.edge, &mut self.factors, &mut self.top);
+                }
+                let most = weigh(before.iter().copied(), &mut self.weights);
+                self.sums.clear();
+                self.sums.resize(l, 0.0);
+                for (k, &x) in self.weights.iter().enumerate() {
+                    for (sum, f) in self.sums.iter_mut().zip(&self.factors[k * l..(k + 1) * l]) {
+                        *sum += x * f;
+                    }
+                }
+                for y in 0..l {
+                    here[y] += if self.sums[y] > least {
+                        most + self.sums[y].ln()
+                    } else {
+                        log_sum_exp((0..l).map(|k| before[k] + (edge[k * l + y] - self.top)))
+                    };
+                }
+                rise += self.top;
+            }
+            let crest = largest(here.iter().copied());
+            here.iter_mut().for_each(|x| *x -= crest);
+            rise += crest;
+            self.rise.push(rise);
+            self.lift.push(lift);
+            self.crest.push(crest);
+        }
+        self.log_z = if n == 0 { 0.0 } else { rise + log_sum_exp(self.alpha[(n - 1) * l..].iter().copied()) };
+        self.log_z
+    }
+
+    /// After `forward` over the same scores.
+    pub fn backward(&mut self, scores: &Scores<'_>) {
+        let (l, n) = (scores.labels, scores.positions());
+        self.beta.clear();
+        self.beta.resize(n * l, 0.0);
+        self.fall.clear();
+        self.fall.resize(n, 0.0);
+        let least = least();
+        for t in (1..n).rev() {
+            let (edge, node, lift) = (scores.edge(t), &scores.node[t * l..(t + 1) * l], self.lift[t]);
+            self.prepare(edge);
+            let (here, after) = self.beta.split_at_mut(t * l);
+            let here = &mut here[(t - 1) * l..];
+            let most = weigh(node.iter().zip(&after[..l]).map(|(s, b)| s - lift + b), &mut self.weights);
+            for k in 0..l {
+                let factors = &self.factors[k * l..(k + 1) * l];
+                let sum: f64 = self.weights.iter().zip(factors).map(|(x, f)| x * f).sum();
+                here[k] = if sum > least {
+                    most + sum.ln()
+                } else {
+                    log_sum_exp((0..l).map(|y| edge[k * l + y] - self.top + (node[y] - lift + after[y])))
+                };
+            }
+            let crest = largest(here.iter().copied());
+            here.iter_mut().for_each(|x| *x -= crest);
+            self.fall[t - 1] = self.fall[t] + lift + self.top + crest;
+        }
+        self.norm.clear();
+        for (alpha, beta) in self.alpha.chunks_exact(l).zip(self.beta.chunks_exact(l)) {
+            let most = weigh(alpha.iter().zip(beta).map(|(a, b)| a + b), &mut self.sums);
+            self.norm.push((most, self.sums.iter().sum::<f64>().ln()));
+        }
+    }
+
+    /// Log sum over the prefixes that end in y at t, `at` = t L + y, node score of t included.
+    pub fn alpha(&self, at: usize) -> f64 {
+        self.alpha[at] + self.rise[at / self.labels]
+    }
+
+    /// Log sum over the suffixes behind y at t, `at` = t L + y.
+    pub fn beta(&self, at: usize) -> f64 {
+        self.beta[at] + self.fall[at / self.labels]
+    }
+
+    /// log p_t(y), `at` = t L + y.
+    pub fn log_marginal(&self, at: usize) -> f64 {
+        let (most, log_sum) = self.norm[at / self.labels];
+        self.alpha[at] + self.beta[at] - most - log_sum
+    }
+
+    /// p_t(y), `at` = t L + y.
+    pub fn node_marginal(&self, at: usize) -> f64 {
+        self.log_marginal(at).exp()
+    }
+
+    /// p_t(y', y) for t >= 1.
+    pub fn pair_marginal(&self, scores: &Scores<'_>, t: usize, from: usize, to: usize) -> f64 {
+        self.log_pair_marginal(scores, t, from, to).exp()
+    }
+
+    /// log p_t(y', y) for t >= 1.
+    pub fn log_pair_marginal(&self, scores: &Scores<'_>, t: usize, from: usize, to: usize) -> f64 {
+        let (l, edge) = (scores.labels, scores.edge(t));
+        let at = t * l + to;
+        let top = if self.edge == edge { self.top } else { largest(edge.iter().copied()) };
+        let (step, node) = (edge[from * l + to] - top, scores.node[at] - self.lift[t]);
+        let (most, log_sum) = self.norm[t];
+        self.alpha[(t - 1) * l + from] + step + node + self.beta[at] - self.crest[t] - most - log_sum
+    }
+
+    /// out += factor p_t, all pairs [L, L] of the step into t >= 1.
+    pub fn add_pairs(&mut self, scores: &Scores<'_>, t: usize, factor: f64, out: &mut [f64]) {
+        let l = scores.labels;
+        self.prepare(scores.edge(t));
+        let (before, here, lift) = (&self.alpha[(t - 1) * l..t * l], t * l..(t + 1) * l, self.lift[t]);
+        let first = weigh(before.iter().copied(), &mut self.weights);
+        let nodes = scores.node[here.clone()].iter().zip(&self.beta[here]);
+        let second = weigh(nodes.map(|(s, b)| s - lift + b), &mut self.sums);
+        let (most, log_sum) = self.norm[t];
+        let scale = (first + second - self.crest[t] - most - log_sum).exp();
+        if scale > least() && scale < 1.0 / TINY {
+            for (a, x) in self.weights.iter().enumerate() {
+                let x = x * factor * scale;
+                let factors = &self.factors[a * l..(a + 1) * l];
+                for ((p, f), y) in out[a * l..(a + 1) * l].iter_mut().zip(factors).zip(&self.sums) {
+                    *p += x * f * y;
+                }
+            }
+        } else {
+            for (pair, p) in out.iter_mut().enumerate() {
+                *p += factor * self.pair_marginal(scores, t, pair / l, pair % l);
+            }
+        }
+    }
+}
+
+/// Scores of a chain whose every step is a classifier of y_t given y_{t-1} and x_t (a maximum-entropy Markov model;
+/// McCallum, Freitag and Pereira 2000):
+///
+///   log P(y_t | y_{t-1}, x_t) = node_t(y_t) + edge_t(y_{t-1}, y_t) - Z_t(y_{t-1}),
+///   Z_t(y') = log sum_y exp(node_t(y) + edge_t(y', y)).
+///
+/// Z_t depends on the label that is left alone, so it is taken off the node score of that label at t-1, and the edges
+/// stay as they are: every decoder of ordinary chains serves. Here the node scores must still hold all labels;
+/// constraints come afterwards. Ascending t reads each row before it is changed. log Z of the result is 0.
+pub fn normalize_locally(labels: usize, node: &mut [f64], edge: &[f64]) {
+    let l = labels;
+    if node.is_empty() {
+        return;
+    }
+    // A constant of a row is nothing to its classifier: near 0 no digits are lost to the rows before.
+    for row in node.chunks_exact_mut(l) {
+        let lift = largest(row.iter().copied());
+        row.iter_mut().for_each(|x| *x -= lift);
+    }
+    let first = log_sum_exp(node[..l].iter().copied());
+    node[..l].iter_mut().for_each(|x| *x -= first);
+    for t in 1..node.len() / l {
+        let (before, here) = node.split_at_mut(t * l);
+        let block = if edge.len() == l * l { edge } else { &edge[t * l * l..(t + 1) * l * l] };
+        for (k, x) in before[(t - 1) * l..].iter_mut().enumerate() {
+            let z = log_sum_exp((0..l).map(|y| here[y] + block[k * l + y]));
+            // A label that cannot be left keeps -infinity through its edges; subtracting it would give NaN.
+            if z.is_finite() {
+                *x -= z;
+            }
+        }
+    }
+}
+
+/// Best path and its score; ties go to the lower label.
+pub fn viterbi(scores: &Scores<'_>, path: &mut Vec<u16>) -> f64 {
+    let (l, n) = (scores.labels, scores.positions());
+    path.clear();
+    if n == 0 {
+        return 0.0;
+    }
+    let mut delta = scores.node[..l].to_vec();
+    let mut next = vec![0.0; l];
+    let mut back = vec![0u16; n * l];
+    for t in 1..n {
+        let edge = scores.edge(t);
+        for y in 0..l {
+            let (mut best, mut from) = (delta[0] + edge[y], 0);
+            for k in 1..l {
+                let v = delta[k] + edge[k * l + y];
+                if v > best {
+                    (best, from) = (v, k);
+                }
+            }
+            next[y] = best + scores.node[t * l + y];
+            back[t * l + y] = from as u16;
+        }
+        std::mem::swap(&mut delta, &mut next);
+    }
+    let mut y = 0;
+    for k in 1..l {
+        if delta[k] > delta[y] {
+            y = k;
+        }
+    }
+    let score = delta[y];
+    path.resize(n, 0);
+    for t in (0..n).rev() {
+        path[t] = y as u16;
+        y = back[t * l + y] as usize;
+    }
+    score
+}

@@ -1,0 +1,183 @@
+//! Conditional expectations for the pointwise losses, sixteen sentences at a time.
+//!
+//! With token weights omega_t and gold labels c_t, sum_t omega_t (E[S] - E[S | y_t = c_t]) needs two more recursions
+//! (Kakade, Teh and Roweis 2002). In the quantities of `lanes`, with omega_s / p_s(c_s) taken off at the gold label alone,
+//!
+//! ```text
+//! u_s = psi_s / c_s * (M^T u_{s-1}) + omega_s alpha_s (1 - [y = c_s] / p_s(c_s))
+//! v_s = psi_s / c_s * (M v_{s+1})   + omega_s gamma_s (1 - [y = c_s] / p_s(c_s))
+//! node residual at s      = omega_s (p_s - [y = c_s]) + gamma_s (M^T u_{s-1}) + alpha_s (M v_{s+1})
+//! pair residual (s-1, s)  = M [u_{s-1} gamma_s + alpha_{s-1} v_s]
+//! ```
+//!
+//! These are the differences of sums over all tokens, never the sums themselves, which are larger by the length of the
+//! sentence. Both terms with M add up to 0 over the labels; what rounding adds to that is taken off at every step, so that
+//! it does not add up along a sentence.
+
+use crate::chain::edges::Edges;
+use crate::chain::sums::batch::{product, Shape, Work};
+use crate::chain::lists::Finish;
+use crate::machine::simd::{Lane, Simd, WIDTH};
+
+/// Further scratch: each [T, L].
+#[derive(Default)]
+pub struct More {
+    pub p: Vec<Lane>, // marginals, then residuals
+    pub u: Vec<Lane>,
+    pub v: Vec<Lane>,
+    pub omega: Vec<Lane>, // [T] token weights
+    product: Vec<Lane>,   // [L]
+}
+
+impl More {
+    pub fn reserve(&mut self, shape: &Shape) {
+        let n = shape.positions() * shape.labels;
+        for v in [&mut self.p, &mut self.u, &mut self.v] {
+            if v.len() < n {
+                v.resize(n, Lane::ZERO);
+            }
+        }
+        self.omega.resize(shape.positions().max(self.omega.len()), Lane::ZERO);
+        self.product.resize(shape.labels.max(self.product.len()), Lane::ZERO);
+    }
+}
+
+/// Sums that are kept as they are.
+struct Kept<'a>(&'a mut [Lane]);
+
+impl<S: Simd> Finish<S> for Kept<'_> {
+    #[inline(always)]
+    unsafe fn finish(&mut self, y: usize, sum: S::F) {
+        S::store(sum, &mut self.0[y]);
+    }
+}
+
+/// M-weighted sums of `from` over all labels: out(y) = sum_k from(k) M[k, y] (`AHEAD`), or sum_k M[y, k] from(k).
+///
+/// # Safety
+/// The machine has the instructions of `S`; `from` and `out` are [L].
+#[inline(always)]
+unsafe fn apply<S: Simd, const AHEAD: bool>(edges: &Edges, from: &[Lane], out: &mut [Lane]) {
+    let l = edges.labels;
+    debug_assert!(from.len() == l && out.len() == l);
+    if let Some(sparse) = &edges.sparse {
+        let mut kept = Kept(out);
+        return if AHEAD {
+            sparse.forward::<S, true>(from, &mut kept)
+        } else {
+            sparse.backward::<S, true>(from, &mut kept)
+        };
+    }
+    let m = if AHEAD { &edges.m } else { &edges.transposed };
+    let mut y = 0;
+    while y < l {
+        if y + 4 <= l {
+            let sum = product::<S, 4>(m, l, from, y);
+            for j in 0..4 {
+                S::store(sum[j], &mut out[y + j]);
+            }
+            y += 4;
+        } else {
+            S::store(product::<S, 1>(m, l, from, y)[0], &mut out[y]);
+            y += 1;
+        }
+    }
+}
+
+/// sum_y a(y) b(y).
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn inner<S: Simd>(a: &[Lane], b: &[Lane]) -> S::F {
+    let mut sum = S::splat(0.0);
+    for (a, b) in a.iter().zip(b) {
+        sum = S::fma(S::load(a), S::load(b), sum);
+    }
+    sum
+}
+
+/// Residuals (the gold label's omega not yet subtracted) into `more.p`, and the factors of the pair residuals into `more.u`
+/// and `more.v`. Before: alpha in `work.alpha`, gamma in `work.gamma`, psi in `work.psi`, p in `more.p`, and `more.omega`.
+/// `gold(t, lane)` is the gold label.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` and `more` reserved for the shape.
+#[inline(always)]
+pub unsafe fn residuals<S: Simd>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &Work,
+    more: &mut More,
+    gold: impl Fn(usize, usize) -> usize,
+) {
+    let (l, n) = (shape.labels, shape.positions());
+    debug_assert!(edges.labels == l && [&more.p, &more.u, &more.v].iter().all(|v| v.len() >= n * l));
+    // Gold marginals, before `p` turns into residuals.
+    let active = |t: usize, lane: usize| (t as u32) < shape.lengths[lane] && more_active(work, t, lane);
+    let mut share = vec![Lane::ZERO; n];
+    for (t, s) in share.iter_mut().enumerate() {
+        for lane in 0..WIDTH {
+            if active(t, lane) {
+                let p = more.p[t * l + gold(t, lane)].0[lane];
+                s.0[lane] = if p > 0.0 { more.omega[t].0[lane] / p } else { 0.0 };
+            }
+        }
+    }
+    for t in 0..n {
+        let (inverse, mut omega) = (S::load(&work.inverse[t]), S::load(&more.omega[t]));
+        if t > 0 {
+            let (before, _) = more.u.split_at(t * l);
+            apply::<S, true>(edges, &before[(t - 1) * l..], &mut more.product[..l]);
+            omega = S::sub(omega, inner::<S>(&more.product[..l], &work.gamma[t * l..(t + 1) * l]));
+        }
+        for y in 0..l {
+            let at = t * l + y;
+            let mut residual = S::mul(omega, S::load(&more.p[at]));
+            let mut u = S::mul(omega, S::load(&work.alpha[at]));
+            if t > 0 {
+                let moved = S::load(&more.product[y]);
+                residual = S::fma(S::load(&work.gamma[at]), moved, residual);
+                u = S::fma(S::mul(S::load(&work.psi[at]), inverse), moved, u);
+            }
+            S::store(residual, &mut more.p[at]);
+            S::store(u, &mut more.u[at]);
+        }
+        for lane in 0..WIDTH {
+            if active(t, lane) {
+                let at = t * l + gold(t, lane);
+                more.u[at].0[lane] -= share[t].0[lane] * work.alpha[at].0[lane];
+            }
+        }
+    }
+    for t in (0..n).rev() {
+        let (inverse, mut omega) = (S::load(&work.inverse[t]), S::load(&more.omega[t]));
+        if t + 1 < n {
+            let (_, after) = more.v.split_at((t + 1) * l);
+            apply::<S, false>(edges, &after[..l], &mut more.product[..l]);
+            omega = S::sub(omega, inner::<S>(&more.product[..l], &work.alpha[t * l..(t + 1) * l]));
+        }
+        for y in 0..l {
+            let at = t * l + y;
+            let mut v = S::mul(omega, S::load(&work.gamma[at]));
+            if t + 1 < n {
+                let moved = S::load(&more.product[y]);
+                S::store(S::fma(S::load(&work.alpha[at]), moved, S::load(&more.p[at])), &mut more.p[at]);
+                v = S::fma(S::mul(S::load(&work.psi[at]), inverse), moved, v);
+            }
+            S::store(v, &mut more.v[at]);
+        }
+        for lane in 0..WIDTH {
+            if active(t, lane) {
+                let at = t * l + gold(t, lane);
+                more.v[at].0[lane] -= share[t].0[lane] * work.gamma[at].0[lane];
+            }
+        }
+    }
+}
+
+/// Whether a lane takes part at position t: a flagged lane's scales were cleared.
+#[inline(always)]
+fn more_active(work: &Work, t: usize, lane: usize) -> bool {
+    work.inverse[t].0[lane] != 0.0
+}

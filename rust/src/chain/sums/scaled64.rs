@@ -1,0 +1,503 @@
+//! One sentence in double precision: log Z, marginals, and the chain with given marginals that is closest to the distribution of the
+//! scores. Sentences and edges that are out of range of single precision come here, and sums that must be exact.
+//!
+//! ```text
+//! gamma_{T-1} ~ psi_{T-1},   gamma_t ~ psi_t beta_t,   beta_t = M gamma_{t+1}        rows of gamma sum to 1
+//! p_0 = gamma_0,   p(y | y') = M[y', y] gamma_t(y) / beta_{t-1}(y')                  the distribution of the scores
+//! m_0 given,       q(y | y') = M[y', y] v_t(y) / (M v_t)(y')                         a chain, whatever v > 0 is
+//! KL(q | p) = sum m_0 log(m_0 / p_0) + sum_t (sum m_t log(v_t / gamma_t) - sum m_{t-1} log(M v_t / beta_{t-1}))
+//! ```
+//!
+//! v is scaled until q has the marginals asked for (Sinkhorn 1967, the projection of least divergence). Near the optimum q is near p, so
+//! the divergence is a sum of logarithms of numbers near 1: no large numbers cancel, as they do in log Z less scores less entropy.
+//!
+//! Range: M >= e^-WIDEST where an edge is allowed. If none is forbidden, beta >= e^-WIDEST everywhere: states that underflow have a
+//! share of less than 1e-100 of the probability, whatever precedes them. If some are, a state can be all that the rest of the sentence
+//! allows: a sentence in which one that can be reached has a share of LEAST or less is refused. So each product is at least
+//! 1e-200 * 1e-100, nothing underflows, and what is 0 is forbidden.
+
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::double::{exp_neg, ln, Doubles};
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{Level, WIDTH};
+
+/// Marginals of a position are near enough if they are off by this in total. It bounds the length of the loop, not an error.
+const NEAR: f64 = 3e-6;
+/// Most rounds of scaling a pair of neighbours. Nearly all need one; labels that hardly follow each other need many.
+const ROUNDS: usize = 30;
+/// Widest span of allowed edge scores: e^-230 = 1e-100.
+const WIDEST: f64 = 230.0;
+/// Smallest share of a state that can be reached.
+const LEAST: f64 = 1e-200;
+
+/// Factors exp(A - max A) of the edge scores, by rows and by columns.
+pub struct Factors {
+    labels: usize,
+    width: usize,
+    rows: Vec<Doubles>,    // [L, width] along the label that follows
+    columns: Vec<Doubles>, // [L, width] along the label before
+    max: f64,
+    least: f64, // share of a state that can be reached; less is refused
+}
+
+impl Factors {
+    /// Of the scores of edges, -infinity if forbidden; None if the span is too wide or not finite.
+    pub fn new(labels: usize, score: impl Fn(usize, usize) -> f64) -> Option<Factors> {
+        let width = labels.div_ceil(WIDTH);
+        let (mut max, mut min, mut fits) = (f64::NEG_INFINITY, f64::INFINITY, true);
+        for x in (0..labels * labels).map(|e| score(e / labels, e % labels)).filter(|&x| x != f64::NEG_INFINITY) {
+            (max, min, fits) = (max.max(x), min.min(x), fits && x.is_finite());
+        }
+        if !fits || !max.is_finite() || max - min > WIDEST {
+            return None;
+        }
+        let mut rows = vec![Doubles::ZERO; labels * width];
+        let mut columns = rows.clone();
+        for a in 0..labels {
+            for b in 0..labels {
+                let m = exp_neg(score(a, b) - max);
+                rows[a * width + b / WIDTH].0[b % WIDTH] = m;
+                columns[b * width + a / WIDTH].0[a % WIDTH] = m;
+            }
+        }
+        let forbids = (0..labels * labels).any(|e| score(e / labels, e % labels) == f64::NEG_INFINITY);
+        Some(Factors { labels, width, rows, columns, max, least: if forbids { LEAST } else { -1.0 } })
+    }
+
+    pub fn labels(&self) -> usize {
+        self.labels
+    }
+
+    /// M [L, width].
+    pub fn rows(&self) -> &[Doubles] {
+        &self.rows
+    }
+}
+
+/// log Z of a sentence and the sum of the absolute values that it is the sum of.
+pub(crate) struct LogZ {
+    pub value: f64,
+    pub reach: f64,
+}
+
+/// KL(q | p) of the closest chain and the sum of the absolute values that it is the sum of.
+pub(crate) struct Divergence {
+    pub value: f64,
+    pub reach: f64,
+}
+
+/// Scratch of one thread; grows to the longest sentence.
+#[derive(Default)]
+pub(crate) struct Precise {
+    /// [T, width] node scores, -infinity for forbidden labels and padding.
+    pub node: Vec<Doubles>,
+    gamma: Vec<Doubles>, // [T, width]
+    beta: Vec<Doubles>,  // [T, width]
+    /// [T, width] marginals of the closest chain.
+    pub m: Vec<Doubles>,
+    v: Vec<Doubles>,      // [width], as are the others
+    row: Vec<Doubles>,    // M v
+    u: Vec<Doubles>,      // m_{t-1} / (M v)
+    back: Vec<Doubles>,   // u M
+    wanted: Vec<Doubles>, // the marginals asked for
+}
+
+dispatch!(
+    /// log Z of the node scores of n > 0 tokens; None if a state is out of range.
+    pub(crate) fn backward(precise: &mut Precise, factors: &Factors, n: usize) -> Option<LogZ> = backward_kernel
+);
+dispatch!(
+    /// After `backward`: the marginals of the scores, into `m`. Adds to `pairs` as `couple` does.
+    pub(crate) fn marginals(precise: &mut Precise, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) =
+        marginals_kernel
+);
+dispatch!(
+    /// After `backward`: the chain closest to the scores that has the marginals `mu` [T, L], or nearly so. Adds `weight` times
+    /// u_t(y') v_t(y) to `pairs` [L, width]: times M these are the expectations of pairs of labels.
+    pub(crate) fn couple(precise: &mut Precise, factors: &Factors, mu: &[f32], weight: f64, pairs: &mut [Doubles]) -> Divergence =
+        couple_kernel
+);
+
+/// Doubles of a block: the half of a row of sixteen.
+const BLOCK: usize = 8;
+
+/// a b + c, in one rounding where the machine has the instruction for it.
+#[inline(always)]
+fn fma<S: Find>(a: f64, b: f64, c: f64) -> f64 {
+    match S::LEVEL {
+        Level::Baseline => a * b + c,
+        Level::Avx512 | Level::Avx2 => a.mul_add(b, c),
+    }
+}
+
+/// out = sum_y from(y) rows[y], for the blocks that labels lie in.
+///
+/// # Safety
+/// `rows` is [labels, width], `from` and `out` are [width].
+#[inline(always)]
+unsafe fn product<S: Find>(rows: &[Doubles], labels: usize, width: usize, from: &[Doubles], out: &mut [Doubles]) {
+    debug_assert!(rows.len() == labels * width && from.len() == width && out.len() == width);
+    let (rows, from) = (rows.as_ptr().cast::<[f64; BLOCK]>(), from.as_ptr().cast::<f64>());
+    let out = out.as_mut_ptr().cast::<[f64; BLOCK]>();
+    let (blocks, mut b) = (labels.div_ceil(BLOCK), 0);
+    while b < blocks {
+        match blocks - b {
+            1 => some_blocks::<S, 1>(rows.add(b), 2 * width, labels, from, out.add(b)),
+            2 => some_blocks::<S, 2>(rows.add(b), 2 * width, labels, from, out.add(b)),
+            _ => some_blocks::<S, 3>(rows.add(b), 2 * width, labels, from, out.add(b)),
+        }
+        b += 3;
+    }
+}
+
+/// N blocks of a product, in two sums that do not wait for each other.
+///
+/// # Safety
+/// There are `labels` rows of `stride` blocks, N of them to be read from each, and N to be written.
+#[inline(always)]
+unsafe fn some_blocks<S: Find, const N: usize>(
+    rows: *const [f64; BLOCK],
+    stride: usize,
+    labels: usize,
+    from: *const f64,
+    out: *mut [f64; BLOCK],
+) {
+    let mut sums = [[[0.0; BLOCK]; N]; 2];
+    let mut y = 0;
+    while y + 1 < labels {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            let (a, row) = (*from.add(y + i), rows.add((y + i) * stride));
+            for (j, sum) in sum.iter_mut().enumerate() {
+                let row = &*row.add(j);
+                for k in 0..BLOCK {
+                    sum[k] = fma::<S>(a, row[k], sum[k]);
+                }
+            }
+        }
+        y += 2;
+    }
+    if y < labels {
+        let (a, row) = (*from.add(y), rows.add(y * stride));
+        for (j, sum) in sums[0].iter_mut().enumerate() {
+            let row = &*row.add(j);
+            for k in 0..BLOCK {
+                sum[k] = fma::<S>(a, row[k], sum[k]);
+            }
+        }
+    }
+    for j in 0..N {
+        let out = &mut *out.add(j);
+        for k in 0..BLOCK {
+            out[k] = sums[0][j][k] + sums[1][j][k];
+        }
+    }
+}
+
+/// Sum of all numbers, in an order that does not depend on the instruction set.
+#[inline(always)]
+fn total(of: &[Doubles]) -> f64 {
+    let mut sums = Doubles::ZERO;
+    for x in of {
+        for k in 0..WIDTH {
+            sums.0[k] += x.0[k];
+        }
+    }
+    for half in [8, 4, 2, 1] {
+        for k in 0..half {
+            sums.0[k] += sums.0[k + half];
+        }
+    }
+    sums.0[0]
+}
+
+#[inline(always)]
+fn scale(rows: &mut [Doubles], by: f64) {
+    for x in rows {
+        for k in 0..WIDTH {
+            x.0[k] *= by;
+        }
+    }
+}
+
+/// out = x / y, 0 where y is 0.
+#[inline(always)]
+fn divide(x: &[Doubles], y: &[Doubles], out: &mut [Doubles]) {
+    for ((x, y), out) in x.iter().zip(y).zip(out) {
+        // Loads, then divisions of all, then stores: else the compiler makes a branch of each number.
+        let (x, mut y) = (x.0, y.0);
+        for y in &mut y {
+            *y = if *y > 0.0 { *y } else { f64::INFINITY };
+        }
+        let mut ratios = [0.0; WIDTH];
+        for k in 0..WIDTH {
+            ratios[k] = x[k] / y[k];
+        }
+        out.0 = ratios;
+    }
+}
+
+/// Ratios that `log_ratio` takes the logarithm of.
+const RATIOS: (f64, f64) = (1e-300, 1e300);
+
+/// (sum p log(x / y), sum p |log(x / y)|) over the places with p > 0, where x and y must be positive; infinite if a ratio is out of
+/// range.
+#[inline(always)]
+fn log_ratio(p: &[Doubles], x: &[Doubles], y: &[Doubles]) -> (f64, f64) {
+    let (mut sum, mut reach) = ([Doubles::ZERO], [Doubles::ZERO]);
+    for ((p, x), y) in p.iter().zip(x).zip(y) {
+        let (p, mut ratios, mut y) = (p.0, x.0, y.0);
+        for k in 0..WIDTH {
+            ratios[k] = if p[k] > 0.0 { ratios[k] } else { 1.0 };
+            y[k] = if p[k] > 0.0 { y[k] } else { 1.0 };
+        }
+        for k in 0..WIDTH {
+            ratios[k] /= y[k];
+        }
+        for k in 0..WIDTH {
+            let log = p[k] * ln(ratios[k]);
+            let term = if (ratios[k] > RATIOS.0) & (ratios[k] < RATIOS.1) { log } else { f64::INFINITY };
+            sum[0].0[k] += term;
+            reach[0].0[k] += term.abs();
+        }
+    }
+    (total(&sum), total(&reach))
+}
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn backward_kernel<S: Find>(precise: &mut Precise, factors: &Factors, n: usize) -> Option<LogZ> {
+    precise.backward::<S>(factors, n)
+}
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn marginals_kernel<S: Find>(
+    precise: &mut Precise,
+    factors: &Factors,
+    n: usize,
+    weight: f64,
+    pairs: &mut [Doubles],
+) {
+    precise.marginals::<S>(factors, n, weight, pairs);
+}
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn couple_kernel<S: Find>(
+    precise: &mut Precise,
+    factors: &Factors,
+    mu: &[f32],
+    weight: f64,
+    pairs: &mut [Doubles],
+) -> Divergence {
+    precise.couple::<S>(factors, mu, weight, pairs)
+}
+
+impl Precise {
+    /// Make room for n tokens.
+    pub fn reserve(&mut self, n: usize, labels: usize) {
+        let width = labels.div_ceil(WIDTH);
+        let grow = |v: &mut Vec<Doubles>, n: usize| v.resize(v.len().max(n), Doubles::ZERO);
+        for v in [&mut self.node, &mut self.gamma, &mut self.beta, &mut self.m] {
+            grow(v, n * width);
+        }
+        for v in [&mut self.v, &mut self.row, &mut self.u, &mut self.back, &mut self.wanted] {
+            grow(v, width);
+        }
+    }
+
+    /// m less the gold labels. The gold one is what the others sum to, since m - 1 would cancel.
+    pub fn subtract(&mut self, gold: &[u16], width: usize) {
+        for (row, &y) in self.m.chunks_exact_mut(width).zip(gold) {
+            row[y as usize / WIDTH].0[y as usize % WIDTH] = 0.0;
+            row[y as usize / WIDTH].0[y as usize % WIDTH] = -total(row);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn backward<S: Find>(&mut self, factors: &Factors, n: usize) -> Option<LogZ> {
+        let width = factors.width;
+        let edges = (n - 1) as f64 * factors.max;
+        let (mut value, mut reach) = (edges, edges.abs());
+        for t in (0..n).rev() {
+            let (here, after) = (t * width..(t + 1) * width, (t + 1) * width);
+            let beta = &mut self.beta[here.clone()];
+            match t + 1 < n {
+                true => product::<S>(&factors.columns, factors.labels, width, &self.gamma[after..after + width], beta),
+                false => beta.fill(Doubles([1.0; WIDTH])),
+            }
+            let mut top = [f64::NEG_INFINITY; WIDTH];
+            for row in &self.node[here.clone()] {
+                for k in 0..WIDTH {
+                    top[k] = if row.0[k] > top[k] { row.0[k] } else { top[k] };
+                }
+            }
+            let top = top.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mut low = [1.0; WIDTH]; // of the states that can be reached
+            for ((row, beta), gamma) in self.node[here.clone()].iter().zip(&*beta).zip(&mut self.gamma[here.clone()]) {
+                for k in 0..WIDTH {
+                    let (s, b) = (row.0[k], beta.0[k]);
+                    let g = exp_neg(s - top) * b;
+                    let reached = s > f64::NEG_INFINITY && b > 0.0 && (g < low[k] || g.is_nan());
+                    low[k] = if reached { g } else { low[k] };
+                    gamma.0[k] = g;
+                }
+            }
+            let low = low.iter().copied().fold(1.0, f64::min);
+            let sum = total(&self.gamma[here.clone()]);
+            if !(top.is_finite() && sum.is_finite() && low > factors.least) {
+                return None;
+            }
+            scale(&mut self.gamma[here], 1.0 / sum);
+            let log = sum.ln();
+            value += top + log;
+            reach += top.abs() + log.abs();
+        }
+        value.is_finite().then_some(LogZ { value, reach })
+    }
+
+    /// The marginals asked for at t, without states that cannot be reached, into `wanted`; those of the scores if nothing is left.
+    #[inline(always)]
+    fn want(&mut self, mu: &[f32], labels: usize, t: usize) {
+        let width = labels.div_ceil(WIDTH);
+        let gamma = &self.gamma[t * width..(t + 1) * width];
+        for (i, (some, wanted)) in mu[t * labels..(t + 1) * labels].chunks(WIDTH).zip(&mut self.wanted).enumerate() {
+            let mut row = [0.0f32; WIDTH];
+            row[..some.len()].copy_from_slice(some);
+            for k in 0..WIDTH {
+                let there = row[k] > 0.0 && gamma[i].0[k] > 0.0;
+                wanted.0[k] = if there { f64::from(row[k]) } else { 0.0 };
+            }
+        }
+        let sum = total(&self.wanted);
+        match sum > 0.0 {
+            true => scale(&mut self.wanted, 1.0 / sum),
+            false => self.wanted.copy_from_slice(gamma),
+        }
+    }
+
+    /// u, u M and the marginals at t of the chain that `v` and `row` = M v make; how far these are off those asked for.
+    #[inline(always)]
+    unsafe fn step<S: Find>(&mut self, factors: &Factors, t: usize) -> f64 {
+        let width = factors.width;
+        let (before, here) = self.m.split_at_mut(t * width);
+        divide(&before[(t - 1) * width..], &self.row, &mut self.u);
+        product::<S>(&factors.rows, factors.labels, width, &self.u, &mut self.back);
+        let mut off = [Doubles::ZERO];
+        for (((m, v), back), wanted) in here.iter_mut().zip(&self.v).zip(&self.back).zip(&self.wanted) {
+            for k in 0..WIDTH {
+                m.0[k] = v.0[k] * back.0[k];
+                off[0].0[k] += (m.0[k] - wanted.0[k]).abs();
+            }
+        }
+        total(&off)
+    }
+
+    /// Whether every state that has a share before t can go on by `row`.
+    #[inline(always)]
+    fn goes_on(&self, t: usize, width: usize) -> bool {
+        let mut stuck = 0u64;
+        for (m, row) in self.m[(t - 1) * width..t * width].iter().zip(&self.row) {
+            for k in 0..WIDTH {
+                stuck += u64::from(m.0[k] > 0.0 && (row.0[k] <= 0.0 || row.0[k].is_nan()));
+            }
+        }
+        stuck == 0
+    }
+
+    #[inline(always)]
+    unsafe fn couple<S: Find>(
+        &mut self,
+        factors: &Factors,
+        mu: &[f32],
+        weight: f64,
+        pairs: &mut [Doubles],
+    ) -> Divergence {
+        let (l, width) = (factors.labels, factors.width);
+        let n = mu.len() / l;
+        self.want(mu, l, 0);
+        self.m[..width].copy_from_slice(&self.wanted);
+        let (mut value, mut reach) = log_ratio(&self.m[..width], &self.wanted, &self.gamma[..width]);
+        for t in 1..n {
+            let (here, before) = (t * width..(t + 1) * width, (t - 1) * width..t * width);
+            self.want(mu, l, t);
+            let mut off = self.by_scores::<S>(factors, t);
+            let mut rounds = 0;
+            while off > NEAR && rounds < ROUNDS {
+                divide(&self.wanted, &self.back, &mut self.v);
+                product::<S>(&factors.columns, l, width, &self.v, &mut self.row);
+                rounds += 1;
+                off = match self.goes_on(t, width) {
+                    true => self.step::<S>(factors, t),
+                    false => f64::NAN,
+                };
+            }
+            if !off.is_finite() {
+                self.by_scores::<S>(factors, t);
+                rounds = 0;
+            }
+            self.normalize(width, t);
+            if rounds > 0 {
+                let ahead = log_ratio(&self.m[here.clone()], &self.v, &self.gamma[here]);
+                let behind = log_ratio(&self.m[before.clone()], &self.row, &self.beta[before]);
+                value += ahead.0 - behind.0;
+                reach += ahead.1 + behind.1;
+            }
+            self.add_pairs::<S>(factors, weight, pairs);
+        }
+        Divergence { value, reach }
+    }
+
+    /// pairs += weight u v, for the blocks that labels lie in.
+    ///
+    /// # Safety
+    /// `pairs` is [labels, width], or empty.
+    #[inline(always)]
+    unsafe fn add_pairs<S: Find>(&self, factors: &Factors, weight: f64, pairs: &mut [Doubles]) {
+        let (blocks, width) = (factors.labels.div_ceil(BLOCK), factors.width);
+        debug_assert!(pairs.is_empty() || pairs.len() == factors.labels * width);
+        let (u, v) = (self.u.as_ptr().cast::<f64>(), self.v.as_ptr().cast::<[f64; BLOCK]>());
+        for (y, row) in pairs.chunks_exact_mut(width).enumerate() {
+            let (u, row) = (weight * *u.add(y), row.as_mut_ptr().cast::<[f64; BLOCK]>());
+            for j in 0..blocks {
+                let (sum, v) = (&mut *row.add(j), &*v.add(j));
+                for k in 0..BLOCK {
+                    sum[k] = fma::<S>(u, v[k], sum[k]);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn marginals<S: Find>(&mut self, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) {
+        let width = factors.width;
+        if n == 0 {
+            return;
+        }
+        self.m[..width].copy_from_slice(&self.gamma[..width]);
+        for t in 1..n {
+            self.by_scores::<S>(factors, t);
+            self.add_pairs::<S>(factors, weight, pairs);
+        }
+    }
+
+    /// The step to t by the conditional distribution of the scores; its marginals are made to sum to 1.
+    #[inline(always)]
+    unsafe fn by_scores<S: Find>(&mut self, factors: &Factors, t: usize) -> f64 {
+        let width = factors.width;
+        self.v.copy_from_slice(&self.gamma[t * width..(t + 1) * width]);
+        self.row.copy_from_slice(&self.beta[(t - 1) * width..t * width]);
+        let off = self.step::<S>(factors, t);
+        self.normalize(width, t);
+        off
+    }
+
+    #[inline(always)]
+    fn normalize(&mut self, width: usize, t: usize) {
+        let m = &mut self.m[t * width..(t + 1) * width];
+        scale(m, 1.0 / total(m));
+    }
+}

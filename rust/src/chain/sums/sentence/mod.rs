@@ -1,0 +1,362 @@
+//! Sums over the paths of one sentence with the labels side by side in vector registers: what a learner needs whose weights
+//! change after each sentence. (`lanes` puts sixteen sentences side by side, under the same weights.)
+//!
+//! The equations are those of `lanes`, in float32 and scaled at every position; a row of the matrix M is `width` lanes.
+
+use crate::chain::sums::underflow::Underflow;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{Ahead, Lane, WIDTH};
+
+mod moves;
+
+pub(crate) use moves::set;
+pub use moves::Moves;
+use moves::{products, two_products};
+
+/// A sum of alpha beta under this leaves the sentence undone: what underflows is 1e-8 of it.
+const TINY: f32 = 1e-30;
+/// Sums under this are scaled at once, others with the position that follows, which need not wait for them then.
+const SMALL: f32 = 1e-6;
+/// Positions after which the logarithm of the product of scales is taken: no scale is under 1e-30, and 1e-30^8 is still a double.
+const TAKE_EVERY: usize = 8;
+/// Labels whose pairs are added up at a time.
+const TALL: usize = 4;
+
+dispatch!(
+    /// `Beside::forward`, compiled by itself: what calls it is compiled sooner. So are the others.
+    pub(crate) fn forward(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> = forward_kernel
+);
+dispatch!(
+    /// Asks for something else meanwhile: its recursions need nothing from far away.
+    pub(crate) fn marginals(beside: &mut Beside, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> = marginals_kernel
+);
+
+/// # Safety
+/// As for `Beside::forward`.
+#[inline(always)]
+unsafe fn forward_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> {
+    beside.forward::<S>(moves, n)
+}
+
+/// # Safety
+/// As for `Beside::marginals`.
+#[inline(always)]
+unsafe fn marginals_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
+    beside.marginals::<S>(moves, n, soon)
+}
+
+/// Scratch of one thread; grows to the longest sentence seen.
+#[derive(Default)]
+pub struct Beside {
+    pub node: Vec<Lane>, // [T, width] scores, -infinity behind the last label
+    psi: Vec<Lane>,
+    alpha: Vec<Lane>,
+    beta: Vec<Lane>,
+    gamma: Vec<Lane>,
+    tops: Vec<f32>,       // [T] largest node scores
+    scales: Vec<f32>,     // [T] of alpha
+    pub p: Vec<Lane>,     // [T, width] marginals
+    row: Vec<Lane>,       // [width]
+    back: Vec<Lane>,      // [width]
+    pub pairs: Vec<Lane>, // [L, width] their sums over pairs of neighbours
+}
+
+/// (scale, what the next position is to be multiplied with) of a position whose numbers have this sum; None where it is
+/// under `least`, too small for float32.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn settle<S: Find>(sum: S::F, least: f32, numbers: &mut [Lane]) -> Option<(f32, f32)> {
+    let scale = S::total(sum);
+    if scale.partial_cmp(&least).is_none_or(std::cmp::Ordering::is_lt) {
+        return None;
+    }
+    if scale > SMALL {
+        return Some((scale, 1.0 / scale));
+    }
+    let by = S::splat(1.0 / scale);
+    for x in numbers {
+        S::store(S::mul(S::load(x), by), x);
+    }
+    Some((scale, 1.0))
+}
+
+/// The least entry of the labels that can be reached, if edges are forbidden.
+struct Entries<S: Find> {
+    forbids: bool,
+    least: S::F,
+    threshold: f32,
+}
+
+impl<S: Find> Entries<S> {
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn new(moves: &Moves) -> Entries<S> {
+        let Underflow { forbids, least_entry: threshold, .. } = moves.underflow;
+        Entries { forbids, least: S::splat(1.0), threshold }
+    }
+
+    /// The entry `x` = psi times `moved`, the sum over the labels before.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn meet(&mut self, psi: S::F, moved: S::F, x: S::F) {
+        if self.forbids {
+            let reached = S::select_gt(S::min(psi, moved), S::splat(0.0), x, S::splat(1.0));
+            self.least = S::min(self.least, reached);
+        }
+    }
+
+    /// None where one is too small for float32.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn settle(&self) -> Option<()> {
+        (S::greater(S::splat(self.threshold), self.least) == 0).then_some(())
+    }
+}
+
+impl Beside {
+    /// Room for a sentence of n tokens.
+    pub fn reserve(&mut self, n: usize, labels: usize) {
+        let width = labels.div_ceil(WIDTH);
+        if self.node.len() < n * width || self.row.len() < width {
+            for v in [&mut self.node, &mut self.psi, &mut self.alpha, &mut self.beta, &mut self.gamma, &mut self.p] {
+                v.resize(n * width, Lane::ZERO);
+            }
+            self.tops.resize(n, 0.0);
+            self.scales.resize(n, 0.0);
+            self.row.resize(width, Lane::ZERO);
+            self.back.resize(width, Lane::ZERO);
+            self.pairs.resize(labels * width, Lane::ZERO);
+        }
+    }
+
+    /// psi = exp of the node scores less the largest of each position; None where one is not finite.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; room is made for n tokens.
+    #[inline(always)]
+    unsafe fn exps<S: Find>(&mut self, width: usize, n: usize) -> Option<()> {
+        let mut finite = true;
+        let rows = self.node.chunks_exact(width).zip(self.psi.chunks_exact_mut(width)).zip(&mut self.tops);
+        for ((node, psi), most) in rows.take(n) {
+            let mut top = S::load(&node[0]);
+            for x in &node[1..] {
+                top = S::max(top, S::load(x));
+            }
+            *most = S::largest(top);
+            finite &= most.is_finite();
+            let top = S::splat(*most);
+            for (s, psi) in node.iter().zip(psi) {
+                S::store(S::exp_below(S::load(s), top), psi);
+            }
+        }
+        finite.then_some(())
+    }
+
+    /// log Z of the scales that `forward` or `marginals` found.
+    pub fn log_z(&self, moves: &Moves, n: usize) -> Option<f64> {
+        let mut log_z = n.saturating_sub(1) as f64 * f64::from(moves.max);
+        for (tops, scales) in self.tops[..n].chunks(TAKE_EVERY).zip(self.scales[..n].chunks(TAKE_EVERY)) {
+            log_z += tops.iter().map(|&x| f64::from(x)).sum::<f64>();
+            log_z += scales.iter().map(|&x| f64::from(x)).product::<f64>().ln();
+        }
+        log_z.is_finite().then_some(log_z)
+    }
+
+    /// log Z of the node scores, or None where a scale is too small for float32.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; room is made for n tokens.
+    #[inline(always)]
+    unsafe fn forward<S: Find>(&mut self, moves: &Moves, n: usize) -> Option<f64> {
+        let (l, width) = (moves.labels, moves.width);
+        debug_assert!(self.node.len() >= n * width);
+        self.exps::<S>(width, n)?;
+        let least = moves.underflow.least_scale;
+        let mut entries = Entries::<S>::new(moves);
+        let mut inverse = 1.0;
+        for t in 0..n {
+            let here = t * width;
+            let (before, alpha) = self.alpha.split_at_mut(here);
+            let alpha = &mut alpha[..width];
+            let (mut sum, by) = (S::splat(0.0), S::splat(inverse));
+            if t > 0 {
+                products::<S>(&moves.rows, l, width, &before[here - width..], alpha);
+            }
+            for (a, psi) in alpha.iter_mut().zip(&self.psi[here..here + width]) {
+                let psi = S::load(psi);
+                let moved = if t == 0 { psi } else { S::load(a) };
+                let x = if t == 0 { psi } else { S::mul(moved, S::mul(psi, by)) };
+                sum = S::add(sum, x);
+                entries.meet(psi, moved, x);
+                S::store(x, a);
+            }
+            (self.scales[t], inverse) = settle::<S>(sum, least, alpha)?;
+        }
+        entries.settle()?;
+        self.log_z(moves, n)
+    }
+
+    /// Marginals of nodes and sums of those of pairs, or None where float32 cannot do it.
+    ///
+    /// ```text
+    /// alpha_0 = psi_0         alpha_t = psi_t (alpha_{t-1} M) / sum alpha_{t-1}
+    /// gamma_{T-1} = psi       gamma_t = psi_t beta_t / sum gamma_{t+1},  beta_t = M gamma_{t+1}
+    /// p_t = alpha_t beta_t / Z_t;  pairs = sum_t alpha_t / Z_t  M  gamma_{t+1},  Z_t = sum alpha_t beta_t
+    /// ```
+    ///
+    /// From both ends at once: each recursion waits for itself at every position, and works while the other one waits.
+    ///
+    /// # Safety
+    /// As for `forward`.
+    #[inline(always)]
+    unsafe fn marginals<S: Find>(&mut self, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
+        let width = moves.width;
+        debug_assert!(self.node.len() >= n * width);
+        self.exps::<S>(width, n)?;
+        match width {
+            1 => self.meet::<S, 1>(moves, n, soon)?,
+            2 => self.meet::<S, 2>(moves, n, soon)?,
+            _ => self.meet::<S, 3>(moves, n, soon)?,
+        }
+        let mut least = f32::INFINITY;
+        for t in 0..n {
+            let here = t * width;
+            let mut sum = S::splat(0.0);
+            for j in here..here + width {
+                let p = S::mul(S::load(&self.alpha[j]), S::load(&self.beta[j]));
+                sum = S::add(sum, p);
+                S::store(p, &mut self.p[j]);
+            }
+            let z = S::total(sum);
+            least = if z > least { least } else { z }; // a NaN is the least
+            let by = S::splat(1.0 / z);
+            for j in here..here + width {
+                S::store(S::mul(S::load(&self.p[j]), by), &mut self.p[j]);
+                S::store(S::mul(S::load(&self.alpha[j]), by), &mut self.alpha[j]);
+            }
+        }
+        if least.partial_cmp(&TINY) != Some(std::cmp::Ordering::Greater) {
+            return None;
+        }
+        self.add_up::<S>(moves, n);
+        Some(())
+    }
+
+    /// alpha, beta and gamma of W lanes, or more where it is 3.
+    ///
+    /// # Safety
+    /// As for `marginals`.
+    #[inline(always)]
+    unsafe fn meet<S: Find, const W: usize>(&mut self, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
+        let width = if W < 3 { W } else { moves.width };
+        let last = (n - 1) * width;
+        let least = moves.underflow.least_scale;
+        let mut entries = Entries::<S>::new(moves);
+        let (mut a, mut g) = (S::splat(0.0), S::splat(0.0));
+        for j in 0..width {
+            let (first, end) = (self.psi[j], self.psi[last + j]);
+            let (x, y) = (S::load(&first), S::load(&end));
+            entries.meet(x, x, x);
+            entries.meet(y, y, y);
+            (a, g) = (S::add(a, x), S::add(g, y));
+            (self.alpha[j], self.gamma[last + j], self.beta[last + j]) = (first, end, Lane([1.0; WIDTH]));
+        }
+        let (scale, mut ahead) = settle::<S>(a, least, &mut self.alpha[..width])?;
+        let (_, mut back) = settle::<S>(g, least, &mut self.gamma[last..last + width])?;
+        self.scales[0] = scale;
+        for t in 1..n {
+            let (here, there) = (t * width, last - t * width);
+            let (from, to) = (self.alpha.as_ptr().add(here - width), self.gamma.as_ptr().add(there + width));
+            (a, g) = (S::splat(0.0), S::splat(0.0));
+            soon.ask();
+            soon.ask();
+            let mut v = 0;
+            macro_rules! block {
+                ($N:literal) => {
+                    let (x, y) = two_products::<S, $N>(moves, width, from, to, v);
+                    for j in 0..$N {
+                        let (i, k) = (here + v + j, there + v + j);
+                        let (psi_x, psi_y) = (S::load(self.psi.get_unchecked(i)), S::load(self.psi.get_unchecked(k)));
+                        let found = S::mul(x[j], S::mul(psi_x, S::splat(ahead)));
+                        entries.meet(psi_x, x[j], found);
+                        S::store(found, self.alpha.get_unchecked_mut(i));
+                        a = S::add(a, found);
+                        S::store(y[j], self.beta.get_unchecked_mut(k));
+                        let found = S::mul(y[j], S::mul(psi_y, S::splat(back)));
+                        entries.meet(psi_y, y[j], found);
+                        S::store(found, self.gamma.get_unchecked_mut(k));
+                        g = S::add(g, found);
+                    }
+                };
+            }
+            while v + 1 < width {
+                block!(2);
+                v += 2;
+            }
+            if v < width {
+                block!(1);
+            }
+            (self.scales[t], ahead) = settle::<S>(a, least, &mut self.alpha[here..here + width])?;
+            (_, back) = settle::<S>(g, least, &mut self.gamma[there..there + width])?;
+        }
+        entries.settle()
+    }
+
+    /// Sums over pairs of neighbours, M[y', y] sum_t alpha_{t-1}(y') gamma_t(y).
+    ///
+    /// # Safety
+    /// As for `marginals`.
+    #[inline(always)]
+    unsafe fn add_up<S: Find>(&mut self, moves: &Moves, n: usize) {
+        for from in (0..moves.labels).step_by(TALL) {
+            let mut v = 0;
+            while v < moves.width {
+                match moves.width - v {
+                    1 => self.pair::<S, 1>(moves, n, from, v),
+                    2 => self.pair::<S, 2>(moves, n, from, v),
+                    3 => self.pair::<S, 3>(moves, n, from, v),
+                    _ => self.pair::<S, 4>(moves, n, from, v),
+                }
+                v += 4;
+            }
+        }
+    }
+
+    /// M[y', .] sum_t alpha_{t-1}(y') gamma_t(.) of TALL labels y', W lanes from v on.
+    ///
+    /// # Safety
+    /// As for `marginals`; v + W <= width.
+    #[inline(always)]
+    unsafe fn pair<S: Find, const W: usize>(&mut self, moves: &Moves, n: usize, from: usize, v: usize) {
+        let width = if v == 0 && W < 4 { W } else { moves.width };
+        let mut sums = [[S::splat(0.0); W]; TALL];
+        let (mut a, mut g) = (self.alpha.as_ptr().cast::<f32>().add(from), self.gamma.as_ptr().wrapping_add(width + v));
+        for _ in 1..n {
+            let mut next = [S::splat(0.0); W];
+            for (j, x) in next.iter_mut().enumerate() {
+                *x = S::load(&*g.add(j));
+            }
+            for (i, sum) in sums.iter_mut().enumerate() {
+                let x = S::splat(*a.add(i));
+                for (s, &next) in sum.iter_mut().zip(&next) {
+                    *s = S::fma(x, next, *s);
+                }
+            }
+            (a, g) = (a.add(width * WIDTH), g.wrapping_add(width));
+        }
+        for (i, sum) in sums.iter().enumerate().take(moves.labels - from) {
+            for (j, &s) in sum.iter().enumerate() {
+                let at = (from + i) * width + v + j;
+                S::store(S::mul(s, S::load(&moves.rows[at])), &mut self.pairs[at]);
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Factors of the edge scores of one sentence, and the products that its recursions are made of.
+
+use crate::chain::sums::underflow::{Underflow, MAX_RANGE};
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{Lane, WIDTH};
+
+/// Rows that are multiplied at a time, in sums that do not wait for each other.
+const CHAINS: usize = 4;
+
+/// Factors exp(A - max) of the edge scores, by rows and by columns; rows behind the last label are 0.
+#[derive(Clone, Default)]
+pub struct Moves {
+    pub(super) labels: usize,
+    pub(super) width: usize,
+    pub(super) rows: Vec<Lane>,    // [L padded to 16, width] along the label that follows
+    pub(super) columns: Vec<Lane>, // [L padded to 16, width] along the label before
+    pub max: f32,
+    pub(super) underflow: Underflow,
+}
+
+impl Moves {
+    pub fn new(labels: usize) -> Moves {
+        let width = labels.div_ceil(WIDTH);
+        let zeros = vec![Lane::ZERO; width * WIDTH * width];
+        Moves { labels, width, rows: zeros.clone(), columns: zeros, max: 0.0, underflow: Underflow::default() }
+    }
+
+    /// The factors of scores [L, width], -infinity where there is no edge or no label. False where their span is beyond
+    /// float32.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn set<S: Find>(&mut self, scores: &[Lane]) -> bool {
+        debug_assert!(scores.len() == self.labels * self.width);
+        let (none, big) = (S::splat(f32::NEG_INFINITY), S::splat(f32::MAX));
+        let (mut top, mut low, mut count) = (none, big, 0);
+        for row in scores {
+            let x = S::load(row);
+            top = S::max(x, top);
+            low = S::min(S::select_gt(x, none, x, big), low);
+            count += S::greater(x, none).count_ones() as usize;
+        }
+        let mut lowest = Lane::ZERO;
+        S::store(low, &mut lowest);
+        let lowest = lowest.0.iter().copied().fold(f32::MAX, f32::min);
+        self.max = S::largest(top);
+        let span = self.max - lowest;
+        if !self.max.is_finite() || span.partial_cmp(&MAX_RANGE) == Some(std::cmp::Ordering::Greater) || span.is_nan() {
+            return false;
+        }
+        self.underflow = Underflow::new(self.labels, f64::from(span), count < self.labels * self.labels);
+        let max = S::splat(self.max);
+        for (to, row) in self.rows.iter_mut().zip(scores) {
+            S::store(S::exp_below(S::load(row), max), to);
+        }
+        let (mut tile, mut turned) = ([Lane::ZERO; WIDTH], [Lane::ZERO; WIDTH]);
+        for i in 0..self.width {
+            for j in 0..self.width {
+                for k in 0..WIDTH {
+                    tile[k] = self.rows[(i * WIDTH + k) * self.width + j];
+                }
+                S::transpose(&tile, &mut turned);
+                for k in 0..WIDTH {
+                    self.columns[(j * WIDTH + k) * self.width + i] = turned[k];
+                }
+            }
+        }
+        true
+    }
+
+    /// log M of all edges [L, padded L]: the scores, less their maximum, that the recursions really use, rounded as M is.
+    pub fn logs(&self) -> Vec<f64> {
+        self.rows[..self.labels * self.width].iter().flat_map(|row| row.0).map(|m| f64::from(m).ln()).collect()
+    }
+}
+
+/// sum_y from(y) rows[y, v..v + W].
+///
+/// # Safety
+/// The machine has the instructions of `S`; `rows` is [L padded to 16, width], `from` the labels of `width` lanes, v + W <= width.
+#[inline(always)]
+unsafe fn product<S: Find, const W: usize>(
+    rows: &[Lane],
+    labels: usize,
+    width: usize,
+    from: &[Lane],
+    v: usize,
+) -> [S::F; W] {
+    debug_assert!(rows.len() == width * WIDTH * width && from.len() == width && v + W <= width);
+    let mut sums = [[S::splat(0.0); W]; CHAINS];
+    let (mut row, mut x) = (rows.as_ptr().add(v), from.as_ptr().cast::<f32>());
+    for _ in 0..labels.div_ceil(CHAINS) {
+        for sum in &mut sums {
+            let a = S::splat(*x);
+            for (j, s) in sum.iter_mut().enumerate() {
+                *s = S::fma(a, S::load(&*row.add(j)), *s);
+            }
+            (row, x) = (row.wrapping_add(width), x.add(1));
+        }
+    }
+    total::<S, W>(sums)
+}
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn total<S: Find, const W: usize>(sums: [[S::F; W]; CHAINS]) -> [S::F; W] {
+    let mut out = sums[0];
+    for (j, x) in out.iter_mut().enumerate() {
+        *x = S::add(S::add(*x, sums[1][j]), S::add(sums[2][j], sums[3][j]));
+    }
+    out
+}
+
+/// All lanes of the product, in blocks that fit into registers.
+///
+/// # Safety
+/// As for `product`; `out` is `width` lanes.
+#[inline(always)]
+pub(super) unsafe fn products<S: Find>(rows: &[Lane], labels: usize, width: usize, from: &[Lane], out: &mut [Lane]) {
+    let mut v = 0;
+    macro_rules! block {
+        ($W:literal) => {
+            for (to, x) in out[v..].iter_mut().zip(product::<S, $W>(rows, labels, width, from, v)) {
+                S::store(x, to);
+            }
+        };
+    }
+    while v < width {
+        match width - v {
+            1 => block!(1),
+            2 => block!(2),
+            3 => block!(3),
+            _ => block!(4),
+        }
+        v += 4;
+    }
+}
+
+/// (sum_y from(y) rows[y, .], sum_y to(y) columns[y, .]), W lanes from v on: two products that do not wait for each other.
+///
+/// # Safety
+/// As for `product`, for both.
+#[inline(always)]
+pub(super) unsafe fn two_products<S: Find, const W: usize>(
+    moves: &Moves,
+    width: usize,
+    from: *const Lane,
+    to: *const Lane,
+    v: usize,
+) -> ([S::F; W], [S::F; W]) {
+    let mut sums = [[[S::splat(0.0); W]; CHAINS]; 2];
+    let (mut row, mut column) = (moves.rows.as_ptr().add(v), moves.columns.as_ptr().add(v));
+    let (mut x, mut y) = (from.cast::<f32>(), to.cast::<f32>());
+    for _ in 0..moves.labels.div_ceil(CHAINS) {
+        for i in 0..CHAINS {
+            let (a, b) = (S::splat(*x), S::splat(*y));
+            for j in 0..W {
+                sums[0][i][j] = S::fma(a, S::load(&*row.add(j)), sums[0][i][j]);
+                sums[1][i][j] = S::fma(b, S::load(&*column.add(j)), sums[1][i][j]);
+            }
+            (row, column) = (row.wrapping_add(width), column.wrapping_add(width));
+            (x, y) = (x.add(1), y.add(1));
+        }
+    }
+    (total::<S, W>(sums[0]), total::<S, W>(sums[1]))
+}
+
+dispatch!(
+    /// `Moves::set`, compiled by itself.
+    pub(crate) fn set(moves: &mut Moves, scores: &[Lane]) -> bool = set_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn set_kernel<S: Find>(moves: &mut Moves, scores: &[Lane]) -> bool {
+    moves.set::<S>(scores)
+}

@@ -1,0 +1,159 @@
+//! Best paths of sixteen sentences side by side (Viterbi 1967).
+
+use crate::chain::edges::Edges;
+use crate::chain::sums::batch::{by_block, Shape, Work};
+use crate::chain::viterbi::renormalize;
+use crate::chain::lists;
+use crate::machine::simd::find::Find;
+use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::simd::{Lane, Simd, WIDTH};
+
+/// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
+const MANY: usize = 32;
+
+/// Best path of each sentence: node scores in `work.psi` -> labels through `emit(lane, t, label)`, and its score.
+/// Ties go to the lower label.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
+#[inline(always)]
+pub(crate) unsafe fn viterbi<S: Find>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    emit: impl FnMut(usize, usize, u16),
+) -> [f64; WIDTH] {
+    if let Some(lists) = &edges.sparse {
+        testing::count(Taken::Sparse, 1);
+        return lists::best_paths::<S>(shape, lists, work, emit);
+    }
+    let noted = match (testing::is_forced(Way::Noted), testing::is_forced(Way::Sought)) {
+        (false, false) => shape.labels < MANY,
+        (noted, _) => noted,
+    };
+    testing::count(if noted { Taken::Noted } else { Taken::Sought }, 1);
+    match noted {
+        true => best_paths::<S, true>(shape, edges, work, emit),
+        false => best_paths::<S, false>(shape, edges, work, emit),
+    }
+}
+
+/// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score: then
+/// the way back looks for the label that gave it. Both directions add the same two floats, so that equality is exact.
+///
+/// # Safety
+/// As for `viterbi`.
+#[inline(always)]
+unsafe fn best_paths<S: Find, const NOTED: bool>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    mut emit: impl FnMut(usize, usize, u16),
+) -> [f64; WIDTH] {
+    // Labels are noted in as many registers again.
+    let most = if NOTED { 6 } else { S::BLOCK.max(6) };
+    let (l, positions) = (shape.labels, shape.positions());
+    debug_assert!(edges.labels == l && work.is_reserved(shape));
+    let mut score = [0.0; WIDTH];
+    for t in 1..positions {
+        let (before, here) = work.psi.split_at_mut(t * l);
+        let from = &before[(t - 1) * l..];
+        let back = &mut work.alpha[t * l..(t + 1) * l];
+        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] most, l, y, N => {
+            let mut best = [S::splat(0.0); N];
+            let mut index = [S::splat(0.0); N];
+            let first = S::load(&from[0]);
+            for (j, b) in best.iter_mut().enumerate() {
+                *b = S::add(first, S::splat(edges.score[y + j]));
+            }
+            for (k, a) in from.iter().enumerate().skip(1) {
+                let a = S::load(a);
+                let number = S::splat(k as f32);
+                let row = &edges.score[k * l + y..k * l + y + N];
+                for j in 0..N {
+                    let v = S::add(a, S::splat(row[j]));
+                    if NOTED {
+                        index[j] = S::select_gt(v, best[j], number, index[j]);
+                    }
+                    best[j] = S::max(v, best[j]);
+                }
+            }
+            for j in 0..N {
+                S::store(if NOTED { index[j] } else { best[j] }, &mut back[y + j]);
+                S::store(S::add(best[j], S::load(&here[y + j])), &mut here[y + j]);
+            }
+        });
+        if renormalize::is_due(t) {
+            renormalize::sentences::<S>(shape, t, &mut here[..l], &mut score);
+        }
+    }
+    // Sentences step back side by side: what each waits for is one number after the other.
+    let mut label = [0usize; WIDTH];
+    let mut rows = Rows::default();
+    let columns = if NOTED { &[] } else { edges.columns() };
+    for t in (0..positions).rev() {
+        let here = &work.psi[t * l..(t + 1) * l];
+        if !NOTED && t + 1 < positions {
+            rows.turn::<S>(&work.psi[t * l..], l);
+        }
+        for lane in (0..WIDTH).take_while(|&lane| t < shape.lengths[lane] as usize) {
+            let mut y = 0;
+            if t + 1 == shape.lengths[lane] as usize {
+                for (k, s) in here.iter().enumerate() {
+                    if s.0[lane] > here[y].0[lane] {
+                        y = k;
+                    }
+                }
+                score[lane] += f64::from(here[y].0[lane]);
+            } else {
+                let after = label[lane];
+                let known = work.alpha[(t + 1) * l + after].0[lane];
+                y = if NOTED { known as usize } else { rows.find::<S>(columns, after, lane, known) };
+            }
+            label[lane] = y;
+            emit(lane, t, y as u16);
+        }
+    }
+    score
+}
+
+/// Best scores of the labels of a position, sentence by sentence, for the search of the label that a path came from.
+#[derive(Default)]
+struct Rows(Vec<[Lane; WIDTH]>); // [L / 16] squares, a sentence a lane
+
+impl Rows {
+    /// # Safety
+    /// The machine has the instructions of `S`; `here` begins with the lanes of the labels.
+    #[inline(always)]
+    unsafe fn turn<S: Simd>(&mut self, here: &[Lane], labels: usize) {
+        self.0.resize(labels.div_ceil(WIDTH), [Lane::ZERO; WIDTH]);
+        for (v, square) in self.0.iter_mut().enumerate() {
+            let rest = &here[v * WIDTH..];
+            if let Some(from) = rest.first_chunk() {
+                S::transpose(from, square);
+            } else {
+                let mut padded = [Lane::ZERO; WIDTH];
+                padded[..rest.len()].copy_from_slice(rest);
+                S::transpose(&padded, square);
+            }
+        }
+    }
+
+    /// The first label from which the step into `after` scores `known`. Behind the last label columns hold no numbers, which
+    /// are equal to nothing.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn find<S: Find>(&self, columns: &[Lane], after: usize, lane: usize, known: f32) -> usize {
+        let (width, known) = (self.0.len(), S::splat(known));
+        let column = &columns[after * width..(after + 1) * width];
+        for (v, (square, scores)) in self.0.iter().zip(column).enumerate() {
+            let gave = S::equal(S::add(S::load(&square[lane]), S::load(scores)), known);
+            if gave != 0 {
+                return v * WIDTH + gave.trailing_zeros() as usize;
+            }
+        }
+        0
+    }
+}

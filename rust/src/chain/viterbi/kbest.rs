@@ -1,0 +1,322 @@
+//! The k best paths of one sentence, exactly, best first: Huang & Chiang 2005, algorithm 3, on a chain.
+//!
+//! The paths that end in label y at position t form a sorted list. A path there is a path of some label y' at t-1, one
+//! step longer, so that the list is the merge of L sorted lists; the next path of a cell is the top of a heap that
+//! holds the next path of each of them. Nothing is computed before it is asked for: after a Viterbi pass, one more path
+//! costs at most one heap operation at each position, and the L-way heaps exist only where some path needed them.
+//!
+//! Ties: among equal scores the lower last label comes first, then the lower label before it, and so on. The first
+//! path is the one of `log64::viterbi`, and the list for k is the beginning of the list for k + 1.
+
+use crate::chain::lattice::Scores;
+use crate::machine::system::budget;
+use crate::machine::system::stop;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Paths between two looks whether the call is to stop.
+const LOOK: usize = 256;
+/// No entry known yet.
+const NONE: u32 = u32::MAX;
+/// The list of a cell ends here.
+const END: u32 = u32::MAX - 1;
+
+/// The next path of a predecessor, one step longer; its node score is not yet added.
+struct Candidate {
+    score: f64,
+    from: u16,
+    prev: u32, // entry at the predecessor; NONE for its first
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then(other.from.cmp(&self.from))
+    }
+}
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Candidate {}
+
+/// One path of a cell's list.
+struct CellPath {
+    score: f64,
+    cell: usize, // t * L + label; T * L gathers the ends
+    heap: u32,
+    from: u16, // label at t-1
+    prev: u32, // entry there; NONE for its first while nobody needed it
+    next: u32, // the entry after this one in the cell's list: NONE, END, or its number
+}
+
+/// Bytes that a list of k paths takes for a sentence of so many tokens and labels: a path can bring a new entry at every token.
+pub fn bytes(labels: usize, positions: usize, k: usize) -> usize {
+    let (found, entry) = (budget::power(labels, positions, k), size_of::<CellPath>() + size_of::<Candidate>());
+    budget::bytes(&[found, positions.max(1), entry + size_of::<u16>()])
+}
+
+/// Enumerates the paths of a sentence.
+pub struct Paths<'a> {
+    scores: &'a Scores<'a>,
+    delta: Vec<f64>, // [T, L] best score of a path to the cell
+    first: Vec<u32>, // [T * L + 1] first entry of each cell
+    entries: Vec<CellPath>,
+    heaps: Vec<BinaryHeap<Candidate>>,
+    stack: Vec<u32>,
+    last: u32, // the entry given out last
+}
+
+impl<'a> Paths<'a> {
+    /// The scores may be -infinity, but neither +infinity nor NaN.
+    pub fn new(scores: &'a Scores<'a>) -> Paths<'a> {
+        let (l, n) = (scores.labels, scores.positions());
+        let mut delta: Vec<f64> = scores.node.iter().map(|s| s + 0.0).collect(); // -0 would not tie with 0
+        for t in 1..n {
+            let edge = scores.edge(t);
+            let (before, here) = delta.split_at_mut(t * l);
+            let before = &before[(t - 1) * l..];
+            for y in 0..l {
+                let best = (0..l).map(|k| before[k] + edge[k * l + y]).fold(f64::NEG_INFINITY, f64::max);
+                here[y] += best;
+            }
+        }
+        Paths {
+            scores,
+            delta,
+            first: vec![NONE; n * l + 1],
+            entries: Vec::new(),
+            heaps: Vec::new(),
+            stack: Vec::new(),
+            last: NONE,
+        }
+    }
+
+    fn step(&self, cell: usize, from: u16) -> f64 {
+        let l = self.scores.labels;
+        match cell == self.delta.len() {
+            true => 0.0,
+            false => self.scores.edge(cell / l)[from as usize * l + cell % l],
+        }
+    }
+
+    /// The first entry of a cell that some path reaches; its heap holds the other ways into the cell.
+    fn open(&mut self, cell: usize) -> u32 {
+        if self.first[cell] != NONE {
+            return self.first[cell];
+        }
+        let (l, t) = (self.scores.labels, cell / self.scores.labels);
+        let mut heap = BinaryHeap::new();
+        if t > 0 {
+            let ways = (0..l).map(|k| Candidate {
+                score: self.delta[(t - 1) * l + k] + self.step(cell, k as u16) + 0.0,
+                from: k as u16,
+                prev: NONE,
+            });
+            heap = ways.filter(|c| c.score > f64::NEG_INFINITY).collect();
+        }
+        let top = heap.pop();
+        let from = top.as_ref().map_or(0, |c| c.from);
+        let score = match self.delta.get(cell) {
+            Some(&s) => s,
+            None => top.map_or(f64::NEG_INFINITY, |c| c.score),
+        };
+        self.heaps.push(heap);
+        let entry = CellPath { score, cell, heap: (self.heaps.len() - 1) as u32, from, prev: NONE, next: NONE };
+        self.first[cell] = self.push(entry);
+        self.first[cell]
+    }
+
+    fn push(&mut self, entry: CellPath) -> u32 {
+        self.entries.push(entry);
+        (self.entries.len() - 1) as u32
+    }
+
+    /// The entry after `entry` in its cell's list, or END: down the chain of predecessors whose own next is not known,
+    /// then up again, one heap operation each.
+    fn after(&mut self, entry: u32) -> u32 {
+        let l = self.scores.labels;
+        self.stack.push(entry);
+        let mut top = entry;
+        while self.entries[top as usize].next == NONE {
+            let e = &self.entries[top as usize];
+            if e.cell < l {
+                self.entries[top as usize].next = END;
+                break;
+            }
+            if e.prev == NONE {
+                let below = (e.cell / l - 1) * l + e.from as usize;
+                let prev = self.open(below);
+                self.entries[top as usize].prev = prev;
+            }
+            top = self.entries[top as usize].prev;
+            self.stack.push(top);
+        }
+        self.stack.pop();
+        while let Some(at) = self.stack.pop() {
+            let (cell, heap, from) = {
+                let e = &self.entries[at as usize];
+                (e.cell, e.heap, e.from)
+            };
+            let below = self.entries[self.entries[at as usize].prev as usize].next;
+            if below != END {
+                let score = self.entries[below as usize].score + self.step(cell, from) + 0.0;
+                self.heaps[heap as usize].push(Candidate { score, from, prev: below });
+            }
+            let next = match self.heaps[heap as usize].pop() {
+                None => END,
+                Some(c) => {
+                    let node = self.scores.node.get(cell).copied().unwrap_or(0.0);
+                    let score = c.score + node + 0.0;
+                    self.push(CellPath { score, cell, heap, from: c.from, prev: c.prev, next: NONE })
+                }
+            };
+            self.entries[at as usize].next = next;
+        }
+        self.entries[entry as usize].next
+    }
+
+    /// Labels of an entry of the last cell.
+    fn path(&self, mut entry: u32) -> Vec<u16> {
+        let (l, n) = (self.scores.labels, self.scores.positions());
+        let mut path = vec![0; n];
+        let mut t = n;
+        let mut label = 0;
+        while t > 0 && entry != NONE {
+            let e = &self.entries[entry as usize];
+            label = e.from;
+            path[t - 1] = label;
+            t -= 1;
+            entry = e.prev;
+        }
+        // What is left, before the label at t, is a best prefix.
+        while t > 0 {
+            let edge = self.scores.edge(t);
+            let way = |k: usize| self.delta[(t - 1) * l + k] + edge[k * l + label as usize];
+            label = (1..l).fold(0, |best, k| if way(k) > way(best) { k } else { best }) as u16;
+            t -= 1;
+            path[t] = label;
+        }
+        path
+    }
+}
+
+impl Iterator for Paths<'_> {
+    type Item = (f64, Vec<u16>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = match self.last {
+            END => END,
+            NONE => self.open(self.delta.len()),
+            last if self.delta.is_empty() => {
+                debug_assert!(last == 0);
+                END // one path of no label
+            }
+            last => self.after(last),
+        };
+        self.last = next;
+        let e = self.entries.get(next as usize)?;
+        let score = if self.delta.is_empty() { 0.0 } else { e.score };
+        if score == f64::NEG_INFINITY {
+            self.last = END;
+            return None;
+        }
+        Some((score, self.path(next)))
+    }
+}
+
+/// The k best paths with their scores; fewer where fewer are allowed.
+pub fn kbest(scores: &Scores<'_>, k: usize) -> Vec<(f64, Vec<u16>)> {
+    let mut found = Vec::new();
+    for path in Paths::new(scores).take(k) {
+        if found.len().is_multiple_of(LOOK) {
+            stop::look();
+        }
+        found.push(path);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::sums::log64;
+
+    /// A few bits of noise.
+    struct Noise(u64);
+    impl Noise {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n
+        }
+    }
+
+    fn all(scores: &Scores<'_>) -> Vec<(f64, Vec<u16>)> {
+        let (l, n) = (scores.labels, scores.positions());
+        let mut found = Vec::new();
+        for number in 0..l.pow(n as u32) {
+            // The first label changes fastest: paths come in order of their reversed labels.
+            let path: Vec<u16> = (0..n).map(|t| (number / l.pow(t as u32) % l) as u16).collect();
+            let mut score = 0.0;
+            for (t, &y) in path.iter().enumerate() {
+                if t > 0 {
+                    score += scores.edge(t)[path[t - 1] as usize * l + y as usize];
+                }
+                score += scores.node[t * l + y as usize];
+            }
+            if score > f64::NEG_INFINITY {
+                found.push((score, path));
+            }
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found
+    }
+
+    #[test]
+    fn every_k_agrees_with_enumeration() {
+        let mut noise = Noise(7);
+        for round in 0..300 {
+            let (l, n) = (1 + noise.below(4) as usize, 1 + noise.below(4) as usize);
+            // Whole numbers tie often and add exactly; a few scores forbid.
+            let mut draw = |forbid: u64| match noise.below(10) {
+                x if x < forbid => f64::NEG_INFINITY,
+                _ => noise.below(5) as f64 - 2.0,
+            };
+            let node: Vec<f64> = (0..n * l).map(|_| draw(round % 3)).collect();
+            let blocks = if round % 2 == 0 { 1 } else { n };
+            let edge: Vec<f64> = (0..blocks * l * l).map(|_| draw(round % 2)).collect();
+            let scores = Scores { labels: l, node: &node, edge: &edge };
+            let want = all(&scores);
+            for k in 0..=want.len() + 1 {
+                assert_eq!(kbest(&scores, k), want[..k.min(want.len())]);
+            }
+            if let Some((score, best)) = want.first() {
+                let mut path = Vec::new();
+                assert_eq!(log64::viterbi(&scores, &mut path), *score);
+                assert_eq!(&path, best);
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_sentence_has_one_path() {
+        let scores = Scores { labels: 3, node: &[], edge: &[0.0; 9] };
+        assert_eq!(kbest(&scores, 5), vec![(0.0, vec![])]);
+        assert!(kbest(&scores, 0).is_empty());
+    }
+
+    #[test]
+    fn long_sentences_need_no_stack() {
+        let (l, n) = (3, 20_000);
+        let node: Vec<f64> = (0..n * l).map(|i| ((i * 2_654_435_761) % 97) as f64).collect();
+        let edge = vec![0.0; l * l];
+        let found = kbest(&Scores { labels: l, node: &node, edge: &edge }, 20);
+        assert_eq!(found.len(), 20);
+        assert!(found.windows(2).all(|w| w[0].0 >= w[1].0 && w[0].1 != w[1].1));
+    }
+}

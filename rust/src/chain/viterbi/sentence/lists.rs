@@ -1,0 +1,361 @@
+//! The k best paths of a sentence whose chart is filled, exactly, best first: one deviation after the other, the
+//! sidetracks of Eppstein 1998 on a chain.
+//!
+//! Every path but the best one follows an earlier path of the list, its parent, from some cell (s, y_s) on, comes to that
+//! cell from another label y', and to y' the best way:
+//!
+//! ```text
+//! score(path) = score(parent) - gap          gap = best_s(y_s) - (delta_{s-1}(y') + A_s[y', y_s])  >=  0
+//! ```
+//!
+//! Nothing is kept for a cell: the way after another one is one vector maximum over those that come later. Most paths
+//! run back into the best one soon, and from there on share its deviations, which are looked at once. Of them no path
+//! can need more than the k-1 of the smallest gaps: the best path itself deviates there first.
+//!
+//! Ties go as in `kbest`: the lower last label first, then the lower label before it, and so on.
+
+use crate::chain::viterbi::sentence::{Chart, Steps};
+
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::stop;
+use std::cmp::Ordering;
+
+/// Paths between two looks whether the call is to stop.
+const LOOK: usize = 256;
+/// Not one of the best path's deviations.
+const OWN: u32 = u32::MAX;
+
+/// A deviation of the best path.
+#[derive(Clone, Copy)]
+struct Side {
+    gap: f32,
+    way: Arrival,
+}
+
+/// The cell (at, ..), at = T being the end, is reached from this label with this value: delta + A.
+#[derive(Clone, Copy)]
+struct Arrival {
+    at: u32,
+    from: u16,
+    value: f32,
+}
+
+/// A path that can be next; its score as renormalised at the last position.
+#[derive(Clone, Copy)]
+struct NextPath {
+    score: f64,
+    parent: u32,
+    side: u32, // its number among the best path's deviations, or OWN
+    way: Arrival,
+}
+
+/// A path of the list.
+struct FoundPath {
+    score: f64,
+    shared: u32, // its cells 0 ..= shared are the best path's
+}
+
+/// Scratch.
+#[derive(Default)]
+pub(super) struct ChartLists {
+    sides: Vec<Side>, // the smallest gap first
+    found: Vec<FoundPath>,
+    heap: Vec<NextPath>,
+}
+
+/// Labels [k, T] found so far, and what they follow from.
+struct KnownPaths<'a> {
+    chart: &'a Chart,
+    steps: &'a Steps,
+    paths: &'a [u16],
+}
+
+impl Chart {
+    /// The k best paths, once every position is advanced: their scores, and their labels one after the other.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; every position is advanced, with the same `steps`.
+    #[inline(always)]
+    pub(crate) unsafe fn best_paths<S: Find>(
+        &mut self,
+        steps: &Steps,
+        k: usize,
+        scores: &mut Vec<f64>,
+        paths: &mut Vec<u16>,
+    ) {
+        let n = self.positions;
+        scores.clear();
+        paths.clear();
+        if k == 0 {
+            return;
+        }
+        paths.resize(n, 0);
+        let score = self.top_path::<S>(steps, paths);
+        if score == f32::NEG_INFINITY {
+            paths.clear();
+            return;
+        }
+        scores.push(f64::from(score) + self.shift);
+        if k == 1 || n == 0 || !score.is_finite() {
+            return;
+        }
+        let mut lists = std::mem::take(&mut self.lists);
+        lists.fill::<S>(self, steps, k, score, scores, paths);
+        self.lists = lists;
+    }
+
+    /// best_t(y); at the end the score of the best path.
+    #[inline(always)]
+    fn value(&self, t: usize, y: usize, score: f32) -> f32 {
+        match t < self.positions {
+            true => self.best[t * self.width + y / WIDTH].0[y % WIDTH],
+            false => score,
+        }
+    }
+
+    /// The largest value of a way into a cell that comes after one of this value from this label: a lower value, or the
+    /// same from a later label. Its label is asked for only where it is needed.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn next_way<S: Find>(
+        &self,
+        steps: &Steps,
+        t: usize,
+        y: usize,
+        after: (f32, usize),
+        label: impl FnOnce(f32) -> bool,
+    ) -> Option<Arrival> {
+        let width = self.width;
+        let delta = self.delta.as_ptr().add((t - 1) * width);
+        let column = match t < self.positions {
+            true => steps.columns.as_ptr().add((self.block(t) * self.labels + y) * width),
+            false => self.pad.as_ptr(),
+        };
+        let after = (S::splat(after.0), after.1 / WIDTH, after.1 % WIDTH);
+        let mut most = lane::<S>(delta, column, 0, after);
+        for v in 1..width {
+            most = S::max(most, lane::<S>(delta, column, v, after));
+        }
+        let value = S::largest(most);
+        if value == f32::NEG_INFINITY || !label(value) {
+            return None;
+        }
+        let all = S::splat(value);
+        for v in 0..width {
+            let mask = S::equal(lane::<S>(delta, column, v, after), all);
+            if mask != 0 {
+                let from = v * WIDTH + mask.trailing_zeros() as usize;
+                return (from < self.labels).then_some(Arrival { at: t as u32, from: from as u16, value });
+            }
+        }
+        None
+    }
+}
+
+/// Lane v of the ways into a cell that come after one of a value and a label; -infinity for the others. A function, not a
+/// closure, which would not be compiled for the machine's vectors.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn lane<S: Find>(
+    delta: *const Lane,
+    column: *const Lane,
+    v: usize,
+    (value, lane, bit): (S::F, usize, usize),
+) -> S::F {
+    let later = match v.cmp(&lane) {
+        Ordering::Less => 0,
+        Ordering::Equal => !1 << bit,
+        Ordering::Greater => !0,
+    };
+    S::behind(S::add(S::load(&*delta.add(v)), S::load(&*column.add(v))), value, later)
+}
+
+impl ChartLists {
+    /// All paths after the best one, which is there already; `top` is its score as renormalised.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn fill<S: Find>(
+        &mut self,
+        chart: &Chart,
+        steps: &Steps,
+        k: usize,
+        top: f32,
+        scores: &mut Vec<f64>,
+        paths: &mut Vec<u16>,
+    ) {
+        let n = chart.positions;
+        self.look_aside::<S>(chart, steps, k - 1, top, paths);
+        self.heap.clear();
+        self.found.clear();
+        self.found.push(FoundPath { score: f64::from(top), shared: n as u32 });
+        self.push_side::<S>(&KnownPaths { chart, steps, paths }, 0, 0);
+        while scores.len() < k {
+            if scores.len().is_multiple_of(LOOK) {
+                stop::look();
+            }
+            let Some(new) = self.pop::<S>(&KnownPaths { chart, steps, paths }) else { return };
+            let (number, at) = (scores.len(), new.way.at as usize);
+            paths.resize((number + 1) * n, 0);
+            let (known, path) = paths.split_at_mut(number * n);
+            let (best, parent) = (&known[..n], &known[new.parent as usize * n..]);
+            path[at..].copy_from_slice(&parent[at..n]);
+            let mut t = at - 1;
+            path[t] = new.way.from;
+            while t > 0 && path[t] != best[t] {
+                path[t - 1] = chart.before::<S>(steps, t, path[t] as usize) as u16;
+                t -= 1;
+            }
+            path[..t].copy_from_slice(&best[..t]);
+            self.found.push(FoundPath { score: new.score, shared: t as u32 });
+            scores.push(new.score + chart.shift);
+            if scores.len() == k {
+                return;
+            }
+            let known = KnownPaths { chart, steps, paths };
+            if new.side != OWN {
+                self.push_side::<S>(&known, new.parent, new.side + 1);
+            }
+            self.push_own::<S>(&known, new.parent, at, (new.way.value, new.way.from as usize));
+            for cell in t + 1..at {
+                let (y, from) = (paths[number * n + cell] as usize, paths[number * n + cell - 1] as usize);
+                self.push_own::<S>(&known, number as u32, cell, (chart.value(cell, y, top), from));
+            }
+            self.push_side::<S>(&known, number as u32, 0);
+        }
+    }
+
+    /// The `most` smallest gaps of the best path.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn look_aside<S: Find>(&mut self, chart: &Chart, steps: &Steps, most: usize, score: f32, best: &[u16]) {
+        let n = chart.positions;
+        self.sides.clear();
+        let mut limit = f32::MAX;
+        for t in 1..=n {
+            let (y, from) = (if t < n { best[t] as usize } else { 0 }, best[t - 1]);
+            let value = chart.value(t, y, score);
+            let small = |other: f32| value - other <= limit;
+            let Some(way) = chart.next_way::<S>(steps, t, y, (value, from as usize), small) else { continue };
+            // Among equal gaps this one, the last so far, changes the last label of all: the lower label first.
+            let gap = value - way.value;
+            let place = self.sides.partition_point(|s| s.gap < gap || (s.gap == gap && way.from > from));
+            self.sides.insert(place, Side { gap, way });
+            self.sides.truncate(most);
+            if self.sides.len() == most {
+                limit = self.sides[most - 1].gap;
+            }
+        }
+    }
+
+    /// The next deviation that a path shares with the best one, from a number on.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn push_side<S: Find>(&mut self, known: &KnownPaths, parent: u32, from: u32) {
+        let FoundPath { score, shared } = self.found[parent as usize];
+        for (side, s) in self.sides.iter().enumerate().skip(from as usize) {
+            if s.way.at <= shared {
+                let score = score - f64::from(s.gap);
+                self.push::<S>(known, NextPath { score, parent, side: side as u32, way: s.way });
+                return;
+            }
+        }
+    }
+
+    /// The way into a cell of a path after one of this value and label.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn push_own<S: Find>(&mut self, known: &KnownPaths, parent: u32, t: usize, after: (f32, usize)) {
+        let (chart, n) = (known.chart, known.chart.positions);
+        let y = if t < n { known.paths[parent as usize * n + t] as usize } else { 0 };
+        if let Some(way) = chart.next_way::<S>(known.steps, t, y, after, |_| true) {
+            let gap = f64::from(chart.value(t, y, self.found[0].score as f32)) - f64::from(way.value);
+            let score = self.found[parent as usize].score - gap;
+            self.push::<S>(known, NextPath { score, parent, side: OWN, way });
+        }
+    }
+
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn push<S: Find>(&mut self, known: &KnownPaths, new: NextPath) {
+        let mut at = self.heap.len();
+        self.heap.push(new);
+        while at > 0 && known.first::<S>(&new, &self.heap[(at - 1) / 2]) {
+            self.heap.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn pop<S: Find>(&mut self, known: &KnownPaths) -> Option<NextPath> {
+        if self.heap.is_empty() {
+            return None;
+        }
+        let first = self.heap.swap_remove(0);
+        let (heap, mut at) = (&mut self.heap, 0);
+        while 2 * at + 1 < heap.len() {
+            let mut child = 2 * at + 1;
+            if child + 1 < heap.len() && known.first::<S>(&heap[child + 1], &heap[child]) {
+                child += 1;
+            }
+            if !known.first::<S>(&heap[child], &heap[at]) {
+                break;
+            }
+            heap.swap(at, child);
+            at = child;
+        }
+        Some(first)
+    }
+}
+
+impl KnownPaths<'_> {
+    /// Whether a candidate comes before another one.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn first<S: Find>(&self, a: &NextPath, b: &NextPath) -> bool {
+        if a.score != b.score {
+            return a.score > b.score;
+        }
+        let (mut y, mut z) = (0, 0);
+        for t in (0..self.chart.positions).rev() {
+            (y, z) = (self.label::<S>(a, t, y), self.label::<S>(b, t, z));
+            if y != z {
+                return y < z;
+            }
+        }
+        false
+    }
+
+    /// Label t of a candidate, `next` being the one after it.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn label<S: Find>(&self, of: &NextPath, t: usize, next: usize) -> usize {
+        let at = of.way.at as usize;
+        if t >= at {
+            self.paths[of.parent as usize * self.chart.positions + t] as usize
+        } else if t + 1 == at {
+            of.way.from as usize
+        } else {
+            self.chart.before::<S>(self.steps, t + 1, next)
+        }
+    }
+}

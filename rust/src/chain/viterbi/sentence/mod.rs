@@ -1,0 +1,474 @@
+//! Best paths of one sentence with the labels side by side in vector registers: what the online learners and the k-best
+//! lists of a corpus run on. (`lanes` puts sixteen sentences side by side instead, which an online learner cannot: its
+//! weights change after each of them.)
+//!
+//! ```text
+//! best_t(y)  = max_y' delta_{t-1}(y') + A_t[y', y]          delta_t(y) = best_t(y) + s_t(y)
+//! ```
+//!
+//! No back pointers are kept: the way back asks which y' gave best_t(y), one comparison of a row on the path against
+//! many selections off it. Both directions add the same two floats, so that the comparison is exact.
+//!
+//! Ties go as in `kbest`.
+
+mod lists;
+
+use crate::chain::viterbi::renormalize;
+use crate::chain::lists::Sparse;
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{Lane, WIDTH};
+use lists::ChartLists;
+
+/// Edge scores as rows of lanes, shared by all positions or one block a position; -infinity forbids, and is also what
+/// the padding behind the last label holds.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    labels: usize,
+    width: usize,
+    rows: Vec<Lane>,    // [blocks, L, width] A[y', y] along y
+    columns: Vec<Lane>, // [blocks, L, width] A[y', y] along y'
+}
+
+impl Steps {
+    /// All edge scores 0.
+    pub fn new(labels: usize) -> Steps {
+        let width = labels.div_ceil(WIDTH);
+        let mut steps = Steps { labels, width, rows: Vec::new(), columns: Vec::new() };
+        steps.resize(1);
+        steps
+    }
+
+    /// Edge scores [L, L].
+    pub fn from_scores(labels: usize, scores: &[f32]) -> Steps {
+        let mut steps = Steps::new(labels);
+        for (at, &x) in scores.iter().enumerate() {
+            steps.set(0, at / labels, at % labels, x);
+        }
+        steps
+    }
+
+    /// Make room for `blocks` blocks; new ones score 0.
+    pub fn resize(&mut self, blocks: usize) {
+        let (l, width) = (self.labels, self.width);
+        let have = self.rows.len() / (l * width).max(1);
+        let mut row = vec![Lane([f32::NEG_INFINITY; WIDTH]); width];
+        for y in 0..l {
+            row[y / WIDTH].0[y % WIDTH] = 0.0;
+        }
+        for _ in have..blocks {
+            for _ in 0..l {
+                self.rows.extend_from_slice(&row);
+                self.columns.extend_from_slice(&row);
+            }
+        }
+    }
+
+    #[inline]
+    pub fn set(&mut self, block: usize, from: usize, to: usize, score: f32) {
+        let (l, width) = (self.labels, self.width);
+        self.rows[(block * l + from) * width + to / WIDTH].0[to % WIDTH] = score;
+        self.columns[(block * l + to) * width + from / WIDTH].0[from % WIDTH] = score;
+    }
+
+    #[inline]
+    pub fn get(&self, block: usize, from: usize, to: usize) -> f32 {
+        self.rows[(block * self.labels + from) * self.width + to / WIDTH].0[to % WIDTH]
+    }
+
+    /// Scores from a label to all labels, -infinity behind the last.
+    #[inline(always)]
+    pub fn row(&self, block: usize, from: usize) -> &[Lane] {
+        let at = (block * self.labels + from) * self.width;
+        &self.rows[at..at + self.width]
+    }
+
+    /// Scores from all labels to one, -infinity behind the last.
+    #[inline(always)]
+    pub fn column(&self, block: usize, to: usize) -> &[Lane] {
+        let at = (block * self.labels + to) * self.width;
+        &self.columns[at..at + self.width]
+    }
+
+    /// The largest magnitude of a score that does not forbid.
+    pub fn size(&self) -> f32 {
+        let size = |most: f32, &x: &f32| if x.is_finite() { most.max(x.abs()) } else { most };
+        self.rows.iter().fold(0.0, |most, lane| lane.0.iter().fold(most, size))
+    }
+
+    /// Block `to` becomes a copy of block 0 of `source`.
+    pub fn copy_block(&mut self, to: usize, source: &Steps) {
+        let n = self.labels * self.width;
+        self.rows[to * n..(to + 1) * n].copy_from_slice(&source.rows[..n]);
+        self.columns[to * n..(to + 1) * n].copy_from_slice(&source.columns[..n]);
+    }
+}
+
+/// Largest of a row of lanes and the first label that has it: one below `labels`, whatever the numbers are. Where those
+/// of all labels are NaN, a maximum may be that of the padding.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn top<S: Find>(row: &[Lane], labels: usize) -> (f32, usize) {
+    let mut max = S::load(&row[0]);
+    for lane in &row[1..] {
+        max = S::max(max, S::load(lane));
+    }
+    let x = S::largest(max);
+    let value = S::splat(x);
+    for (v, lane) in row.iter().enumerate() {
+        let mask = S::equal(S::load(lane), value);
+        if mask != 0 {
+            let y = v * WIDTH + mask.trailing_zeros() as usize;
+            return (x, if y < labels { y } else { 0 });
+        }
+    }
+    (x, 0)
+}
+
+/// Scratch for one sentence at a time; grows to the longest seen.
+#[derive(Default)]
+pub struct Chart {
+    pub labels: usize,
+    pub width: usize,
+    pub positions: usize,
+    pub node: Vec<Lane>, // [T, width] s_t(y); what lies behind the last label is never read as a score
+    best: Vec<Lane>,     // [T, width]
+    delta: Vec<Lane>,    // [T, width]
+    pad: Vec<Lane>,      // [width] 0, -infinity behind the last label
+    varying: bool,       // one block of edge scores a position
+    shift: f64,          // what renormalising has subtracted so far
+    lists: ChartLists,
+}
+
+impl Chart {
+    pub fn new(labels: usize) -> Chart {
+        let width = labels.div_ceil(WIDTH);
+        let mut pad = vec![Lane([f32::NEG_INFINITY; WIDTH]); width];
+        for y in 0..labels {
+            pad[y / WIDTH].0[y % WIDTH] = 0.0;
+        }
+        Chart { labels, width, pad, ..Chart::default() }
+    }
+
+    /// Begin a sentence of `positions` tokens; `varying`: edge scores have one block a position.
+    pub fn begin(&mut self, positions: usize, varying: bool) {
+        (self.positions, self.varying, self.shift) = (positions, varying, 0.0);
+        let n = positions * self.width;
+        if self.node.len() < n {
+            self.node.resize(n, Lane::ZERO);
+            self.best.resize(n, Lane::ZERO);
+            self.delta.resize(n, Lane::ZERO);
+        }
+    }
+
+    #[inline]
+    pub fn node(&self, t: usize, y: usize) -> f32 {
+        self.node[t * self.width + y / WIDTH].0[y % WIDTH]
+    }
+
+    /// Whether edge scores have one block a position.
+    pub fn varies(&self) -> bool {
+        self.varying
+    }
+
+    #[inline(always)]
+    fn block(&self, t: usize) -> usize {
+        if self.varying {
+            t
+        } else {
+            0
+        }
+    }
+
+    /// Score of `gold` less that of `path`, in double precision; read only where they differ.
+    pub fn lead(&self, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
+        let mut lead = 0.0;
+        for (t, (&y, &z)) in gold.iter().zip(path).enumerate() {
+            if y != z {
+                lead += f64::from(self.node(t, y as usize)) - f64::from(self.node(t, z as usize));
+            }
+            if t > 0 && (y != z || gold[t - 1] != path[t - 1]) {
+                let at = |from: u16, to: u16| f64::from(steps.get(self.block(t), from as usize, to as usize));
+                lead += at(gold[t - 1], y) - at(path[t - 1], z);
+            }
+        }
+        lead
+    }
+
+    /// Score of a path in double precision.
+    pub fn score(&self, steps: &Steps, path: &[u16]) -> f64 {
+        let mut score = 0.0;
+        for (t, &y) in path.iter().enumerate() {
+            if t > 0 {
+                score += f64::from(steps.get(self.block(t), path[t - 1] as usize, y as usize));
+            }
+            score += f64::from(self.node(t, y as usize));
+        }
+        score
+    }
+
+    /// The recursion at position t, whose node scores are in place.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with, and `steps` has its block.
+    #[inline(always)]
+    pub(crate) unsafe fn advance<S: Find>(&mut self, steps: &Steps, t: usize) {
+        let mut v = 0;
+        while v < self.width {
+            match self.width - v {
+                1 => self.advance_some::<S, 1, 4>(steps, t, v),
+                2 => self.advance_some::<S, 2, 4>(steps, t, v),
+                3 => self.advance_some::<S, 3, 2>(steps, t, v),
+                _ => self.advance_some::<S, 4, 2>(steps, t, v),
+            }
+            v += 4;
+        }
+        self.renormalize::<S>(t);
+    }
+
+    /// Renormalise position t, where that is due.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with.
+    #[inline(always)]
+    unsafe fn renormalize<S: Find>(&mut self, t: usize) {
+        if renormalize::is_due(t) {
+            self.shift += renormalize::labels::<S>(&mut self.delta[t * self.width..(t + 1) * self.width]);
+        }
+    }
+
+    /// The same with lists of edges, those of `steps`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with.
+    #[inline(always)]
+    pub(crate) unsafe fn advance_listed<S: Find>(&mut self, lists: &Sparse, t: usize) {
+        let (width, at) = (self.width, t * self.width);
+        if t > 0 {
+            let from = &self.delta[at - width..at];
+            let best = &mut self.best[at..at + width];
+            best.copy_from_slice(&self.pad);
+            // SAFETY: lanes are rows of floats.
+            let flat = |lanes: *const Lane| std::slice::from_raw_parts(lanes.cast::<f32>(), width * WIDTH);
+            let into = std::slice::from_raw_parts_mut(best.as_mut_ptr().cast::<f32>(), width * WIDTH);
+            lists.advance(flat(from.as_ptr()), into);
+        }
+        for v in 0..width {
+            let before = if t == 0 { &self.pad[v] } else { &self.best[at + v] };
+            S::store(S::add(S::load(&self.node[at + v]), S::load(before)), &mut self.delta[at + v]);
+        }
+        self.renormalize::<S>(t);
+    }
+
+    /// N lanes of labels from lane v on, in U independent maxima.
+    ///
+    /// # Safety
+    /// As for `advance`; v + N <= width.
+    #[inline(always)]
+    unsafe fn advance_some<S: Find, const N: usize, const U: usize>(&mut self, steps: &Steps, t: usize, v: usize) {
+        let at = t * self.width + v;
+        debug_assert!(v + N <= self.width && at + N <= self.node.len());
+        debug_assert!(at + N <= self.delta.len() && at + N <= self.best.len());
+        debug_assert!((self.block(t) + 1) * self.labels * self.width <= steps.rows.len());
+        if t == 0 {
+            for j in 0..N {
+                let sum = S::add(S::load(&self.node[at + j]), S::load(&self.pad[v + j]));
+                S::store(sum, &mut self.delta[at + j]);
+            }
+            return;
+        }
+        let from = self.delta.as_ptr().add(at - v - self.width).cast::<f32>();
+        let mut row = steps.rows.as_ptr().add(self.block(t) * self.labels * self.width + v);
+        let mut best = [[S::splat(f32::NEG_INFINITY); N]; U];
+        let mut k = 0;
+        while k + U <= self.labels {
+            for (u, best) in best.iter_mut().enumerate() {
+                let x = S::splat(*from.add(k + u));
+                for (j, b) in best.iter_mut().enumerate() {
+                    *b = S::max(*b, S::add(x, S::load(&*row.add(j))));
+                }
+                row = row.wrapping_add(self.width);
+            }
+            k += U;
+        }
+        while k < self.labels {
+            let x = S::splat(*from.add(k));
+            for (j, b) in best[0].iter_mut().enumerate() {
+                *b = S::max(*b, S::add(x, S::load(&*row.add(j))));
+            }
+            row = row.wrapping_add(self.width);
+            k += 1;
+        }
+        let mut all = best[0];
+        for more in &best[1..] {
+            for (b, &x) in all.iter_mut().zip(more) {
+                *b = S::max(*b, x);
+            }
+        }
+        for (j, &b) in all.iter().enumerate() {
+            S::store(b, self.best.get_unchecked_mut(at + j));
+            S::store(S::add(b, S::load(self.node.get_unchecked(at + j))), self.delta.get_unchecked_mut(at + j));
+        }
+    }
+
+    /// The label before y at t >= 1 on the best path there; some label where the scores are not numbers, and no way has
+    /// the best one's.
+    ///
+    /// # Safety
+    /// As for `advance`; 1 <= t, and y is a label.
+    #[inline(always)]
+    unsafe fn before<S: Find>(&self, steps: &Steps, t: usize, y: usize) -> usize {
+        let width = self.width;
+        debug_assert!(t > 0 && y < self.labels && (t + 1) * width <= self.best.len());
+        debug_assert!((self.block(t) + 1) * self.labels * width <= steps.columns.len());
+        let value = S::splat(self.best.get_unchecked(t * width + y / WIDTH).0[y % WIDTH]);
+        let delta = self.delta.as_ptr().add((t - 1) * width);
+        let column = steps.columns.as_ptr().add((self.block(t) * self.labels + y) * width);
+        for v in 0..width {
+            let mask = S::equal(S::add(S::load(&*delta.add(v)), S::load(&*column.add(v))), value);
+            if mask != 0 {
+                let before = v * WIDTH + mask.trailing_zeros() as usize;
+                return if before < self.labels { before } else { 0 };
+            }
+        }
+        0
+    }
+
+    /// The best path, once every position is advanced, and its score: not finite where there is none.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; every position is advanced, with the same `steps`.
+    #[inline(always)]
+    pub(crate) unsafe fn best_path<S: Find>(&self, steps: &Steps, path: &mut [u16]) -> f64 {
+        f64::from(self.top_path::<S>(steps, path)) + self.shift
+    }
+
+    /// The best path, and its score at the last position as renormalised.
+    ///
+    /// # Safety
+    /// As for `best_path`.
+    #[inline(always)]
+    unsafe fn top_path<S: Find>(&self, steps: &Steps, path: &mut [u16]) -> f32 {
+        let n = self.positions;
+        if n == 0 {
+            return 0.0;
+        }
+        let (score, mut y) = top::<S>(&self.delta[(n - 1) * self.width..n * self.width], self.labels);
+        path[n - 1] = y as u16;
+        for t in (1..n).rev() {
+            y = self.before::<S>(steps, t, y);
+            path[t - 1] = y as u16;
+        }
+        score
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::viterbi::kbest::kbest;
+    use crate::chain::lattice::Scores;
+    use crate::machine::simd::dispatch::dispatch;
+
+    #[inline(always)]
+    unsafe fn all_kernel<S: Find>(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f64>, Vec<u16>)) -> f64 {
+        for t in 0..chart.positions {
+            chart.advance::<S>(steps, t);
+        }
+        let mut path = vec![0; chart.positions];
+        let score = chart.best_path::<S>(steps, &mut path);
+        chart.best_paths::<S>(steps, k, &mut found.0, &mut found.1);
+        assert!(!score.is_finite() || k == 0 || found.1[..path.len()] == path[..]);
+        score
+    }
+    dispatch!(fn all(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f64>, Vec<u16>)) -> f64 = all_kernel);
+
+    #[test]
+    fn lists_agree_with_the_exact_ones() {
+        ["", "avx2", "baseline"].iter().for_each(|ways| crate::machine::system::testing::with(ways, agree));
+    }
+
+    /// Paths stay within the labels whatever the numbers are: a label is an index.
+    #[test]
+    fn no_number_leads_beyond_the_labels() {
+        for ways in ["", "avx2", "baseline"] {
+            crate::machine::system::testing::with(ways, || {
+                let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0, -0.0, 1.0];
+                let mut state = 5u64;
+                let mut draw = |only: u64| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    odd[((state >> 33) % only) as usize]
+                };
+                for round in 0..600u64 {
+                    let (l, n, only) =
+                        ([1, 2, 3, 15, 17, 33, 70][round as usize % 7], 1 + round as usize % 4, 1 + round % 8);
+                    let (mut chart, mut steps) = (Chart::new(l), Steps::new(l));
+                    chart.begin(n, false);
+                    for i in 0..n * l {
+                        chart.node[i / l * chart.width + i % l / WIDTH].0[i % l % WIDTH] = draw(only);
+                    }
+                    for i in 0..l * l {
+                        steps.set(0, i / l, i % l, draw(only));
+                    }
+                    let mut found = (Vec::new(), Vec::new(), vec![0; n]);
+                    odd_paths(&mut chart, &steps, &mut found);
+                    assert!(found.1.iter().chain(&found.2).all(|&y| (y as usize) < l), "{l} {n} {only} {found:?}");
+                }
+            });
+        }
+    }
+
+    type Paths = (Vec<f64>, Vec<u16>, Vec<u16>);
+
+    #[inline(always)]
+    unsafe fn odd_kernel<S: Find>(chart: &mut Chart, steps: &Steps, found: &mut Paths) {
+        for t in 0..chart.positions {
+            chart.advance::<S>(steps, t);
+        }
+        chart.best_path::<S>(steps, &mut found.2);
+        chart.best_paths::<S>(steps, 5, &mut found.0, &mut found.1);
+    }
+    dispatch!(fn odd_paths(chart: &mut Chart, steps: &Steps, found: &mut Paths) = odd_kernel);
+
+    fn agree() {
+        let mut state = 3u64;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        for round in 0..150u64 {
+            let l = [1, 2, 3, 5, 16, 17, 33, 49, 65, 70][below(10) as usize];
+            let n = 1 + below(6) as usize;
+            let mut draw = |forbid: u64| match below(10) {
+                x if x < forbid => f32::NEG_INFINITY,
+                _ => below(7) as f32 - 3.0,
+            };
+            let node: Vec<f32> = (0..n * l).map(|_| draw(round % 3)).collect();
+            let blocks = if round % 2 == 0 { 1 } else { n };
+            let edge: Vec<f32> = (0..blocks * l * l).map(|_| draw(round % 2)).collect();
+            let (mut chart, mut steps) = (Chart::new(l), Steps::new(l));
+            chart.begin(n, blocks > 1);
+            steps.resize(blocks);
+            for (i, &x) in node.iter().enumerate() {
+                chart.node[i / l * chart.width + i % l / WIDTH].0[i % l % WIDTH] = x;
+            }
+            for (i, &x) in edge.iter().enumerate() {
+                steps.set(i / (l * l), i / l % l, i % l, x);
+            }
+            let (node, edge): (Vec<f64>, Vec<f64>) =
+                (node.iter().map(|&x| f64::from(x)).collect(), edge.iter().map(|&x| f64::from(x)).collect());
+            let scores = Scores { labels: l, node: &node, edge: &edge };
+            for k in [0, 1, 2, 7, 200] {
+                let mut found = Default::default();
+                all(&mut chart, &steps, k, &mut found);
+                let want = kbest(&scores, k);
+                assert_eq!(found.0, want.iter().map(|w| w.0).collect::<Vec<_>>());
+                assert_eq!(found.1, want.iter().flat_map(|w| w.1.iter().copied()).collect::<Vec<_>>());
+                for (i, w) in want.iter().enumerate() {
+                    assert_eq!(chart.score(&steps, &found.1[i * n..(i + 1) * n]), w.0);
+                }
+            }
+        }
+    }
+}

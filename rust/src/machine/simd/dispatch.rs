@@ -1,0 +1,122 @@
+//! Which machine this is: the instruction set that kernels are compiled for and run on, and how small numbers are treated.
+
+use crate::error::Result;
+use crate::machine::system::environment;
+use crate::machine::system::testing::{self, Way};
+use crate::machine::simd::Level;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// The instruction set to use: the best of this machine, or the lesser one that a test forces.
+#[inline]
+pub fn level() -> Level {
+    let most = if testing::is_forced(Way::Baseline) {
+        Level::Baseline
+    } else if testing::is_forced(Way::Avx2) {
+        Level::Avx2
+    } else {
+        Level::Avx512
+    };
+    best().max(most)
+}
+
+/// The instruction set that `TAGWISE_SIMD` allows at most (bug reports).
+pub fn allowed() -> Result<Level> {
+    match environment::value("TAGWISE_SIMD").as_str() {
+        "" | "avx512" => Ok(Level::Avx512),
+        "avx2" => Ok(Level::Avx2),
+        "baseline" => Ok(Level::Baseline),
+        other => Err(environment::refused("TAGWISE_SIMD", other, "avx512, avx2 or baseline")),
+    }
+}
+
+/// The best instruction set of this machine that is allowed.
+fn best() -> Level {
+    static LEVEL: AtomicU8 = AtomicU8::new(u8::MAX);
+    let find = || {
+        let most = allowed().unwrap_or(Level::Baseline); // a value that is none has stopped the import
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            if avx2 && is_x86_feature_detected!("avx512f") {
+                return most;
+            }
+            if avx2 {
+                return most.max(Level::Avx2);
+            }
+        }
+        most.max(Level::Baseline)
+    };
+    match LEVEL.load(Relaxed) {
+        u8::MAX => {
+            let level = find();
+            LEVEL.store(level as u8, Relaxed);
+            level
+        }
+        known => [Level::Avx512, Level::Avx2, Level::Baseline][known as usize],
+    }
+}
+
+/// Numbers too small to be normal count as zero while this lives, on this thread: products of many small probabilities
+/// are full of them, and each costs a hundred cycles otherwise.
+pub struct FlushToZero(#[cfg(target_arch = "x86_64")] u32);
+
+impl FlushToZero {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> FlushToZero {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let (mut before, flags) = (0u32, 0x8040u32); // flush-to-zero and denormals-are-zero of MXCSR
+                                                         // SAFETY: reads and writes the floating-point control register of this thread; `drop` restores it.
+            unsafe {
+                std::arch::asm!("stmxcsr [{}]", in(reg) &mut before, options(nostack));
+                let now = before | flags;
+                std::arch::asm!("ldmxcsr [{}]", in(reg) &now, options(nostack));
+            }
+            FlushToZero(before)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        FlushToZero()
+    }
+}
+
+impl Drop for FlushToZero {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: restores what `new` found.
+        unsafe {
+            std::arch::asm!("ldmxcsr [{}]", in(reg) &self.0, options(nostack));
+        }
+    }
+}
+
+/// `dispatch!(fn name<S>(arg: Type, ...) -> R = kernel)` defines `name`, which runs the generic `kernel::<S>` compiled
+/// for the machine's instruction set.
+macro_rules! dispatch {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $kernel:path) => {
+        $(#[$meta])*
+        $vis fn $name($($arg: $ty),*) $(-> $ret)? {
+            use $kernel as kernel;
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx2,fma")]
+                        unsafe fn avx512($($arg: $ty),*) $(-> $ret)? {
+                    kernel::<$crate::machine::simd::x86::Avx512>($($arg),*)
+                }
+                #[target_feature(enable = "avx2,fma")]
+                        unsafe fn avx2($($arg: $ty),*) $(-> $ret)? {
+                    kernel::<$crate::machine::simd::x86::Avx2>($($arg),*)
+                }
+                match $crate::machine::simd::dispatch::level() {
+                    // SAFETY: `level` asked the machine for exactly these features.
+                    $crate::machine::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
+                    $crate::machine::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
+                    $crate::machine::simd::Level::Baseline => {}
+                }
+            }
+            // SAFETY: the baseline implementation uses no instruction beyond the compilation target's.
+            unsafe { kernel::<$crate::machine::simd::Baseline>($($arg),*) }
+        }
+    };
+}
+pub(crate) use dispatch;

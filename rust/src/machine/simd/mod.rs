@@ -1,0 +1,419 @@
+//! Sixteen sentences side by side: a `Lane` holds one number of each, and every recursion of `chain::lanes` is written once
+//! over the `Simd` trait and compiled for AVX-512, AVX2+FMA and the baseline. The machine chooses at run time, so one
+//! wheel serves all of them.
+
+pub mod dispatch;
+pub mod double;
+pub mod find;
+pub mod vector;
+#[cfg(target_arch = "x86_64")]
+pub mod x86;
+
+/// The least argument of `Simd::exp_below`: e^-87 is a normal number.
+pub const FLOOR: f32 = -87.0;
+/// How many sentences advance together.
+pub const WIDTH: usize = 16;
+
+/// One number of each of sixteen sentences.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Lane(pub [f32; WIDTH]);
+
+/// Ask for the cache line of an address.
+#[inline(always)]
+pub fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; any address will do, and every x86-64 has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Ask for all cache lines of a slice.
+#[inline(always)]
+pub fn ask<T>(slice: &[T]) {
+    let range = slice.as_ptr_range();
+    let mut at = range.start.cast::<u8>();
+    while at < range.end.cast() {
+        prefetch(at);
+        at = at.wrapping_add(64);
+    }
+}
+
+/// Where the bytes of a slice are.
+#[inline(always)]
+pub fn bytes<T>(slice: &[T]) -> std::ops::Range<*const u8> {
+    let range = slice.as_ptr_range();
+    range.start.cast()..range.end.cast()
+}
+
+/// Slices that are needed soon, whose cache lines are asked for one at a time while something else is worked on: a machine
+/// has few that it waits for at once.
+pub struct Ahead {
+    slices: [std::ops::Range<*const u8>; 4],
+    now: usize,
+    many: usize,
+}
+
+impl Ahead {
+    /// Of four slices at most.
+    #[inline(always)]
+    pub fn new<const N: usize>(given: [std::ops::Range<*const u8>; N]) -> Ahead {
+        let mut slices = std::array::from_fn(|_| std::ptr::null()..std::ptr::null());
+        for (to, slice) in slices.iter_mut().zip(given) {
+            *to = slice;
+        }
+        Ahead { slices, now: 0, many: N }
+    }
+
+    /// Nothing is needed.
+    pub fn nothing() -> Ahead {
+        Ahead::new([])
+    }
+
+    /// The next line; none where all were asked for.
+    #[inline(always)]
+    pub fn ask(&mut self) {
+        if self.now >= self.many {
+            return;
+        }
+        let slice = &mut self.slices[self.now];
+        prefetch(slice.start);
+        slice.start = slice.start.wrapping_add(64);
+        self.now += usize::from(slice.start >= slice.end);
+    }
+
+    /// All that is left.
+    #[inline(always)]
+    pub fn finish(&mut self) {
+        while self.now < self.many {
+            self.ask();
+        }
+    }
+}
+
+impl Lane {
+    pub const ZERO: Lane = Lane([0.0; WIDTH]);
+}
+
+/// Vector arithmetic on lanes. Methods are unsafe because an implementation may use instructions that the machine must
+/// have; `dispatch!` is the only caller that chooses one, after asking the machine.
+pub trait Simd: Copy {
+    const LEVEL: Level;
+    /// Accumulators that fit into registers beside the operands.
+    const BLOCK: usize;
+    /// Rows and columns of a tile of accumulators that fits likewise.
+    const TALL: usize;
+    const WIDE: usize;
+    type F: Copy;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn load(lane: &Lane) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn store(v: Self::F, lane: &mut Lane);
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn splat(x: f32) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
+    /// a * b + c
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
+    /// x where a > b, else y (also where a or b is not a number)
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn select_gt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
+    /// Bit i is set where a[i] > b[i].
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn greater(a: Self::F, b: Self::F) -> u32;
+    /// p * 2^n for integral n in [-126, 127]
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F;
+    /// (m, e) with x = m 2^e and m in [1, 2), for normal x > 0
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn split2(x: Self::F) -> (Self::F, Self::F);
+    /// Transpose a 16 x 16 tile: `rows[i].0[j]` goes to `out[j].0[i]`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]);
+
+    /// e^(s - top) for s <= top: Cephes' range reduction and degree-5 polynomial, 2 ulp. At least e^-87 for every finite
+    /// s, and 0 for -infinity: a small factor is not a forbidden one.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    #[inline(always)]
+    unsafe fn exp_below(s: Self::F, top: Self::F) -> Self::F {
+        let magic = Self::splat(12_582_912.0); // 1.5 * 2^23: adding it rounds to an integer
+        let x0 = Self::max(Self::sub(s, top), Self::splat(FLOOR));
+        let n = Self::sub(Self::fma(x0, Self::splat(std::f32::consts::LOG2_E), magic), magic);
+        let r = Self::fma(n, Self::splat(-0.693_359_4), x0);
+        let r = Self::fma(n, Self::splat(2.121_944_4e-4), r);
+        let mut p = Self::splat(1.987_569_1e-4);
+        for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+            p = Self::fma(p, r, Self::splat(c));
+        }
+        let p = Self::add(Self::fma(Self::mul(r, r), p, r), Self::splat(1.0));
+        Self::select_gt(s, Self::splat(f32::NEG_INFINITY), Self::scale2(p, n), Self::splat(0.0))
+    }
+
+    /// log x for normal x > 0: Cephes' range reduction and degree-8 polynomial, 2 ulp.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    #[inline(always)]
+    unsafe fn ln(x: Self::F) -> Self::F {
+        let ((m, e), root) = (Self::split2(x), Self::splat(std::f32::consts::SQRT_2));
+        let r = Self::select_gt(m, root, Self::mul(m, Self::splat(0.5)), m);
+        let e = Self::select_gt(m, root, Self::add(e, Self::splat(1.0)), e);
+        let r = Self::sub(r, Self::splat(1.0));
+        let mut p = Self::splat(7.037_683_6e-2);
+        for c in [-1.151_461e-1, 1.167_699_9e-1, -1.242_014_1e-1, 1.424_932_3e-1, -1.666_805_8e-1, 2.000_071_5e-1] {
+            p = Self::fma(p, r, Self::splat(c));
+        }
+        p = Self::fma(p, r, Self::splat(-2.499_999_4e-1));
+        p = Self::fma(p, r, Self::splat(3.333_333e-1));
+        let z = Self::mul(r, r);
+        let y = Self::fma(e, Self::splat(-2.121_944_4e-4), Self::mul(Self::mul(r, z), p));
+        let y = Self::fma(z, Self::splat(-0.5), y);
+        Self::fma(e, Self::splat(0.693_359_4), Self::add(r, y))
+    }
+}
+
+/// Plain arrays: whatever the compiler makes of them on the baseline machine.
+#[derive(Clone, Copy)]
+pub struct Baseline;
+
+#[inline(always)]
+fn zip(a: [f32; WIDTH], b: [f32; WIDTH], f: impl Fn(f32, f32) -> f32) -> [f32; WIDTH] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+impl Simd for Baseline {
+    const LEVEL: Level = Level::Baseline;
+    const BLOCK: usize = 3;
+    const TALL: usize = 1;
+    const WIDE: usize = 3;
+    type F = [f32; WIDTH];
+    #[inline(always)]
+    unsafe fn load(lane: &Lane) -> Self::F {
+        lane.0
+    }
+    #[inline(always)]
+    unsafe fn store(v: Self::F, lane: &mut Lane) {
+        lane.0 = v;
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self::F {
+        [x; WIDTH]
+    }
+    #[inline(always)]
+    unsafe fn add(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| x + y)
+    }
+    #[inline(always)]
+    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| x - y)
+    }
+    #[inline(always)]
+    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| x * y)
+    }
+    #[inline(always)]
+    unsafe fn div(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| x / y)
+    }
+    #[inline(always)]
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    unsafe fn max(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| if x > y { x } else { y })
+    }
+    #[inline(always)]
+    unsafe fn min(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| if x < y { x } else { y })
+    }
+    #[inline(always)]
+    unsafe fn select_gt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
+        std::array::from_fn(|i| if a[i] > b[i] { x[i] } else { y[i] })
+    }
+    #[inline(always)]
+    unsafe fn greater(a: Self::F, b: Self::F) -> u32 {
+        (0..WIDTH).fold(0, |mask, i| mask | u32::from(a[i] > b[i]) << i)
+    }
+    #[inline(always)]
+    unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F {
+        std::array::from_fn(|i| p[i] * f32::from_bits(((n[i] as i32 + 127) << 23) as u32))
+    }
+    #[inline(always)]
+    unsafe fn split2(x: Self::F) -> (Self::F, Self::F) {
+        let bits = x.map(f32::to_bits);
+        (bits.map(|b| f32::from_bits(b & 0x7f_ffff | 0x3f80_0000)), bits.map(|b| (b >> 23) as f32 - 127.0))
+    }
+    #[inline(always)]
+    unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
+        for (j, o) in out.iter_mut().enumerate() {
+            for (i, row) in rows.iter().enumerate() {
+                o.0[i] = row.0[j];
+            }
+        }
+    }
+}
+
+/// Instruction sets in order of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Avx512,
+    Avx2,
+    Baseline,
+}
+
+/// Lanes on each instruction set.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::simd::dispatch::dispatch;
+    use crate::machine::system::testing;
+
+    unsafe fn exp_kernel<S: Simd>(x: &Lane, top: f32, out: &mut Lane) {
+        S::store(S::exp_below(S::load(x), S::splat(top)), out);
+    }
+    unsafe fn ln_kernel<S: Simd>(x: &Lane, out: &mut Lane) {
+        S::store(S::ln(S::load(x)), out);
+    }
+    dispatch!(fn ln(x: &Lane, out: &mut Lane) = ln_kernel);
+
+    #[test]
+    fn ln_is_exact_to_a_few_ulp() {
+        on_each(|| {
+            let mut out = Lane::ZERO;
+            for step in 0..2000 {
+                let x = Lane(std::array::from_fn(|i| ((step - 1000) as f32 * 0.085 + i as f32 * 0.0053).exp()));
+                ln(&x, &mut out);
+                for (x, found) in x.0.into_iter().zip(out.0).filter(|(x, _)| x.is_normal()) {
+                    let want = f64::from(x).ln();
+                    assert!((f64::from(found) - want).abs() < 3e-7 * want.abs().max(0.3), "{x} {found} {want}");
+                }
+            }
+            ln(&Lane([1.0; WIDTH]), &mut out);
+            assert_eq!(out.0, [0.0; WIDTH]);
+        });
+    }
+
+    unsafe fn transpose_kernel<S: Simd>(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
+        S::transpose(x, out);
+    }
+    dispatch!(fn exp(x: &Lane, top: f32, out: &mut Lane) = exp_kernel);
+    dispatch!(fn transpose(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) = transpose_kernel);
+
+    /// Runs a test on each instruction set that the machine has.
+    fn on_each(test: impl Fn()) {
+        ["", "avx2", "baseline"].iter().for_each(|ways| testing::with(ways, &test));
+    }
+
+    #[test]
+    fn exp_is_exact_to_a_few_ulp_and_zero_for_minus_infinity_alone() {
+        on_each(|| {
+            let mut out = Lane::ZERO;
+            for step in 0..2000 {
+                let x = Lane(std::array::from_fn(|i| -(step as f32) * 0.045 - i as f32 * 0.002));
+                exp(&x, 0.0, &mut out);
+                for i in 0..WIDTH {
+                    let want = f64::from(x.0[i].max(FLOOR)).exp();
+                    assert!((f64::from(out.0[i]) / want - 1.0).abs() < 3e-7, "{} {}", x.0[i], out.0[i]);
+                }
+            }
+            exp(&Lane([FLOOR; WIDTH]), 0.0, &mut out);
+            let least = out.0[0];
+            assert!(least >= f32::MIN_POSITIVE);
+            let (lowest, none) = (f32::MIN, f32::NEG_INFINITY);
+            let ends = [
+                (0.0, 0.0, 1.0),
+                (-0.0, 0.0, 1.0),
+                (-1e-30, 0.0, 1.0),
+                (-1e30, 0.0, least),
+                (lowest, f32::MAX, least),
+                (none, 0.0, 0.0),
+                (none, none, 0.0),
+                (f32::NAN, 0.0, 0.0),
+            ];
+            for (x, top, want) in ends {
+                exp(&Lane([x; WIDTH]), top, &mut out);
+                assert_eq!(out.0, [want; WIDTH], "{x} {top}");
+            }
+        });
+    }
+
+    #[test]
+    fn transpose_moves_every_cell() {
+        on_each(|| {
+            let rows: [Lane; WIDTH] = std::array::from_fn(|i| Lane(std::array::from_fn(|j| (100 * i + j) as f32)));
+            let mut out = [Lane::ZERO; WIDTH];
+            transpose(&rows, &mut out);
+            for (j, o) in out.iter().enumerate() {
+                for (i, &v) in o.0.iter().enumerate() {
+                    assert_eq!(v, (100 * i + j) as f32);
+                }
+            }
+        });
+    }
+
+    unsafe fn select_kernel<S: Simd>(a: &Lane, b: &Lane, out: &mut [Lane; 3]) {
+        let all = a.0[0] > b.0[0];
+        let (a, b) = (S::load(a), S::load(b));
+        assert_eq!(S::greater(a, b), if all { 0xffff } else { 0 });
+        S::store(S::select_gt(a, b, S::splat(1.0), S::splat(0.0)), &mut out[0]);
+        S::store(S::max(a, b), &mut out[1]);
+        S::store(S::min(a, b), &mut out[2]);
+    }
+    dispatch!(fn select(a: &Lane, b: &Lane, out: &mut [Lane; 3]) = select_kernel);
+
+    /// Where one of two is not a number, neither is greater, and the second is what `max` and `min` give.
+    #[test]
+    fn comparisons_are_the_same_on_every_machine() {
+        let cases = [-1.0, 0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        on_each(|| {
+            for a in cases {
+                for b in cases {
+                    let mut out = [Lane::ZERO; 3];
+                    select(&Lane([a; WIDTH]), &Lane([b; WIDTH]), &mut out);
+                    let want = [if a > b { 1.0 } else { 0.0 }, if a > b { a } else { b }, if a < b { a } else { b }];
+                    for (lane, want) in out.iter().zip(want) {
+                        assert!(lane.0.iter().all(|x| *x == want || x.is_nan() && want.is_nan()), "{a} {b}");
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,522 @@
+//! One file of named arrays: the format of models, checkpoints and encoded shards.
+//!
+//! ```text
+//! 0   magic    8 bytes  "tagwise\n" for a model, "tagwise:" for other arrays
+//! 8   version  u32      format version, little endian like everything below
+//! 12  crc      u32      CRC-32 of every byte of the file but these four
+//! 16  header   u64      bytes of the header
+//! 24  arrays   u64      number of arrays
+//! 32  header            UTF-8 JSON
+//!     table             48 bytes an array: name (24 bytes) and type (8 bytes) padded with NUL, offset u64, elements u64
+//!     arrays            in the order of the table, each at the next multiple of 64; the file ends with the last one
+//! ```
+//! Arrays neither overlap nor leave gaps, so copies of all of them take no more memory than the file has bytes.
+//! A CRC-32 finds every change of up to four neighbouring bytes. The file is read once into memory of the process's own,
+//! where it is checked and where its arrays are used: what happens to the file afterwards does not matter. It is mapped
+//! only where that is asked for. Then nobody may write to it or cut it short while the model lives; whoever does gets other
+//! labels, or a SIGBUS, but never an index out of bounds: indices are copied before they are checked (`indices`).
+//! `pieces` makes the bytes of a file; the package writes them beside the destination, flushes the file and renames it,
+//! so that a reader never sees half a file.
+
+use crate::error::{Error, Result};
+use crate::machine::system::budget;
+use crate::machine::system::stop;
+use memmap2::Mmap;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// What a container holds: its first bytes, and the words of messages about it.
+pub struct Kind {
+    magic: &'static [u8; 8],
+    name: &'static str,
+    origin: &'static str,
+    remedy: &'static str,
+}
+
+/// A model.
+pub const MODEL: Kind = Kind {
+    magic: b"tagwise\n",
+    name: "model",
+    origin: "`tagwise train` or `save`",
+    remedy: "copy it again or train again",
+};
+/// Arrays that are not a model; the header says what they are.
+pub const ARRAYS: Kind = Kind {
+    magic: b"tagwise:",
+    name: "array",
+    origin: "this version of tagwise",
+    remedy: "copy it again or write it again",
+};
+
+pub const VERSION: u32 = 1;
+const HEAD: usize = 32;
+const ALIGN: usize = 64;
+const NAME: usize = 24;
+const RECORD: usize = 48;
+/// Bytes that are read, or summed up, between two looks for a signal.
+const PIECE: usize = 1 << 22;
+
+/// Element types an array may have: plain numbers for which every bit pattern is a value.
+pub trait Plain: Copy + Send + Sync + 'static {
+    const DTYPE: &'static str;
+}
+impl Plain for u8 {
+    const DTYPE: &'static str = "u8";
+}
+impl Plain for u16 {
+    const DTYPE: &'static str = "u16";
+}
+impl Plain for u32 {
+    const DTYPE: &'static str = "u32";
+}
+impl Plain for u64 {
+    const DTYPE: &'static str = "u64";
+}
+impl Plain for f32 {
+    const DTYPE: &'static str = "f32";
+}
+impl Plain for f64 {
+    const DTYPE: &'static str = "f64";
+}
+
+/// As many bytes as arrays are aligned to.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Block([u8; ALIGN]);
+
+/// Keeps the bytes where they are.
+enum Keeper {
+    Read { blocks: Vec<Block> },
+    Mapped { _map: Mmap },
+}
+
+/// The bytes of a file: read into memory of our own, or mapped. They lie at a multiple of `ALIGN`.
+pub struct Memory {
+    at: *const u8,
+    length: usize,
+    keeper: Keeper,
+}
+
+// SAFETY: nobody writes to the bytes, and whoever reads them holds the memory.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Nothing of a file yet.
+    fn unread() -> Memory {
+        Memory { at: std::ptr::null(), length: 0, keeper: Keeper::Read { blocks: Vec::new() } }
+    }
+
+    fn map(file: &File) -> std::io::Result<Memory> {
+        // SAFETY: private and read-only. Who asks for a map sees to it that nobody writes to the file or cuts it short.
+        let map = unsafe { Mmap::map(file) }?;
+        Ok(Memory { at: map.as_ptr(), length: map.len(), keeper: Keeper::Mapped { _map: map } })
+    }
+
+    /// Goes on reading a file until its first `end` bytes are here. What is mapped is all here.
+    fn read_to(&mut self, mut file: &File, end: usize) -> std::io::Result<()> {
+        let Keeper::Read { blocks } = &mut self.keeper else { return Ok(()) };
+        let count = end.div_ceil(ALIGN);
+        blocks.try_reserve_exact(count.saturating_sub(blocks.len())).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        self.at = blocks.as_ptr().cast::<u8>();
+        while self.length < end {
+            stop::look();
+            let next = end.min(self.length + PIECE);
+            blocks.resize(next.div_ceil(ALIGN), Block([0; ALIGN]));
+            let at = blocks.as_mut_ptr().cast::<u8>();
+            // SAFETY: the blocks hold at least `next` bytes, all of them set, and nobody else has them yet.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(at, next) };
+            file.read_exact(&mut bytes[self.length..])?;
+            (self.at, self.length) = (at, next);
+        }
+        Ok(())
+    }
+
+    fn is_mapped(&self) -> bool {
+        matches!(self.keeper, Keeper::Mapped { .. })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self.length {
+            0 => &[],
+            // SAFETY: `keeper` holds so many bytes there as long as it lives.
+            length => unsafe { std::slice::from_raw_parts(self.at, length) },
+        }
+    }
+}
+
+/// An array that is either owned or a window of a file in memory; reads like a slice, copies itself when written to.
+pub enum Buf<T: Plain> {
+    Owned(Vec<T>),
+    Window(Arc<Memory>, Range<usize>),
+}
+
+impl<T: Plain> Buf<T> {
+    /// The array as a vector to change; a window is copied first.
+    pub fn to_mut(&mut self) -> &mut Vec<T> {
+        if let Buf::Window(..) = self {
+            *self = Buf::Owned(self.to_vec());
+        }
+        match self {
+            Buf::Owned(v) => v,
+            Buf::Window(..) => unreachable!("copied above"),
+        }
+    }
+}
+
+impl<T: Plain> Deref for Buf<T> {
+    type Target = [T];
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            Buf::Owned(v) => v,
+            // SAFETY: `Container::array` made the range only after checking its bounds and alignment for T, T accepts
+            // every bit pattern, and the Arc keeps the memory alive.
+            Buf::Window(memory, range) => unsafe {
+                std::slice::from_raw_parts(memory.at.add(range.start).cast::<T>(), range.len() / size_of::<T>())
+            },
+        }
+    }
+}
+
+impl<T: Plain> Default for Buf<T> {
+    fn default() -> Self {
+        Buf::Owned(Vec::new())
+    }
+}
+impl<T: Plain> From<Vec<T>> for Buf<T> {
+    fn from(v: Vec<T>) -> Self {
+        Buf::Owned(v)
+    }
+}
+impl<T: Plain> Clone for Buf<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Buf::Owned(v) => Buf::Owned(v.clone()),
+            Buf::Window(m, r) => Buf::Window(m.clone(), r.clone()),
+        }
+    }
+}
+impl<T: Plain> std::fmt::Debug for Buf<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buf<{}>[{}]", T::DTYPE, self.len())
+    }
+}
+
+/// Bytes of a slice of plain numbers.
+pub fn as_bytes<T: Plain>(v: &[T]) -> &[u8] {
+    // SAFETY: T is a plain number without padding, and u8 has no alignment to keep.
+    unsafe { std::slice::from_raw_parts(v.as_ptr().cast::<u8>(), size_of_val(v)) }
+}
+
+/// An array to be written: its name, its type and its bytes.
+pub struct Entry<'a> {
+    pub name: &'a str,
+    pub dtype: &'a str,
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    pub fn new<T: Plain>(name: &'a str, array: &'a [T]) -> Entry<'a> {
+        Entry { name, dtype: T::DTYPE, bytes: as_bytes(array) }
+    }
+}
+
+/// The bytes of a file of header and arrays, in pieces: what comes before the arrays, then padding and bytes of each.
+pub fn pieces<'a>(kind: &Kind, header: &str, arrays: &[Entry<'a>]) -> Result<Vec<Cow<'a, [u8]>>> {
+    let mut head = Vec::with_capacity(HEAD + header.len() + RECORD * arrays.len());
+    head.extend_from_slice(kind.magic);
+    head.extend_from_slice(&VERSION.to_le_bytes());
+    head.extend_from_slice(&[0; 4]);
+    head.extend_from_slice(&(header.len() as u64).to_le_bytes());
+    head.extend_from_slice(&(arrays.len() as u64).to_le_bytes());
+    head.extend_from_slice(header.as_bytes());
+    let mut at = HEAD + header.len() + RECORD * arrays.len();
+    let mut out = vec![Cow::Borrowed(&[][..])];
+    for array in arrays {
+        if array.name.len() > NAME || array.dtype.len() > RECORD - NAME - 16 {
+            return Err(Error::Value(format!("array name {:?} is longer than {NAME} bytes", array.name)));
+        }
+        let offset = at.next_multiple_of(ALIGN);
+        out.push(Cow::Borrowed(&[0; ALIGN][..offset - at]));
+        out.push(Cow::Borrowed(array.bytes));
+        at = offset + array.bytes.len();
+        let begin = head.len();
+        head.extend_from_slice(array.name.as_bytes());
+        head.resize(begin + NAME, 0);
+        head.extend_from_slice(array.dtype.as_bytes());
+        head.resize(begin + RECORD - 16, 0);
+        head.extend_from_slice(&(offset as u64).to_le_bytes());
+        head.extend_from_slice(&((array.bytes.len() / element_size(array.dtype)) as u64).to_le_bytes());
+    }
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&head[..12]);
+    crc.update(&head[16..]);
+    out.iter().for_each(|piece| crc.update(piece));
+    head[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
+    out[0] = Cow::Owned(head);
+    Ok(out)
+}
+
+/// The checksum that the first bytes of a file hold.
+pub fn checksum(head: &[u8]) -> u32 {
+    u32::from_le_bytes([head[12], head[13], head[14], head[15]])
+}
+
+fn element_size(dtype: &str) -> usize {
+    match dtype {
+        "u8" => 1,
+        "u16" => 2,
+        "u32" | "f32" => 4,
+        _ => 8,
+    }
+}
+
+/// Where an array lies in the file: byte offset and number of elements.
+#[derive(Clone, Debug)]
+struct ArrayPlace {
+    dtype: String,
+    offset: usize,
+    length: usize,
+}
+
+/// An open, verified file of arrays.
+#[derive(Clone)]
+pub struct Container {
+    memory: Arc<Memory>,
+    header: String,
+    places: BTreeMap<String, ArrayPlace>,
+}
+
+/// What the bytes before the arrays say.
+struct Front {
+    header: String,
+    places: BTreeMap<String, ArrayPlace>,
+    end: usize, // of the last array
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// A number of eight bytes; one that is too large for this machine is larger than any file.
+fn long(bytes: &[u8], at: usize) -> usize {
+    let number = u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32;
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Where header and table end, by the first `HEAD` bytes of a file.
+fn ends(head: &[u8]) -> Option<(usize, usize)> {
+    let table = HEAD.checked_add(long(head, 16))?;
+    Some((table, long(head, 24).checked_mul(RECORD)?.checked_add(table)?))
+}
+
+impl Front {
+    /// Header and table of a file; the message says what is wrong with them.
+    fn parse(bytes: &[u8], table: usize, end: usize) -> std::result::Result<Front, String> {
+        let header = String::from_utf8(bytes[HEAD..table].to_vec()).map_err(|_| "the header is not UTF-8")?;
+        let (mut places, mut at) = (BTreeMap::new(), end);
+        for record in bytes[table..end].chunks_exact(RECORD) {
+            let text = |part: &[u8]| {
+                let used = part.iter().position(|&b| b == 0).unwrap_or(part.len());
+                String::from_utf8_lossy(&part[..used]).into_owned()
+            };
+            let (name, dtype) = (text(&record[..NAME]), text(&record[NAME..RECORD - 16]));
+            let place = ArrayPlace { offset: long(record, RECORD - 16), length: long(record, RECORD - 8), dtype };
+            if Some(place.offset) != at.checked_next_multiple_of(ALIGN) {
+                return Err(format!("array {name:?} is not where the one before it ends"));
+            }
+            let bytes = place.length.checked_mul(element_size(&place.dtype));
+            at = bytes.and_then(|b| b.checked_add(place.offset)).ok_or("an array lies outside the file")?;
+            if places.contains_key(&name) {
+                return Err(format!("two arrays have the same name {name:?}"));
+            }
+            places.insert(name, place);
+        }
+        Ok(Front { header, places, end: at })
+    }
+}
+
+impl Container {
+    /// A file of a kind that was just opened; `mapped`: used where it lies instead of being read. Its name is for messages: whatever it stands for by now, everything is read
+    /// from the one open file.
+    ///
+    /// The head is read first, then header and table, then the arrays: a file of another version, of another size than its
+    /// table says, or beyond the budget is refused before it is read.
+    pub fn of_file(file: &File, name: &str, kind: &Kind, mapped: bool) -> Result<Container> {
+        let what = kind.name;
+        let bad = |why: &str| Error::ModelFile(format!("{name}: {why}"));
+        let again = |why: &str| bad(&format!("{why}; the {what} file is damaged, {}", kind.remedy));
+        let other = || bad(&format!("not a tagwise {what} file; expected one written by {}", kind.origin));
+        let io = |e: std::io::Error| {
+            if e.kind() == std::io::ErrorKind::OutOfMemory {
+                Error::Memory(format!("{name}: the system has no memory for its bytes"))
+            } else if e.kind() == std::io::ErrorKind::UnexpectedEof {
+                bad("the file was cut short while it was read; copy it again")
+            } else {
+                bad(&format!("cannot read the {what}: {e}"))
+            }
+        };
+        let length = usize::try_from(file.metadata().map_err(io)?.len()).unwrap_or(usize::MAX);
+        if length < HEAD {
+            return Err(other());
+        }
+        let mut memory = if mapped { Memory::map(file).map_err(io)? } else { Memory::unread() };
+        (&*file).rewind().map_err(io)?;
+        memory.read_to(file, HEAD).map_err(io)?;
+        let head = memory.bytes();
+        if head.len() < HEAD || &head[..8] != kind.magic {
+            return Err(other());
+        }
+        if word(head, 8) != VERSION {
+            return Err(bad(&format!(
+                "{what} format {} is not supported (this tagwise reads format {VERSION}); save it with a matching version",
+                word(head, 8)
+            )));
+        }
+        let within = ends(head).filter(|&(_, end)| end <= length);
+        let (table, end) = within.ok_or_else(|| again("header and table of arrays are longer than the file"))?;
+        let remedy = "check that it is the model that you want; if it is, load it with mmap=True";
+        let claim = |part: &str, bytes: usize| match mapped {
+            true => Ok(()),
+            false => budget::claim(&format!("{name}: {part}"), bytes, remedy),
+        };
+        claim(&format!("the header of the {what}"), end)?;
+        memory.read_to(file, end).map_err(io)?;
+        let front = memory.bytes().get(..end).ok_or_else(|| io(std::io::ErrorKind::UnexpectedEof.into()))?;
+        let front = Front::parse(front, table, end).map_err(|why| again(&why))?;
+        if front.end > length {
+            return Err(again("an array lies outside the file"));
+        }
+        if front.end < length {
+            return Err(again(&format!(
+                "{length} bytes: the file is longer than its arrays, which end at {}",
+                front.end
+            )));
+        }
+        claim(&format!("the {what}"), length)?;
+        memory.read_to(file, length).map_err(io)?;
+        let (bytes, mut crc) = (memory.bytes(), crc32fast::Hasher::new());
+        crc.update(&bytes[..12]);
+        bytes[16..].chunks(PIECE).for_each(|piece| {
+            stop::look();
+            crc.update(piece);
+        });
+        let (stored, found) = (word(bytes, 12), crc.finalize());
+        if stored != found {
+            return Err(bad(&format!(
+                "the {what} file is damaged (checksum {found:08x}, expected {stored:08x}); {}",
+                kind.remedy
+            )));
+        }
+        Ok(Container { memory: Arc::new(memory), header: front.header, places: front.places })
+    }
+
+    /// The checksum that the file has.
+    pub fn checksum(&self) -> u32 {
+        checksum(self.memory.bytes())
+    }
+
+    /// The JSON header.
+    pub fn header(&self) -> &str {
+        &self.header
+    }
+
+    /// Names and types of the arrays, and their numbers of elements.
+    pub fn arrays(&self) -> impl Iterator<Item = (&str, &str, usize)> {
+        self.places.iter().map(|(name, place)| (name.as_str(), place.dtype.as_str(), place.length))
+    }
+
+    /// An array that indices are taken from: where the file is mapped it is copied, so that what is checked stays so.
+    pub fn indices<T: Plain>(&self, name: &str) -> Result<Buf<T>> {
+        let mut found = self.array(name)?;
+        if self.memory.is_mapped() {
+            found.to_mut();
+        }
+        Ok(found)
+    }
+
+    /// An array by name, in place.
+    pub fn array<T: Plain>(&self, name: &str) -> Result<Buf<T>> {
+        match self.places.get(name) {
+            Some(p) if p.dtype == T::DTYPE => {
+                Ok(Buf::Window(self.memory.clone(), p.offset..p.offset + p.length * size_of::<T>()))
+            }
+            Some(p) => Err(Error::ModelFile(format!("array {name:?} holds {}, expected {}", p.dtype, T::DTYPE))),
+            None => Err(Error::ModelFile(format!("the file has no array {name:?}; it is of another kind"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn open(path: &Path, kind: &Kind, mapped: bool) -> Result<Container> {
+        Container::of_file(&File::open(path).unwrap(), "a file", kind, mapped)
+    }
+
+    #[test]
+    fn every_changed_byte_is_found() {
+        let directory = std::env::temp_dir();
+        let path = directory.join(format!("tagwise-container-{}.tagwise", std::process::id()));
+        let (a, b) = ([1u32, 2, 3], [0.5f32; 7]);
+        let made = pieces(&MODEL, "{\"x\": 1}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap();
+        std::fs::write(&path, made.concat()).unwrap();
+        assert!(matches!(open(&path, &ARRAYS, false), Err(Error::ModelFile(_))));
+        for mapped in [false, true] {
+            let file = open(&path, &MODEL, mapped).unwrap();
+            assert_eq!(file.header(), "{\"x\": 1}");
+            assert_eq!(&*file.array::<u32>("a").unwrap(), &a);
+            assert_eq!(&*file.indices::<u32>("a").unwrap(), &a);
+            assert_eq!(&*file.array::<f32>("b").unwrap(), &b);
+            assert!(file.array::<f64>("b").is_err());
+        }
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut changed = good.clone();
+            changed[at] ^= 0x10;
+            std::fs::write(&path, &changed).unwrap();
+            assert!(matches!(open(&path, &MODEL, false), Err(Error::ModelFile(_))), "byte {at}");
+        }
+        for cut in 0..good.len() {
+            std::fs::write(&path, &good[..cut]).unwrap();
+            assert!(matches!(open(&path, &MODEL, false), Err(Error::ModelFile(_))), "cut {cut}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Arrays that share bytes would take more memory, once they are copied, than the file is long.
+    #[test]
+    fn arrays_neither_overlap_nor_leave_gaps() {
+        let path = std::env::temp_dir().join(format!("tagwise-overlap-{}.tagwise", std::process::id()));
+        let (a, b) = ([1u32; 16], [2u32; 16]);
+        let good = pieces(&ARRAYS, "{}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap().concat();
+        let refused = |change: &dyn Fn(&mut Vec<u8>), why: &str| {
+            let mut made = good.clone();
+            change(&mut made);
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(&made[..12]);
+            crc.update(&made[16..]);
+            made[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
+            std::fs::write(&path, &made).unwrap();
+            match open(&path, &ARRAYS, false) {
+                Err(Error::ModelFile(said)) => assert!(said.contains(why), "{said}"),
+                _ => panic!("not refused: {why}"),
+            }
+        };
+        let record = |k: usize| HEAD + 2 + RECORD * k;
+        let first = good[record(0) + RECORD - 16..record(0) + RECORD - 8].to_vec();
+        refused(&|made| made[record(1) + RECORD - 16..record(1) + RECORD - 8].copy_from_slice(&first), "is not where");
+        refused(&|made| made.extend_from_slice(&[0; 64]), "longer than its arrays");
+        refused(&|made| made[record(1)] = b'a', "the same name");
+        refused(&|made| made[record(1) + RECORD - 8] = 17, "outside the file");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,178 @@
+//! Vectors of tokens times weights, and the transpose: products of matrices, blocked so that sums stay in registers.
+//!
+//! The rows of the vectors' numbers lie behind each other, each of `width` lanes, so that they are a matrix [size, L]. The
+//! scores of M tokens are M x W sums of lanes over all numbers; the gradient of M numbers is M x W sums over the tokens of a
+//! batch, whose vectors stay in the second cache meanwhile. Both take numbers and tokens in a fixed order.
+
+use crate::dataset::dense::Dense;
+use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::scores::corpus_layout::Nodes;
+use std::ops::Range;
+
+/// The vectors of a training set, and where their rows lie.
+pub struct DenseRows {
+    pub dense: Dense,
+    pub at: usize,        // the first lane of the first row
+    pub tokens: Vec<u32>, // [slots] token of each slot, in the order of `Nodes::order`
+}
+
+impl Nodes {
+    /// Adds the products of these slots' vectors and weights to their tiles of some lanes.
+    ///
+    /// # Safety
+    /// As for `fill`; `tiles` are those of the slots.
+    #[inline(always)]
+    pub(super) unsafe fn add_vectors<S: Simd>(
+        &self,
+        slots: Range<usize>,
+        rows: &[Lane],
+        lanes: Range<usize>,
+        tiles: *mut Lane,
+    ) {
+        let Some(dense) = &self.dense else { return };
+        let (tokens, places) = (&dense.tokens[slots.clone()], &self.order[slots]);
+        let rows = &rows[dense.at..dense.at + dense.dense.size * self.width];
+        for v in lanes.clone().step_by(2) {
+            let (rows, tiles) = (&rows[v..], tiles.add((v - lanes.start) * WIDTH));
+            match v + 1 < lanes.end {
+                true => score::<S, 2>(&dense.dense, rows, self.width, tokens, places, tiles),
+                false => score::<S, 1>(&dense.dense, rows, self.width, tokens, places, tiles),
+            }
+        }
+    }
+
+    /// Adds the products of these slots' vectors and residuals to the gradient of their rows.
+    ///
+    /// # Safety
+    /// As for `spread`; `tiles` hold the slots' residuals at these lanes.
+    #[inline(always)]
+    pub(super) unsafe fn spread_vectors<S: Simd>(
+        &self,
+        slots: Range<usize>,
+        tiles: *const Lane,
+        lanes: Range<usize>,
+        gradient: &mut [Lane],
+    ) {
+        let Some(dense) = &self.dense else { return };
+        let (tokens, places) = (&dense.tokens[slots.clone()], &self.order[slots]);
+        let gradient = &mut gradient[dense.at..dense.at + dense.dense.size * self.width];
+        for v in lanes.clone().step_by(2) {
+            let (rows, tiles) = (&mut gradient[v..], tiles.add((v - lanes.start) * WIDTH));
+            match v + 1 < lanes.end {
+                true => gather::<S, 2>(&dense.dense, rows, self.width, tokens, places, tiles),
+                false => gather::<S, 1>(&dense.dense, rows, self.width, tokens, places, tiles),
+            }
+        }
+    }
+}
+
+/// Tokens, or numbers, whose sums are in registers together.
+const TALL: usize = 6;
+
+/// W lanes of the scores of tokens.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `rows` are [size] rows that lie `stride` lanes apart; every place and the W - 1
+/// tiles behind it are inside the tiles.
+#[inline(always)]
+unsafe fn score<S: Simd, const W: usize>(
+    dense: &Dense,
+    rows: &[Lane],
+    stride: usize,
+    tokens: &[u32],
+    places: &[u32],
+    tiles: *mut Lane,
+) {
+    let mut at = 0;
+    while at + TALL <= tokens.len() {
+        score_some::<S, W, TALL>(dense, rows, stride, &tokens[at..at + TALL], &places[at..at + TALL], tiles);
+        at += TALL;
+    }
+    for at in at..tokens.len() {
+        score_some::<S, W, 1>(dense, rows, stride, &tokens[at..=at], &places[at..=at], tiles);
+    }
+}
+
+/// # Safety
+/// As for `score`; there are M tokens.
+#[inline(always)]
+unsafe fn score_some<S: Simd, const W: usize, const M: usize>(
+    dense: &Dense,
+    rows: &[Lane],
+    stride: usize,
+    tokens: &[u32],
+    places: &[u32],
+    tiles: *mut Lane,
+) {
+    debug_assert!(tokens.len() == M && places.len() == M && rows.len() >= (dense.size - 1) * stride + W);
+    let x: [&[f32]; M] = std::array::from_fn(|m| dense.row(tokens[m] as usize));
+    let mut sum = [[S::splat(0.0); W]; M];
+    for j in 0..dense.size {
+        for w in 0..W {
+            let row = S::load(rows.get_unchecked(j * stride + w));
+            for m in 0..M {
+                sum[m][w] = S::fma(S::splat(*x[m].get_unchecked(j)), row, sum[m][w]);
+            }
+        }
+    }
+    for m in 0..M {
+        for w in 0..W {
+            let to = &mut *tiles.add(places[m] as usize + w * WIDTH);
+            S::store(S::add(S::load(to), sum[m][w]), to);
+        }
+    }
+}
+
+/// W lanes of the gradient of all numbers.
+///
+/// # Safety
+/// As for `score`; the tiles hold residuals.
+#[inline(always)]
+unsafe fn gather<S: Simd, const W: usize>(
+    dense: &Dense,
+    rows: &mut [Lane],
+    stride: usize,
+    tokens: &[u32],
+    places: &[u32],
+    tiles: *const Lane,
+) {
+    let mut j = 0;
+    while j + TALL <= dense.size {
+        gather_some::<S, W, TALL>(dense, rows, stride, j, tokens, places, tiles);
+        j += TALL;
+    }
+    for j in j..dense.size {
+        gather_some::<S, W, 1>(dense, rows, stride, j, tokens, places, tiles);
+    }
+}
+
+/// # Safety
+/// As for `gather`; the numbers j to j + M exist.
+#[inline(always)]
+unsafe fn gather_some<S: Simd, const W: usize, const M: usize>(
+    dense: &Dense,
+    rows: &mut [Lane],
+    stride: usize,
+    j: usize,
+    tokens: &[u32],
+    places: &[u32],
+    tiles: *const Lane,
+) {
+    debug_assert!(j + M <= dense.size && rows.len() >= (j + M - 1) * stride + W);
+    let mut sum = [[S::splat(0.0); W]; M];
+    for (&token, &place) in tokens.iter().zip(places) {
+        let x = dense.row(token as usize).as_ptr().add(j);
+        for w in 0..W {
+            let residual = S::load(&*tiles.add(place as usize + w * WIDTH));
+            for m in 0..M {
+                sum[m][w] = S::fma(S::splat(*x.add(m)), residual, sum[m][w]);
+            }
+        }
+    }
+    for m in 0..M {
+        for w in 0..W {
+            let to = rows.get_unchecked_mut((j + m) * stride + w);
+            S::store(S::add(S::load(to), sum[m][w]), to);
+        }
+    }
+}

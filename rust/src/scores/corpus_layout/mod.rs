@@ -1,0 +1,443 @@
+//! Features x weights -> node scores, and its transpose, residuals -> gradient, side by side.
+//!
+//! Two kinds of attributes, told apart by how often they occur:
+//! - *frequent* ones have a row of label weights in whole lanes: adding a row is a few vector additions. A row ends with
+//!   the last label that it has a feature for; labels are numbered by frequency, so most rows are one lane long, and the
+//!   rows of a corpus fit into the second cache, which is what their speed hangs on;
+//! - *rare* ones are a flat list of (weight, place among a batch's scores), walked without a branch a token. Their
+//!   weights are copied for each chunk of sentences, in the order in which its tokens come to them, and so are their
+//!   gradients: they stream, parallel threads never write to the same place, and no order of addition depends on them.
+//!
+//! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
+//! Start and end features are two more rows, present at the first and the last token.
+//!
+//! With very many labels a position of a batch fills the cache, and everything goes position by position (see `steps`).
+
+mod build;
+mod bundle;
+mod dense;
+mod field;
+pub mod fold;
+mod spread;
+mod steps;
+
+pub use build::Grain;
+pub use field::Field;
+pub use spread::spread;
+
+use crate::chain::limits::support::{mask_rows, Support};
+use crate::dataset::plan::{Batch, Plan};
+use crate::dataset::Dataset;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::system::shared::Shared;
+use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::scores::corpus_layout::bundle::Bundles;
+use crate::scores::corpus_layout::dense::DenseRows;
+use crate::scores::corpus_layout::fold::Fold;
+use crate::scores::corpus_layout::steps::Steps;
+use crate::scores::tile::Tile;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// A row of so many tokens is summed in double precision from time to time.
+const HOT: u32 = 512;
+
+/// One feature of a rare attribute at one token: its copy in the chunk, and (t L + label) 16 + lane in the batch.
+#[derive(Clone, Copy, Debug)]
+struct RareFeature {
+    copy: u32,
+    place: u32,
+}
+
+/// The tokens of a plan, slot by slot, as rows and rare features.
+pub struct Nodes {
+    pub labels: usize,
+    pub width: usize,     // lanes of the longest row: L / 16 rounded up
+    pub group: usize,     // batches that go through the phases together
+    order: Vec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
+    row_ptr: Vec<u32>,    // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
+    rows: Vec<u32>,       // first lane of each row
+    row_values: Vec<f32>, // empty while all are 1
+    bundles: Bundles,     // the same, row by row, unless labels are very many
+    row_steps: Vec<f32>,  // what residuals are multiplied by on their way to a row; empty while all are 1
+    steps: Steps,         // where the tokens of a position are, with very many labels
+    rare_ptr: Vec<usize>, // [batches + 1]
+    rare: Vec<RareFeature>,
+    rare_values: Vec<f32>,
+    gold: Vec<u32>,              // [slots] place of the gold label, or NOWHERE
+    gold_edges: Vec<(u32, u32)>, // edges of each sentence's gold labels, and how often it has them
+    gold_edge_ptr: Vec<u32>,     // [sentences + 1]
+    row_features: Vec<u64>,      // [rows + 1] features of each row, into `row_index`
+    row_index: Vec<(u32, u16)>,  // (feature, label)
+    row_at: Vec<u32>,            // [rows + 1] first lane of each row
+    hot: Vec<u32>,               // lanes of rows so frequent that float32 does not hold their sums
+    copies: Vec<u32>,            // feature of each copy, chunk by chunk
+    copy_ptr: Vec<usize>,        // [chunks + 1]
+    fold: Fold,
+    dense: Option<DenseRows>,
+    pub support: Masks,
+    pub partial: Masks,
+    pub costs: Vec<Lane>, // [L, width] cost of every label where the row's is right; empty without
+}
+
+/// Sets of labels as rows of 0 and -infinity, and the set of each slot.
+#[derive(Default)]
+pub struct Masks {
+    rows: Vec<Lane>, // [sets, width]
+    of: Vec<u32>,    // [slots], empty without sets
+}
+
+/// The place of a gold label that is not known.
+const NOWHERE: u32 = u32::MAX;
+
+dispatch!(
+    /// `Nodes::fill`, compiled by itself: what calls it is compiled sooner.
+    pub fn fill(
+        nodes: &Nodes, batch: &Batch, rows: &[Lane], rare: &[f32], masks: &Masks, psi: &mut [Lane], gold: &mut [f64; WIDTH],
+        tile: &mut Tile
+    ) = fill_kernel
+);
+
+/// # Safety
+/// As for `Nodes::fill`.
+#[inline(always)]
+unsafe fn fill_kernel<S: Simd>(
+    nodes: &Nodes,
+    batch: &Batch,
+    rows: &[Lane],
+    rare: &[f32],
+    masks: &Masks,
+    psi: &mut [Lane],
+    gold: &mut [f64; WIDTH],
+    tile: &mut Tile,
+) {
+    nodes.fill::<S>(batch, rows, rare, masks, psi, gold, tile);
+}
+
+impl Nodes {
+    /// Move the gradient of the hot rows into double precision. A float32 sum of many thousand residuals swallows the
+    /// small ones, and the gradient then no longer fits the loss; so this is called every few thousand tokens.
+    pub fn drain_hot(&self, gradient: &mut [Lane], sums: &mut Vec<f64>) {
+        sums.resize(self.hot.len() * WIDTH, 0.0);
+        for (&at, sum) in self.hot.iter().zip(sums.chunks_exact_mut(WIDTH)) {
+            for (s, x) in sum.iter_mut().zip(&mut gradient[at as usize].0) {
+                *s += f64::from(*x);
+                *x = 0.0;
+            }
+        }
+    }
+
+    /// Give rows steps of their own, by how many tokens have them: a residual moves them by that many times itself.
+    /// Answers the number of each lane: [lanes].
+    pub fn set_pace(&mut self, pace: impl Fn(u32) -> f32) -> Vec<f32> {
+        let mut count = vec![0u32; self.n_lanes() + 1];
+        for &first in &self.rows {
+            count[first as usize] += 1;
+        }
+        let of = |first: u32| pace(count[first as usize]);
+        self.row_steps = if self.is_wide() {
+            let steps = self.rows.iter().enumerate();
+            steps.map(|(i, &first)| of(first) * self.row_steps.get(i).copied().unwrap_or(1.0)).collect()
+        } else {
+            self.bundles.steps(&self.row_steps, of)
+        };
+        self.row_at.windows(2).flat_map(|at| (at[0]..at[1]).map(|_| of(at[0])).collect::<Vec<_>>()).collect()
+    }
+
+    /// Lanes of all rows.
+    pub fn n_lanes(&self) -> usize {
+        self.row_at[self.n_rows()] as usize
+    }
+
+    /// Lanes of a row.
+    fn lanes(&self, row: usize) -> Range<usize> {
+        self.row_at[row] as usize..self.row_at[row + 1] as usize
+    }
+
+    /// Masks of allowed labels, slot by slot.
+    pub fn masks(&self, data: &Dataset, plan: &Plan, support: &Support) -> Masks {
+        let mut of = Vec::with_capacity(plan.slots);
+        plan.for_each_slot(|_, b, lane, t| {
+            of.push(support.of[data.sentences[plan.batches[b].sentences[lane] as usize] + t]);
+        });
+        Masks { rows: mask_rows(&support.sets, self.labels, self.width), of }
+    }
+
+    pub fn n_rows(&self) -> usize {
+        self.row_features.len() - 1
+    }
+
+    /// Copies of rare features, of all chunks.
+    pub fn n_copies(&self) -> usize {
+        self.copies.len()
+    }
+
+    /// The copies of one chunk.
+    pub fn copies(&self, chunk: usize) -> Range<usize> {
+        self.copy_ptr[chunk]..self.copy_ptr[chunk + 1]
+    }
+
+    /// Edges (label' * L + label) of a sentence's gold labels, each with the number of times.
+    #[inline(always)]
+    pub fn gold_edges(&self, sentence: u32) -> &[(u32, u32)] {
+        let ptr = &self.gold_edge_ptr[sentence as usize..];
+        &self.gold_edges[ptr[0] as usize..ptr[1] as usize]
+    }
+
+    /// The gold labels are not looked at: partial labels take their place.
+    pub fn forget_gold(&mut self) {
+        self.gold.fill(NOWHERE);
+    }
+
+    /// Rows of weights from a weight vector: [lanes].
+    pub fn fill_rows(&self, w: &[f64], rows: &mut [Lane]) {
+        let shared = Shared::new(rows);
+        (0..self.n_rows()).into_par_iter().with_min_len(512).for_each(|r| {
+            let lanes = self.lanes(r);
+            // SAFETY: rows do not overlap.
+            let row = unsafe { shared.slice(lanes.start, lanes.len()) };
+            row.fill(Lane::ZERO);
+            for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
+                row[label as usize / WIDTH].0[label as usize % WIDTH] = w[feature as usize] as f32;
+            }
+        });
+        self.fold.gather(|carrier, carried| {
+            let to = self.lanes(carrier);
+            // SAFETY: a carrier is written by one thread, what it carries is complete and of another level.
+            let row = unsafe { shared.slice(to.start, to.len()) };
+            for &b in carried {
+                let from = self.lanes(b as usize);
+                // SAFETY: as above.
+                let add = unsafe { shared.slice(from.start, from.len()) };
+                for (a, b) in row.iter_mut().zip(add) {
+                    a.0.iter_mut().zip(b.0).for_each(|(x, y)| *x += y);
+                }
+            }
+        });
+    }
+
+    /// The weights back from unfolded rows and copies of one chunk, times `scale`: what `fill_rows` and `fill_rare` took.
+    pub fn read(&self, rows: &[Lane], rare: &[f32], scale: f64, w: &mut [f64]) {
+        for r in 0..self.n_rows() {
+            let row = &rows[self.lanes(r)];
+            for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
+                let x = row[label as usize / WIDTH].0[label as usize % WIDTH];
+                w[feature as usize] = f64::from(x) * scale;
+            }
+        }
+        for (&feature, &x) in self.copies.iter().zip(rare) {
+            w[feature as usize] = f64::from(x) * scale;
+        }
+    }
+
+    /// Weights of the rare features, copy by copy.
+    pub fn fill_rare(&self, w: &[f64], rare: &mut [f32]) {
+        let features = self.copies.par_iter().with_min_len(8192);
+        features.zip(rare.par_iter_mut()).for_each(|(&feature, x)| *x = w[feature as usize] as f32);
+    }
+
+    /// Node scores of a batch into `psi` ([T, L], and slack for a whole tile), and the score of its gold labels. `rare`
+    /// holds the copies of all chunks.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the batch is of the plan that the nodes were made for; `rows` is as `fill_rows` and `rare` as `fill_rare` fill
+    /// them; `psi` has room for the batch's scores and a lane of slack.
+    #[inline(always)]
+    unsafe fn fill<S: Simd>(
+        &self,
+        batch: &Batch,
+        rows: &[Lane],
+        rare: &[f32],
+        masks: &Masks,
+        psi: &mut [Lane],
+        gold: &mut [f64; WIDTH],
+        tile: &mut Tile,
+    ) {
+        let slots = batch.slot..batch.slot + batch.tokens();
+        debug_assert!(slots.end <= self.order.len() && slots.end <= self.gold.len());
+        debug_assert!(rows.len() >= self.n_lanes() && rare.len() >= self.n_copies());
+        debug_assert!(psi.len() >= batch.positions() * self.labels);
+        *gold = [0.0; WIDTH];
+        if self.is_wide() {
+            for t in 0..batch.positions() {
+                self.fill_step::<S>(batch, t, rows, rare, masks, psi, gold, tile);
+            }
+            return;
+        }
+        let tiles = tile.reserve(batch.positions() * self.width);
+        for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
+            self.sum_rows::<S>(slot, rows, 0..self.width, tiles.add(place as usize));
+        }
+        self.add_vectors::<S>(slots.clone(), rows, 0..self.width, tiles);
+        if !masks.of.is_empty() || !self.costs.is_empty() {
+            let mut slot = batch.slot;
+            for t in 0..batch.positions() {
+                for lane in 0..batch.active(t) {
+                    let place = tiles.add(t * self.width * WIDTH + lane);
+                    self.add_terms::<S>(slot, t, masks, 0..self.width, place);
+                    slot += 1;
+                }
+            }
+        }
+        for t in 0..batch.positions() {
+            for v in 0..self.width {
+                let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
+                S::transpose(&tile.0[t * self.width + v], out);
+            }
+        }
+        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
+        self.add_rare(range, &rare[self.copies(batch.chunk)], psi);
+        self.add_gold(slots, psi, gold);
+    }
+
+    /// Weights of rare features onto scores.
+    ///
+    /// # Safety
+    /// The features lie inside the copies and the scores.
+    #[inline(always)]
+    unsafe fn add_rare(&self, range: Range<usize>, rare: &[f32], psi: &mut [Lane]) {
+        let scores = psi.as_mut_ptr().cast::<f32>();
+        debug_assert!(self.are_inside(range.clone(), rare.len(), psi.len()));
+        if self.rare_values.is_empty() {
+            for f in self.rare.get_unchecked(range) {
+                *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize);
+            }
+        } else {
+            for (f, value) in self.rare[range.clone()].iter().zip(&self.rare_values[range]) {
+                *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize) * value;
+            }
+        }
+    }
+
+    /// Scores of the gold labels of some slots.
+    ///
+    /// # Safety
+    /// The slots are those of the scores' batch.
+    #[inline(always)]
+    unsafe fn add_gold(&self, slots: Range<usize>, psi: &[Lane], gold: &mut [f64; WIDTH]) {
+        let scores = psi.as_ptr().cast::<f32>();
+        for &place in self.gold.get_unchecked(slots) {
+            if place != NOWHERE {
+                gold[place as usize % WIDTH] += f64::from(*scores.add(place as usize));
+            }
+        }
+    }
+
+    /// Whether rare features lie inside so many copies and so many lanes of scores.
+    fn are_inside(&self, range: Range<usize>, copies: usize, lanes: usize) -> bool {
+        self.rare[range].iter().all(|f| (f.copy as usize) < copies && (f.place as usize) < lanes * WIDTH)
+    }
+
+    /// These lanes of the mask and the costs of a token, at position t, onto its place.
+    ///
+    /// # Safety
+    /// As for `add_row`; the slot is one of the plan's.
+    #[inline(always)]
+    unsafe fn add_terms<S: Simd>(&self, slot: usize, t: usize, masks: &Masks, lanes: Range<usize>, place: *mut Lane) {
+        if let Some(&set) = masks.of.get(slot) {
+            self.add_row::<S>(&masks.rows, set as usize, lanes.clone(), place);
+        }
+        if !self.costs.is_empty() && self.gold[slot] != NOWHERE {
+            let y = self.gold[slot] as usize / WIDTH - t * self.labels;
+            self.add_row::<S>(&self.costs, y, lanes, place);
+        }
+    }
+
+    /// Add these lanes of row `row` of `rows` ([.., width]) to the token at `place`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `place` and the tiles behind it, one a lane, are inside the tiles.
+    #[inline(always)]
+    unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, lanes: Range<usize>, place: *mut Lane) {
+        for (i, x) in rows[row * self.width..][lanes].iter().enumerate() {
+            let to = &mut *place.add(i * WIDTH);
+            S::store(S::add(S::load(to), S::load(x)), to);
+        }
+    }
+
+    /// Sum of these lanes of a token's rows to its place.
+    ///
+    /// # Safety
+    /// As for `add_row`; the slot is one of the plan's.
+    #[inline(always)]
+    unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], lanes: Range<usize>, place: *mut Lane) {
+        match self.width {
+            1 => self.sum_classes::<S, 1>(slot, rows, place),
+            2 => self.sum_classes::<S, 2>(slot, rows, place),
+            3 => self.sum_classes::<S, 3>(slot, rows, place),
+            4 => self.sum_classes::<S, 4>(slot, rows, place),
+            _ => {
+                for v in lanes.clone().step_by(4) {
+                    let (rows, place) = (&rows[v..], place.add((v - lanes.start) * WIDTH));
+                    match lanes.end - v {
+                        1 => self.sum_some::<S, 1>(slot, rows, place),
+                        2 => self.sum_some::<S, 2>(slot, rows, place),
+                        3 => self.sum_some::<S, 3>(slot, rows, place),
+                        _ => self.sum_some::<S, 4>(slot, rows, place),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first N lanes of rows that are all of full length.
+    ///
+    /// # Safety
+    /// As for `sum_rows`.
+    #[inline(always)]
+    unsafe fn sum_some<S: Simd, const N: usize>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
+        let mut sum = [S::splat(0.0); N];
+        self.add_class::<S, N, N>(self.row_ptr[slot]..self.row_ptr[slot + 1], rows, &mut sum);
+        for (v, s) in sum.into_iter().enumerate() {
+            S::store(s, &mut *place.add(v * WIDTH));
+        }
+    }
+
+    /// # Safety
+    /// As for `sum_rows`; W is the width.
+    #[inline(always)]
+    unsafe fn sum_classes<S: Simd, const W: usize>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
+        let mut sum = [S::splat(0.0); W];
+        let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
+        self.add_class::<S, W, 1>(ptr[0]..ptr[1], rows, &mut sum);
+        if W > 1 {
+            self.add_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], rows, &mut sum);
+        }
+        if W > 2 {
+            self.add_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], rows, &mut sum);
+        }
+        if W > 3 {
+            self.add_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], rows, &mut sum);
+        }
+        for (v, s) in sum.into_iter().enumerate() {
+            S::store(s, &mut *place.add(v * WIDTH));
+        }
+    }
+
+    /// Add rows of N lanes to a sum of W lanes.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `range` is inside `self.rows`, and `rows` holds N lanes from each of them on.
+    #[inline(always)]
+    unsafe fn add_class<S: Simd, const W: usize, const N: usize>(
+        &self,
+        range: Range<u32>,
+        rows: &[Lane],
+        sum: &mut [S::F; W],
+    ) {
+        let range = range.start as usize..range.end as usize;
+        debug_assert!(self.rows[range.clone()].iter().all(|&first| first as usize + N.min(W) <= rows.len()));
+        let values = self.row_values.get(range.clone());
+        for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
+            let row = rows.as_ptr().add(first as usize);
+            for j in 0..N.min(W) {
+                let mut x = S::load(&*row.add(j));
+                if let Some(values) = values {
+                    // A product, then a sum: the same bits with and without fused instructions.
+                    x = S::mul(S::splat(values[i]), x);
+                }
+                sum[j] = S::add(sum[j], x);
+            }
+        }
+    }
+}

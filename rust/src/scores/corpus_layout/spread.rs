@@ -1,0 +1,193 @@
+//! Residuals -> gradient: the transpose of `fill`, and the gradient of features from that of rows and copies.
+
+use crate::dataset::plan::Batch;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::system::shared::Shared;
+use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::scores::corpus_layout::{Field, Nodes, NOWHERE};
+use crate::scores::tile::Tile;
+use rayon::prelude::*;
+use std::ops::Range;
+
+dispatch!(
+    /// `Nodes::spread`, compiled by itself.
+    pub fn spread(
+        nodes: &Nodes, group: &[Batch], fields: &mut [Field], gradient: &mut [Lane], rare: &mut [f32], tile: &mut Tile
+    ) = spread_kernel
+);
+
+/// # Safety
+/// As for `Nodes::spread`.
+#[inline(always)]
+unsafe fn spread_kernel<S: Simd>(
+    nodes: &Nodes,
+    group: &[Batch],
+    fields: &mut [Field],
+    gradient: &mut [Lane],
+    rare: &mut [f32],
+    tile: &mut Tile,
+) {
+    nodes.spread::<S>(group, fields, gradient, rare, tile);
+}
+
+impl Nodes {
+    /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
+    /// slack for a whole tile) minus what is to be subtracted at the gold labels, into the gradient rows and `rare`, the
+    /// chunk's copies.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the group is one of those that the nodes were made for, `fields` are those of its batches, `gradient`
+    /// is [lanes], `rare` the copies of its chunk.
+    #[inline(always)]
+    unsafe fn spread<S: Simd>(
+        &self,
+        group: &[Batch],
+        fields: &mut [Field],
+        gradient: &mut [Lane],
+        rare: &mut [f32],
+        tile: &mut Tile,
+    ) {
+        let positions: usize = group.iter().map(|batch| batch.positions()).sum();
+        debug_assert!(fields.len() >= group.len() && gradient.len() >= self.n_lanes());
+        if self.is_wide() {
+            for (batch, Field { nodes, subtract, .. }) in group.iter().zip(fields) {
+                for t in 0..batch.positions() {
+                    self.spread_step::<S>(batch, t, nodes, &subtract[t % subtract.len()], gradient, rare, tile);
+                }
+            }
+            return;
+        }
+        tile.reserve(positions * self.width);
+        let mut base = 0;
+        for (batch, field) in group.iter().zip(fields) {
+            self.spread_batch::<S>(batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
+            let slots = batch.slot..batch.slot + batch.tokens();
+            self.spread_vectors::<S>(slots, tile.0[base..].as_ptr().cast(), 0..self.width, gradient);
+            base += batch.positions() * self.width;
+        }
+        self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
+    }
+
+    /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
+    ///
+    /// # Safety
+    /// As for `spread`; `tile` has room for the batch.
+    #[inline(always)]
+    unsafe fn spread_batch<S: Simd>(
+        &self,
+        batch: &Batch,
+        residual: &mut [Lane],
+        subtract: &[Lane],
+        rare: &mut [f32],
+        tile: &mut [[Lane; WIDTH]],
+    ) {
+        debug_assert!(batch.slot + batch.tokens() <= self.gold.len());
+        let mut slot = batch.slot;
+        for t in 0..batch.positions() {
+            let active = batch.active(t);
+            self.subtract_gold(slot..slot + active, &subtract[t % subtract.len()], residual);
+            slot += active;
+        }
+        self.spread_rare(self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1], residual, rare);
+        for t in 0..batch.positions() {
+            for v in 0..self.width {
+                let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
+                S::transpose(from, &mut tile[t * self.width + v]);
+            }
+        }
+    }
+
+    /// What is to be subtracted at the gold labels of some slots.
+    ///
+    /// # Safety
+    /// The slots are those of the residuals' batch.
+    #[inline(always)]
+    pub(super) unsafe fn subtract_gold(&self, slots: Range<usize>, less: &Lane, residual: &mut [Lane]) {
+        let values = residual.as_mut_ptr().cast::<f32>();
+        for &place in self.gold.get_unchecked(slots) {
+            if place != NOWHERE {
+                *values.add(place as usize) -= less.0[place as usize % WIDTH];
+            }
+        }
+    }
+
+    /// Residuals to rare features.
+    ///
+    /// # Safety
+    /// The features lie inside the copies and the residuals.
+    #[inline(always)]
+    pub(super) unsafe fn spread_rare(&self, range: Range<usize>, residual: &[Lane], rare: &mut [f32]) {
+        debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
+        let values = residual.as_ptr().cast::<f32>();
+        if self.rare_values.is_empty() {
+            for f in self.rare.get_unchecked(range) {
+                *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize);
+            }
+        } else {
+            for (f, value) in self.rare[range.clone()].iter().zip(&self.rare_values[range]) {
+                *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize) * value;
+            }
+        }
+    }
+
+    /// Gradient of the rows' features: the chunks are summed in order into `total` ([lanes, 16]) and cleared, what rows
+    /// carried goes back to its own row, and the features that exist are read off.
+    pub fn collect_rows<'a>(
+        &self,
+        chunks: &mut [Vec<Lane>],
+        hot: impl Iterator<Item = &'a [f64]>,
+        total: &mut Vec<f64>,
+        gradient: &Shared<'_, f64>,
+    ) {
+        total.resize(self.n_lanes() * WIDTH, 0.0);
+        let chunks: Vec<Shared<'_, Lane>> = chunks.iter_mut().map(|chunk| Shared::new(&mut chunk[..])).collect();
+        total.par_chunks_mut(WIDTH).enumerate().with_min_len(512).for_each(|(at, part)| {
+            let mut sum = [0.0f64; WIDTH];
+            for chunk in &chunks {
+                // SAFETY: a lane is read by one thread.
+                let lane = unsafe { &mut chunk.slice(at, 1)[0] };
+                for (s, &x) in sum.iter_mut().zip(&lane.0) {
+                    *s += f64::from(x);
+                }
+                *lane = Lane::ZERO;
+            }
+            part.copy_from_slice(&sum);
+        });
+        for sums in hot {
+            for (&at, sum) in self.hot.iter().zip(sums.chunks_exact(WIDTH)) {
+                for (t, s) in total[at as usize * WIDTH..].iter_mut().zip(sum) {
+                    *t += s;
+                }
+            }
+        }
+        let shared = Shared::new(&mut total[..]);
+        self.fold.scatter(|row, carriers| {
+            let to = self.lanes(row);
+            // SAFETY: as in `fill_rows`.
+            let sum = unsafe { shared.slice(to.start * WIDTH, to.len() * WIDTH) };
+            for &a in carriers {
+                // SAFETY: as above.
+                let add = unsafe { shared.slice(self.lanes(a as usize).start * WIDTH, sum.len()) };
+                sum.iter_mut().zip(add).for_each(|(x, y)| *x += *y);
+            }
+        });
+        (0..self.n_rows()).into_par_iter().with_min_len(256).for_each(|r| {
+            let row = &total[self.lanes(r).start * WIDTH..];
+            for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
+                // SAFETY: every feature belongs to one row or one run of cells.
+                unsafe { gradient.set(feature as usize, row[label as usize]) };
+            }
+        });
+    }
+
+    /// Gradient of the rare features: their copies, chunk after chunk. `gradient` is zero at them.
+    pub fn collect_rare(&self, rare: &[f32], gradient: &Shared<'_, f64>) {
+        for chunk in self.copy_ptr.windows(2) {
+            let (copies, rare) = (&self.copies[chunk[0]..chunk[1]], &rare[chunk[0]..chunk[1]]);
+            copies.par_iter().with_min_len(8192).zip(rare).for_each(|(&feature, &x)| {
+                // SAFETY: a feature has one copy in a chunk.
+                unsafe { gradient.add(feature as usize, f64::from(x)) };
+            });
+        }
+    }
+}

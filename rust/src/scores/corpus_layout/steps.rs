@@ -1,0 +1,148 @@
+//! Very many labels: the tokens of one position at a time.
+//!
+//! Scores of a position of sixteen sentences are 64 bytes a label: with thousands of labels those of a batch are more than
+//! any cache, and every phase that goes over a whole batch waits for the memory. Position by position scores, recursion and
+//! gradient find in the second cache what the phase before them left there. Rows are taken four lanes at a time for
+//! all tokens of the position, so that rows that several of them have are in the first cache.
+
+use crate::dataset::plan::Batch;
+use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::scores::corpus_layout::{Masks, Nodes};
+use crate::scores::tile::Tile;
+use std::ops::Range;
+
+/// Lanes of labels up to which a batch goes through the phases as a whole.
+const WIDEST: usize = 16;
+/// Lanes at a time.
+const SOME: usize = 4;
+
+/// First slot and first rare feature of each position, and of what comes after the last.
+#[derive(Default)]
+pub(super) struct Steps {
+    of: Vec<usize>, // [batches] where the positions of a batch begin
+    slot: Vec<usize>,
+    rare: Vec<usize>,
+}
+
+impl Steps {
+    /// Of the next batch.
+    pub fn begin(&mut self) {
+        self.of.push(self.slot.len());
+    }
+
+    pub fn push(&mut self, slot: usize, rare: usize) {
+        self.slot.push(slot);
+        self.rare.push(rare);
+    }
+
+    fn slots(&self, batch: &Batch, t: usize) -> Range<usize> {
+        let at = self.of[batch.index] + t;
+        self.slot[at]..self.slot[at + 1]
+    }
+
+    fn rare(&self, batch: &Batch, t: usize) -> Range<usize> {
+        let at = self.of[batch.index] + t;
+        self.rare[at]..self.rare[at + 1]
+    }
+}
+
+impl Nodes {
+    /// Whether batches go position by position.
+    pub fn is_wide(&self) -> bool {
+        self.width > WIDEST
+    }
+
+    /// As `fill`, one position; the positions come in order. Adds to `gold`.
+    ///
+    /// # Safety
+    /// As for `fill`; there are very many labels.
+    #[inline(always)]
+    pub unsafe fn fill_step<S: Simd>(
+        &self,
+        batch: &Batch,
+        t: usize,
+        rows: &[Lane],
+        rare: &[f32],
+        masks: &Masks,
+        psi: &mut [Lane],
+        gold: &mut [f64; WIDTH],
+        tile: &mut Tile,
+    ) {
+        let slots = self.steps.slots(batch, t);
+        let tiles = tile.reserve(SOME);
+        for first in (0..self.width).step_by(SOME) {
+            let lanes = first..self.width.min(first + SOME);
+            for (lane, slot) in slots.clone().enumerate() {
+                self.sum_rows::<S>(slot, rows, lanes.clone(), tiles.add(lane));
+            }
+            self.add_vectors::<S>(slots.clone(), rows, lanes.clone(), tiles);
+            if !masks.of.is_empty() || !self.costs.is_empty() {
+                for (lane, slot) in slots.clone().enumerate() {
+                    self.add_terms::<S>(slot, t, masks, lanes.clone(), tiles.add(lane));
+                }
+            }
+            for v in lanes {
+                let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
+                S::transpose(&tile.0[v - first], out);
+            }
+        }
+        self.add_rare(self.steps.rare(batch, t), &rare[self.copies(batch.chunk)], psi);
+        self.add_gold(slots, psi, gold);
+    }
+
+    /// As `spread`, one position of one batch.
+    ///
+    /// # Safety
+    /// As for `spread`; there are very many labels, `residual` is that of the batch.
+    #[inline(always)]
+    pub unsafe fn spread_step<S: Simd>(
+        &self,
+        batch: &Batch,
+        t: usize,
+        residual: &mut [Lane],
+        less: &Lane,
+        gradient: &mut [Lane],
+        rare: &mut [f32],
+        tile: &mut Tile,
+    ) {
+        let slots = self.steps.slots(batch, t);
+        self.subtract_gold(slots.clone(), less, residual);
+        self.spread_rare(self.steps.rare(batch, t), residual, rare);
+        let tiles = tile.reserve(SOME);
+        for first in (0..self.width).step_by(SOME) {
+            let lanes = first..self.width.min(first + SOME);
+            for v in lanes.clone() {
+                let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
+                S::transpose(from, &mut tile.0[v - first]);
+            }
+            self.spread_vectors::<S>(slots.clone(), tiles, lanes.clone(), gradient);
+            for (lane, slot) in slots.clone().enumerate() {
+                let (place, gradient) = (tiles.add(lane), &mut gradient[first..]);
+                match lanes.len() {
+                    1 => self.spread_rows::<S, 1>(slot, place, gradient),
+                    2 => self.spread_rows::<S, 2>(slot, place, gradient),
+                    3 => self.spread_rows::<S, 3>(slot, place, gradient),
+                    _ => self.spread_rows::<S, 4>(slot, place, gradient),
+                }
+            }
+        }
+    }
+
+    /// N lanes of a token's residuals to the first lanes of its rows.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `place` and the N - 1 tiles behind it hold residuals of the slot's token.
+    #[inline(always)]
+    unsafe fn spread_rows<S: Simd, const N: usize>(&self, slot: usize, place: *const Lane, gradient: &mut [Lane]) {
+        let range = self.row_ptr[slot] as usize..self.row_ptr[slot + 1] as usize;
+        let residual: [S::F; N] = std::array::from_fn(|j| S::load(&*place.add(j * WIDTH)));
+        let steps = self.row_steps.get(range.clone());
+        for (i, &first) in self.rows[range].iter().enumerate() {
+            let row = &mut gradient[first as usize..first as usize + N];
+            for j in 0..N {
+                let x = steps.map_or(residual[j], |steps| S::mul(S::splat(steps[i]), residual[j]));
+                S::store(S::add(S::load(&row[j]), x), &mut row[j]);
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The weights of an online learner, cell by cell, and the scores that a sentence has under them.
+
+use crate::chain::viterbi::sentence::{Chart, Steps};
+
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{prefetch, Lane, WIDTH};
+use crate::scores::online_layout::TokenCells;
+
+/// Cache lines of the lists to come that are asked for with each token.
+const LINES: usize = 3;
+
+/// The weights, and what their average is made from: w_avg = w - u / steps (Daume 2006, figure 2.3), where u collects
+/// every change times the number of steps before it. A change costs two additions, the average nothing until asked for.
+#[derive(Clone)]
+pub struct Bank {
+    w: Vec<Lane>,           // [cells]
+    pub u: Vec<f64>,        // [cells], empty without averaging
+    pub variance: Vec<f64>, // [cells], empty except for AROW
+    pub clock: f64,         // steps so far
+    steps: Steps,           // edge scores as the chart reads them
+}
+
+impl Bank {
+    pub fn new(tokens: &TokenCells, average: bool, variance: Option<f64>) -> Bank {
+        let mut bank = Bank {
+            w: vec![Lane::ZERO; tokens.cells() / WIDTH],
+            u: vec![0.0; if average { tokens.cells() } else { 0 }],
+            variance: variance.map(|v| vec![v; tokens.cells()]).unwrap_or_default(),
+            clock: 0.0,
+            steps: Steps::new(tokens.labels),
+        };
+        bank.refresh(tokens);
+        bank
+    }
+
+    /// Bring the edge scores up to date with the weights.
+    pub fn refresh(&mut self, tokens: &TokenCells) {
+        let l = tokens.labels;
+        for pair in 0..l * l {
+            let at = tokens.edges[0] as usize + pair / l * tokens.width * WIDTH + pair % l;
+            let score = if tokens.allowed[pair] { self.w(at) } else { f32::NEG_INFINITY };
+            self.steps.set(0, pair / l, pair % l, score);
+        }
+    }
+
+    #[inline(always)]
+    pub fn w(&self, cell: usize) -> f32 {
+        self.w[cell / WIDTH].0[cell % WIDTH]
+    }
+
+    pub fn set_w(&mut self, cell: usize, x: f32) {
+        self.w[cell / WIDTH].0[cell % WIDTH] = x;
+    }
+
+    pub(crate) fn lanes(&self) -> &[Lane] {
+        &self.w
+    }
+
+    /// Edge scores as the chart reads them.
+    pub(crate) fn edge_scores(&self) -> &Steps {
+        &self.steps
+    }
+
+    /// All weights, cell by cell.
+    pub fn lanes_mut(&mut self) -> &mut [Lane] {
+        &mut self.w
+    }
+
+    /// Ask for what `add` will need of a cell.
+    #[inline(always)]
+    pub fn touch(&self, cell: u32) {
+        prefetch(self.u.as_ptr().wrapping_add(cell as usize));
+    }
+
+    /// w += amount at a cell. u takes what float32 really added, so that the average is that of the real weights.
+    #[inline(always)]
+    pub fn add(&mut self, tokens: &TokenCells, cell: u32, amount: f32) {
+        let at = cell as usize;
+        let w = &mut self.w[at / WIDTH].0[at % WIDTH];
+        let new = *w + amount;
+        if let Some(u) = self.u.get_mut(at) {
+            *u += self.clock * (f64::from(new) - f64::from(*w));
+        }
+        *w = new;
+        if cell >= tokens.edges[0] && cell < tokens.edges[1] {
+            let (place, size) = (at - tokens.edges[0] as usize, tokens.width * WIDTH);
+            let (row, to) = (place / size, place % size);
+            if tokens.allowed[row * tokens.labels + to] {
+                self.steps.set(0, row, to, new);
+            }
+        }
+    }
+
+    /// The edge scores of the sentence at hand: `varied`, as `run` left it, with edge attributes.
+    #[inline(always)]
+    pub fn steps<'a>(&'a self, tokens: &TokenCells, varied: &'a Steps) -> &'a Steps {
+        if tokens.data.has_edge_attributes() {
+            varied
+        } else {
+            &self.steps
+        }
+    }
+
+    /// Fill and advance the chart for a sentence, `next` being the one after it; `cost` [L, width] is added to the node
+    /// scores of each gold label.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; bank and chart are of these tokens.
+    #[inline(always)]
+    pub(crate) unsafe fn run<S: Find>(
+        &self,
+        tokens: &TokenCells,
+        chart: &mut Chart,
+        varied: &mut Steps,
+        sentence: u32,
+        next: u32,
+        cost: &[Lane],
+    ) {
+        let (begin, end) = tokens.range(sentence);
+        let (n, width) = (end - begin, tokens.width);
+        let varying = tokens.data.has_edge_attributes();
+        chart.begin(n, varying);
+        if varying {
+            self.vary(tokens, varied, begin, n);
+        }
+        let steps = self.steps(tokens, varied);
+        tokens.begin_fill(&self.w, sentence, &mut chart.node[..n * width]);
+        let mut ahead = tokens.ahead(next);
+        for t in 0..=n {
+            // One token ahead of the recursion, which waits for the one before it.
+            if t < n {
+                tokens.add_rows::<S>(&self.w, begin + t, &mut chart.node[t * width..(t + 1) * width]);
+                if !cost.is_empty() {
+                    let y = tokens.data.gold[begin + t] as usize;
+                    for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
+                        S::store(S::add(S::load(node), S::load(c)), node);
+                    }
+                }
+            }
+            if t > 0 {
+                chart.advance::<S>(steps, t - 1);
+            }
+            (0..LINES).for_each(|_| ahead.ask());
+        }
+        ahead.finish();
+        tokens.prefetch_rare(&self.w, next);
+    }
+
+    /// Node scores of some positions of a sentence, without the recursion; the rest of the chart is left as it is.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; bank and chart are of these tokens.
+    #[inline(always)]
+    pub(crate) unsafe fn refill<S: Find>(
+        &self,
+        tokens: &TokenCells,
+        chart: &mut Chart,
+        varied: &mut Steps,
+        sentence: u32,
+        positions: &[u32],
+        cost: &[Lane],
+    ) {
+        let (begin, end) = tokens.range(sentence);
+        let width = tokens.width;
+        let varying = tokens.data.has_edge_attributes();
+        chart.begin(end - begin, varying);
+        if varying {
+            self.vary(tokens, varied, begin, end - begin);
+        }
+        for &t in positions {
+            let (t, token) = (t as usize, begin + t as usize);
+            tokens.fill::<S>(&self.w, begin, t, &mut chart.node[t * width..(t + 1) * width]);
+            if !cost.is_empty() {
+                let y = tokens.data.gold[token] as usize;
+                for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
+                    S::store(S::add(S::load(node), S::load(c)), node);
+                }
+            }
+        }
+    }
+
+    /// Edge scores position by position: A_t = A + sum of the edge attributes' weights.
+    fn vary(&self, tokens: &TokenCells, varied: &mut Steps, begin: usize, n: usize) {
+        let l = tokens.labels;
+        varied.resize(n);
+        for t in 0..n {
+            varied.copy_block(t, &self.steps);
+            for at in tokens.pairs_of(begin + t) {
+                let (cell, pair) = (tokens.pairs[at].0 as usize, tokens.pairs[at].1 as usize);
+                let score = varied.get(t, pair / l, pair % l) + self.w(cell) * tokens.pair_values[at];
+                varied.set(t, pair / l, pair % l, score);
+            }
+        }
+    }
+}

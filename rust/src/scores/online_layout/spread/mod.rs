@@ -1,0 +1,384 @@
+//! The other way: what the labels of a sentence's tokens are to add, collected on their features, and applied to weights.
+//!
+//! A sentence's tokens are listed behind each of its rows, and behind each of its single cells: F(d) of a feature is then a
+//! sum in registers over a few places of d, which are near, and weights are met once a sentence.
+
+use crate::error::Result;
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{bytes, prefetch, Lane, WIDTH};
+use crate::scores::online_layout::lists::{build, Begin, Lists, Number, RowLists, Runs};
+use crate::scores::online_layout::{Cells, Places};
+use std::marker::PhantomData;
+
+/// The features of each sentence and where they occur. Never changes.
+pub(crate) struct Spread {
+    begins: Vec<Begin>, // [sentences + 1]
+    rows: RowLists,     // numbers are first lanes, places are tokens of the sentence
+    cells: Lists<u32>,  // places are those of the node scores of a sentence: t * 16 * width + label
+}
+
+/// What is done with the sums of a row. No closure, since its instructions must be those of its caller.
+trait See<S: Find, I, const N: usize> {
+    /// # Safety
+    /// The machine has the instructions of `S`; the row exists, the places are tokens of the sentence.
+    unsafe fn see(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]);
+}
+
+/// `keep` of the lanes of a row, from lane v on.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the lanes exist.
+#[inline(always)]
+unsafe fn real<S: Find, const N: usize>(exists: *const u16, at: usize, mut x: [S::F; N]) -> [S::F; N] {
+    for (j, x) in x.iter_mut().enumerate() {
+        *x = S::keep(*exists.add(at + j), *x);
+    }
+    x
+}
+
+/// The square of the sums.
+struct Square<F> {
+    exists: *const u16, // from lane v on, as below
+    sums: [F; 4],
+}
+
+impl<S: Find, I, const N: usize> See<S, I, N> for (Square<S::F>, PhantomData<S>) {
+    #[inline(always)]
+    unsafe fn see(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
+        for (x, sum) in real::<S, N>(self.0.exists, row, sum).into_iter().zip(&mut self.0.sums) {
+            *sum = S::fma(x, x, *sum);
+        }
+    }
+}
+
+/// Cells += step times the sums.
+struct Apply<F> {
+    exists: *const u16,
+    step: F,
+    to: *mut Lane,
+}
+
+impl<S: Find, I, const N: usize> See<S, I, N> for (Apply<S::F>, PhantomData<S>) {
+    #[inline(always)]
+    unsafe fn see(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
+        for (j, x) in real::<S, N>(self.0.exists, row, sum).into_iter().enumerate() {
+            let w = &mut *self.0.to.add(row + j);
+            S::store(S::fma(self.0.step, x, S::load(w)), w);
+        }
+    }
+}
+
+/// Scores += the sums, at each of their places.
+struct Scores {
+    exists: *const u16,
+    width: usize,
+    to: *mut Lane,
+}
+
+impl<S: Find, I: Number, const N: usize> See<S, I, N> for (Scores, PhantomData<S>) {
+    #[inline(always)]
+    unsafe fn see(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]) {
+        let sum = real::<S, N>(self.0.exists, row, sum);
+        for (i, &t) in places.iter().enumerate() {
+            let t: u32 = t.into();
+            for (j, &x) in sum.iter().enumerate() {
+                let to = &mut *self.0.to.add(t as usize * self.0.width + j);
+                let x = if values.is_empty() { x } else { S::mul(x, S::splat(values[i])) };
+                S::store(S::add(S::load(to), x), to);
+            }
+        }
+    }
+}
+
+/// Sums of d over the places of each row of a sentence: N lanes of wide rows, the one of narrow ones where `narrow`.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the lists are a sentence's, whose rows of `width` lanes `d` has.
+#[inline(always)]
+unsafe fn each_row<S: Find, I: Number, const N: usize>(
+    lists: Runs<'_, I>,
+    d: *const Lane,
+    width: usize,
+    narrow: bool,
+    seer: &mut (impl See<S, I, 1> + See<S, I, N>),
+) {
+    for (run, size, here, x) in lists {
+        if run.wide {
+            each_of_run::<S, I, N>((here, x), size, d, width, seer);
+        } else if narrow {
+            each_of_run::<S, I, 1>((here, x), size, d, width, seer);
+        }
+    }
+}
+
+/// # Safety
+/// As for `each_row`; `lists` are a run of rows with `size` - 1 places.
+#[inline(always)]
+unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
+    (lists, values): (&[I], &[f32]),
+    size: usize,
+    d: *const Lane,
+    width: usize,
+    seer: &mut impl See<S, I, N>,
+) {
+    let at = |t: I| d.add(t.into() as usize * width);
+    if !values.is_empty() {
+        for (list, x) in lists.chunks_exact(size).zip(values.chunks_exact(size)) {
+            let mut sum = [S::splat(0.0); N];
+            for (&t, &x) in list[1..].iter().zip(&x[1..]) {
+                for (j, s) in sum.iter_mut().enumerate() {
+                    *s = S::fma(S::splat(x), S::load(&*at(t).add(j)), *s);
+                }
+            }
+            seer.see(feature(list), sum, &list[1..], &x[1..]);
+        }
+    } else if size == 2 {
+        for list in lists.chunks_exact(2) {
+            let mut sum = [S::splat(0.0); N];
+            for (j, s) in sum.iter_mut().enumerate() {
+                *s = S::load(&*at(list[1]).add(j));
+            }
+            seer.see(feature(list), sum, &list[1..], &[]);
+        }
+    } else {
+        for list in lists.chunks_exact(size) {
+            let mut sum = [S::splat(0.0); N];
+            for &t in &list[1..] {
+                for (j, s) in sum.iter_mut().enumerate() {
+                    *s = S::add(*s, S::load(&*at(t).add(j)));
+                }
+            }
+            seer.see(feature(list), sum, &list[1..], &[]);
+        }
+    }
+}
+
+/// The feature that a list begins with.
+#[inline(always)]
+fn feature<I: Number>(list: &[I]) -> usize {
+    let number: u32 = list[0].into();
+    number as usize
+}
+
+/// `by_lanes!(width, v, N => body)` runs `body` for blocks of N lanes from v on, N a constant of at most four.
+macro_rules! by_lanes {
+    ($width:expr, $v:ident, $N:ident => $body:expr) => {{
+        let mut $v = 0;
+        while $v < $width {
+            match $width - $v {
+                1 => {
+                    const $N: usize = 1;
+                    $body
+                }
+                2 => {
+                    const $N: usize = 2;
+                    $body
+                }
+                3 => {
+                    const $N: usize = 3;
+                    $body
+                }
+                _ => {
+                    const $N: usize = 4;
+                    $body
+                }
+            }
+            $v += 4;
+        }
+    }};
+}
+
+/// `with_rows!(self, sentence, lists => body)` runs `body` for the row lists of a sentence, whatever their numbers are.
+macro_rules! with_rows {
+    ($spread:expr, $sentence:expr, $lists:ident => $body:expr) => {{
+        let (here, next) = $spread.span($sentence);
+        match &$spread.rows {
+            RowLists::Short(all) => {
+                let $lists = all.some(here.row_run..next.row_run, here.row..next.row);
+                $body
+            }
+            RowLists::Long(all) => {
+                let $lists = all.some(here.row_run..next.row_run, here.row..next.row);
+                $body
+            }
+        }
+    }};
+}
+
+// Behind the macros that they use.
+mod double;
+mod weigh;
+
+pub(crate) use double::{add_doubles, weigh_doubles};
+pub(crate) use weigh::weigh;
+
+dispatch!(
+    /// `Spread::square`, compiled by itself: what calls it is compiled sooner. So are the others.
+    pub(crate) fn square(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 = square_kernel
+);
+dispatch!(
+    pub(crate) fn apply(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) =
+        apply_kernel
+);
+dispatch!(
+    pub(crate) fn scores(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) = scores_kernel
+);
+
+/// # Safety
+/// As for `Spread::square`.
+#[inline(always)]
+unsafe fn square_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 {
+    spread.square::<S>(of, sentence, d)
+}
+
+/// # Safety
+/// As for `Spread::apply`.
+#[inline(always)]
+unsafe fn apply_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
+    spread.apply::<S>(of, sentence, d, step, to);
+}
+
+/// # Safety
+/// As for `Spread::scores`.
+#[inline(always)]
+unsafe fn scores_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
+    spread.scores::<S>(of, sentence, d, out);
+}
+
+impl Spread {
+    pub(crate) fn new(cells: &Cells, places: &Places<'_>) -> Result<Spread> {
+        let longest = cells.data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
+        if cells.exists.len().max(longest) <= 1 << 16 {
+            let (begins, rows, cells) = build(cells, places)?;
+            return Ok(Spread { begins, rows: RowLists::Short(rows), cells });
+        }
+        let (begins, rows, cells) = build(cells, places)?;
+        Ok(Spread { begins, rows: RowLists::Long(rows), cells })
+    }
+
+    /// The lists of a sentence, to be asked for.
+    #[inline(always)]
+    pub(crate) fn lists_of(&self, sentence: u32) -> [std::ops::Range<*const u8>; 2] {
+        let (here, next) = self.span(sentence);
+        let rows = match &self.rows {
+            RowLists::Short(all) => bytes(&all.entries[here.row..next.row]),
+            RowLists::Long(all) => bytes(&all.entries[here.row..next.row]),
+        };
+        [rows, bytes(&self.cells.entries[here.cell..next.cell])]
+    }
+
+    /// Ask for the cells of a sentence whose lists are here.
+    #[inline(always)]
+    pub(crate) fn prefetch_cells(&self, of: &Cells, cells: &[Lane], sentence: u32) {
+        let lanes = cells.as_ptr();
+        with_rows!(self, sentence, lists => {
+            for (run, size, here, _) in lists {
+                for list in here.chunks_exact(size) {
+                    let row = lanes.wrapping_add(feature(list));
+                    for j in 0..if run.wide { of.width } else { 1 } {
+                        prefetch(row.wrapping_add(j));
+                    }
+                }
+            }
+        });
+        for (_, size, here, _) in self.cells_of(sentence) {
+            for list in here.chunks_exact(size) {
+                prefetch(lanes.cast::<f32>().wrapping_add(list[0] as usize));
+            }
+        }
+    }
+
+    /// The lists of its single cells.
+    #[inline(always)]
+    fn cells_of(&self, sentence: u32) -> Runs<'_, u32> {
+        let (here, next) = self.span(sentence);
+        self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell)
+    }
+
+    #[inline(always)]
+    fn span(&self, sentence: u32) -> (Begin, Begin) {
+        (self.begins[sentence as usize], self.begins[sentence as usize + 1])
+    }
+
+    /// |F(d)|^2, where F(d) = sum_t d_t(y) F_t(y).
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `d` are the rows of the sentence.
+    #[inline(always)]
+    unsafe fn square<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane]) -> f64 {
+        let (exists, width) = (of.exists.as_ptr(), of.width);
+        let mut sums = [S::splat(0.0); 4];
+        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+            let width = if v == 0 && N < 4 { N } else { width };
+            let mut seer = (Square { exists: exists.add(v), sums }, PhantomData::<S>);
+            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
+            sums = seer.0.sums;
+        }));
+        let mut rest = 0.0f32;
+        self.each_cell(sentence, d, |_, x, _, _| rest += x * x);
+        let sum = S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3]));
+        f64::from(S::total(sum)) + f64::from(rest)
+    }
+
+    /// to += step F(d).
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `to` are [cells], `d` the rows of the sentence.
+    #[inline(always)]
+    unsafe fn apply<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
+        debug_assert!(to.len() * WIDTH == of.cells);
+        let (exists, width, step_by) = (of.exists.as_ptr(), of.width, S::splat(step));
+        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+            let width = if v == 0 && N < 4 { N } else { width };
+            let to = to.as_mut_ptr().add(v);
+            let mut seer = (Apply { exists: exists.add(v), step: step_by, to }, PhantomData::<S>);
+            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
+        }));
+        let to = to.as_mut_ptr().cast::<f32>();
+        self.each_cell(sentence, d, |cell, x, _, _| *to.add(cell) += step * x);
+    }
+
+    /// Node scores of the sentence where F(d) are the weights, into `out`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `d` and `out` are the rows of the sentence.
+    #[inline(always)]
+    unsafe fn scores<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
+        let (exists, width) = (of.exists.as_ptr(), of.width);
+        out.fill(Lane::ZERO);
+        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+            let mut seer = (Scores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, PhantomData::<S>);
+            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
+        }));
+        let out = out.as_mut_ptr().cast::<f32>();
+        self.each_cell(sentence, d, |_, x, places, values| {
+            for (i, &at) in places.iter().enumerate() {
+                *out.add(at as usize) += if values.is_empty() { x } else { x * values[i] };
+            }
+        });
+    }
+
+    /// Sums of d over the places of each single cell of a sentence: `see(cell, sum, places, values)`.
+    ///
+    /// # Safety
+    /// `d` are the rows of the sentence.
+    #[inline(always)]
+    unsafe fn each_cell(&self, sentence: u32, d: &[Lane], mut see: impl FnMut(usize, f32, &[u32], &[f32])) {
+        let d = d.as_ptr().cast::<f32>();
+        for (_, size, here, x) in self.cells_of(sentence) {
+            if size == 2 && x.is_empty() {
+                for list in here.chunks_exact(2) {
+                    see(list[0] as usize, *d.add(list[1] as usize), &list[1..], &[]);
+                }
+                continue;
+            }
+            for (i, list) in here.chunks_exact(size).enumerate() {
+                let values = if x.is_empty() { &[][..] } else { &x[i * size + 1..(i + 1) * size] };
+                let value = |i: usize| if values.is_empty() { 1.0 } else { values[i] };
+                let sum = list[1..].iter().enumerate().fold(0.0, |s, (i, &at)| s + value(i) * *d.add(at as usize));
+                see(list[0] as usize, sum, &list[1..], values);
+            }
+        }
+    }
+}

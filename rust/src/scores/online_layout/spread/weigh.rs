@@ -1,0 +1,131 @@
+//! Node scores of a sentence from the weights, by the lists of its features.
+
+use super::{feature, Spread};
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::find::Find;
+use crate::machine::simd::{Ahead, Lane};
+use crate::scores::online_layout::lists::{Number, RowLists, Runs};
+use crate::scores::online_layout::Cells;
+
+dispatch!(
+    /// `Spread::weigh`, compiled by itself.
+    pub(crate) fn weigh(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane], ahead: &mut Ahead) =
+        weigh_kernel
+);
+
+/// # Safety
+/// As for `Spread::weigh`.
+#[inline(always)]
+unsafe fn weigh_kernel<S: Find>(
+    spread: &Spread,
+    of: &Cells,
+    sentence: u32,
+    w: &[Lane],
+    out: &mut [Lane],
+    ahead: &mut Ahead,
+) {
+    spread.weigh::<S>(of, sentence, w, out, ahead);
+}
+
+impl Spread {
+    /// Node scores of the sentence under the weights, added to `out`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `w` are [cells], `out` the rows of the sentence.
+    #[inline(always)]
+    unsafe fn weigh<S: Find>(&self, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane], ahead: &mut Ahead) {
+        let width = of.width;
+        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+            let width = if v == 0 && N < 4 { N } else { width };
+            let to = out.as_mut_ptr().add(v);
+            weigh_rows::<S, _, N>(lists.clone(), w.as_ptr().add(v), (to, width), v == 0, ahead);
+        }));
+        let (w, out) = (w.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
+        for (_, size, here, x) in self.cells_of(sentence) {
+            if !x.is_empty() {
+                for (list, x) in here.chunks_exact(size).zip(x.chunks_exact(size)) {
+                    let w = *w.add(list[0] as usize);
+                    list[1..].iter().zip(&x[1..]).for_each(|(&at, x)| *out.add(at as usize) += x * w);
+                }
+            } else if size == 2 {
+                for list in here.chunks_exact(2) {
+                    *out.add(list[1] as usize) += *w.add(list[0] as usize);
+                }
+            } else {
+                for list in here.chunks_exact(size) {
+                    let w = *w.add(list[0] as usize);
+                    list[1..].iter().for_each(|&at| *out.add(at as usize) += w);
+                }
+            }
+        }
+    }
+}
+
+/// N lanes of the weights of each row of a sentence added at its places, the one of narrow rows where `narrow`.
+///
+/// # Safety
+/// As for `each_row`; `w` has all rows.
+#[inline(always)]
+unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
+    lists: Runs<'_, I>,
+    w: *const Lane,
+    (out, width): (*mut Lane, usize),
+    narrow: bool,
+    ahead: &mut Ahead,
+) {
+    for (run, size, here, x) in lists {
+        if run.wide {
+            weigh_run::<S, I, N>((here, x), size, w, (out, width), ahead);
+        } else if narrow {
+            weigh_run::<S, I, 1>((here, x), size, w, (out, width), ahead);
+        }
+    }
+}
+
+/// # Safety
+/// As for `weigh_rows`; `lists` are a run of rows with `size` - 1 places.
+#[inline(always)]
+unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
+    (lists, values): (&[I], &[f32]),
+    size: usize,
+    w: *const Lane,
+    (out, width): (*mut Lane, usize),
+    ahead: &mut Ahead,
+) {
+    let load = |list: &[I]| {
+        let mut row = [S::splat(0.0); N];
+        for (j, x) in row.iter_mut().enumerate() {
+            *x = S::load(&*w.add(feature(list) + j));
+        }
+        row
+    };
+    let add = |t: I, row: [S::F; N]| {
+        for (j, x) in row.into_iter().enumerate() {
+            let to = &mut *out.add(t.into() as usize * width + j);
+            S::store(S::add(S::load(to), x), to);
+        }
+    };
+    if !values.is_empty() {
+        for (list, x) in lists.chunks_exact(size).zip(values.chunks_exact(size)) {
+            let row = load(list);
+            for (&t, &x) in list[1..].iter().zip(&x[1..]) {
+                // A product, then a sum: the same bits with and without fused instructions.
+                add(t, row.map(|w| S::mul(S::splat(x), w)));
+            }
+            ahead.ask();
+        }
+    } else if size == 2 {
+        for list in lists.chunks_exact(2) {
+            add(list[1], load(list));
+            ahead.ask();
+        }
+    } else {
+        for list in lists.chunks_exact(size) {
+            let row = load(list);
+            for &t in &list[1..] {
+                add(t, row);
+            }
+            ahead.ask();
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! Weights by attribute, packed for scoring: one look-up leads to all that an attribute adds to a token's scores.
+//!
+//! An attribute with many labels is a row of whole lanes, added in registers; one with few is a list of (label, weight).
+//! Where all labels fit in one lane there are no lists: an attribute of a single label is a weight times a row that has 1
+//! at this label, and so every attribute costs the same few instructions without a branch.
+//! The arrays of a `Layout` say the same in a third of the memory, but cost four cache misses an attribute.
+
+use crate::dataset::csr::Csr;
+use crate::dataset::layout::Layout;
+use crate::dataset::runs::{Book, Runs};
+use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::{ask, prefetch, Lane, Simd, WIDTH};
+use crate::scores::tile::Tile;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on. In a table of
+/// one lane: `scale` times row `first`.
+#[derive(Clone, Copy, Default)]
+struct TableEntry {
+    first: u32,
+    tail: u32,
+}
+
+impl TableEntry {
+    fn new(first: usize, lanes: usize, pairs: usize) -> Option<TableEntry> {
+        let (lanes, pairs) = (u16::try_from(lanes).ok()?, u16::try_from(pairs).ok()?);
+        Some(TableEntry { first: u32::try_from(first).ok()?, tail: u32::from(lanes) << 16 | u32::from(pairs) })
+    }
+
+    fn scaled(first: usize, scale: f32) -> Option<TableEntry> {
+        Some(TableEntry { first: u32::try_from(first).ok()?, tail: scale.to_bits() })
+    }
+
+    #[inline(always)]
+    fn lanes(self) -> usize {
+        (self.tail >> 16) as usize
+    }
+
+    #[inline(always)]
+    fn pairs(self) -> usize {
+        (self.tail & 0xffff) as usize
+    }
+
+    #[inline(always)]
+    fn scale(self) -> f32 {
+        f32::from_bits(self.tail)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct LabelWeight {
+    label: u32,
+    weight: f32,
+}
+
+/// Attributes that are scored together.
+const LISTS: usize = 64;
+/// Runs that one task sums.
+const PART: usize = 512;
+/// Bytes of sums that are kept: those of the texts that most tokens have. Runs are numbered as they occur, frequent ones
+/// early.
+const MOST_BYTES: usize = 1 << 24;
+/// Widest rows that there are sums of.
+const WIDEST: usize = 4;
+
+/// Sums of runs, the first ones of a book.
+#[derive(Default)]
+pub struct Sums {
+    book: u64,
+    rows: Vec<Lane>, // [runs, width]
+}
+
+/// Where the attributes of tokens are read: one by one, and where there are runs, as rows of their sums.
+#[derive(Clone, Copy)]
+pub struct Attributes<'a> {
+    pub single: &'a Csr,
+    pub runs: Option<(&'a Runs, &'a Sums)>,
+}
+
+impl Attributes<'_> {
+    /// Ask for what says which attributes these tokens have.
+    pub fn ask(&self, tokens: Range<usize>) {
+        let ptr = &self.single.ptr[tokens.start..tokens.end + 1];
+        ask(ptr);
+        ask(&self.single.ids[ptr[0]..ptr[tokens.len()]]);
+        if let Some((runs, _)) = self.runs {
+            ask(&runs.of[tokens.start * runs.groups..tokens.end * runs.groups]);
+        }
+    }
+}
+
+dispatch!(
+    /// Sums of the runs from number `first` on.
+    fn sum_runs(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) = sum_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) {
+    let from = Attributes { single: runs, runs: None };
+    let count = sums.len() / table.width;
+    for (i, row) in sums.chunks_exact_mut(table.width).enumerate() {
+        if i + 1 < count {
+            table.prefetch(&from, first + i + 1);
+        }
+        table.score_some::<S>(&from, first + i, &ALL[..table.width], row);
+    }
+}
+
+/// The lanes of a row.
+const ALL: [u16; WIDEST] = [0, 1, 2, 3];
+
+pub struct Table {
+    width: usize,
+    entries: Vec<TableEntry>, // [attributes]
+    rows: Vec<Lane>,
+    pairs: Vec<LabelWeight>,
+}
+
+impl Table {
+    /// None where the arrays would be too large to be addressed.
+    pub fn new(layout: &Layout, weights: &[f32]) -> Option<Table> {
+        let width = layout.labels.div_ceil(WIDTH);
+        let mut out =
+            Table { width, entries: Vec::with_capacity(layout.attributes), rows: Vec::new(), pairs: Vec::new() };
+        if width == 1 {
+            out.rows.extend((0..WIDTH).map(|y| Lane(std::array::from_fn(|i| f32::from(u8::from(i == y))))));
+        }
+        for a in 0..layout.attributes {
+            let (first, labels) = layout.node(a as u32);
+            let of = labels.iter().zip(&weights[first..first + labels.len()]).filter(|&(_, &w)| w != 0.0);
+            let count = of.clone().count();
+            let lanes = of.clone().map(|(&y, _)| y as usize / WIDTH + 1).max().unwrap_or(0);
+            let at = out.rows.len();
+            if width == 1 && count < 2 {
+                let (label, weight) = of.clone().next().map_or((0, 0.0), |(&y, &w)| (y as usize, w));
+                out.entries.push(TableEntry::scaled(label, weight)?);
+            } else if width == 1 || count > 2 * lanes {
+                out.entries.push(if width == 1 {
+                    TableEntry::scaled(at, 1.0)?
+                } else {
+                    TableEntry::new(at, lanes, 0)?
+                });
+                out.rows.resize(at + lanes, Lane::ZERO);
+                for (&y, &w) in of {
+                    out.rows[at + y as usize / WIDTH].0[y as usize % WIDTH] = w;
+                }
+            } else {
+                out.entries.push(TableEntry::new(out.pairs.len(), 0, count)?);
+                out.pairs.extend(of.map(|(&y, &w)| LabelWeight { label: u32::from(y), weight: w }));
+            }
+        }
+        Some(out)
+    }
+
+    /// Sums of the attributes of each run of a book, as far as they are kept; `known`: what this table summed before.
+    /// None where rows are too wide for `score` to use them.
+    pub fn sums(&self, book: &Book, mut known: Sums) -> Option<Sums> {
+        if self.width > WIDEST {
+            return None;
+        }
+        if known.book != book.number {
+            (known.book, known.rows) = (book.number, Vec::new());
+        }
+        let most = MOST_BYTES / size_of::<Lane>() / self.width;
+        let (from, to) = (known.rows.len() / self.width, book.ids.rows().min(most));
+        if from < to {
+            known.rows.resize(to * self.width, Lane::ZERO);
+            let parts = known.rows[from * self.width..].par_chunks_mut(PART * self.width).enumerate();
+            parts.for_each(|(part, sums)| sum_runs(self, &book.ids, from + part * PART, sums));
+        }
+        Some(known)
+    }
+
+    /// The sum of a run: the kept one, or made now, with the same bits.
+    #[inline(always)]
+    fn sum_of<'a>(&self, (runs, sums): (&Runs, &'a Sums), run: u32, room: &'a mut [Lane; WIDEST]) -> &'a [Lane] {
+        let at = run as usize * self.width;
+        if at + self.width <= sums.rows.len() {
+            return &sums.rows[at..at + self.width];
+        }
+        sum_runs(self, &runs.book.ids, run as usize, &mut room[..self.width]);
+        &room[..self.width]
+    }
+
+    /// Ask for what says where the weights of a token's attributes are.
+    #[inline(always)]
+    pub fn prefetch_entries(&self, from: &Attributes, token: usize) {
+        let entries = self.entries.as_ptr();
+        from.single.ids_of(token).iter().for_each(|&id| prefetch(entries.wrapping_add(id as usize)));
+    }
+
+    /// Ask for what `score` will read of a token that comes soon.
+    #[inline(always)]
+    pub fn prefetch(&self, from: &Attributes, token: usize) {
+        match self.width {
+            1 => self.prefetch_in::<1>(from, token),
+            2 => self.prefetch_in::<2>(from, token),
+            3 => self.prefetch_in::<3>(from, token),
+            _ => self.prefetch_in::<WIDEST>(from, token), // wider tables have no sums
+        }
+    }
+
+    /// W: the width where there are sums.
+    #[inline(always)]
+    fn prefetch_in<const W: usize>(&self, from: &Attributes, token: usize) {
+        if let Some((runs, sums)) = from.runs {
+            for &run in runs.of(token) {
+                let row = sums.rows.as_ptr().wrapping_add(run as usize * W);
+                (0..W).for_each(|j| prefetch(row.wrapping_add(j)));
+            }
+        }
+        for &id in from.single.ids_of(token) {
+            let entry = self.entries[id as usize];
+            let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
+            if W == 1 {
+                prefetch(row);
+                continue;
+            }
+            let pair = self.pairs.as_ptr().wrapping_add(entry.first as usize);
+            prefetch(if entry.lanes() > 0 { row.cast::<u8>() } else { pair.cast::<u8>() });
+            prefetch(row.wrapping_add(entry.lanes().saturating_sub(1)));
+        }
+    }
+
+    /// Scores of one token's labels into lane `lane` of the tile.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `from.runs` are sums of this table.
+    #[inline(always)]
+    pub unsafe fn score<S: Simd>(&self, from: &Attributes, token: usize, lane: usize, tile: &mut Tile) {
+        match (self.width, from.single.values.is_empty()) {
+            (1, true) => self.score_in::<S, 1, true>(from, token, lane, tile),
+            (2, true) => self.score_in::<S, 2, true>(from, token, lane, tile),
+            (3, true) => self.score_in::<S, 3, true>(from, token, lane, tile),
+            (4, true) => self.score_in::<S, 4, true>(from, token, lane, tile),
+            (1, false) => self.score_in::<S, 1, false>(from, token, lane, tile),
+            (2, false) => self.score_in::<S, 2, false>(from, token, lane, tile),
+            (3, false) => self.score_in::<S, 3, false>(from, token, lane, tile),
+            (4, false) => self.score_in::<S, 4, false>(from, token, lane, tile),
+            _ => self.score_wide::<S>(from.single, token, lane, tile),
+        }
+    }
+
+    /// `ONES`: whether all values are 1.
+    ///
+    /// # Safety
+    /// As for `score`; W is the width.
+    #[inline(always)]
+    unsafe fn score_in<S: Simd, const W: usize, const ONES: bool>(
+        &self,
+        from: &Attributes,
+        token: usize,
+        lane: usize,
+        tile: &mut Tile,
+    ) {
+        let data = from.single;
+        debug_assert!(self.width == W && tile.0.len() >= W);
+        // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
+        let mut sum = [S::splat(0.0); W];
+        if let Some(of) = from.runs {
+            let mut room = [Lane::ZERO; WIDEST];
+            for &run in of.0.of(token) {
+                let row = self.sum_of(of, run, &mut room);
+                for j in 0..W {
+                    sum[j] = S::add(sum[j], S::load(&row[j]));
+                }
+            }
+        }
+        let mut lists = [0u8; LISTS];
+        let mut n = 0;
+        let mut begin = data.ptr[token];
+        let end = data.ptr[token + 1];
+        loop {
+            let stop = end.min(begin + LISTS);
+            for at in begin..stop {
+                let entry = self.entries[data.ids[at] as usize];
+                debug_assert!(W > 1 && entry.lanes() == 0 || (entry.first as usize) < self.rows.len());
+                let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
+                let value = S::splat(if ONES { 1.0 } else { data.value(at) });
+                if W == 1 {
+                    let x = S::mul(S::splat(entry.scale()), S::load(&*row));
+                    sum[0] = S::add(sum[0], if ONES { x } else { S::mul(value, x) });
+                    continue;
+                }
+                for j in 0..W {
+                    let lane = if j < entry.lanes() { row.add(j) } else { &Lane::ZERO as *const Lane };
+                    let x = S::load(&*lane);
+                    sum[j] = S::add(sum[j], if ONES { x } else { S::mul(value, x) });
+                }
+                lists[n] = (at - begin) as u8;
+                n += usize::from(entry.pairs() > 0);
+            }
+            if begin == data.ptr[token] {
+                for j in 0..W {
+                    S::store(sum[j], &mut tile.0[j][lane]);
+                }
+            } else {
+                for j in 0..W {
+                    S::store(S::add(S::load(&tile.0[j][lane]), sum[j]), &mut tile.0[j][lane]);
+                }
+            }
+            for &at in &lists[..n] {
+                self.add_pairs(data, begin + at as usize, lane, tile);
+            }
+            if stop == end {
+                break;
+            }
+            (begin, n, sum) = (stop, 0, [S::splat(0.0); W]);
+        }
+    }
+
+    /// The same for some lanes of labels alone, into a row of lanes: with few labels a token most of what its attributes
+    /// have need not be fetched. The other lanes of the row are of no meaning. The same floats are added in the same order.
+    ///
+    /// # Safety
+    /// As for `score`; the row has the table's width, and all of the lanes.
+    #[inline(always)]
+    pub unsafe fn score_some<S: Simd>(&self, from: &Attributes, token: usize, lanes: &[u16], row: &mut [Lane]) {
+        match (self.width, lanes.len(), from.single.values.is_empty()) {
+            (1..=4, 1, true) => self.some_in::<S, 1, true>(from, token, lanes, row),
+            (1..=4, 2, true) => self.some_in::<S, 2, true>(from, token, lanes, row),
+            (1..=4, 3, true) => self.some_in::<S, 3, true>(from, token, lanes, row),
+            (1..=4, 4, true) => self.some_in::<S, 4, true>(from, token, lanes, row),
+            (1..=4, 1, false) => self.some_in::<S, 1, false>(from, token, lanes, row),
+            (1..=4, 2, false) => self.some_in::<S, 2, false>(from, token, lanes, row),
+            (1..=4, 3, false) => self.some_in::<S, 3, false>(from, token, lanes, row),
+            (1..=4, 4, false) => self.some_in::<S, 4, false>(from, token, lanes, row),
+            _ => {
+                lanes.iter().for_each(|&v| row[v as usize] = Lane::ZERO);
+                for at in from.single.ptr[token]..from.single.ptr[token + 1] {
+                    let (id, value) = (from.single.ids[at], from.single.value(at));
+                    let entry = self.entries[id as usize];
+                    for &v in lanes.iter().take_while(|&&v| (v as usize) < entry.lanes()) {
+                        let (x, sum) = (&self.rows[entry.first as usize + v as usize], &mut row[v as usize]);
+                        S::store(S::add(S::load(sum), S::mul(S::splat(value), S::load(x))), sum);
+                    }
+                    self.add_list(id, value, row);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for `score_some`; there are N lanes, and at most four of the table.
+    #[inline(always)]
+    unsafe fn some_in<S: Simd, const N: usize, const ONES: bool>(
+        &self,
+        from: &Attributes,
+        token: usize,
+        lanes: &[u16],
+        row: &mut [Lane],
+    ) {
+        let data = from.single;
+        let of: [usize; N] = std::array::from_fn(|i| lanes[i] as usize);
+        let mut sum = [S::splat(0.0); N];
+        if let Some(runs) = from.runs {
+            let mut room = [Lane::ZERO; WIDEST];
+            for &run in runs.0.of(token) {
+                let row = self.sum_of(runs, run, &mut room);
+                for i in 0..N {
+                    sum[i] = S::add(sum[i], S::load(&row[of[i]]));
+                }
+            }
+        }
+        let mut lists = [0u8; LISTS];
+        let mut n = 0;
+        let (first, end) = (data.ptr[token], data.ptr[token + 1]);
+        let mut begin = first;
+        loop {
+            let stop = end.min(begin + LISTS);
+            for at in begin..stop {
+                let entry = self.entries[data.ids[at] as usize];
+                let base = self.rows.as_ptr().wrapping_add(entry.first as usize);
+                let value = S::splat(if ONES { 1.0 } else { data.value(at) });
+                if self.width == 1 {
+                    let x = S::mul(S::splat(entry.scale()), S::load(&*base));
+                    sum[0] = S::add(sum[0], if ONES { x } else { S::mul(value, x) });
+                    continue;
+                }
+                for i in 0..N {
+                    let lane = if of[i] < entry.lanes() { base.add(of[i]) } else { &Lane::ZERO as *const Lane };
+                    let x = S::load(&*lane);
+                    sum[i] = S::add(sum[i], if ONES { x } else { S::mul(value, x) });
+                }
+                lists[n] = (at - begin) as u8;
+                n += usize::from(entry.pairs() > 0);
+            }
+            for i in 0..N {
+                let place = &mut row[of[i]];
+                S::store(if begin == first { sum[i] } else { S::add(S::load(place), sum[i]) }, place);
+            }
+            for &at in &lists[..n] {
+                let at = begin + at as usize;
+                self.add_list(data.ids[at], data.value(at), row);
+            }
+            if stop == end {
+                break;
+            }
+            (begin, n, sum) = (stop, 0, [S::splat(0.0); N]);
+        }
+    }
+
+    /// Adds the list of an attribute to a row of lanes. Not for tables of one lane.
+    #[inline(always)]
+    fn add_list(&self, id: u32, value: f32, row: &mut [Lane]) {
+        for pair in self.pairs_of(id) {
+            row[pair.label as usize / WIDTH].0[pair.label as usize % WIDTH] += pair.weight * value;
+        }
+    }
+
+    /// Ask for what `score_some` will read of a token that comes soon.
+    #[inline(always)]
+    pub fn prefetch_some(&self, from: &Attributes, token: usize, lanes: &[u16]) {
+        if let Some((runs, sums)) = from.runs {
+            for &run in runs.of(token) {
+                let row = sums.rows.as_ptr().wrapping_add(run as usize * self.width);
+                lanes.iter().for_each(|&v| prefetch(row.wrapping_add(v as usize)));
+            }
+        }
+        for &id in from.single.ids_of(token) {
+            let entry = &self.entries[id as usize];
+            let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
+            if self.width == 1 {
+                prefetch(row);
+            } else if entry.lanes() == 0 {
+                prefetch(self.pairs.as_ptr().wrapping_add(entry.first as usize));
+            } else {
+                lanes.iter().for_each(|&v| prefetch(row.wrapping_add((v as usize).min(entry.lanes() - 1))));
+            }
+        }
+    }
+
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn score_wide<S: Simd>(&self, data: &Csr, token: usize, lane: usize, tile: &mut Tile) {
+        tile.0.iter_mut().for_each(|part| part[lane] = Lane::ZERO);
+        for at in data.ptr[token]..data.ptr[token + 1] {
+            let entry = self.entries[data.ids[at] as usize];
+            let value = S::splat(data.value(at));
+            if entry.lanes() > 0 {
+                let rows = &self.rows[entry.first as usize..entry.first as usize + entry.lanes()];
+                for (part, row) in tile.0.iter_mut().zip(rows) {
+                    S::store(S::add(S::load(&part[lane]), S::mul(value, S::load(row))), &mut part[lane]);
+                }
+            }
+            self.add_pairs(data, at, lane, tile);
+        }
+    }
+
+    #[inline(always)]
+    fn add_pairs(&self, data: &Csr, at: usize, lane: usize, tile: &mut Tile) {
+        let value = data.value(at);
+        for pair in self.pairs_of(data.ids[at]) {
+            tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
+        }
+    }
+
+    /// The list of an attribute, empty for one with a row. Not for tables of one lane.
+    #[inline(always)]
+    fn pairs_of(&self, id: u32) -> &[LabelWeight] {
+        let entry = self.entries[id as usize];
+        match entry.pairs() {
+            0 => &[],
+            n => &self.pairs[entry.first as usize..entry.first as usize + n],
+        }
+    }
+}
