@@ -96,7 +96,7 @@ def test_workers_that_are_killed_are_made_anew(
             found = OverShards(workers.parts).value(w, gradient)
             timer.join()
             assert (found, gradient.tobytes()) == (here.value(w, theirs), theirs.tobytes())
-        workers.parts(w, 1, False)  # the last kill may have come behind the last evaluation
+        workers.parts(w, 1, "value")  # the last kill may have come behind the last evaluation
     assert workers.lost == 3
     assert sum("was lost" in record.message for record in caplog.records) == workers.lost
 

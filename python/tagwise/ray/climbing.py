@@ -34,7 +34,8 @@ class Climber:
 
     def __init__(self, told: Told, begin: int, end: int) -> None:
         self.told, self.numbers = told, range(begin, end)
-        self.done = -1  # rounds that its dual points have seen; -1 where there are none yet
+        self.begun: int | None = None  # number of rounds before it began, -1 for the gold labels; None before that
+        self.done = 0  # rounds that its dual points have seen since
         self.last: tuple[int, list[Part]] = (0, [])
 
     @cached_property
@@ -52,11 +53,12 @@ class Climber:
         """Do what was not done of the rounds that began at these weights."""
         import ray
 
-        if self.done < 0:
+        before = -1 if begin is None else begin[0]
+        if self.begun != before:
             if begin is not None:
                 points = ray.get(begin[1])
                 self.climbers.restore([points[part] for part in self.numbers], begin[0])
-            self.done = 0
+            self.begun, self.done = before, 0
         for at in rounds[self.done :]:
             w = ray.get(at)
             found = [self.climbers.round(part, w, seed, self.told.cpus) for part in self.numbers]
