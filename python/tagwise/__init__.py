@@ -17,7 +17,6 @@ from tagwise.base import extensions
 
 if TYPE_CHECKING:
     import tagwise.apps.compare.plots as plot
-    import tagwise.base.exceptions as exceptions
     from tagwise.apps.compare import compare
     from tagwise.apps.pretrained import TaggerInfo, pretrained, taggers
     from tagwise.base.exceptions import (
@@ -125,7 +124,6 @@ __all__ = [
     "corpus_of",
     "encode",
     "evaluate",
-    "exceptions",
     "fit_shards",
     "iter_conll",
     "iter_conllu",
@@ -199,7 +197,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 #: Modules under a public name that is not their place in the package.
-_MODULES = {"exceptions": "tagwise.base.exceptions", "plot": "tagwise.apps.compare.plots"}
+_MODULES = {"plot": "tagwise.apps.compare.plots"}
 
 
 def __getattr__(name: str) -> Any:

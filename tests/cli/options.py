@@ -218,7 +218,7 @@ def debug(command: str, *args: object) -> None:
     assert result.stderr.count("\n") == 1
     for call in ((command, *args, "--debug"), ("--debug", command, *args)):
         raised = invoke(*call).exception
-        assert isinstance(raised, (tw.exceptions.TagwiseError, OSError)), raised
+        assert isinstance(raised, (tw.TagwiseError, OSError)), raised
         assert " ".join(str(raised).split())[-30:] in result.stderr or "absent" in result.stderr
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 import tagwise as tw
 from tagwise.apps.compare import Comparison, Event, plan, run
+from tagwise.base.exceptions import InternalError
 from tagwise.cli.app import App
 from tagwise.cli.files import known_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
@@ -37,7 +38,7 @@ class Wrong(Exception):
         (OSError(28, "No space left"), 1, "error: No space left\n"),
         (ValueError("not a number"), 2, "error: not a number\n"),
         (MemoryError(), 1, "error: out of memory; train on fewer sentences, or raise min_count\n"),
-        (tw.exceptions.InternalError("a panic"), 1, "error: a panic\n"),
+        (InternalError("a panic"), 1, "error: a panic\n"),
         (
             Wrong("oh"),
             1,

@@ -383,7 +383,7 @@ def jobs(bench: Bench) -> None:
 
     def noting(*args: Any, **options: Any) -> Any:
         asked.append((options["jobs"], options["n_jobs"]))
-        raise tw.exceptions.TrainingError("enough")
+        raise tw.TrainingError("enough")
 
     bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", noting)
     bench.patch.setattr(sys.modules["tagwise.cli.compare"], "cores", lambda: 3)
@@ -426,7 +426,7 @@ def memory(bench: Bench) -> None:
 
     def noting(*args: Any, **options: Any) -> Any:
         asked.append(options["memory"])
-        raise tw.exceptions.TrainingError("enough")
+        raise tw.TrainingError("enough")
 
     bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", noting)
     for text in ("8G", "1.5k", "2 MiB", "1T"):

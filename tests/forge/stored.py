@@ -195,7 +195,7 @@ def shards(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
         if rng.random() < 0.2:
             try:
                 tw.encode(_home() / "corpus.conll", place, features="default", shard_tokens=5)
-                tw.Perceptron(epochs=1, n_jobs=1).fit(tw.Shards(place))
+                tw.fit_shards(tw.Perceptron(epochs=1, n_jobs=1), tw.Shards(place))
             except tw.TagwiseError as error:
                 return f"{outcome}, encoding again refused: {type(error).__name__}"
         return outcome

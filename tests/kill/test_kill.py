@@ -130,7 +130,7 @@ def test_a_full_disk(tmp_path: Path, name: str, part: float) -> None:
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(said),
         no_room(int(part * len(old))),
-        pytest.raises(tw.exceptions.TagwiseError) as found,
+        pytest.raises(tw.TagwiseError) as found,
     ):
         write(path)
     assert isinstance(found.value, OSError)
@@ -151,7 +151,7 @@ def test_a_full_disk_below_a_cache(tmp_path: Path, part: float) -> None:
     with (
         no_room(int(part * size)),
         warnings.catch_warnings(),
-        contextlib.suppress(tw.exceptions.TagwiseError),
+        contextlib.suppress(tw.TagwiseError),
     ):
         warnings.simplefilter("ignore")
         cache.put("0123", {"x": "z" * 1000})

@@ -7,7 +7,7 @@ import pytest
 
 from tagwise import _core
 
-BLOCK = 1 << 14  # of machine/vector.rs
+BLOCK = 1 << 14  # of machine/simd/vector.rs
 LENGTHS = (1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5)
 
 

@@ -377,8 +377,12 @@ def test_every_module_that_trains_is_in_the_digest(copy: tuple[Path, Path]) -> N
             ignored.add(path.relative_to(root))
         path.write_bytes(text)
     assert code_digest(root, library) == first
-    shows = {p.relative_to(root) for folder in ("cli", "report") for p in (root / folder).rglob("*.py")}
-    assert ignored == shows | {Path("compare/table.py")}
+    shows = {
+        p.relative_to(root)
+        for folder in ("cli", "apps/compare/report")
+        for p in (root / folder).rglob("*.py")
+    }
+    assert ignored == shows | {Path("apps/compare/table.py")}
 
 
 def test_what_lies_where_is_in_the_digest(copy: tuple[Path, Path]) -> None:

@@ -570,7 +570,7 @@ class TestBundled:
     def test_come_with_licence_and_attribution(self) -> None:
         for info in tc.corpora():
             if info.bundled:
-                note = Path(tc.__file__).parent.parent / "data" / info.folder / "ATTRIBUTION.txt"
+                note = Path(tc.__file__).parent / "data" / info.folder / "ATTRIBUTION.txt"
                 assert "creativecommons.org/licenses/" in note.read_text(encoding="utf-8")
 
     @pytest.mark.skipif(

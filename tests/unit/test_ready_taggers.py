@@ -182,7 +182,7 @@ def test_a_cache_that_cannot_be_written_is_gone_on_without(
 TWO = """
 import sys
 import tagwise as tw
-from tagwise.ready import taggers
+import tagwise.apps.pretrained as taggers
 train, dev, test = tw.load_corpus("wnut17-ner")
 taggers.load_corpus = lambda *_: (train[:60], dev[:10], test[:20])
 info = taggers.TaggerInfo("tiny", "names", "wnut17-ner", "ner", "crf", {"features": "S1", "max_iter": 3})

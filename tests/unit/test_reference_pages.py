@@ -23,7 +23,7 @@ MODULES = {
     "lattice": "scores.lattice",
     "losses": "scores.losses",
     "schemes": "corpus.schemes",
-    "plot": "plot",
+    "plot": "apps.compare.plots",
 }
 #: Beyond `__all__`, since pages name them.
 MORE = {
@@ -75,7 +75,7 @@ def expected() -> set[str]:
     out = {f"tagwise.{name}" for name in tagwise.__all__ if name != "__version__"}
     out = {f"tagwise.{MODULES.get(name[8:], name[8:])}" for name in out}
     out |= {f"tagwise.{module}.{name}" for module in PUBLIC for name in listed(module)}
-    return (out | MORE | {"tagwise.apps.compare.compare"}) - {"tagwise.apps.compare"}
+    return (out | MORE | {"tagwise.apps.compare.compare"}) - {"tagwise.compare"}
 
 
 def on_pages() -> list[str]:

@@ -134,7 +134,7 @@ def test_links_are_not_followed(file: Path, tmp_path: Path, name: str) -> None:
         with pytest.raises(tw.CorpusError, match=rf"{name}.*link"):
             encode(file, **options)
     with pytest.raises(tw.CorpusError, match="link"):
-        tw.CRF(max_iter=1).fit(tw.Shards(shards.path))
+        tw.fit_shards(tw.CRF(max_iter=1), tw.Shards(shards.path))
     assert victim.read_bytes() == before
     assert (shards.path / name).is_symlink()
 
@@ -189,7 +189,7 @@ def test_an_attribute_that_never_occurs_is_refused(file: Path) -> None:
     crc = int.from_bytes(path.read_bytes()[12:16], "little")
     write_manifest(shards.path, {**read_manifest(shards.path), "vocabulary": crc})
     with pytest.raises(tw.CorpusError, match=r"vocabulary\.arrays.*'counts' has a 0"):
-        tw.Perceptron(epochs=1).fit(tw.Shards(shards.path))
+        tw.fit_shards(tw.Perceptron(epochs=1), tw.Shards(shards.path))
 
 
 def test_every_byte_of_the_manifest_counts(file: Path) -> None:
@@ -251,7 +251,9 @@ def test_what_cannot_be_trained_is_refused(file: Path) -> None:
         tw.fit_shards(tw.CRF(), shards, backend="nowhere")
     with pytest.raises(tw.ParameterError, match="workers=2 needs backend='ray'"):
         tw.fit_shards(tw.CRF(), shards, workers=2)
-    named, usual = (tw.fit_shards(tw.CRF(max_iter=2), shards, backend=name) for name in ("local", None))
+    named, usual = (
+        tw.fit_shards(tw.CRF(max_iter=2), shards, **given) for given in ({"backend": "local"}, {})
+    )
     assert named.model_.scorer.weights.tobytes() == usual.model_.scorer.weights.tobytes()
     with pytest.raises(tw.ParameterError, match="forget"):
         tw.fit_shards(tw.CRF(), shards, warm_start=tw.CRF(features="S1", max_iter=1).fit(WORDS, LABELS))

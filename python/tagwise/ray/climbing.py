@@ -34,7 +34,9 @@ class Climber:
 
     def __init__(self, told: Told, begin: int, end: int) -> None:
         self.told, self.numbers = told, range(begin, end)
-        self.begun: int | None = None  # number of rounds before it began, -1 for the gold labels; None before that
+        self.begun: int | None = (
+            None  # number of rounds before it began, -1 for the gold labels; None before that
+        )
         self.done = 0  # rounds that its dual points have seen since
         self.last: tuple[int, list[Part]] = (0, [])
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class Shards:
     >>> import tagwise as tw
     >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
     >>> shards = tw.encode("tiny.conll", "tiny-encoded", features="S1")
-    >>> tagger = tw.CRF(max_iter=5).fit(tw.Shards("tiny-encoded"))
+    >>> tagger = tw.fit_shards(tw.CRF(max_iter=5), tw.Shards("tiny-encoded"))
     >>> tagger.predict([["a", "b"]])
     [['X', 'Y']]
     """
@@ -120,6 +120,11 @@ class Shards:
 
     def __len__(self) -> int:
         return len(self._number)
+
+    def __iter__(self) -> NoReturn:
+        raise ParameterError(
+            "shards are not a list of sentences; train on them with tagwise.fit_shards(tagger, shards)"
+        )
 
     @property
     def skipped(self) -> tuple[int, ...]:

@@ -80,8 +80,10 @@ def fit_shards(
         ParameterError: the learner or one of its parameters is not supported on shards.
 
     >>> import tagwise as tw
-    >>> tw.Corpus([tw.Sentence(["a", "dog"], labels=["DT", "NN"])] * 3)
-    Corpus(3 sentences, 6 tokens)
+    >>> tw.write_conll(tw.Corpus.from_lists([["a", "dog"]], [["DT", "NN"]]), "tiny.conll")
+    >>> shards = tw.encode("tiny.conll", "tiny-encoded", features="S1")
+    >>> tw.fit_shards(tw.Perceptron(epochs=1), shards).predict([["a", "dog"]])
+    [['DT', 'NN']]
     """
     params = tagger.checked()
     learner = learner_of(tagger, params)
