@@ -234,6 +234,19 @@ def train_shards(bench: Bench) -> None:
     assert "--path" in invoke("train", folder, "-o", bench.path("x"), "--path", "l2=1,2").stderr
 
 
+@row("train", "--parts")
+def train_parts(bench: Bench) -> None:
+    """So many parts of the shards are trained at the same time."""
+    folder = bench.path("enc")
+    bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1", "--shard-tokens", 20)
+    expected = [
+        bench.bytes_of(tw.fit_shards(crf(optimizer="dual"), tw.Shards(folder), parts=n)) for n in (1, 2)
+    ]
+    assert bench.made(folder, "--set", "optimizer=dual", "--parts", 2) == expected[1] != expected[0]
+    refused = invoke("train", bench.train, "-o", bench.path("x"), "--parts", 2)
+    assert "--parts needs encoded shards" in refused.stderr
+
+
 @row("train", "--on-error")
 def train_on_error(bench: Bench) -> None:
     """A damaged shard stops the run, or is named and left out."""
