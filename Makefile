@@ -8,7 +8,7 @@ PY     := $(BIN)/python
 NATIVE := pyproject.toml Cargo.toml Cargo.lock $(shell find rust -name '*.rs')
 # pip and maturin both look at VIRTUAL_ENV; CONDA_PREFIX beside it makes maturin refuse to choose.
 IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(BIN)):$$PATH"
-CODE    := python tests benchmarks examples packaging
+CODE    := python tests tools benchmarks examples packaging
 # The tests start some hundred processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -62,17 +62,17 @@ test-python: $(VENV)/.dev ## the Python tests (ARGS="-k name" to choose; TAGWISE
 test-slow: $(VENV)/.dev ## the Python tests that are marked slow: whole sessions of a shell
 	$(PY) -m pytest -m slow $(ARGS)
 
-# torch is several GB: its environment lies outside the clone, and is made once (see tests/environments.py).
+# torch is several GB: its environment lies outside the clone, and is made once (see tools/environments.py).
 test-torch: $(VENV)/.dev ## the tests of tagwise.torch, in an environment of their own (ARGS="-m cuda" on a machine with a GPU)
-	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py torch) -m pytest tests/torch $(ARGS)
+	PYTHONPATH="$(abspath python)" $$($(PY) tools/environments.py torch) -m pytest tests/torch $(ARGS)
 
 # The same for Ray.
 test-ray: $(VENV)/.dev ## the tests of tagwise.ray on a cluster of this machine, in an environment of their own
-	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py ray) -m pytest tests/ray $(ARGS)
+	PYTHONPATH="$(abspath python)" $$($(PY) tools/environments.py ray) -m pytest tests/ray $(ARGS)
 
 # Packages of tagwise[web], and playwright, which drives the system's Chromium: an environment outside the clone as well.
 test-browser: $(VENV)/.dev ## the tests of tagwise.apps.web, serve and annotate, in an environment of their own, with Chromium if it is there
-	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py browser) -m pytest tests/web $(ARGS)
+	PYTHONPATH="$(abspath python)" $$($(PY) tools/environments.py browser) -m pytest tests/web $(ARGS)
 
 # The package's own needs at the lower bounds of pyproject.toml, and at what the index has today. Both take the core that `make dev` built:
 # abi3 serves every Python. The command line's own tests look at tables of one version of rich, and are not for these.
@@ -81,24 +81,24 @@ NEWEST ?= python3.13
 SUPPORTED := tests/unit tests/laws tests/e2e tests/foreign
 test-oldest: $(VENV)/.dev ## tests with the oldest versions that are supported, in an environment of their own (OLDEST=python3.10)
 	@$(OLDEST) -c "" || { echo "error: $(OLDEST) does not run; make test-oldest OLDEST=/path/to/python names another" >&2; exit 1; }
-	PYTHONPATH="$(abspath python)" $$($(OLDEST) tests/environments.py oldest) -m pytest -m "not slow" $(or $(ARGS),$(SUPPORTED))
+	PYTHONPATH="$(abspath python)" $$($(OLDEST) tools/environments.py oldest) -m pytest -m "not slow" $(or $(ARGS),$(SUPPORTED))
 
 test-newest: $(VENV)/.dev ## tests with the newest versions there are, likewise (NEWEST=python3.13)
 	@$(NEWEST) -c "" || { echo "error: $(NEWEST) does not run; make test-newest NEWEST=/path/to/python names another" >&2; exit 1; }
-	PYTHONPATH="$(abspath python)" $$($(NEWEST) tests/environments.py newest) -m pytest -m "not slow" $(or $(ARGS),$(SUPPORTED))
+	PYTHONPATH="$(abspath python)" $$($(NEWEST) tools/environments.py newest) -m pytest -m "not slow" $(or $(ARGS),$(SUPPORTED))
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
 	rm -rf target/coverage && mkdir -p target/coverage/site
 	$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 --dist worksteal --ignore tests/unit/test_corpus_fuzz.py $(ARGS)  # traced, its mutations would crawl
 	# The environment of torch has no coverage: it borrows this one's.
 	ln -s "$$($(PY) -c 'import coverage, os; print(os.path.dirname(coverage.__file__))')" target/coverage/site/coverage
-	PYTHONPATH="$(abspath python):$(abspath target/coverage/site)" $$($(PY) tests/environments.py torch) -m coverage run -m pytest tests/torch
+	PYTHONPATH="$(abspath python):$(abspath target/coverage/site)" $$($(PY) tools/environments.py torch) -m coverage run -m pytest tests/torch
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 MINUTES ?= 5
 explore: $(VENV)/.dev ## new examples for the property tests for MINUTES=5 (ARGS="--seed 2 --times 10" or a test's name)
-	$(PY) -m tests.explore --minutes $(MINUTES) $(ARGS)
+	$(PY) -m tools.explore --minutes $(MINUTES) $(ARGS)
 
 fuzz: $(VENV)/.dev ## damaged corpora, templates and model files for MINUTES=5 (ARGS="--count 1000000 --seed 2")
 	$(PY) -m tests.fuzz --minutes $(MINUTES) $(ARGS)
@@ -116,20 +116,21 @@ soak: $(VENV)/.dev ## MINUTES=30 of mixed load in one process: memory, descripto
 
 mutants: $(VENV)/.dev ## how many small faults the tests notice: a long run (ARGS="--sample 300 --seed 1")
 	$(PY) -m pip install --quiet --disable-pip-version-check 'tree-sitter>=0.25' 'tree-sitter-rust>=0.24'
-	$(PY) -m tests.mutation $(ARGS)
+	$(PY) -m tools.mutation $(ARGS)
 
 format: $(VENV)/.dev ## format Python and Rust sources
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 	cargo fmt
 
-lint: $(VENV)/.dev ## format check, linters, types, native stub against the binary
+lint: $(VENV)/.dev ## format check, linters, types, native stub against the binary, tools/checks
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	cargo fmt --check
 	cargo clippy --all-targets --quiet -- -D warnings
 	$(PY) -m mypy --strict
 	$(PY) -m mypy.stubtest tagwise._core --mypy-config-file pyproject.toml
+	$(PY) -m tools.checks
 
 bench: $(VENV)/.dev ## ratios against other taggers, measured side by side (needs TAGWISE_DATA for most)
 	$(PY) -m benchmarks --limit 600 $(ARGS)
@@ -138,7 +139,7 @@ study: $(VENV)/.dev ## run the study's comparisons, write its tables (ARGS="--on
 	$(PY) -m benchmarks.study $(ARGS)
 
 shows: $(VENV)/.dev ## run the notebooks and the shell session of the documentation anew, and write what they print
-	$(PY) -m tests.shows
+	$(PY) -m tools.shows
 
 licences: $(VENV)/.dev ## write docs/licences.md anew, from Cargo.lock and pyproject.toml
 	$(PY) packaging/licences.py

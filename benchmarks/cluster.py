@@ -1,7 +1,7 @@
 """Ray against threads on one machine: a pass over shards, and tagging, with as many workers as threads.
 
-    $(python tests/environments.py ray) -m benchmarks.cluster pass encoded/ --workers 2
-    $(python tests/environments.py ray) -m benchmarks.cluster tag model.tagwise --corpus wnut17-ner --times 40
+    $(python tools/environments.py ray) -m benchmarks.cluster pass encoded/ --workers 2
+    $(python tools/environments.py ray) -m benchmarks.cluster tag model.tagwise --corpus wnut17-ner --times 40
 
 Both ways alternate, and the ratio is that of medians. Values, gradients and labels are compared on the way.
 """

@@ -1,6 +1,6 @@
 """Rounds, bytes and seconds to a gap over the same shards: gradients with L-BFGS, and dual ascent in parts.
 
-    $(python tests/environments.py ray) -m benchmarks.rounds encoded/ --workers 2 --parts 1,2,4
+    $(python tools/environments.py ray) -m benchmarks.rounds encoded/ --workers 2 --parts 1,2,4
 
 The optimum is that of an ascent in this process, certified to a tenth of the gap or less. A round of L-BFGS is an
 evaluation; one of the ascent is an epoch of all parts, or an evaluation of the objective or the certificate on the way.

@@ -21,14 +21,6 @@ SIZES = {"chunking": (300, 150), "pos": (300, 150)}
 NEW = {"addresses": "TOWN", "ingredients": "NAME", "references": "AUTHOR", "notes": "DRUG"}
 
 
-def test_there_are_examples_and_each_is_described() -> None:
-    assert set(NEW) | set(SIZES) == set(NAMES)
-    page = (ROOT / "docs" / "examples.md").read_text("utf-8")
-    for name in NAMES:
-        assert f"make example NAME={name}" in page
-        assert f"make example NAME={name}" in (ROOT / "examples" / name / "README.md").read_text("utf-8")
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_learns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A third of the baseline's errors and more are gone, and what is left shows that it is no copy of the answers."""

@@ -8,12 +8,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
+from tools.shows import notebook, pages, session
 
 import tagwise as tw
-from tests.shows import notebook, pages, picture, session
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -98,18 +97,3 @@ def test_cells_show_what_they_print_and_their_last_value() -> None:
     assert notebook.run_cell("None", names, 3) == []
     with pytest.raises(ZeroDivisionError):
         notebook.run_cell("1 / 0", names, 4)
-
-
-def test_the_picture_of_the_readme_is_drawn_from_what_is_printed() -> None:
-    """Small, nothing to fetch, a row for each learner of its command; a drawing has the text that it is given."""
-    svg = picture.PICTURE.read_text("utf-8")
-    assert len(svg.encode()) < 150_000
-    shown = "".join(ElementTree.fromstring(svg).itertext()).replace("\xa0", " ")
-    assert not re.search(r"url\([\"']?http|href=.http", svg)
-    for learner in re.findall(r"--learner (\S+)", picture.COMMAND):
-        assert re.search(rf"\b{learner} +.*\d\d\.\d\d", shown), learner
-    table = "  learner   accuracy\n  crf          91.95\n  hmm          87.29"
-    again = "".join(ElementTree.fromstring(picture.drawn(picture.COMMAND, table)).itertext()).replace(
-        "\xa0", " "
-    )
-    assert all(word in again for word in table.split())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 #: Rows of a file that CRFsuite wrote, by where they stand: labels X Y, attributes a b, 4,484 bytes.
 LCRF_SIZE = 4484
 LCRF_ROWS = {
@@ -101,15 +99,3 @@ B01:%x[0,0]
 0.0000000000000000
 0.3750000000000000
 """
-
-
-def crfpp_binary(units: bytes, dsize: int) -> bytes:
-    """The binary file of the same model around a dictionary."""
-    lines = CRFPP_TEXT.split(b"\n\n")
-    weights = [float(x) for x in lines[4].split()]
-    labels = b"N\0V\0"
-    templates = b"".join(line + b"\0" for line in lines[2].split(b"\n"))
-    templates += bytes(-(len(labels) + len(templates)) % 4)
-    head = struct.pack("<IidIII", 100, 0, 1.0, len(weights), 2, dsize)
-    parts = [head, struct.pack("<I", len(labels)), labels, struct.pack("<I", len(templates)), templates]
-    return b"".join((*parts, units, struct.pack(f"<{len(weights)}f", *weights)))

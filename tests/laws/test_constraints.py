@@ -20,9 +20,6 @@ from tagwise.scores.dictionary import Dictionary
 
 from . import lawful
 
-CHUNKS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-
-
 # -- rules ------------------------------------------------------------------------------------------------
 
 

@@ -57,7 +57,6 @@ def test_the_corpus_is_what_it_is_said_to_be() -> None:
         assert sorted(every.vocabulary.texts()) == sorted(kept.vocabulary.texts())
 
 
-Fit = Callable[..., tw.Tagger]
 STEEP: dict[str, Any] = {"features": WORD, "l2": 0.3, "tol": 1e-9, "max_iter": 400, "n_jobs": 1}
 
 

@@ -1,6 +1,6 @@
 """Workers are killed (SIGKILL) at random moments of an evaluation, an encoding and a tagging: nothing is lost.
 
-    $(python tests/environments.py ray) -m tests.ray.faults --kills 10 --log faults.txt
+    $(python tools/environments.py ray) -m tests.ray.faults --kills 10 --log faults.txt
 
 Every run is compared, to the byte, with that of one process that nobody disturbed. A line of the log is one kill: the
 work, when it came, which process, how many workers the run says that it lost, and whether the bytes are the same.

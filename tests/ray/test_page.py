@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.shows import pages
+from tools.shows import pages
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # of its own, about itself

@@ -15,7 +15,6 @@ from tests.torch import twins  # noqa: E402
 from tests.torch.common import DEVICES, case, close  # noqa: E402
 
 NAMES = list(tt.LOSSES)
-SMOOTH = [name for name in NAMES if name not in ("hinge", "perceptron")]
 
 
 def hamming(tags: Any, n: int, labels: int) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
-from tests.shows import pages
+from tools.shows import pages
 
 
 @pytest.mark.parametrize("page", [page for page in pages.PAGES if "torch" in pages.needed(page)])

@@ -25,14 +25,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def overwrite(path: Path, content: bytes) -> None:
-    """In place: the same file, as `cp` and `rsync --inplace` write."""
-    with open(path, "r+b") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 @pytest.mark.parametrize("change", ["ones", "zeros", "cut", "empty", "removed"])
 def test_a_loaded_tagger_does_not_see_the_file_again(saved: bytes, tmp_path: Path, change: str) -> None:
     """Run in a process of its own: before, this ended in SIGBUS, in a loop without end or in other labels."""

@@ -1,21 +1,16 @@
-"""What is chosen by name is declared in the core alone: it takes what it exports; the package has no second list."""
+"""What is chosen by name is declared in the core, which accepts every name that it exports."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-import tagwise as tw
 from tagwise import _core
 from tagwise.base.parameters import Choice
 from tagwise.estimators import LEARNERS
-
-PACKAGE = Path(tw.__file__).parent
 
 
 def objective(loss: str) -> object:
@@ -104,89 +99,3 @@ def test_estimators_offer_what_the_core_takes() -> None:
     assert set(_core.BOOSTED) < set(_core.LOSSES)
     assert choices["hmsvm", "form"] == choices["perceptron", "form"] == _core.FORMS
     assert set(_core.RULES) <= set(LEARNERS)
-
-
-def listed(tree: ast.AST) -> Iterator[tuple[int, set[Any]]]:
-    """Lines and constants of the tuples, lists, sets and dicts that are written out.
-
-    Those of a type, Literal[...], are none: test_signatures holds them against the tables.
-    """
-    types = {
-        id(x.slice)
-        for x in ast.walk(tree)
-        if isinstance(x, ast.Subscript)
-        and "Literal" in (getattr(x.value, "id", ""), getattr(x.value, "attr", ""))
-    }
-    for node in ast.walk(tree):
-        if id(node) in types:
-            continue
-        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-            yield node.lineno, {x.value for x in node.elts if isinstance(x, ast.Constant)}
-        elif isinstance(node, ast.Dict):
-            yield node.lineno, {x.value for x in node.keys if isinstance(x, ast.Constant)}
-
-
-def second_lists(source: str) -> Iterator[tuple[int, str]]:
-    """Where a source writes an enumeration of the core out; a table of more things, such as colours, is none."""
-    wanted: dict[str, set[Any]] = {what: set(names) for what, (names, _) in ENUMERATIONS.items()}
-    wanted["lists that are searched"] = set(_core.ONCE_LISTS)
-    for line, found in listed(ast.parse(source)):
-        for what, names in wanted.items():
-            if names <= found and len(found - names) <= 1:
-                yield line, what
-
-
-#: Tables with a row for every name, which have to be written out: the module, the enumeration, and the table's name.
-TABLES = (("torch/formulas.py", "loss", "FORMULAS"),)
-
-
-def test_the_package_has_no_second_list() -> None:
-    again = [
-        f"{path.relative_to(PACKAGE)}:{line} lists every {what}"
-        for path in PACKAGE.rglob("*.py")
-        for line, what in second_lists(path.read_text(encoding="utf-8"))
-        if (path.relative_to(PACKAGE).as_posix(), what) not in [table[:2] for table in TABLES]
-    ]
-    assert not again, "\n".join(again)
-
-
-@pytest.mark.parametrize(("module", "what", "name"), TABLES)
-def test_tables_have_a_row_for_every_name(module: str, what: str, name: str) -> None:
-    """Read as text, since modules of other packages (torch) need not be installed."""
-    tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
-    (table,) = (x.value for x in tree.body if isinstance(x, ast.AnnAssign) and ast.unparse(x.target) == name)
-    assert isinstance(table, ast.Dict)
-    assert {ast.literal_eval(key) for key in table.keys if key is not None} == set(ENUMERATIONS[what][0])
-
-
-def names_compared(source: str) -> list[str]:
-    """Losses that a source tells apart by name: `x.loss == "exp"`, `loss.startswith(...)`; "log" has a fast path."""
-    out = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Compare):
-            both = ast.unparse(node.left), *(ast.unparse(x) for x in node.comparators)
-            if any(x.endswith("loss") for x in both) and "'log'" not in both:
-                out.append(ast.unparse(node))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("loss.startswith"):
-            out.append(ast.unparse(node))
-    return out
-
-
-@pytest.mark.parametrize(
-    "module", ["linear/objective", "linear/edges", "engines/cuda", "linear/ragged", "linear/backend"]
-)
-def test_objectives_on_a_device_compare_no_losses(module: str) -> None:
-    """An unknown loss would train the last branch."""
-    assert not names_compared((PACKAGE / "torch" / f"{module}.py").read_text(encoding="utf-8"))
-    assert names_compared('if self.loss == "exp": pass')
-    assert names_compared('if loss.startswith("pointwise"): pass')
-
-
-def test_a_second_list_is_noticed() -> None:
-    assert list(second_lists(f"A = 1\nB = {_core.LOSSES[::-1]!r}")) == [(2, "loss")]
-    assert list(second_lists('{"linear": (), "rbf": 1, "poly": 2}')) == [(1, "kernel")]
-    assert list(second_lists("for k in (16, 128, 1024): pass")) == [(1, "lists that are searched")]
-    assert list(second_lists('("function", "poly", "rbf", "linear")')) == [(1, "kernel")]
-    assert not list(second_lists('("log", "exp")'))
-    assert not list(second_lists(f"def f(loss: Literal[{', '.join(map(repr, _core.LOSSES))}]): pass"))
-    assert not list(second_lists(repr(dict.fromkeys(LEARNERS, "a colour"))))

@@ -45,6 +45,8 @@ def test_a_fresh_process() -> None:
 import sys
 import tagwise as tw
 assert not {"numpy", "rich", "tagwise.estimators", "tagwise.apps.compare"} & set(sys.modules), sorted(sys.modules)
+import tagwise.cli
+assert not {"torch", "tagwise.torch", "ray", "tagwise.ray"} & set(sys.modules)
 import tagwise.apps.compare
 import tagwise.apps.compare.table
 assert tw.compare.__name__ == "compare" and callable(tw.compare)
@@ -61,6 +63,15 @@ from tagwise import *
 assert CRF is tw.CRF
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_reader_has_an_iterator() -> None:
+    """A reader of whole files has a counterpart that holds one sentence at a time."""
+    readers, iterators = (
+        {name.removeprefix(kind) for name in tw.__all__ if name.startswith(kind)}
+        for kind in ("read_", "iter_")
+    )
+    assert readers == iterators != set()
 
 
 def test_the_function_can_be_replaced(monkeypatch) -> None:  # type: ignore[no-untyped-def]

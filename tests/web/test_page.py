@@ -6,8 +6,9 @@ import json
 import re
 import shlex
 
+from tools.shows import pages
+
 import tagwise as tw
-from tests.shows import pages
 from tests.web.asking import ask
 from tests.web.test_serve import app_of
 

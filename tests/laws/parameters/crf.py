@@ -27,7 +27,6 @@ from .rows import NAMES, Bench, bits, by_length, dense, exact, mask, names, prob
 Loss = Callable[[Scores, Path], tuple[float, Scores]]
 
 P = problem(3, [4, 1, 3, 5, 2, 4])
-SPREAD = problem(4, [4, 2, 3, 5, 2, 4, 3, 4])
 OPTIMUM: dict[str, Any] = {"tol": 0.0, "max_iter": 400, "optimizer": "lbfgs"}
 
 

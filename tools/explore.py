@@ -1,4 +1,4 @@
-"""Draw new examples for the property tests: `make explore`, or `python -m tests.explore --minutes 5`.
+"""Draw new examples for the property tests: `make explore`, or `python -m tools.explore --minutes 5`.
 
 `make test` draws the same examples every time. This runs the property tests again and again, each round with another
 seed and `--times` as many examples, until the minutes are over or a test fails. It prints the seed of every round and
@@ -86,7 +86,7 @@ def shuffled(seed: int) -> list[str]:
 
 def main() -> int:
     """Explore; the exit code is 1 if a test fails."""
-    parser = argparse.ArgumentParser(prog="python -m tests.explore", description=__doc__.partition("\n\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m tools.explore", description=__doc__.partition("\n\n")[0])
     parser.add_argument("--minutes", type=float, default=5.0, help="how long to explore (default 5)")
     parser.add_argument("--seed", type=int, help="of the first round; the others count up (default: random)")
     parser.add_argument("--times", type=int, default=5, help="examples per test, as a multiple (default 5)")
@@ -106,7 +106,7 @@ def main() -> int:
         print(f"{total:,} examples of {tests:,} tests in {minutes:.1f} minutes", flush=True)
         if one.code or one.failed:  # the time may be over after a failure
             what = " ".join(one.failed or arguments)
-            again = f"python -m tests.explore --seed {seed} --times {known.times} {what}"
+            again = f"python -m tools.explore --seed {seed} --times {known.times} {what}"
             print(f"FAILED with seed {seed}: {what}\nTo repeat it: {again}", flush=True)
             return 1
         seed += 1

@@ -1,4 +1,4 @@
-"""Run the notebooks and the shell session of the documentation anew: `python -m tests.shows`."""
+"""Run the notebooks and the shell session of the documentation anew: `python -m tools.shows`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tests.shows import notebook, session
+from tools.shows import notebook, session
 
 DOCS = Path(__file__).parents[2] / "docs"
 

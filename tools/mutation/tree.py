@@ -90,7 +90,7 @@ BUILT = "built.json"
 
 def write(mutants: dict[int, Mutant], tree: Path, root: Path = ROOT) -> None:
     """The tree with the mutants in it, each behind its number."""
-    for folder in ("python", "rust", "tests", "docs", "benchmarks", ".ci"):
+    for folder in ("python", "rust", "tests", "tools", "docs", "benchmarks", ".ci"):
         shutil.rmtree(tree / folder, ignore_errors=True)
         if (root / folder).is_dir():
             shutil.copytree(

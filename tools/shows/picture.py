@@ -1,4 +1,4 @@
-"""The picture of the README: what a comparison prints, as it prints it: `python -m tests.shows.picture`.
+"""The picture of the README: what a comparison prints, as it prints it: `python -m tools.shows.picture`.
 
 The command runs, takes some seconds, and its output is drawn as SVG by rich, head and best scores in colour. No font is
 fetched: the viewer's own is used.

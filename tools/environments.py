@@ -1,6 +1,6 @@
 """Environments for what `.venv` does not hold because it is large: made once, kept outside the clone, shared by clones.
 
-    python tests/environments.py torch     # makes it if it is missing; prints the path of its Python
+    python tools/environments.py torch     # makes it if it is missing; prints the path of its Python
 
 An environment lies in `${XDG_CACHE_HOME:-~/.cache}/tagwise/environments/NAME-KEY`, where the key stands for the list of
 requirements and the version of Python. It appears whole or not at all: it is made in a folder beside its place, under a
@@ -49,7 +49,7 @@ ENVIRONMENTS = {
         "uvicorn==0.54.0",
         "uvloop==0.23.0; sys_platform != 'win32'",
     ),
-    # The lower bounds of pyproject.toml (tests/unit/test_release.py), with click, pyparsing and scipy of their day.
+    # The lower bounds of pyproject.toml (tools/checks/release.py), with click, pyparsing and scipy of their day.
     "oldest": (
         *RUNNERS,
         "click==8.2.0",
@@ -142,7 +142,7 @@ def _fill(made: Path, requirements: tuple[str, ...]) -> None:
 def main() -> int:
     """Make the environment that is named, and print its Python."""
     if len(sys.argv) != 2 or sys.argv[1] not in ENVIRONMENTS:
-        print(f"usage: python tests/environments.py {'|'.join(ENVIRONMENTS)}", file=sys.stderr)
+        print(f"usage: python tools/environments.py {'|'.join(ENVIRONMENTS)}", file=sys.stderr)
         return 2
     print(make(sys.argv[1]))
     return 0

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from tagwise.apps.compare import PRESETS
-from tests.shows import session
+from tools.shows import session
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -176,7 +176,7 @@ def unknown(command: str, options: Mapping[str, set[str]], targets: set[str]) ->
                 out.append(f"tagwise compare {part[2]}")
         elif part[:1] == ["make"]:
             out += [f"make {word}" for word in part[1:] if "=" not in word and word not in targets]
-        elif part[:2] == ["python", "-m"] and part[2].startswith(("benchmarks", "tests")):
+        elif part[:2] == ["python", "-m"] and part[2].startswith(("benchmarks", "tests", "tools")):
             at = ROOT / part[2].replace(".", "/")
             if not (at.with_suffix(".py").exists() or (at / "__main__.py").exists()):
                 out.append(f"python -m {part[2]}")
@@ -304,7 +304,7 @@ def counts() -> list[tuple[str, dict[str, int]]]:
 
 
 def main() -> None:
-    """List the pages and their blocks: `python -m tests.shows.pages`."""
+    """List the pages and their blocks: `python -m tools.shows.pages`."""
     print(f"{'page':<34}{'python':>8}{'commands':>10}{'of these: needs a package':>28}{'not run':>9}")
     for page, found in counts():
         print(

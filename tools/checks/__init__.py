@@ -1,0 +1,15 @@
+"""Checks of the repository itself: what is said in several places is one thing, and what is named exists.
+
+A check is a function without arguments that yields faults, each a line of text. Rules that are more than a comparison
+have an example in their docstring. `make lint` runs both.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MODULES = ("figures", "names", "pages", "release", "workflows")
+
+
+def text(name: str) -> str:
+    """A file of the repository."""
+    return (ROOT / name).read_text("utf-8")

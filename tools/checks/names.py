@@ -1,0 +1,257 @@
+"""Names: files that are mentioned exist, the reference is complete, and enumerations of the core are written once."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tagwise
+from tagwise import _core
+from tools.checks import ROOT
+
+PACKAGE = ROOT / "python" / "tagwise"
+
+# --- files --------------------------------------------------------------------------------------------------
+
+NAMED = re.compile(r"(?<![\w./*<-])((?:[\w-]+/)*[\w-]+\.(?:rs|py))(?![\w*/])")
+FOLDERS = ("python", "rust", "tests", "benchmarks", "examples", "packaging", "tools")
+#: Placeholders, and files of the reader's own.
+EXAMPLES = {"NAME", "mycosts", "mykernels", "mymodule", "features"}
+SOURCES = [p for folder in FOLDERS for kind in ("py", "rs") for p in (ROOT / folder).rglob(f"*.{kind}")]
+ENDINGS = frozenset(
+    "/".join(parts[at:])
+    for path in SOURCES
+    for parts in [path.relative_to(ROOT).parts]
+    for at in range(len(parts))
+)
+
+
+def missing(text: str) -> list[str]:
+    """Names of source files, or ends of paths, that do not exist.
+
+    >>> missing("tools/checks/names.py, `checks/names.py`, corpus/NAME.py, *.rs, a.rst and docs.rs/pyo3")
+    []
+    >>> missing("see `rust/src/nowhere.rs` or learners/nobody.py: gone.rs")
+    ['rust/src/nowhere.rs', 'learners/nobody.py', 'gone.rs']
+    """
+    return [n for n in NAMED.findall(text) if Path(n).stem not in EXAMPLES and n not in ENDINGS]
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines of a page; lines of comments and docstrings of a source file."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".md":
+        yield from enumerate(text.splitlines(), 1)
+    elif not NAMED.search(text):
+        return
+    elif path.suffix == ".rs":
+        yield from ((n, s.partition("//")[2]) for n, s in enumerate(text.splitlines(), 1) if "//" in s)
+    else:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            docstring = token.type == tokenize.STRING and token.string.startswith(('"""', 'r"""'))
+            if token.type == tokenize.COMMENT or docstring:
+                yield from enumerate(token.string.splitlines(), token.start[0])
+
+
+def check_files() -> Iterator[str]:
+    """In pages, docstrings and comments. The changelog may name files of the past."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+    for path in [p for p in pages if p.name != "CHANGELOG.md"] + SOURCES:
+        for line, text in prose(path) if path != Path(__file__) else ():
+            yield from (f"{path.relative_to(ROOT)}:{line}: no file {name}" for name in missing(text))
+
+
+# --- the reference ------------------------------------------------------------------------------------------
+
+#: Modules beside `tagwise` itself whose names people import.
+PUBLIC = ("torch", "ray", "compat", "compat.pycrfsuite", "compat.sklearn_crfsuite")
+#: Modules that are public as a whole, by the name they have in `tagwise`.
+MODULES = {
+    "compare": "apps.compare.compare",
+    "lattice": "scores.lattice",
+    "losses": "scores.losses",
+    "plot": "apps.compare.plots",
+    "schemes": "corpus.schemes",
+}
+#: A text, and a module whose classes are listed one by one.
+NOT_LISTED = {"__version__", "exceptions"}
+#: Beyond `__all__`, since pages name them.
+MORE = {"tagwise.features.resolve", "tagwise.features.template_text", "tagwise.evaluation.errors.find_errors"}
+#: Names without an example of their own, with the reason.
+NO_EXAMPLE = {
+    "tagwise.Alignment": "spans_to_labels returns it",
+    "tagwise.Misaligned": "spans_to_labels returns it",
+    "tagwise.RegularizationPath": "regularization_path returns it",
+    "tagwise.TaggerInfo": "taggers returns it",
+    "tagwise.spacy_component": "needs spaCy: docs/inputs.md",
+    "tagwise.to_series": "needs pandas: docs/inputs.md",
+    "tagwise.ray.encode": "needs a cluster: docs/scale.md",
+    "tagwise.compat.install": "changes a whole process: docs/switching.md",
+    "tagwise.compat.uninstall": "changes a whole process: docs/switching.md",
+    "tagwise.compat.installed": "changes a whole process: docs/switching.md",
+    "tagwise.compat.pycrfsuite.Trainer": "the example of its module",
+    "tagwise.compat.pycrfsuite.BaseTrainer": "the example of its module",
+    "tagwise.compat.pycrfsuite.Tagger": "the example of its module",
+    "tagwise.compat.sklearn_crfsuite.CRF": "needs scikit-learn: docs/switching.md",
+}
+
+
+def source(module: str) -> Path:
+    """The file of a module."""
+    at = PACKAGE.joinpath(*module.split(".")) if module else PACKAGE
+    return at / "__init__.py" if at.is_dir() else at.with_suffix(".py")
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """A file, read once."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+def exported(module: str) -> list[str]:
+    """`__all__` of a module, from its source: neither torch nor Ray is needed."""
+    for node in parsed(source(module)).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    raise ValueError(f"{module} has no __all__")
+
+
+def expected() -> set[str]:
+    """Every public name by its whole path; modules by that of their file."""
+    out = {f"tagwise.{MODULES.get(name, name)}" for name in tagwise.__all__ if name not in NOT_LISTED}
+    out |= {f"tagwise.{module}.{name}" for module in PUBLIC for name in exported(module)}
+    return out | MORE
+
+
+def definition(name: str) -> ast.ClassDef | ast.FunctionDef | ast.Module | None:
+    """The node that defines a name, found through the imports of its package. None for a value."""
+    short = name.removeprefix("tagwise.")
+    module, _, last = short.rpartition(".")
+    if short in MODULES.values() and source(short).exists():
+        return parsed(source(short))
+    tree = parsed(source(module))
+    guarded = [n for node in tree.body if isinstance(node, ast.If) for n in node.body]
+    for node in [*tree.body, *guarded]:  # imports for type checkers are inside a condition
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == last:
+            return node
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tagwise."):
+            for alias in node.names:
+                if (alias.asname or alias.name) == last:
+                    return definition(f"{node.module}.{alias.name}")
+    return None
+
+
+def undocumented(name: str) -> Iterator[str]:
+    """What is missing of the documentation of a public name: docstrings, an example."""
+    node = definition(name)
+    if node is None:
+        if not name.rpartition(".")[2].isupper():
+            yield "not defined"
+        return
+    said = ast.get_docstring(node) or ""
+    if not said:
+        yield "no docstring"
+    inside = [] if isinstance(node, ast.FunctionDef) else node.body
+    functions = [n for n in inside if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+    silent = sorted({n.name for n in functions} - {n.name for n in functions if ast.get_docstring(n)})
+    if silent and not (isinstance(node, ast.ClassDef) and node.bases):
+        yield f"no docstring of {', '.join(silent)}"
+    has_none = isinstance(node, ast.Module) or (isinstance(node, ast.ClassDef) and name.endswith("Error"))
+    if not has_none and (">>> " in said) == (name in NO_EXAMPLE):
+        yield "an example, or a reason for none, is needed"
+
+
+def check_reference() -> Iterator[str]:
+    """The pages of the reference have every public name once; each has a docstring and an example."""
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    found = [name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text("utf-8"), re.M)]
+    yield from (f"{name} is there twice" for name in sorted(set(found)) if found.count(name) > 1)
+    yield from (f"{name} is missing" for name in sorted(expected() - set(found)))
+    yield from (f"{name} is not public" for name in sorted(set(found) - expected()))
+    yield from (f"{name}: {fault}" for name in sorted(expected()) for fault in undocumented(name))
+
+
+# --- enumerations of the core -------------------------------------------------------------------------------
+
+ENUMERATIONS: dict[str, set[Any]] = {
+    "loss": set(_core.LOSSES),
+    "online learner": set(_core.RULES),
+    "cost": {name for name, _ in _core.COSTS},
+    "kernel": {name for name, _ in _core.KERNELS},
+    "form": set(_core.FORMS),
+    "slack": set(_core.SLACKS),
+    "bound": set(_core.BOUNDS),
+    "boosted loss": set(_core.BOOSTED),
+    "sum over label sequences": set(_core.SUMS),
+    "list that is searched": set(_core.ONCE_LISTS),
+}
+#: Tables with a row for every name, which have to be written out: module, enumeration, name of the table.
+TABLES = (("torch/formulas.py", "loss", "FORMULAS"),)
+
+
+def second_lists(code: str) -> Iterator[tuple[int, str]]:
+    """Lines that write an enumeration of the core out. Types (`Literal[...]`) and larger tables do not count.
+
+    >>> list(second_lists(f"A = 1\\nB = {_core.LOSSES[::-1]!r}"))
+    [(2, 'loss')]
+    >>> list(second_lists('{"linear": (), "rbf": 1, "poly": 2}'))
+    [(1, 'kernel')]
+    >>> list(second_lists(f"x = 'log', 'exp'; y: Literal[{', '.join(map(repr, _core.LOSSES))}]"))
+    []
+    """
+    tree = ast.parse(code)
+    types = {
+        id(x.slice)
+        for x in ast.walk(tree)
+        if isinstance(x, ast.Subscript) and "Literal" in ast.unparse(x.value)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Tuple, ast.List, ast.Set, ast.Dict)) and id(node) not in types:
+            parts = node.keys if isinstance(node, ast.Dict) else node.elts
+            found = {x.value for x in parts if isinstance(x, ast.Constant)}
+            for what, names in ENUMERATIONS.items():
+                if names <= found and len(found - names) <= 1:
+                    yield node.lineno, what
+
+
+def names_compared(code: str) -> list[str]:
+    """Comparisons of losses by name; "log" may have a fast path.
+
+    >>> names_compared('if self.loss == "exp": pass')
+    ["self.loss == 'exp'"]
+    >>> names_compared('if loss.startswith("pointwise"): pass')
+    ["loss.startswith('pointwise')"]
+    """
+    out = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Compare):
+            both = ast.unparse(node.left), *(ast.unparse(x) for x in node.comparators)
+            if any(x.endswith("loss") for x in both) and "'" in "".join(both) and "'log'" not in both:
+                out.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("loss.startswith"):
+            out.append(ast.unparse(node))
+    return out
+
+
+def check_enumerations() -> Iterator[str]:
+    """The package has no second list; tables are complete; on a device no loss is distinguished by its name."""
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        for line, what in second_lists(path.read_text("utf-8")):
+            if (name, what) not in [table[:2] for table in TABLES]:
+                yield f"{name}:{line} lists every {what}"
+    for module, what, title in TABLES:
+        assigned = [x for x in parsed(PACKAGE / module).body if isinstance(x, ast.AnnAssign)]
+        table = next(x.value for x in assigned if ast.unparse(x.target) == title)
+        keys = table.keys if isinstance(table, ast.Dict) else []
+        if {ast.literal_eval(key) for key in keys if key is not None} != ENUMERATIONS[what]:
+            yield f"{module}: {title} needs a row for each {what}"
+    for path in (PACKAGE / "torch").rglob("*.py"):  # an unknown loss would train the last branch
+        for found in names_compared(path.read_text("utf-8")):
+            yield f"{path.relative_to(PACKAGE)}: {found}"

@@ -1,0 +1,113 @@
+"""Pages: every block of code has a language, links lead somewhere, commands and options exist."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tools.checks import ROOT, text
+from tools.shows import pages, picture
+
+FILES = (*pages.PAGES, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
+LINK = re.compile(r"\]\((?P<target>[^)\s]*)(?: \"[^\"]*\")?\)")
+
+
+def check_blocks() -> Iterator[str]:
+    """Blocks are fenced with a language, data parses, blocks that are not run have a reason and are few."""
+    for page in pages.PAGES:
+        yield from (f"{page}:{line}: an indented block; fence it" for line in pages.indented(text(page)))
+        for block in pages.of(page):
+            where = f"{page}:{block.line}"
+            if block.language not in pages.RUN + pages.DATA:
+                yield f"{where}: language {block.language!r}"
+            if block.not_run and len(block.not_run.split()) < 2:
+                yield f"{where}: a mark without a reason"
+            try:
+                pages.parsed(block)
+            except (ValueError, AssertionError) as error:
+                yield f"{where}: {error}"
+    found = [count for _, count in pages.counts()]
+    run, left = (sum(c["python"] + c["commands"] for c in found), sum(c["not run"] for c in found))
+    if left * 3 > run:
+        yield f"{left} blocks are not run, {run} are"
+    if doctest.testmod(pages).failed:
+        yield "examples of tools/shows/pages.py fail"
+
+
+def check_commands() -> Iterator[str]:
+    """Commands and options of tagwise, targets of make, modules and scripts, also in blocks that are not run."""
+    from tagwise.cli import cli
+
+    options = {
+        name: {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
+        for name, command in cli.commands.items()
+    }  # fmt: skip
+    targets = set(re.findall(r"^([\w-]+):", text("Makefile"), re.M))
+    for page in pages.PAGES:
+        found = [c for b in pages.of(page) if b.language in pages.COMMANDS for c in pages.commands(b)]
+        for command in found + pages.inline(text(page)):
+            yield from (f"{page}: {name}" for name in pages.unknown(command, options, targets))
+
+
+def prose(page: str) -> str:
+    """A page without its code."""
+    return re.sub(r"`[^`\n]*`", "", pages.FENCE.sub("", text(page)))
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page, as Markdown makes them from headings."""
+    out: set[str] = set()
+    plain = pages.FENCE.sub("", path.read_text("utf-8"))
+    for heading in re.findall(r"^#+ (.*)$", plain, re.M):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", words).strip().lower())
+        out.add(slug if slug not in out else f"{slug}_1")
+    return out | set(re.findall(r"^::: ([\w.]+)", plain, re.M))
+
+
+def check_links() -> Iterator[str]:
+    """To files that exist and headings that they have; pages of the site link to the site."""
+    for page in FILES:
+        for match in LINK.finditer(prose(page)):
+            target, _, anchor = match["target"].partition("#")
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            path = ((ROOT / page).parent / target).resolve() if target else ROOT / page
+            inside = not (page.startswith("docs/") and target) or ROOT / "docs" in path.parents
+            known = not (anchor and path.suffix == ".md") or anchor in anchors(path)
+            if not (path.exists() and inside and known):
+                yield f"{page}: {match['target']}"
+
+
+def check_addresses() -> Iterator[str]:
+    """Addresses on the network are in one list. Nothing is fetched; people review the list."""
+    listed = set(text("tools/shows/addresses.txt").split())
+    found = {
+        address.rstrip(".,)")
+        for page in FILES
+        for address in re.findall(r"https?://[^\s)>`\"'|]+", prose(page))
+    }
+    yield from (f"{address} is not listed" for address in sorted(found - listed))
+    yield from (f"{address} is on no page" for address in sorted(listed - found))
+
+
+def check_examples() -> Iterator[str]:
+    """Each example is on docs/examples.md and has a README with its command."""
+    for name in sorted(path.parent.name for path in (ROOT / "examples").glob("*/__main__.py")):
+        for page in ("docs/examples.md", f"examples/{name}/README.md"):
+            if f"make example NAME={name}" not in text(page):
+                yield f"{page} does not name {name}"
+
+
+def check_picture() -> Iterator[str]:
+    """The picture of the README: small, nothing to fetch, a row for each learner of its command."""
+    svg = picture.PICTURE.read_text("utf-8")
+    if len(svg.encode()) > 150_000 or re.search(r"url\([\"']?http|href=.http", svg):
+        yield "large, or with something to fetch"
+    shown = "".join(ElementTree.fromstring(svg).itertext()).replace("\xa0", " ")
+    for learner in re.findall(r"--learner (\S+)", picture.COMMAND):
+        if not re.search(rf"\b{learner} +.*\d\d\.\d\d", shown):
+            yield f"no row of {learner}"
