@@ -1,6 +1,7 @@
 """When searches for best paths subtract the best score of a position: the rule of the core, for tensors and kernels.
 
-Scores of prefixes grow with every token, and the rounding of float32 with them; see `rust/src/chain/viterbi/renormalize.rs`.
+Scores of prefixes grow with every token, and the rounding of float32 with them; see
+`rust/src/chain/viterbi/renormalize.rs`.
 """
 
 from __future__ import annotations
