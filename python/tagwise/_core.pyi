@@ -325,14 +325,10 @@ def encode_words(
     words: WordSets,
     column: int,
     n_jobs: int = 1,
-    settled: NDArray[np.bool_] | None = None,
     *,
     bare: bool = False,
 ) -> tuple[Dataset, NDArray[np.uint32]]:
-    """The same, and the number that `words` has for each token's text in a column.
-
-    settled: numbers of words whose tokens a locked vocabulary gets no node attributes of.
-    """
+    """The same, and the number that `words` has for each token's text in a column."""
 
 def encode_attributes(
     vocab: Vocabulary,

@@ -103,8 +103,7 @@ def test_the_switch_is_obeyed() -> None:
     assert seen["sought"] == seen[""] == {"lanes": n, "sought": -(-n // 16)}
     assert seen["alone"] == {"lanes": n, "sought": n}
     assert seen["log"] == within["log"] == {"log": n}
-    assert within["narrow"] == {"narrow": n}
-    assert within["broad"] == seen[""]
+    assert within[""] == seen[""]
     assert seen["table"] == seen[""] | {"table": 1}
     assert seen["layout"] == seen[""]
 

@@ -74,20 +74,6 @@ def plan_of(
     return Plan(scorer, rules, with_dictionary((sets, of), other, rules, data.offsets))
 
 
-def settles(scoring: Scoring) -> bool:
-    """Whether a token whose word has one label in the dictionary takes it whatever its attributes are.
-
-    Every path goes through it then, and scores the same there. Rules could set the dictionary aside, labels further
-    back are searched for in other ways, and a local classifier weighs all labels at each token.
-    """
-    rules, scorer = scoring.rules, scoring.scorer
-    free = rules is None or bool(
-        rules.start.all() and rules.pairs.all() and rules.end.all() and not rules.once
-    )
-    known = isinstance(scorer, _core.Scorer) and not scorer.local
-    return scoring.dictionary is not None and scoring.lookback is None and known and free
-
-
 def allowed_support(
     labels: Sequence[str], data: _core.Dataset, allowed: Allowed | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.uint32]] | None:

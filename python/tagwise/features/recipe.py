@@ -15,9 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tagwise._core import (
     Dataset,
     Template,
@@ -244,13 +241,11 @@ class Recipe:
         vocab: Vocabulary,
         n_jobs: int | None = 1,
         words: WordSets | None = None,
-        settled: NDArray[np.bool_] | None = None,
     ) -> Dataset:
         """Dataset of the sentences: a growing vocabulary gets new attributes, a locked one drops them.
 
         n_jobs: threads, None for all cores; the result does not depend on it. words: what `Inputs.numbers` will be
-        asked for; where the words are read here anyway, they are looked up on the way. settled: numbers of words whose
-        tokens nobody will ask for node attributes of; they may have none then.
+        asked for; where the words are read here anyway, they are looked up on the way.
         """
         inputs = Inputs.of(X)
         jobs = cores() if n_jobs is None else max(1, n_jobs)
@@ -264,9 +259,7 @@ class Recipe:
             columns = inputs.sentences if bare else self._columns(inputs)
             if words is None or column is None:
                 return encode_tokens(self.template, vocab, columns, jobs, bare=bare)
-            data, numbers = encode_words(
-                self.template, vocab, columns, words, column, jobs, settled, bare=bare
-            )
+            data, numbers = encode_words(self.template, vocab, columns, words, column, jobs, bare=bare)
             inputs.noted.append((words, numbers))
             return data
         if self.kind == "function":

@@ -21,7 +21,7 @@ from tagwise.corpus.labels import named, texts, type_name
 from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
-from tagwise.decoding.plan import Allowed, plan_of, settles
+from tagwise.decoding.plan import Allowed, plan_of
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.model import schema
@@ -70,16 +70,11 @@ class Model:
 
     # --- prediction -------------------------------------------------------------------------------------
 
-    def encode(self, X: Any, n_jobs: int | None = None, *, settled: bool = True) -> _core.Dataset:
-        """Sentences of any kind as the model's attributes; unknown attributes are dropped.
-
-        settled: whether attributes of tokens are wanted whose words have one label in the tag dictionary.
-        """
+    def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:
+        """Sentences of any kind as the model's attributes; unknown attributes are dropped."""
         X = Inputs.of(X)
-        dictionary = self.dictionary
-        words = None if dictionary is None else dictionary.words
-        out = None if dictionary is None or settled else dictionary.settled
-        data = self.recipe.encode(X, self.vocabulary, n_jobs, words, out)
+        words = None if self.dictionary is None else self.dictionary.words
+        data = self.recipe.encode(X, self.vocabulary, n_jobs, words)
         return self.recipe.with_vectors(data, X, self.vocabulary)
 
     def predict(
@@ -121,9 +116,7 @@ class Model:
         """What `predict` answers as numbers in `labels`, one a token, and where each sentence begins and ends."""
         X = Inputs.of(X)
         decoder = checked("decoder", decoder, Choice(paths.DECODERS))
-        # The best path asks nothing of tokens with one label: their attributes are not made.
-        plain = decoder == "viterbi" and allowed is None and constraints is None
-        data = self.encode(X, n_jobs, settled=not (plain and settles(self.scoring)))
+        data = self.encode(X, n_jobs)
         path = paths.best(
             self.scoring,
             X,

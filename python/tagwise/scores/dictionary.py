@@ -76,11 +76,6 @@ class Dictionary:
         """The words as the core looks them up."""
         return _core.WordSets([_bytes(word) for word in self.of], list(self.of.values()))
 
-    @cached_property
-    def settled(self) -> Bools:
-        """Which sets have one label alone, [sets]."""
-        return np.asarray(self.sets.sum(axis=1) == 1)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (Dictionary, (self.sets, self.of))
 

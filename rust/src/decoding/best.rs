@@ -1,22 +1,21 @@
 //! Best paths and marginals of unlabelled sentences under fixed weights.
 
+use crate::chain::limits::support::{mask_rows, Support};
 use crate::chain::sums;
-use crate::chain::viterbi;
 use crate::chain::sums::batch::{Shape, Work};
 use crate::chain::sums::log64::{self, Trellis};
-use crate::chain::viterbi::allowed::{Allowed, Ground, Narrow, Sentence};
-use crate::chain::limits::support::{mask_rows, Support};
+use crate::chain::viterbi;
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
 use crate::decoding::lists::no_path;
 use crate::error::Result;
-use crate::machine::system::budget;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::find::Find;
-use crate::machine::system::testing::{self, Taken, Way};
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::system::budget;
+use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
+use crate::machine::system::testing::{self, Taken, Way};
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{beyond, doubles, Scored};
 use crate::scores::tagging_layout::{Attributes, Table};
@@ -25,9 +24,6 @@ use rayon::prelude::*;
 
 /// Batches that one task takes at a time.
 const TASK: usize = 4;
-
-/// A step of a sentence by itself takes as long as so many pairs of labels of sixteen sentences side by side.
-const NARROW: usize = 2;
 
 /// What to do with a sentence's scores, and where to put the result.
 enum Output<'a> {
@@ -41,7 +37,6 @@ struct BatchDecoding<'a> {
     from: Attributes<'a>,
     data: &'a Dataset,
     support: Option<(&'a Support, Vec<Lane>)>,
-    lists: Option<Allowed>, // labels of the support's sets, where paths are asked for
     output: Output<'a>,
 }
 
@@ -84,8 +79,6 @@ impl Scorer {
             "use fewer threads (n_jobs) or cut long sentences",
         )?;
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
-        let paths = matches!(output, Output::Paths(_));
-        let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Allowed::new(s, self.layout.labels));
         let table = self.table(data.tokens());
         testing::count(Taken::Table, usize::from(table.is_some()));
         let plan = Plan::new(&data.sentences);
@@ -94,11 +87,11 @@ impl Scorer {
             Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((runs, sums)) },
             None => Attributes { single: data.node.csr(), runs: None },
         };
-        let job = BatchDecoding { scorer: self, table, from, data, support, lists, output };
+        let job = BatchDecoding { scorer: self, table, from, data, support, output };
         let (tasks, stop) = (plan.batches.par_chunks(TASK), stop::current());
         let failed: Option<u32> = tasks
             .map_init(
-                || DecodingWork { tile: Tile::new(width), ..DecodingWork::default() },
+                || DecodingWork { row: vec![Lane::ZERO; width], tile: Tile::new(width), ..DecodingWork::default() },
                 |scratch, batches| {
                     let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
                     run_batches(&job, batches, scratch)
@@ -122,16 +115,6 @@ const PER_CELL: usize = 3 * size_of::<Lane>();
 const NEXT: usize = 2;
 const FAR: usize = 6;
 
-/// Whether the sentences of a batch, each by itself, take fewer steps than all pairs of labels side by side.
-fn few_steps(scorer: &Scorer, data: &Dataset, support: &Support, lists: &Allowed, batch: &Batch) -> bool {
-    let labels = scorer.layout.labels;
-    let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
-    let steps: usize = batch.sentences.iter().map(|&s| lists.steps(sets(s))).sum();
-    let positions = Shape { labels, lengths: batch.lengths }.positions();
-    let fewer = NARROW * steps < positions * (scorer.edges.len() + labels);
-    (fewer || testing::is_forced(Way::Narrow)) && !testing::is_forced(Way::Broad)
-}
-
 dispatch!(
     fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch], scratch: &mut DecodingWork) -> Option<u32> = batches_kernel
 );
@@ -140,18 +123,17 @@ dispatch!(
 #[derive(Default)]
 struct DecodingWork {
     work: Work,
+    row: Vec<Lane>, // scores of a token, [width]
     tile: Tile,
     precise: Precise,
-    narrow: Narrow,
     failed: Option<u32>, // the first sentence without a finite result
     by_lanes: usize,
-    by_cells: usize,
 }
 
 impl DecodingWork {
     /// Ready for another task.
     fn begin(&mut self) {
-        (self.failed, self.by_lanes, self.by_cells) = (None, 0, 0);
+        (self.failed, self.by_lanes) = (None, 0);
     }
 
     /// A sentence that the fast ways cannot do.
@@ -186,22 +168,6 @@ unsafe fn batches_kernel<S: Find>(
             }
             continue;
         }
-        if let (Output::Paths(paths), Some(lists), Some((support, masks))) = (&job.output, &job.lists, &job.support) {
-            if few_steps(scorer, data, support, lists, batch) {
-                let ground = Ground { lists, masks, edge: scorer.edge_lanes(), width: l.div_ceil(WIDTH) };
-                for &s in &batch.sentences {
-                    let begin = data.sentences[s as usize];
-                    let sets = &support.of[begin..data.sentences[s as usize + 1]];
-                    let sentence = Few { job, lists, paths, sets, begin };
-                    if scratch.narrow.run::<S>(&ground, sets, &sentence) {
-                        scratch.by_cells += 1;
-                    } else {
-                        scratch.leave(job, s);
-                    }
-                }
-                continue;
-            }
-        }
         scratch.work.reserve(&shape);
         for t in 0..shape.positions() {
             score_position::<S>(job, batch, t, scratch);
@@ -225,60 +191,7 @@ unsafe fn batches_kernel<S: Find>(
         }
     }
     testing::count(Taken::Lanes, scratch.by_lanes);
-    testing::count(Taken::Narrow, scratch.by_cells);
     scratch.failed
-}
-
-/// A sentence whose tokens may take few labels.
-struct Few<'a> {
-    job: &'a BatchDecoding<'a>,
-    lists: &'a Allowed,
-    paths: &'a Shared<'a, u16>,
-    sets: &'a [u32],
-    begin: usize,
-}
-
-impl Few<'_> {
-    /// The set of a token that may take several labels.
-    #[inline(always)]
-    fn several(&self, t: usize) -> Option<u32> {
-        self.sets.get(t).copied().filter(|&set| self.lists.of(set).len() > 1)
-    }
-}
-
-impl Sentence for Few<'_> {
-    // Every path goes through a token's only label: what it scores is the same for all of them.
-    #[inline(always)]
-    unsafe fn node<S: Simd>(&self, t: usize, row: Option<&mut [Lane]>) {
-        let (scorer, from, token) = (self.job.scorer, &self.job.from, self.begin + t);
-        if let Some(table) = self.job.table {
-            if self.several(t + FAR).is_some() {
-                table.prefetch_entries(from, token + FAR);
-            }
-            if let Some(next) = self.several(t + NEXT) {
-                table.prefetch_some(from, token + NEXT, self.lists.lanes(next));
-            }
-        }
-        let Some(row) = row else { return };
-        match self.job.table {
-            Some(table) => table.score_some::<S>(from, token, self.lists.lanes(self.sets[t]), row),
-            None => {
-                row.fill(Lane::ZERO);
-                scorer.fill(self.job.data, token, (false, false), row);
-            }
-        }
-        for (scores, here) in [(&scorer.start, t == 0), (&scorer.end, t + 1 == self.sets.len())] {
-            for &y in self.lists.of(self.sets[t]).iter().filter(|_| here) {
-                row[y as usize / WIDTH].0[y as usize % WIDTH] += scores[y as usize];
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn emit(&self, t: usize, label: u16) {
-        // SAFETY: each token belongs to one sentence, each sentence to one thread.
-        unsafe { self.paths.set(self.begin + t, label) };
-    }
 }
 
 /// Node scores of position t of a batch.
@@ -296,16 +209,11 @@ unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usi
         None => Some(begin(lane) + t),
         Some(lane) => (lane < after).then(|| begin(lane) + t + 1),
     };
-    let DecodingWork { work, tile, .. } = scratch;
+    let DecodingWork { work, row, tile, .. } = scratch;
     for lane in 0..active {
         let token = begin(lane) + t;
-        // Every path goes through a token's only label: what it scores is the same for all of them.
-        let only = match (&job.lists, &job.support) {
-            (Some(lists), Some((support, _))) => lists.of(support.of[token]).len() == 1,
-            _ => false,
-        };
+        let ends = (t == 0, t + 1 == batch.lengths[lane] as usize);
         match job.table {
-            _ if only => (0..width).for_each(|v| tile.0[v][lane] = Lane::ZERO),
             Some(table) => {
                 if let Some(far) = ahead(lane + FAR) {
                     table.prefetch_entries(&job.from, far);
@@ -313,22 +221,19 @@ unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usi
                 if let Some(next) = ahead(lane + NEXT) {
                     table.prefetch(&job.from, next);
                 }
-                table.score::<S>(&job.from, token, lane, tile)
+                table.score::<S>(&job.from, token, row);
+                scorer.add_ends(ends, row);
             }
-            None => scorer.fill_lane(data, token, lane, tile),
-        }
-        if t == 0 {
-            tile.add_row(&scorer.start, lane);
-        }
-        if t + 1 == batch.lengths[lane] as usize {
-            tile.add_row(&scorer.end, lane);
-        }
-        if let Some((support, masks)) = &job.support {
-            let set = support.of[token] as usize;
-            for v in 0..width {
-                let sum = S::add(S::load(&tile.0[v][lane]), S::load(&masks[set * width + v]));
-                S::store(sum, &mut tile.0[v][lane]);
+            None => {
+                row.fill(Lane::ZERO);
+                scorer.fill(data, token, ends, row);
             }
+        }
+        let masks = job.support.as_ref().map(|(support, masks)| &masks[support.of[token] as usize * width..]);
+        for v in 0..width {
+            let x = S::load(&row[v]);
+            let sum = masks.map_or(x, |masks| S::add(x, S::load(&masks[v])));
+            S::store(sum, &mut tile.0[v][lane]);
         }
     }
     for v in 0..width {

@@ -1,18 +1,16 @@
 //! A model ready to score.
 
 use crate::chain::edges::Edges;
-use crate::chain::viterbi::allowed;
 use crate::chain::lists::{Pattern, Purpose};
 use crate::dataset::layout::Layout;
 use crate::dataset::{runs, Dataset};
 use crate::error::{Error, Result};
+use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::budget;
 use crate::machine::system::container::Buf;
-use crate::machine::system::testing::{self, Way};
 use crate::machine::system::lazy::Lazy;
-use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::testing::{self, Way};
 use crate::scores::tagging_layout::{Sums, Table};
-use crate::scores::tile::Tile;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
@@ -27,7 +25,6 @@ pub struct Scorer {
     forbidden: Vec<u32>,
     edge_scores: OnceLock<Vec<f64>>, // [L, L], made when somebody asks for it
     score: OnceLock<Vec<f32>>,       // the same in single precision
-    lanes: OnceLock<Vec<Lane>>,      // and in whole lanes
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
@@ -105,14 +102,13 @@ impl Scorer {
             Some(pattern) => Edges::listed(&Arc::new(pattern), &edge_weights(&layout, &weights)),
             None => Edges::new(l, edge_scores.get_or_init(|| all_edges(&layout, &weights, forbidden))),
         };
-        let (forbidden, score, lanes) = (forbidden.to_vec(), OnceLock::new(), OnceLock::new());
+        let (forbidden, score) = (forbidden.to_vec(), OnceLock::new());
         Ok(Scorer {
             layout,
             weights,
             forbidden,
             edge_scores,
             score,
-            lanes,
             edges,
             start,
             end,
@@ -166,11 +162,6 @@ impl Scorer {
         }
     }
 
-    /// The same in whole lanes: [L, lanes of L].
-    pub(crate) fn edge_lanes(&self) -> &[Lane] {
-        self.lanes.get_or_init(|| allowed::padded(self.edge_floats(), self.layout.labels))
-    }
-
     /// The packed weights, where they pay for so many tokens.
     pub(crate) fn table(&self, tokens: usize) -> Option<&Table> {
         if tokens >= WORTH_A_TABLE || testing::is_forced(Way::Table) {
@@ -191,11 +182,17 @@ impl Scorer {
         }
     }
 
-    /// Adds the node scores of a token to a row of sixteen-label lanes, in the order of `viterbi`: its features, then start
-    /// and end where it is the first and the last of its sentence.
+    /// Adds the node scores of a token to a row of sixteen-label lanes: its features, then start and end if it is the first
+    /// or the last of its sentence.
     #[inline(always)]
-    pub fn fill(&self, data: &Dataset, token: usize, (first, last): (bool, bool), row: &mut [Lane]) {
+    pub fn fill(&self, data: &Dataset, token: usize, ends: (bool, bool), row: &mut [Lane]) {
         self.each(data, token, |y, x| row[y / WIDTH].0[y % WIDTH] += x);
+        self.add_ends(ends, row);
+    }
+
+    /// Adds the scores of the first and of the last token of a sentence.
+    #[inline(always)]
+    pub fn add_ends(&self, (first, last): (bool, bool), row: &mut [Lane]) {
         for (scores, here) in [(&self.start, first), (&self.end, last)] {
             if here {
                 for (y, &x) in scores.iter().enumerate() {
@@ -203,14 +200,5 @@ impl Scorer {
                 }
             }
         }
-    }
-
-    /// The same for one lane of a tile, without start and end.
-    #[inline(always)]
-    pub fn fill_lane(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
-        for v in &mut tile.0 {
-            v[lane] = Lane::ZERO;
-        }
-        self.each(data, token, |y, x| tile.0[y / WIDTH][lane].0[y % WIDTH] += x);
     }
 }

@@ -10,7 +10,6 @@ use crate::dataset::layout::Layout;
 use crate::dataset::runs::{Book, Runs};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{ask, prefetch, Lane, Simd, WIDTH};
-use crate::scores::tile::Tile;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -105,12 +104,9 @@ unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mu
         if i + 1 < count {
             table.prefetch(&from, first + i + 1);
         }
-        table.score_some::<S>(&from, first + i, &ALL[..table.width], row);
+        table.score::<S>(&from, first + i, row);
     }
 }
-
-/// The lanes of a row.
-const ALL: [u16; WIDEST] = [0, 1, 2, 3];
 
 pub struct Table {
     width: usize,
@@ -225,22 +221,22 @@ impl Table {
         }
     }
 
-    /// Scores of one token's labels into lane `lane` of the tile.
+    /// Scores of one token's labels into a row of the table's width.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; `from.runs` are sums of this table.
     #[inline(always)]
-    pub unsafe fn score<S: Simd>(&self, from: &Attributes, token: usize, lane: usize, tile: &mut Tile) {
+    pub unsafe fn score<S: Simd>(&self, from: &Attributes, token: usize, row: &mut [Lane]) {
         match (self.width, from.single.values.is_empty()) {
-            (1, true) => self.score_in::<S, 1, true>(from, token, lane, tile),
-            (2, true) => self.score_in::<S, 2, true>(from, token, lane, tile),
-            (3, true) => self.score_in::<S, 3, true>(from, token, lane, tile),
-            (4, true) => self.score_in::<S, 4, true>(from, token, lane, tile),
-            (1, false) => self.score_in::<S, 1, false>(from, token, lane, tile),
-            (2, false) => self.score_in::<S, 2, false>(from, token, lane, tile),
-            (3, false) => self.score_in::<S, 3, false>(from, token, lane, tile),
-            (4, false) => self.score_in::<S, 4, false>(from, token, lane, tile),
-            _ => self.score_wide::<S>(from.single, token, lane, tile),
+            (1, true) => self.score_in::<S, 1, true>(from, token, row),
+            (2, true) => self.score_in::<S, 2, true>(from, token, row),
+            (3, true) => self.score_in::<S, 3, true>(from, token, row),
+            (4, true) => self.score_in::<S, 4, true>(from, token, row),
+            (1, false) => self.score_in::<S, 1, false>(from, token, row),
+            (2, false) => self.score_in::<S, 2, false>(from, token, row),
+            (3, false) => self.score_in::<S, 3, false>(from, token, row),
+            (4, false) => self.score_in::<S, 4, false>(from, token, row),
+            _ => self.score_wide::<S>(from.single, token, row),
         }
     }
 
@@ -253,11 +249,10 @@ impl Table {
         &self,
         from: &Attributes,
         token: usize,
-        lane: usize,
-        tile: &mut Tile,
+        out: &mut [Lane],
     ) {
         let data = from.single;
-        debug_assert!(self.width == W && tile.0.len() >= W);
+        debug_assert!(self.width == W && out.len() == W);
         // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
         let mut sum = [S::splat(0.0); W];
         if let Some(of) = from.runs {
@@ -295,15 +290,15 @@ impl Table {
             }
             if begin == data.ptr[token] {
                 for j in 0..W {
-                    S::store(sum[j], &mut tile.0[j][lane]);
+                    S::store(sum[j], &mut out[j]);
                 }
             } else {
                 for j in 0..W {
-                    S::store(S::add(S::load(&tile.0[j][lane]), sum[j]), &mut tile.0[j][lane]);
+                    S::store(S::add(S::load(&out[j]), sum[j]), &mut out[j]);
                 }
             }
             for &at in &lists[..n] {
-                self.add_pairs(data, begin + at as usize, lane, tile);
+                self.add_pairs(data, begin + at as usize, out);
             }
             if stop == end {
                 break;
@@ -312,150 +307,29 @@ impl Table {
         }
     }
 
-    /// The same for some lanes of labels alone, into a row of lanes: with few labels a token most of what its attributes
-    /// have need not be fetched. The other lanes of the row are of no meaning. The same floats are added in the same order.
-    ///
-    /// # Safety
-    /// As for `score`; the row has the table's width, and all of the lanes.
-    #[inline(always)]
-    pub unsafe fn score_some<S: Simd>(&self, from: &Attributes, token: usize, lanes: &[u16], row: &mut [Lane]) {
-        match (self.width, lanes.len(), from.single.values.is_empty()) {
-            (1..=4, 1, true) => self.some_in::<S, 1, true>(from, token, lanes, row),
-            (1..=4, 2, true) => self.some_in::<S, 2, true>(from, token, lanes, row),
-            (1..=4, 3, true) => self.some_in::<S, 3, true>(from, token, lanes, row),
-            (1..=4, 4, true) => self.some_in::<S, 4, true>(from, token, lanes, row),
-            (1..=4, 1, false) => self.some_in::<S, 1, false>(from, token, lanes, row),
-            (1..=4, 2, false) => self.some_in::<S, 2, false>(from, token, lanes, row),
-            (1..=4, 3, false) => self.some_in::<S, 3, false>(from, token, lanes, row),
-            (1..=4, 4, false) => self.some_in::<S, 4, false>(from, token, lanes, row),
-            _ => {
-                lanes.iter().for_each(|&v| row[v as usize] = Lane::ZERO);
-                for at in from.single.ptr[token]..from.single.ptr[token + 1] {
-                    let (id, value) = (from.single.ids[at], from.single.value(at));
-                    let entry = self.entries[id as usize];
-                    for &v in lanes.iter().take_while(|&&v| (v as usize) < entry.lanes()) {
-                        let (x, sum) = (&self.rows[entry.first as usize + v as usize], &mut row[v as usize]);
-                        S::store(S::add(S::load(sum), S::mul(S::splat(value), S::load(x))), sum);
-                    }
-                    self.add_list(id, value, row);
-                }
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for `score_some`; there are N lanes, and at most four of the table.
-    #[inline(always)]
-    unsafe fn some_in<S: Simd, const N: usize, const ONES: bool>(
-        &self,
-        from: &Attributes,
-        token: usize,
-        lanes: &[u16],
-        row: &mut [Lane],
-    ) {
-        let data = from.single;
-        let of: [usize; N] = std::array::from_fn(|i| lanes[i] as usize);
-        let mut sum = [S::splat(0.0); N];
-        if let Some(runs) = from.runs {
-            let mut room = [Lane::ZERO; WIDEST];
-            for &run in runs.0.of(token) {
-                let row = self.sum_of(runs, run, &mut room);
-                for i in 0..N {
-                    sum[i] = S::add(sum[i], S::load(&row[of[i]]));
-                }
-            }
-        }
-        let mut lists = [0u8; LISTS];
-        let mut n = 0;
-        let (first, end) = (data.ptr[token], data.ptr[token + 1]);
-        let mut begin = first;
-        loop {
-            let stop = end.min(begin + LISTS);
-            for at in begin..stop {
-                let entry = self.entries[data.ids[at] as usize];
-                let base = self.rows.as_ptr().wrapping_add(entry.first as usize);
-                let value = S::splat(if ONES { 1.0 } else { data.value(at) });
-                if self.width == 1 {
-                    let x = S::mul(S::splat(entry.scale()), S::load(&*base));
-                    sum[0] = S::add(sum[0], if ONES { x } else { S::mul(value, x) });
-                    continue;
-                }
-                for i in 0..N {
-                    let lane = if of[i] < entry.lanes() { base.add(of[i]) } else { &Lane::ZERO as *const Lane };
-                    let x = S::load(&*lane);
-                    sum[i] = S::add(sum[i], if ONES { x } else { S::mul(value, x) });
-                }
-                lists[n] = (at - begin) as u8;
-                n += usize::from(entry.pairs() > 0);
-            }
-            for i in 0..N {
-                let place = &mut row[of[i]];
-                S::store(if begin == first { sum[i] } else { S::add(S::load(place), sum[i]) }, place);
-            }
-            for &at in &lists[..n] {
-                let at = begin + at as usize;
-                self.add_list(data.ids[at], data.value(at), row);
-            }
-            if stop == end {
-                break;
-            }
-            (begin, n, sum) = (stop, 0, [S::splat(0.0); N]);
-        }
-    }
-
-    /// Adds the list of an attribute to a row of lanes. Not for tables of one lane.
-    #[inline(always)]
-    fn add_list(&self, id: u32, value: f32, row: &mut [Lane]) {
-        for pair in self.pairs_of(id) {
-            row[pair.label as usize / WIDTH].0[pair.label as usize % WIDTH] += pair.weight * value;
-        }
-    }
-
-    /// Ask for what `score_some` will read of a token that comes soon.
-    #[inline(always)]
-    pub fn prefetch_some(&self, from: &Attributes, token: usize, lanes: &[u16]) {
-        if let Some((runs, sums)) = from.runs {
-            for &run in runs.of(token) {
-                let row = sums.rows.as_ptr().wrapping_add(run as usize * self.width);
-                lanes.iter().for_each(|&v| prefetch(row.wrapping_add(v as usize)));
-            }
-        }
-        for &id in from.single.ids_of(token) {
-            let entry = &self.entries[id as usize];
-            let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
-            if self.width == 1 {
-                prefetch(row);
-            } else if entry.lanes() == 0 {
-                prefetch(self.pairs.as_ptr().wrapping_add(entry.first as usize));
-            } else {
-                lanes.iter().for_each(|&v| prefetch(row.wrapping_add((v as usize).min(entry.lanes() - 1))));
-            }
-        }
-    }
-
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn score_wide<S: Simd>(&self, data: &Csr, token: usize, lane: usize, tile: &mut Tile) {
-        tile.0.iter_mut().for_each(|part| part[lane] = Lane::ZERO);
+    unsafe fn score_wide<S: Simd>(&self, data: &Csr, token: usize, out: &mut [Lane]) {
+        out.fill(Lane::ZERO);
         for at in data.ptr[token]..data.ptr[token + 1] {
             let entry = self.entries[data.ids[at] as usize];
             let value = S::splat(data.value(at));
             if entry.lanes() > 0 {
                 let rows = &self.rows[entry.first as usize..entry.first as usize + entry.lanes()];
-                for (part, row) in tile.0.iter_mut().zip(rows) {
-                    S::store(S::add(S::load(&part[lane]), S::mul(value, S::load(row))), &mut part[lane]);
+                for (sum, row) in out.iter_mut().zip(rows) {
+                    S::store(S::add(S::load(sum), S::mul(value, S::load(row))), sum);
                 }
             }
-            self.add_pairs(data, at, lane, tile);
+            self.add_pairs(data, at, out);
         }
     }
 
     #[inline(always)]
-    fn add_pairs(&self, data: &Csr, at: usize, lane: usize, tile: &mut Tile) {
+    fn add_pairs(&self, data: &Csr, at: usize, out: &mut [Lane]) {
         let value = data.value(at);
         for pair in self.pairs_of(data.ids[at]) {
-            tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
+            out[pair.label as usize / WIDTH].0[pair.label as usize % WIDTH] += pair.weight * value;
         }
     }
 

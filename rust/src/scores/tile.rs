@@ -18,11 +18,4 @@ impl Tile {
         }
         self.0.as_mut_ptr().cast()
     }
-
-    /// Adds a score for each label to one lane.
-    pub fn add_row(&mut self, row: &[f32], lane: usize) {
-        for (tile, part) in self.0.iter_mut().zip(row.chunks(WIDTH)) {
-            tile[lane].0.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
-        }
-    }
 }

@@ -2,11 +2,9 @@
 //!
 //! - `batch`: 16 sentences at a time, one in each SIMD lane
 //! - `sentence`: one sentence, its labels in SIMD lanes, with its k best paths
-//! - `allowed`: one sentence whose tokens may take few labels
 //! - `kbest`: the k best paths in double precision
 //! - `renormalize`: keeps the scores of long sentences exact
 
-pub mod allowed;
 pub mod batch;
 pub mod kbest;
 pub mod renormalize;

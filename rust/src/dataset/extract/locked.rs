@@ -9,8 +9,8 @@ use crate::dataset::runs::{Runs, NOTHING, WORTH};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
 use crate::features::rule::TemplateRule;
-use crate::machine::system::testing::{self, Taken, Way};
 use crate::machine::system::stop;
+use crate::machine::system::testing::{self, Taken, Way};
 use std::ops::Range;
 
 /// What is found in some sentences.
@@ -22,9 +22,8 @@ struct Piece {
 }
 
 impl Extractor<'_> {
-    /// The dataset of a locked vocabulary: unknown attributes are left out, and all node attributes of the tokens that are
-    /// marked in `settled`, for whatever these score, their label is known. `found`: in this vocabulary, for these texts.
-    pub fn locked(&self, vocab: &Vocab, found: &mut Found, settled: Option<&[bool]>) -> Dataset {
+    /// The dataset of a locked vocabulary, without unknown attributes. `found`: in this vocabulary, for these texts.
+    pub fn locked(&self, vocab: &Vocab, found: &mut Found) -> Dataset {
         self.meet(vocab, found);
         let found = &*found;
         let runs = match (testing::is_forced(Way::Runs), testing::is_forced(Way::Single)) {
@@ -32,8 +31,8 @@ impl Extractor<'_> {
             (runs, _) => runs,
         };
         testing::count(Taken::Runs, usize::from(runs));
-        let node = Rules::new(self, &self.node, found, vocab, settled);
-        let edge = Rules::new(self, &self.edge, found, vocab, None);
+        let node = Rules::new(self, &self.node, found, vocab);
+        let edge = Rules::new(self, &self.edge, found, vocab);
         let groups = self.node.groups.len();
         let start = || match runs {
             true => Piece { of: self.spare.take(false).ids, node: self.spare.take(true), ..Piece::default() },
@@ -106,7 +105,6 @@ struct Rules<'a> {
     found: &'a Found,
     vocab: &'a Vocab,
     outside: &'a [u32],
-    settled: Option<&'a [bool]>,
     asked: Vec<Joint<'a, u64>>, // rules that are looked up at every token
     order: Vec<Source<'a>>,     // all joint rules, as the template has them
     inside: Vec<Source<'a>>,    // those that neither the first nor the last token alone has
@@ -129,13 +127,7 @@ enum Answer {
 }
 
 impl<'a> Rules<'a> {
-    fn new(
-        of: &'a Extractor<'_>,
-        plan: &'a RulePlan<'a>,
-        found: &'a Found,
-        vocab: &'a Vocab,
-        settled: Option<&'a [bool]>,
-    ) -> Rules<'a> {
+    fn new(of: &'a Extractor<'_>, plan: &'a RulePlan<'a>, found: &'a Found, vocab: &'a Vocab) -> Rules<'a> {
         let (mut asked, mut order) = (Vec::new(), Vec::new());
         for joint in of.joints(plan, &found.joined) {
             let rule = joint.rule;
@@ -150,19 +142,13 @@ impl<'a> Rules<'a> {
         let inside = order.iter().filter(|source| !source.rule.first && !source.rule.last).cloned().collect();
         let is_edge = std::ptr::eq(plan, &of.edge);
         let outside = &found.outside[usize::from(is_edge)];
-        Rules { of, plan, found, vocab, outside, settled, asked, order, inside, is_edge }
+        Rules { of, plan, found, vocab, outside, asked, order, inside, is_edge }
     }
 
     /// Where a sentence begins, and its length.
     fn place(&self, s: usize) -> (usize, usize) {
         let sentences = &self.of.tokens.sentences;
         (sentences[s], sentences[s + 1] - sentences[s])
-    }
-
-    /// Whether a token needs no attributes.
-    #[inline(always)]
-    fn is_settled(&self, token: usize) -> bool {
-        self.settled.is_some_and(|settled| settled[token])
     }
 
     /// Append the rows of the tokens of a range's first sentence; where `to` is given their runs go there, and are left out
@@ -187,10 +173,6 @@ impl<'a> Rules<'a> {
         self.plan.groups.iter().zip(self.outside).enumerate().for_each(|(g, (group, &outside))| {
             self.runs_of(group, outside, begin, length, |t, run| here[t * groups + g] = run);
         });
-        if self.settled.is_some() {
-            let settled = (0..length).filter(|&t| self.is_settled(begin + t));
-            settled.for_each(|t| here[t * groups..(t + 1) * groups].fill(NOTHING));
-        }
         room.answer(self.vocab);
         let mut ids = Writer::new(rows, length * self.order.len());
         for t in 0..length {
@@ -201,9 +183,9 @@ impl<'a> Rules<'a> {
             let (is_first, is_last) = (t == 0, t + 1 == length);
             if is_first || is_last {
                 let here = |rule: &TemplateRule| (is_first || !rule.first) && (is_last || !rule.last);
-                self.put(self.order.iter().filter(|source| here(source.rule)), begin, t, room, &mut ids);
+                self.put(self.order.iter().filter(|source| here(source.rule)), t, room, &mut ids);
             } else {
-                self.put(self.inside.iter(), begin, t, room, &mut ids);
+                self.put(self.inside.iter(), t, room, &mut ids);
             }
             ids.end_row();
         }
@@ -213,15 +195,8 @@ impl<'a> Rules<'a> {
 
     /// Append what joint rules that a token may have give there.
     #[inline(always)]
-    fn put<'b>(
-        &self,
-        sources: impl Iterator<Item = &'b Source<'b>>,
-        begin: usize,
-        t: usize,
-        room: &Room,
-        ids: &mut Writer<'_>,
-    ) {
-        if self.is_settled(begin + t) || (self.is_edge && t == 0) {
+    fn put<'b>(&self, sources: impl Iterator<Item = &'b Source<'b>>, t: usize, room: &Room, ids: &mut Writer<'_>) {
+        if self.is_edge && t == 0 {
             return;
         }
         for source in sources {
@@ -353,7 +328,7 @@ impl Room {
             let pays = memory.pays();
             memory.asked += if pays { range.len() } else { 0 };
             for t in range {
-                let key = if rules.is_settled(begin + t) { ABSENT.key } else { joint.key(begin, t, length) };
+                let key = joint.key(begin, t, length);
                 let mut id = NONE;
                 // A slot that nothing was put in answers the key that stands for none: NONE.
                 if pays && memory.slots[key as usize % SLOTS].0 == key {

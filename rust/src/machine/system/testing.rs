@@ -39,9 +39,7 @@ pub enum Way {
     Noted,
     /// Best paths: the label before is searched for.
     Sought,
-    /// Best paths: only the cells of allowed labels.
-    Narrow,
-    /// Best paths: all cells.
+    /// Labels further back: all cells.
     Broad,
     /// Weights packed into a table.
     Table,
@@ -59,7 +57,7 @@ pub enum Way {
     Handed,
 }
 
-const WAYS: [(&str, Way); 22] = [
+const WAYS: [(&str, Way); 21] = [
     ("log", Way::Log),
     ("wide", Way::Wide),
     ("slow", Way::Slow),
@@ -73,7 +71,6 @@ const WAYS: [(&str, Way); 22] = [
     ("whole", Way::Whole),
     ("noted", Way::Noted),
     ("sought", Way::Sought),
-    ("narrow", Way::Narrow),
     ("broad", Way::Broad),
     ("table", Way::Table),
     ("layout", Way::Layout),
@@ -133,11 +130,10 @@ pub fn force(names: &str) -> Result<String> {
 /// What was done, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Sentences side by side, scaled, in double precision, in log space, by allowed cells, as lists in float32.
+    /// Sentences side by side, scaled, in double precision, in log space, as lists in float32.
     Lanes,
     Wide,
     Log,
-    Narrow,
     Chart,
     /// Chunks, batches and tiles of pair sums of an evaluation.
     Chunks,
@@ -162,9 +158,9 @@ pub enum Taken {
     Here,
 }
 
-pub const TAKEN: [&str; 19] = [
-    "lanes", "wide", "log", "narrow", "chart", "chunks", "batches", "tiles", "rows", "rare", "noted", "sought",
-    "sparse", "table", "runs", "avx512", "avx2", "baseline", "here",
+pub const TAKEN: [&str; 18] = [
+    "lanes", "wide", "log", "chart", "chunks", "batches", "tiles", "rows", "rare", "noted", "sought", "sparse",
+    "table", "runs", "avx512", "avx2", "baseline", "here",
 ];
 static COUNTS: [AtomicU64; TAKEN.len()] = [const { AtomicU64::new(0) }; TAKEN.len()];
 

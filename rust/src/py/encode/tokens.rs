@@ -11,7 +11,7 @@ use crate::py::common::{guard, run, run_of};
 use crate::py::encode::texts::PyTexts;
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use crate::py::words::PyWordSets;
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -289,13 +289,12 @@ pub(super) fn encode_tokens(
 ) -> PyResult<PyDataset> {
     let mut known = known(template.get(), vocab)?;
     read(&mut known.tokens, &template.get().inner, sentences, bare)?;
-    dataset(py, template.get(), vocab, known, None, n_jobs)
+    dataset(py, template.get(), vocab, known, n_jobs)
 }
 
 /// The same, and the number that `words` has for each token's text in a column.
-/// `settled`: numbers of words whose tokens a locked vocabulary gets no node attributes of.
 #[pyfunction]
-#[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1, settled=None, *, bare=false))]
+#[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1, *, bare=false))]
 pub(super) fn encode_words<'py>(
     py: Python<'py>,
     template: &Bound<'_, PyTemplate>,
@@ -304,7 +303,6 @@ pub(super) fn encode_words<'py>(
     words: &Bound<'_, PyWordSets>,
     column: usize,
     n_jobs: usize,
-    settled: Option<PyReadonlyArray1<'py, bool>>,
     bare: bool,
 ) -> PyResult<(PyDataset, Bound<'py, PyArray1<u32>>)> {
     let mut known = known(template.get(), vocab)?;
@@ -314,14 +312,7 @@ pub(super) fn encode_words<'py>(
     };
     let numbers = words_of(texts, words.get());
     let found = PyArray1::from_slice(py, &numbers);
-    let settled = match settled {
-        None => None,
-        Some(marks) => {
-            let marks = marks.as_slice()?;
-            Some(numbers.iter().map(|&n| marks.get(n as usize).copied().unwrap_or(false)).collect())
-        }
-    };
-    Ok((dataset(py, template.get(), vocab, known, settled, n_jobs)?, found))
+    Ok((dataset(py, template.get(), vocab, known, n_jobs)?, found))
 }
 
 /// The number of each token's text: where tokens are many, every distinct text is looked up once.
@@ -345,7 +336,6 @@ fn dataset(
     of: &PyTemplate,
     vocab: &Bound<'_, PyVocab>,
     mut known: Known,
-    settled: Option<Vec<bool>>,
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
     let (template, spare) = (&of.inner, of.spare.clone());
@@ -358,9 +348,8 @@ fn dataset(
         let vocab = &vocab.inner;
         let since = known.since();
         let (tokens, found) = (&known.tokens, &mut known.found);
-        let inner = run_of(py, n_jobs, steps, || {
-            Extractor::new(template, tokens, n_jobs, spare, since).locked(vocab, found, settled.as_deref())
-        })?;
+        let inner =
+            run_of(py, n_jobs, steps, || Extractor::new(template, tokens, n_jobs, spare, since).locked(vocab, found))?;
         of.known.give(known);
         inner
     } else {
