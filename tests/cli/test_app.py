@@ -19,7 +19,7 @@ from tagwise.base.exceptions import InternalError
 from tagwise.cli.app import App
 from tagwise.cli.files import known_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
-from tagwise.cli.train import check_writable
+from tagwise.cli.train import check_output
 from tagwise.learners.loop import Iteration
 from tagwise.learners.progress import TrainingProgress
 
@@ -236,13 +236,15 @@ def test_a_table_is_as_wide_as_its_place(
 
 def test_a_model_must_have_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder, a folder that is not there, one that cannot be written to: each is said before training."""
-    check_writable(str(tmp_path / "x"))
-    for path, said in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "there is no folder")):
+    check_output(str(tmp_path / "x"))
+    for path, said in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "No such file or directory")):
         with pytest.raises(click.BadParameter, match=said):
-            check_writable(str(path))
+            check_output(str(path))
+    (tmp_path / "x").write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(click.BadParameter, match="cannot be written to"):
-        check_writable(str(tmp_path / "x"))
+    with pytest.raises(click.BadParameter, match=r"x: cannot be written \(Permission denied\)"):
+        check_output(str(tmp_path / "x"))
+    assert os.listdir(tmp_path) == ["x"]
 
 
 def test_column_names_as_they_are_typed() -> None:

@@ -31,7 +31,7 @@ CALLS = {
     "train GOOD -o OUT --seed -1": "for --seed: seed='-1'",
     "train GOOD -o OUT --path l2=1,x": "for --path: l2='x'",
     "train GOOD -o OUT --set max_itr=3": "(did you mean 'max_iter'?)",
-    "compare --train GOOD --test GOOD --report no/such.html": "for --report: there is no folder",
+    "compare --train GOOD --test GOOD --report no/such.html": "for --report: no/such.html: cannot be written",
     "compare --train GOOD --test GOOD --learner crf --against mira": "'mira' is not compared; take one of: crf",
 }
 

@@ -62,7 +62,7 @@ def test_version_is_the_package_s(run: Run) -> None:
         (["compare", "-o", "table.pdf"], ".csv, .json, .md, .tex"),
         (["convert", "wnut17-ner:validation"], "'validation'"),
         (["convert", "wnut17-ner", "--from-scheme", "IOB1"], "--scheme"),
-        (["train", "wnut17-ner", "-o", "no/such/folder/m.tagwise"], "there is no folder"),
+        (["train", "wnut17-ner", "-o", "no/such/folder/m.tagwise"], "cannot be written (No such file"),
         (["train", "wnut17-ner", "-o", "m.tagwise", "--learner", "oracle"], "'oracle'"),
         (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2"], "expected name=value"),
         (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "colour=red"], "'colour'"),

@@ -2,8 +2,8 @@
 
 Each job runs in a process forked off one that has imported everything and done nothing. Every other kill comes after a
 part, drawn at random, of the time that the job takes when left alone; the others shortly after a temporary file is
-seen, while it writes. Then its files are checked, the job is done again without a kill, checked again, and no temporary
-file may be left.
+seen, while it writes. Then its files are checked, temporary files are made to look old, the job is done again without a
+kill, checked again, and no temporary file may be left.
 """
 
 from __future__ import annotations
@@ -98,12 +98,13 @@ def main() -> None:
         writing = number // len(jobs) % 2 == 1
         moment = draw.random() * (0.002 if writing else usual[job.name])
         found["at work"] += killed(job, folder, moment, writing)
-        found["left a temporary file"] += bool(left_behind(folder))
+        found["left a temporary file"] += bool(left := left_behind(folder))
+        for path in left:
+            os.utime(path, (0, 0))
         done(job.check, folder, f"checking {job.name} after a kill")
         done(job.work, folder, f"{job.name} again after a kill")
         done(job.check, folder, f"checking {job.name} done again")
-        left = left_behind(folder)
-        if left:
+        if left := left_behind(folder):
             raise SystemExit(f"{job.name} done again after a kill leaves {left}")
         shutil.rmtree(folder)
     root.rmdir()

@@ -470,16 +470,6 @@ class TestWriting:
         assert path.read_text() == "old"
         assert os.listdir(tmp_path) == ["c.txt"]
 
-    def test_keeps_the_mode_and_follows_links(self, tmp_path: Path) -> None:
-        path, link = tmp_path / "c.txt", tmp_path / "l.txt"
-        path.write_text("old")
-        path.chmod(0o640)
-        link.symlink_to(path)
-        tc.write_conll(conll("a O\n"), link)
-        assert link.is_symlink()
-        assert path.read_text() == "a\tO\n\n"
-        assert path.stat().st_mode & 0o777 == 0o640
-
     def test_the_same_text_gives_the_same_gz(self, tmp_path: Path) -> None:
         for name in ("a.gz", "b.gz"):
             tc.write_conll(conll(CONLL), tmp_path / name)

@@ -9,7 +9,6 @@ import io
 import lzma
 import os
 import random
-import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -227,20 +226,6 @@ def test_a_stream_that_cannot_say_is_no_terminal(monkeypatch: pytest.MonkeyPatch
     with writer("-") as write:
         write("\x1b[31m\tü\n")
     assert out.data == "\x1b[31m\tü\n".encode()
-
-
-def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
-    """The file behind a link is replaced, the link stays; a device is no file to replace."""
-    target, link = tmp_path / "target", tmp_path / "link"
-    target.write_text("old")
-    link.symlink_to(target)
-    with writer(link) as write:
-        write("new")
-    assert link.is_symlink()
-    assert target.read_text() == "new"
-    with writer(os.devnull) as write:
-        write("gone")
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 def test_a_missing_corpus_is_a_missing_file(tmp_path: Path) -> None:

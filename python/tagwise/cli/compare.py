@@ -37,7 +37,7 @@ from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import read_corpus
-from tagwise.cli.train import check_writable
+from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.sharded.fit import backends
 from tagwise.features.derived_columns import Features, spelled
@@ -398,9 +398,9 @@ def compare(
     """
     chosen: Preset = PRESETS[preset]
     for path in outputs:
-        check_writable(path)
+        check_output(path)
     if report:
-        check_writable(report, "--report")
+        check_output(report, "--report")
     if preset == "losses":
         show_losses(outputs, report)
         return

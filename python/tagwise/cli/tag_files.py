@@ -166,7 +166,7 @@ class Notes:
     def keep(self, source: str, place: str) -> None:
         """Note that a file is done."""
         make_own_folder(self.folder, CorpusError)
-        with atomic(self._path(place), CorpusError, follow=False) as out:
+        with atomic(self._path(place), CorpusError) as out:
             out.write(sealed(self._note(source, place)))
 
 

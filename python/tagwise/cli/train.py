@@ -12,9 +12,9 @@ import rich_click as click
 from click.exceptions import Exit
 from rich.console import Console
 
-from tagwise.base.exceptions import ParameterError
+from tagwise.base.exceptions import FileError, ParameterError
 from tagwise.base.parameters import meant
-from tagwise.base.writing import target_of
+from tagwise.base.writing import check_writable
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import corpus_options, read_corpus
@@ -29,20 +29,12 @@ from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
 
 
-def check_writable(path: str, option: str = "--output") -> None:
-    """Find out before training, not after it, that a model cannot be written where it is wanted."""
-    if os.path.isdir(path):
-        raise click.BadParameter(f"{path} is a folder; name a file", param_hint=option)
-    target = target_of(path)
-    if target is None:  # a device, a pipe
-        return
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise click.BadParameter(f"there is no folder {folder}", param_hint=option)
-    if not os.access(folder, os.W_OK):
-        raise click.BadParameter(f"the folder {folder} cannot be written to", param_hint=option)
-    if os.path.exists(target) and not os.access(target, os.W_OK):
-        raise click.BadParameter(f"{path} may not be written to", param_hint=option)
+def check_output(path: str, option: str = "--output") -> None:
+    """Reject an output file that cannot be written, before training instead of after it."""
+    try:
+        check_writable(path)
+    except FileError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 def parse_settings(learner: Any, pairs: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
@@ -264,7 +256,7 @@ def train(
         addends = spelled(features, functions=True)
         params["features"] = features if addends is None else Features(*addends)
     tagger = make(learner, **params)
-    check_writable(output)
+    check_output(output)
     data, columns, label = read_training(
         corpus, form, columns, label, {"memory": memory, "on_error": on_error}
     )

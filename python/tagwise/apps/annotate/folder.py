@@ -27,7 +27,7 @@ from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.files.domains import Domain, DomainError, Listed, OneOf, Record, Text, Variant, Whole
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
-from tagwise.base.writing import atomic, is_left_behind
+from tagwise.base.writing import atomic, is_temporary
 from tagwise.corpus.jsonl import read_jsonl, write_jsonl
 from tagwise.corpus.sentence import Corpus
 
@@ -117,7 +117,7 @@ def is_begun(folder: Path) -> bool:
     begun = os.path.lexists(folder / "work.json")
     if not begun and folder.is_dir():
         for name in sorted(os.listdir(folder)):
-            if not (is_left_behind(name, "work.json") or _is_empty(folder / name)):
+            if not (is_temporary(name) or _is_empty(folder / name)):
                 raise CorpusError(
                     f"{folder}: not a folder of `tagwise annotate` (it contains {name!r} and no work.json). "
                     "Give a folder that is empty or does not exist yet, or restore work.json."
@@ -150,7 +150,7 @@ def read_settings(folder: Path) -> tuple[Settings, list[dict[str, Any]]]:
 def write_settings(folder: Path, settings: Settings, documents: Sequence[Mapping[str, Any]]) -> None:
     """Write `work.json`."""
     made = {"tagwise annotate": VERSION, **asdict(settings), "documents": list(documents)}
-    with atomic(folder / "work.json", CorpusError, follow=False) as out:
+    with atomic(folder / "work.json", CorpusError) as out:
         out.write(sealed(made, indent=2))
 
 
@@ -182,7 +182,7 @@ def write_document(folder: Path, number: int, stem: str, corpus: Corpus, others:
     write_jsonl(corpus, data)
     if others + len(data.getbuffer()) > MOST_BYTES:
         raise CorpusError(f"a work has at most {MOST_BYTES:,} bytes of documents; begin another folder")
-    with atomic(path, CorpusError, follow=False) as out:
+    with atomic(path, CorpusError) as out:
         out.write(data.getbuffer())
     data.seek(0)
     size, crc = _summed(data)

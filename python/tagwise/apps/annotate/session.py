@@ -412,7 +412,7 @@ class Session:
             self.curve.append({"sentences": labelled, "score": score})
             with contextlib.suppress(FileError):  # scores can be had again
                 lines = [json.dumps(point) + "\n" for point in self.curve]
-                write_text(self.work.folder / CURVE, "".join(lines), follow=False)
+                write_text(self.work.folder / CURVE, "".join(lines))
         self._wake.set()
         self.told(
             "learned", {"version": self.learning.version, "curve": self.curve, "failed": self.learning.failed}

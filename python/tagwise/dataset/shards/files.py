@@ -125,7 +125,7 @@ def faults(path: Path, remedy: str = REMEDY) -> Iterator[None]:
 
 def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
     """Write a file of arrays; return its checksum."""
-    with atomic(path, CorpusError, follow=False) as out:
+    with atomic(path, CorpusError) as out:
         return write_arrays(out, {"format": FORMAT, **header}, arrays)
 
 
@@ -193,7 +193,7 @@ def counted(counts: NDArray[Any]) -> NDArray[Any]:
 
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest of a folder; `state` is complete or encoding."""
-    with atomic(folder / MANIFEST, CorpusError, follow=False) as out:
+    with atomic(folder / MANIFEST, CorpusError) as out:
         out.write(sealed({"format": FORMAT, **content}, indent=1))
 
 

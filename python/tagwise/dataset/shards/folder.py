@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tagwise.base.exceptions import CorpusError, refusal
-from tagwise.base.writing import is_left_behind
+from tagwise.base.writing import is_temporary
 from tagwise.dataset.shards.files import (
     MANIFEST,
     VOCABULARY,
@@ -59,7 +59,7 @@ class Output:
                 self._complete, self.owned = found, len(found["shards"])
             else:
                 self.owned = found["shards"]
-        elif others := sorted(name for name in names if not is_left_behind(name, MANIFEST)):
+        elif others := sorted(name for name in names if not is_temporary(name)):
             why = f"it contains {others[0]!r} and no {MANIFEST} of tagwise"
             raise _refuse(folder, why, errno.ENOTEMPTY)
         for name in self._names(self.owned):
