@@ -16,7 +16,7 @@ from tagwise import _core
 from tagwise.base.exceptions import InternalError
 
 from .native_made import Made
-from .native_targets import FILE, targets
+from .native_targets import ARRAYS, FILE, targets
 
 u16 = np.uint16
 
@@ -122,6 +122,8 @@ def main() -> None:
     names, calls, made = sys.argv[1].split(","), 0, Made()
     with open(FILE, "wb") as out:
         _core.write_model(out, "{}", made.vocabulary, made.scorer, {})
+    with open(ARRAYS, "wb") as out:
+        _core.write_arrays(out, "{}", {"x": np.ones(2)})
     for name in names:
         made = Made()
         make, arguments = targets(made)[name]

@@ -20,6 +20,8 @@ from .native_made import Made, Targets, f32, given, u16, u32, u64
 #: A model file, and where to write one.
 FILE, OUT = (*(sys.argv[2:] if Path(sys.argv[0]).name == "native_calls.py" else ()), "", "")[:2]
 
+ARRAYS = f"{FILE}.arrays"
+
 
 def opened(path: str) -> int:
     """The descriptor of an open file; -1 where there is none."""
@@ -208,6 +210,12 @@ def datasets(m: Made) -> Targets:
             lambda: c.Layout.from_arrays,
             given(n_attributes=len(vocab), n_labels=3, arrays=layout.arrays()),
         ),
+        "write_arrays": (
+            lambda: c.write_arrays,
+            given(stream=io.BytesIO(), header="{}", arrays={"x": np.ones(2)}),
+        ),
+        "ArrayFile": (lambda: c.ArrayFile, given(file=opened(ARRAYS), name="a")),
+        "ArrayFile.array": (lambda: c.ArrayFile(opened(ARRAYS), "a").array, given(name="x")),
         "ModelFile": (lambda: c.ModelFile, given(file=opened(FILE), name="m", mmap=True)),
         "ModelFile.array": (lambda: c.ModelFile(opened(FILE), "m").array, given(name="weights")),
         "ModelFile.scorer": (
