@@ -251,9 +251,9 @@ def test_a_stochastic_step_is_the_twins_gradient(ways: str, loss: str, ruled: bo
     np.testing.assert_allclose(moved, want[1], atol=2e-3 * np.abs(want[1]).max())
 
 
-@pytest.mark.parametrize("span", [0.0, 570.0, 580.0, 900.0])
+@pytest.mark.parametrize("span", [0.0, 229.0, 230.0, 900.0])
 def test_boosting_in_log_space(span: float) -> None:
-    """Kept losses and slopes, scaled and in log space, on both sides of the smallest scale; weights are not lost."""
+    """Kept losses and slopes, scaled and in log space, below and above the widest span of edges; weights survive."""
     node = [[span, 0.0, 0.2], [0.1, 0.0, span], [0.3, -0.2, 0.1]]
     edge = [[0.0, 0.4, -span], [0.1, 0.0, 0.2], [0.0, -0.3, 0.1]]
     c, w = grid(node, edge, [0, 2, 1], 2)
@@ -265,7 +265,7 @@ def test_boosting_in_log_space(span: float) -> None:
         with forced(ways):
             b = _core.Boosting(c.data, c.layout, start=w, sample_weight=weight)
             went = _core.taken().get("log", 0)
-        assert (went > 0) == ("log" in ways or span > 576), (ways, went)
+        assert (went > 0) == ("log" in ways or span > 229.6), (ways, went)
         np.testing.assert_allclose(
             b.losses(), [losses.minus_log_p(s, y) for s, y in zip(c.scores(w), c.gold)], rtol=1e-9, atol=1e-9
         )

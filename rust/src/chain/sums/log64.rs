@@ -172,19 +172,14 @@ impl Trellis {
         self.log_marginal(at).exp()
     }
 
-    /// p_t(y', y) for t >= 1.
-    pub fn pair_marginal(&self, scores: &Scores<'_>, t: usize, from: usize, to: usize) -> f64 {
-        self.log_pair_marginal(scores, t, from, to).exp()
-    }
-
-    /// log p_t(y', y) for t >= 1.
-    pub fn log_pair_marginal(&self, scores: &Scores<'_>, t: usize, from: usize, to: usize) -> f64 {
-        let (l, edge) = (scores.labels, scores.edge(t));
-        let at = t * l + to;
-        let top = if self.edge == edge { self.top } else { largest(edge.iter().copied()) };
-        let (step, node) = (edge[from * l + to] - top, scores.node[at] - self.lift[t]);
+    /// log p_t(y', y) of all pairs [L, L] of the step into t >= 1.
+    pub fn log_pairs(&self, scores: &Scores<'_>, t: usize) -> Vec<f64> {
+        let (l, edge, lift) = (scores.labels, scores.edge(t), self.lift[t]);
         let (most, log_sum) = self.norm[t];
-        self.alpha[(t - 1) * l + from] + step + node + self.beta[at] - self.crest[t] - most - log_sum
+        let off = self.crest[t] + most + log_sum;
+        let (top, before) = (largest(edge.iter().copied()), &self.alpha[(t - 1) * l..t * l]);
+        let here = |y: usize| scores.node[t * l + y] - lift + self.beta[t * l + y];
+        (0..l * l).map(|pair| before[pair / l] + (edge[pair] - top) + here(pair % l) - off).collect()
     }
 
     /// out += factor p_t, all pairs [L, L] of the step into t >= 1.
@@ -206,8 +201,8 @@ impl Trellis {
                 }
             }
         } else {
-            for (pair, p) in out.iter_mut().enumerate() {
-                *p += factor * self.pair_marginal(scores, t, pair / l, pair % l);
+            for (p, log) in out.iter_mut().zip(self.log_pairs(scores, t)) {
+                *p += factor * log.exp();
             }
         }
     }

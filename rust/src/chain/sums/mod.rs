@@ -3,7 +3,7 @@
 //! - `batch`: 16 sentences at a time, one in each SIMD lane, in single precision
 //! - `sentence`: one sentence, its labels in SIMD lanes, in single precision
 //! - `scaled64`: one sentence in double precision, scaled; `log64`: in log space, for any scores
-//! - `pointwise`: conditional expectations for the pointwise losses
+//! - `pointwise`: conditional expectations for the pointwise losses; `pointwise64`: in double precision
 //! - `order`: chains of order 2 and 3
 //! - `underflow`: when single precision is exact enough
 
@@ -11,6 +11,7 @@ pub mod batch;
 pub mod log64;
 pub mod order;
 pub mod pointwise;
+pub(crate) mod pointwise64;
 pub(crate) mod scaled64;
 pub mod sentence;
 pub mod underflow;

@@ -30,12 +30,16 @@ const WIDEST: f64 = 230.0;
 /// Smallest share of a state that can be reached.
 const LEAST: f64 = 1e-200;
 
+/// A product of probabilities under this is replaced by its logarithm.
+const SAFE: f64 = 1e-50;
+
 /// Factors exp(A - max A) of the edge scores, by rows and by columns.
+#[derive(Clone, Debug)]
 pub struct Factors {
     labels: usize,
-    width: usize,
-    rows: Vec<Doubles>,    // [L, width] along the label that follows
-    columns: Vec<Doubles>, // [L, width] along the label before
+    pub(super) width: usize,
+    pub(super) rows: Vec<Doubles>,    // [L, width] along the label that follows
+    pub(super) columns: Vec<Doubles>, // [L, width] along the label before
     max: f64,
     least: f64, // share of a state that can be reached; less is refused
 }
@@ -91,8 +95,8 @@ pub(crate) struct Divergence {
 pub(crate) struct Precise {
     /// [T, width] node scores, -infinity for forbidden labels and padding.
     pub node: Vec<Doubles>,
-    gamma: Vec<Doubles>, // [T, width]
-    beta: Vec<Doubles>,  // [T, width]
+    pub(super) gamma: Vec<Doubles>, // [T, width]
+    pub(super) beta: Vec<Doubles>,  // [T, width]
     /// [T, width] marginals of the closest chain.
     pub m: Vec<Doubles>,
     v: Vec<Doubles>,      // [width], as are the others
@@ -105,6 +109,14 @@ pub(crate) struct Precise {
 dispatch!(
     /// log Z of the node scores of n > 0 tokens; None if a state is out of range.
     pub(crate) fn backward(precise: &mut Precise, factors: &Factors, n: usize) -> Option<LogZ> = backward_kernel
+);
+dispatch!(
+    /// After `backward`: -log P(gold); infinite if a factor of that probability underflows.
+    ///
+    /// log Z - H(gold) has the rounding error of two large numbers. P(gold) is instead the product of 1 - q_t with
+    /// q_t = P(y_t is wrong | y_{t-1} is right) = sum over wrong y of M[g, y] gamma_t(y) / beta_{t-1}(g), so a loss of
+    /// 1e-20 has all its digits.
+    pub(crate) fn gold_loss(precise: &mut Precise, factors: &Factors, gold: &[u16]) -> f64 = gold_loss_kernel
 );
 dispatch!(
     /// After `backward`: the marginals of the scores, into `m`. Adds to `pairs` as `couple` does.
@@ -135,7 +147,13 @@ fn fma<S: Find>(a: f64, b: f64, c: f64) -> f64 {
 /// # Safety
 /// `rows` is [labels, width], `from` and `out` are [width].
 #[inline(always)]
-unsafe fn product<S: Find>(rows: &[Doubles], labels: usize, width: usize, from: &[Doubles], out: &mut [Doubles]) {
+pub(super) unsafe fn product<S: Find>(
+    rows: &[Doubles],
+    labels: usize,
+    width: usize,
+    from: &[Doubles],
+    out: &mut [Doubles],
+) {
     debug_assert!(rows.len() == labels * width && from.len() == width && out.len() == width);
     let (rows, from) = (rows.as_ptr().cast::<[f64; BLOCK]>(), from.as_ptr().cast::<f64>());
     let out = out.as_mut_ptr().cast::<[f64; BLOCK]>();
@@ -193,9 +211,35 @@ unsafe fn some_blocks<S: Find, const N: usize>(
     }
 }
 
+/// pairs += weight u v^T, for the blocks that labels lie in.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `pairs` is [labels, width], or empty.
+#[inline(always)]
+pub(super) unsafe fn add_outer<S: Find>(
+    factors: &Factors,
+    weight: f64,
+    u: &[Doubles],
+    v: &[Doubles],
+    pairs: &mut [Doubles],
+) {
+    let (blocks, width) = (factors.labels.div_ceil(BLOCK), factors.width);
+    debug_assert!(pairs.is_empty() || pairs.len() == factors.labels * width);
+    let (u, v) = (u.as_ptr().cast::<f64>(), v.as_ptr().cast::<[f64; BLOCK]>());
+    for (y, row) in pairs.chunks_exact_mut(width).enumerate() {
+        let (u, row) = (weight * *u.add(y), row.as_mut_ptr().cast::<[f64; BLOCK]>());
+        for j in 0..blocks {
+            let (sum, v) = (&mut *row.add(j), &*v.add(j));
+            for k in 0..BLOCK {
+                sum[k] = fma::<S>(u, v[k], sum[k]);
+            }
+        }
+    }
+}
+
 /// Sum of all numbers, in an order that does not depend on the instruction set.
 #[inline(always)]
-fn total(of: &[Doubles]) -> f64 {
+pub(super) fn total(of: &[Doubles]) -> f64 {
     let mut sums = Doubles::ZERO;
     for x in of {
         for k in 0..WIDTH {
@@ -221,7 +265,7 @@ fn scale(rows: &mut [Doubles], by: f64) {
 
 /// out = x / y, 0 where y is 0.
 #[inline(always)]
-fn divide(x: &[Doubles], y: &[Doubles], out: &mut [Doubles]) {
+pub(super) fn divide(x: &[Doubles], y: &[Doubles], out: &mut [Doubles]) {
     for ((x, y), out) in x.iter().zip(y).zip(out) {
         // Loads, then divisions of all, then stores: else the compiler makes a branch of each number.
         let (x, mut y) = (x.0, y.0);
@@ -270,6 +314,60 @@ unsafe fn backward_kernel<S: Find>(precise: &mut Precise, factors: &Factors, n: 
     precise.backward::<S>(factors, n)
 }
 
+/// -log of a product of numbers 1 - q: a series for small q, one logarithm for many of the others.
+struct LogProduct {
+    sum: f64,
+    product: f64,
+}
+
+impl LogProduct {
+    /// Multiply by `right` = 1 - q, with `wrong` = q.
+    #[inline(always)]
+    fn times(&mut self, right: f64, wrong: f64) {
+        if wrong < 0.01 {
+            let q = wrong;
+            self.sum += q * (1.0 + q * (0.5 + q * (1.0 / 3.0 + q * (0.25 + q * (0.2 + q * (1.0 / 6.0 + q / 7.0))))));
+            return;
+        }
+        self.product *= match wrong < 0.5 {
+            true => 1.0 - wrong,
+            false if right > LEAST => right,
+            false => 0.0,
+        };
+        if self.product < SAFE {
+            self.sum -= self.product.ln();
+            self.product = 1.0;
+        }
+    }
+}
+
+/// `S` only says which instructions the compiler may use.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn gold_loss_kernel<S: Find>(precise: &mut Precise, factors: &Factors, gold: &[u16]) -> f64 {
+    let width = factors.width;
+    let mut right = LogProduct { sum: 0.0, product: 1.0 };
+    for (t, &y) in gold.iter().enumerate() {
+        let (gamma, step) = (&precise.gamma[t * width..(t + 1) * width], &mut precise.v[..width]);
+        step.copy_from_slice(gamma);
+        if t > 0 {
+            let row = &factors.rows[gold[t - 1] as usize * width..];
+            for (x, m) in step.iter_mut().zip(row) {
+                for k in 0..WIDTH {
+                    x.0[k] *= m.0[k];
+                }
+            }
+        }
+        let here = std::mem::take(&mut step[y as usize / WIDTH].0[y as usize % WIDTH]);
+        let wrong = total(step);
+        let share = 1.0 / (wrong + here);
+        right.times(here * share, wrong * share);
+    }
+    right.sum - right.product.ln()
+}
+
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
@@ -306,6 +404,18 @@ impl Precise {
         }
         for v in [&mut self.v, &mut self.row, &mut self.u, &mut self.back, &mut self.wanted] {
             grow(v, width);
+        }
+    }
+
+    /// Set the node scores from rows [n, stride] whose first `labels` numbers count.
+    pub fn set_nodes(&mut self, node: &[f64], stride: usize, labels: usize) {
+        let width = labels.div_ceil(WIDTH);
+        self.reserve(node.len() / stride, labels);
+        for (row, to) in node.chunks_exact(stride).zip(self.node.chunks_exact_mut(width)) {
+            for (some, to) in row[..labels].chunks(WIDTH).zip(to) {
+                to.0 = [f64::NEG_INFINITY; WIDTH];
+                to.0[..some.len()].copy_from_slice(some);
+            }
         }
     }
 
@@ -446,29 +556,9 @@ impl Precise {
                 value += ahead.0 - behind.0;
                 reach += ahead.1 + behind.1;
             }
-            self.add_pairs::<S>(factors, weight, pairs);
+            add_outer::<S>(factors, weight, &self.u, &self.v, pairs);
         }
         Divergence { value, reach }
-    }
-
-    /// pairs += weight u v, for the blocks that labels lie in.
-    ///
-    /// # Safety
-    /// `pairs` is [labels, width], or empty.
-    #[inline(always)]
-    unsafe fn add_pairs<S: Find>(&self, factors: &Factors, weight: f64, pairs: &mut [Doubles]) {
-        let (blocks, width) = (factors.labels.div_ceil(BLOCK), factors.width);
-        debug_assert!(pairs.is_empty() || pairs.len() == factors.labels * width);
-        let (u, v) = (self.u.as_ptr().cast::<f64>(), self.v.as_ptr().cast::<[f64; BLOCK]>());
-        for (y, row) in pairs.chunks_exact_mut(width).enumerate() {
-            let (u, row) = (weight * *u.add(y), row.as_mut_ptr().cast::<[f64; BLOCK]>());
-            for j in 0..blocks {
-                let (sum, v) = (&mut *row.add(j), &*v.add(j));
-                for k in 0..BLOCK {
-                    sum[k] = fma::<S>(u, v[k], sum[k]);
-                }
-            }
-        }
     }
 
     #[inline(always)]
@@ -480,7 +570,7 @@ impl Precise {
         self.m[..width].copy_from_slice(&self.gamma[..width]);
         for t in 1..n {
             self.by_scores::<S>(factors, t);
-            self.add_pairs::<S>(factors, weight, pairs);
+            add_outer::<S>(factors, weight, &self.u, &self.v, pairs);
         }
     }
 

@@ -4,13 +4,14 @@ use crate::chain::sums::log64::Trellis;
 
 use crate::chain::lattice::Scores;
 use crate::chain::limits::at_most_once::sum::Sum;
+use crate::chain::sums::pointwise64::{self, Pointwise};
 use crate::chain::sums::scaled64::{self, Factors, Precise};
 use crate::chain::sums::underflow::is_beyond;
 use crate::learners::batch::loss::Loss;
 use crate::learners::batch::terms::Setting;
 use crate::machine::simd::double::Doubles;
-use crate::machine::system::testing::{self, Taken};
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::testing::{self, Taken};
 use crate::scores::sentence::score_sentence;
 
 /// Where a sentence's residuals go.
@@ -28,6 +29,13 @@ fn is_odd(setting: &Setting<'_>) -> bool {
         || setting.data.has_edge_attributes()
 }
 
+/// Node residuals from rows [T, width].
+fn set_residual(residual: &mut [f64], rows: &[Doubles], l: usize, factor: f64) {
+    for (to, row) in residual.chunks_exact_mut(l).zip(rows.chunks_exact(l.div_ceil(WIDTH))) {
+        to.iter_mut().zip(row.iter().flat_map(|x| x.0)).for_each(|(to, x)| *to = factor * x);
+    }
+}
+
 #[derive(Default)]
 pub struct Alone {
     node: Vec<f64>,
@@ -35,6 +43,7 @@ pub struct Alone {
     trellis: Trellis,
     sum: Option<Sum>, // in place of the trellis, where labels may occur once
     precise: Precise,
+    points: Pointwise,
     expected: Vec<Doubles>, // [L, width] pairs of the scaled recursions, over the factors of the edges
     residual: Vec<f64>,     // [T, L]
     pairs: Vec<f64>,        // [T, L, L] weighted pair residuals; block 0 unused
@@ -112,7 +121,7 @@ impl Alone {
         Some(value)
     }
 
-    /// The sequential losses by the scaled recursions; None where these will not do.
+    /// Loss and residuals by the scaled recursions; None if these cannot compute them.
     fn run_scaled(
         &mut self,
         setting: &Setting<'_>,
@@ -121,29 +130,32 @@ impl Alone {
         sink: &mut Sink<'_>,
     ) -> Option<(f64, f64)> {
         let l = setting.layout.labels;
-        let width = l.div_ceil(WIDTH);
-        let factors = setting.edge_scores.factors()?;
-        if is_odd(setting) || setting.loss.is_pointwise() {
-            return None;
-        }
-        let (log_z, score) = (self.scaled_log_z(factors)?, self.gold_score(gold, l));
-        debug_assert!(!is_beyond(score, log_z, gold.len()), "the gold path scores {score}, log Z is {log_z}");
-        let minus_log_p = log_z - score;
-        if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
-            return Some((0.0, minus_log_p)); // the caller shifts and asks again
-        }
-        let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
-        if !value.is_finite() || !factor.is_finite() || !minus_log_p.is_finite() {
-            return None;
-        }
+        let factors = setting.edge_scores.factors().filter(|_| !is_odd(setting))?;
+        let log_z = self.scaled_log_z(factors)?;
         self.expected.clear();
-        self.expected.resize(l * width, Doubles::ZERO);
-        scaled64::marginals(&mut self.precise, factors, gold.len(), factor, &mut self.expected);
-        self.precise.subtract(gold, width);
-        for (row, m) in self.residual.chunks_exact_mut(l).zip(self.precise.m.chunks_exact(width)) {
-            row.iter_mut().zip(m.iter().flat_map(|m| m.0)).for_each(|(r, m)| *r = factor * m);
-        }
-        let pairs = self.expected.iter().zip(factors.rows()).map(|(c, m)| (c.0, m.0));
+        self.expected.resize(l * l.div_ceil(WIDTH), Doubles::ZERO);
+        let found = if setting.loss.is_pointwise() {
+            self.scaled_pointwise(setting.loss, factors, gold, weight)?
+        } else {
+            let score = self.gold_score(gold, l);
+            debug_assert!(!is_beyond(score, log_z, gold.len()), "the gold path scores {score}, log Z is {log_z}");
+            let minus_log_p = log_z - score;
+            if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
+                return Some((0.0, minus_log_p)); // the caller shifts and asks again
+            }
+            let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
+            if !value.is_finite() || !factor.is_finite() || !minus_log_p.is_finite() {
+                return None;
+            }
+            scaled64::marginals(&mut self.precise, factors, gold.len(), factor, &mut self.expected);
+            self.precise.subtract(gold, l.div_ceil(WIDTH));
+            set_residual(&mut self.residual, &self.precise.m, l, factor);
+            for y in gold.windows(2) {
+                sink.edges[y[0] as usize * l + y[1] as usize] -= factor;
+            }
+            (value, minus_log_p)
+        };
+        let (width, pairs) = (l.div_ceil(WIDTH), self.expected.iter().zip(factors.rows()).map(|(c, m)| (c.0, m.0)));
         for (at, (c, m)) in pairs.enumerate() {
             let (from, first) = (at / width, at % width * WIDTH);
             for y in first..(first + WIDTH).min(l) {
@@ -151,27 +163,30 @@ impl Alone {
                 sink.edges[from * l + y] += if m > 0.0 { c * m } else { 0.0 };
             }
         }
-        for y in gold.windows(2) {
-            sink.edges[y[0] as usize * l + y[1] as usize] -= factor;
-        }
-        Some((value, minus_log_p))
+        Some(found)
+    }
+
+    /// The pointwise losses after `scaled_log_z`: value and largest -log p_t(gold); None if a gold marginal is out of range.
+    fn scaled_pointwise(&mut self, loss: Loss, factors: &Factors, gold: &[u16], weight: f64) -> Option<(f64, f64)> {
+        let l = factors.labels();
+        scaled64::marginals(&mut self.precise, factors, gold.len(), 0.0, &mut []);
+        let shares = pointwise64::gold_shares(&self.precise, l.div_ceil(WIDTH), gold)?;
+        let of = |&(right, _): &(f64, f64)| loss.pointwise(weight, right.min(1.0));
+        let omega: Vec<f64> = shares.iter().map(|share| of(share).1).collect();
+        pointwise64::scaled(&mut self.points, &self.precise, factors, gold, &omega, &mut self.expected);
+        set_residual(&mut self.residual, &self.points.nodes, l, 1.0);
+        let worst = shares.iter().fold(0.0f64, |worst, (right, _)| worst.max(-right.ln()));
+        Some((shares.iter().map(|share| of(share).0).sum::<f64>(), worst)).filter(|found| found.0.is_finite())
     }
 
     /// log Z of the node scores at hand by the scaled recursion; None if they are out of its range.
     fn scaled_log_z(&mut self, factors: &Factors) -> Option<f64> {
         let l = factors.labels();
-        let (n, width) = (self.node.len() / l, l.div_ceil(WIDTH));
-        if n == 0 {
+        if self.node.is_empty() {
             return Some(0.0);
         }
-        self.precise.reserve(n, l);
-        for (row, to) in self.node.chunks_exact(l).zip(self.precise.node.chunks_exact_mut(width)) {
-            for (some, to) in row.chunks(WIDTH).zip(to) {
-                to.0 = [f64::NEG_INFINITY; WIDTH];
-                to.0[..some.len()].copy_from_slice(some);
-            }
-        }
-        Some(scaled64::backward(&mut self.precise, factors, n)?.value)
+        self.precise.set_nodes(&self.node, l, l);
+        Some(scaled64::backward(&mut self.precise, factors, self.node.len() / l)?.value)
     }
 
     /// The loss of a sentence alone, times its weight; None if it is not finite.
@@ -267,61 +282,26 @@ impl Alone {
         }
     }
 
-    /// The U and V recursions with the conditional probabilities written out.
+    /// The pointwise losses in log space: value and largest -log p_t(gold).
     fn pointwise(&mut self, gold: &[u16], l: usize, weight: f64, loss: Loss) -> (f64, f64) {
         let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
-        let log_z = self.trellis.forward(&scores);
-        if !log_z.is_finite() {
+        if !self.trellis.forward(&scores).is_finite() {
             return (f64::NAN, f64::NAN);
         }
         self.trellis.backward(&scores);
-        let n = gold.len();
-        let (mut value, mut total, mut worst) = (0.0, 0.0, 0.0f64);
-        let mut omega = vec![0.0; n];
+        let (mut value, mut worst, mut omega) = (0.0, 0.0f64, Vec::with_capacity(gold.len()));
         for (t, &y) in gold.iter().enumerate() {
             let log_p = self.trellis.log_marginal(t * l + y as usize);
             let (v, o) = loss.pointwise_of_log(weight, log_p);
-            (value, total, omega[t]) = (value + v, total + o, o);
+            value += v;
             worst = worst.max(-log_p);
+            omega.push(o);
         }
-        let (alpha, beta) = (|at| self.trellis.alpha(at), |at| self.trellis.beta(at));
-        let exp = |x: f64| if x.is_nan() { 0.0 } else { x.exp() };
-        // P(y_t = b | y_{t-1} = a) and P(y_{t-1} = a | y_t = b).
-        let ahead = |t: usize, a: usize, b: usize| {
-            exp(scores.edge(t)[a * l + b] + self.node[t * l + b] + beta(t * l + b) - beta((t - 1) * l + a))
-        };
-        let behind = |t: usize, a: usize, b: usize| {
-            exp(alpha((t - 1) * l + a) + scores.edge(t)[a * l + b] + self.node[t * l + b] - alpha(t * l + b))
-        };
-        let (mut u, mut v) = (vec![0.0; n * l], vec![0.0; n * l]);
-        for t in 0..n {
-            u[t * l + gold[t] as usize] = omega[t];
-            for b in 0..l {
-                if t > 0 {
-                    u[t * l + b] += (0..l).map(|a| u[(t - 1) * l + a] * ahead(t, a, b)).sum::<f64>();
-                }
-            }
-        }
-        for t in (0..n).rev() {
-            v[t * l + gold[t] as usize] = omega[t];
-            for a in 0..l {
-                if t + 1 < n {
-                    v[t * l + a] += (0..l).map(|b| v[(t + 1) * l + b] * behind(t + 1, a, b)).sum::<f64>();
-                }
-            }
-        }
-        for t in 0..n {
-            for y in 0..l {
-                let at = t * l + y;
-                let own = if gold[t] as usize == y { omega[t] } else { 0.0 };
-                self.residual[at] = total * self.trellis.node_marginal(at) - (u[at] + v[at] - own);
-            }
-            for pair in 0..if t > 0 { l * l } else { 0 } {
-                let (a, b) = (pair / l, pair % l);
-                let given = u[(t - 1) * l + a] * ahead(t, a, b) + v[t * l + b] * behind(t, a, b);
-                self.pairs[t * l * l + pair] = total * self.trellis.pair_marginal(&scores, t, a, b) - given;
-            }
-        }
+        let pairs = &mut self.pairs;
+        pointwise64::in_log_space(&mut self.points, &self.trellis, &scores, gold, &omega, |t, a, b, residual| {
+            pairs[t * l * l + a * l + b] = residual;
+        });
+        set_residual(&mut self.residual, &self.points.nodes, l, 1.0);
         (value, worst)
     }
 

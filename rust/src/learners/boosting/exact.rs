@@ -92,14 +92,21 @@ impl Exact {
         };
         let gold = &state.data.gold[begin..end];
         let right: f64 = (0..gold.len()).map(|t| fires(t, gold[t.saturating_sub(1)] as usize, gold[t] as usize)).sum();
-        let mut here: Vec<Masses> = (0..l).map(|y| vec![(fires(0, 0, y), state.psi[begin * width + y])]).collect();
+        // Masses are normalised at every token: factors of a row, or of all edges, do not matter.
+        let largest = |of: &[f64]| of.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let psi = |t: usize, y: usize| {
+            let row = &state.node[(begin + t) * width..][..l];
+            (row[y] - largest(row)).exp()
+        };
+        let top = largest(&state.edges.score);
+        let mut here: Vec<Masses> = (0..l).map(|y| vec![(fires(0, 0, y), psi(0, y))]).collect();
         for t in 1..gold.len() {
             let mut next = vec![Masses::new(); l];
             let mut sum = 0.0;
             for to in 0..l {
-                let psi = state.psi[(begin + t) * width + to];
+                let psi = psi(t, to);
                 for from in 0..l {
-                    let (step, by) = (psi * state.edges.m[from * width + to], fires(t, from, to));
+                    let (step, by) = (psi * (state.edges.score[from * l + to] - top).exp(), fires(t, from, to));
                     for &(amount, mass) in &here[from] {
                         add(&mut next[to], amount + by, mass * step);
                         sum += mass * step;

@@ -2,15 +2,13 @@
 //! state itself once the way is known.
 
 use crate::learners::boosting::cells::NONE;
-use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
+use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::loss::Sentence;
 use crate::learners::boosting::state::State;
 use crate::machine::system::stop;
 use rayon::prelude::*;
 
-/// Mean loss above which the forward pass alone tells losses apart: its error is about 1e-14 a sentence.
-const COARSE: f64 = 1e-6;
 /// Tokens that one thread moves at a time.
 const TOKENS: usize = 1024;
 
@@ -35,8 +33,6 @@ struct ByAttribute {
 struct LineWork {
     work: ChainWork,
     node: Vec<f64>,
-    psi: Vec<f64>,
-    p: Vec<f64>,
 }
 
 impl State {
@@ -138,11 +134,9 @@ impl State {
         let mut edges = self.edges.clone();
         direction.edges.iter().for_each(|&(at, step)| edges.score[at] += scale * step);
         edges.update();
-        // Where little is left to learn the forward pass alone has too few digits.
-        let coarse = self.wrong() > COARSE * self.weight.iter().sum::<f64>() * (-self.shift).exp();
         // Sums of fixed parts, in order: the same for any number of threads.
         let stop = stop::current();
-        let one = |x: &mut LineWork, s: usize| self.sentence_along(direction, scale, &edges, coarse, x, s);
+        let one = |x: &mut LineWork, s: usize| self.sentence_along(direction, scale, &edges, x, s);
         let parts: Vec<f64> = sentences
             .par_chunks(64)
             .map_init(LineWork::default, |scratch, part| {
@@ -158,7 +152,6 @@ impl State {
         direction: &Direction,
         scale: f64,
         edges: &EdgeFactors,
-        coarse: bool,
         x: &mut LineWork,
         s: usize,
     ) -> f64 {
@@ -167,19 +160,10 @@ impl State {
         let rows = begin * width..end * width;
         x.node.clear();
         x.node.extend_from_slice(&self.node[rows.clone()]);
-        x.psi.clear();
-        x.psi.extend_from_slice(&self.psi[rows.clone()]);
-        for (t, by) in direction.nodes[rows].chunks_exact(width).enumerate() {
-            let here = t * width..(t + 1) * width;
-            let (node, psi) = (&mut x.node[here.clone()], &mut x.psi[here]);
-            if !moved(node, psi, by, scale, self.tops[begin + t]) {
-                chain::exponentiate(self.layout.labels, node, psi);
-            }
-        }
+        x.node.iter_mut().zip(&direction.nodes[rows]).for_each(|(node, by)| *node += scale * by);
         let gold = &self.data.gold[begin..end];
-        let (weight, shift) = (self.weight[s], self.shift);
-        let sentence = Sentence { node: &x.node, psi: &x.psi, gold, edges, weight, shift };
-        self.target.part(&sentence, coarse, &mut x.work, &mut x.p)
+        let sentence = Sentence { node: &x.node, gold, edges, weight: self.weight[s], shift: self.shift };
+        self.target.part(&sentence, &mut x.work)
     }
 
     /// Go so far along a direction; `refresh` must follow.
@@ -192,31 +176,10 @@ impl State {
             self.edges.score[at] += scale * step;
         }
         self.edges.update();
-        for (t, by) in direction.nodes.chunks_exact(width).enumerate() {
-            if t % TOKENS == TOKENS - 1 {
-                stop::look();
-            }
-            let here = t * width..(t + 1) * width;
-            let (node, psi) = (&mut self.node[here.clone()], &mut self.psi[here]);
-            if !moved(node, psi, by, scale, self.tops[t]) {
-                self.tops[t] = chain::exponentiate(self.layout.labels, node, psi);
-            }
+        let rows = self.node.chunks_mut(TOKENS * width).zip(direction.nodes.chunks(TOKENS * width));
+        for (node, by) in rows {
+            stop::look();
+            node.iter_mut().zip(by).for_each(|(node, by)| *node += scale * by);
         }
     }
-}
-
-/// A row of scores moved by a multiple of another, and its exponentials: false where one is so far from the top, which is only
-/// a scale, that they must be computed anew.
-#[inline(always)]
-fn moved(node: &mut [f64], psi: &mut [f64], by: &[f64], scale: f64, top: f64) -> bool {
-    let mut near = true;
-    for ((node, psi), &by) in node.iter_mut().zip(psi).zip(by) {
-        if by != 0.0 {
-            *node += scale * by;
-            let relative = *node - top;
-            *psi = relative.exp();
-            near &= relative.abs() < 30.0;
-        }
-    }
-    near
 }

@@ -41,11 +41,10 @@ pub struct Target {
     pub over: Over,
 }
 
-/// The scores of one sentence: node scores [T, P], their exponentials, the gold labels.
+/// The scores of one sentence: node scores [T, P], the gold labels, the edge scores.
 #[derive(Clone, Copy)]
 pub struct Sentence<'a> {
     pub node: &'a [f64],
-    pub psi: &'a [f64],
     pub gold: &'a [u16],
     pub edges: &'a EdgeFactors,
     /// w_i, and the logarithm of the factor that is taken out of all sums.
@@ -78,7 +77,7 @@ impl Target {
     pub fn residuals(self, x: &Sentence<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> Lost {
         match self.loss {
             Boosted::Sequence => {
-                let l = chain::marginals(x.node, x.psi, x.gold, x.edges, work, p, pairs);
+                let l = chain::marginals(x, work, p, pairs);
                 let width = x.edges.padded;
                 for (p, &y) in p.chunks_exact_mut(width).zip(x.gold) {
                     // p - 1 of the gold label as minus the others: exact where the sentence is all but learnt.
@@ -91,22 +90,15 @@ impl Target {
                 let (e, d) = masses(x.weight, l, x.shift, self.over);
                 Lost { l, e, d }
             }
-            Boosted::Pointwise => self.lost(x, pointwise::residuals(x, work, p, pairs)),
+            Boosted::Pointwise => self.lost(x, pointwise::residuals(x, work, Some((p, pairs)))),
         }
     }
 
-    /// The part of N that a sentence has. `coarse`: to about 1e-14, which a forward pass gives where the loss is sequential.
-    pub fn part(self, x: &Sentence<'_>, coarse: bool, work: &mut ChainWork, p: &mut Vec<f64>) -> f64 {
-        p.resize(p.len().max(x.psi.len()), 0.0);
+    /// The part of N that a sentence has.
+    pub fn part(self, x: &Sentence<'_>, work: &mut ChainWork) -> f64 {
         match self.loss {
-            Boosted::Sequence => {
-                let l = match coarse {
-                    true => chain::loss(x.node, x.psi, x.gold, x.edges, work, p),
-                    false => chain::marginals(x.node, x.psi, x.gold, x.edges, work, p, &mut []),
-                };
-                masses(x.weight, l, x.shift, self.over).1
-            }
-            Boosted::Pointwise => self.lost(x, pointwise::value(x, work, p)).d,
+            Boosted::Sequence => masses(x.weight, chain::loss(x, work), x.shift, self.over).1,
+            Boosted::Pointwise => self.lost(x, pointwise::residuals(x, work, None)).d,
         }
     }
 

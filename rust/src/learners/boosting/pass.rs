@@ -7,8 +7,8 @@ use crate::learners::boosting::chain::{ChainWork, EdgeFactors, BLOCK};
 use crate::learners::boosting::index::Index;
 use crate::learners::boosting::loss::{Lost, Sentence, Target};
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::Simd;
+use crate::machine::system::shared::Shared;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One sentence's recursions, and its differences to what was known.
@@ -18,7 +18,6 @@ pub struct Revision<'a> {
     pub edges: &'a EdgeFactors,
     pub edge_at: &'a [u32], // place of each edge feature in a matrix [L, P]
     pub node: &'a [f64],
-    pub psi: &'a [f64],
     pub weight: &'a [f64],
     pub shift: f64,
     pub target: Target,
@@ -40,8 +39,8 @@ impl Revision<'_> {
         let (rows, gold) = (begin * width..end * width, &self.data.gold[begin..end]);
         let p = self.new_nodes.slice(self.at[i] * width, rows.len());
         let pairs = self.new_pairs.slice(i * l * width, l * width);
-        let (node, psi) = (&self.node[rows.clone()], &self.psi[rows.clone()]);
-        let sentence = Sentence { node, psi, gold, edges: self.edges, weight: self.weight[s], shift: self.shift };
+        let node = &self.node[rows.clone()];
+        let sentence = Sentence { node, gold, edges: self.edges, weight: self.weight[s], shift: self.shift };
         let lost = self.target.residuals(&sentence, work, p, pairs);
         let e = lost.e;
         self.fresh.set(i, lost);

@@ -28,8 +28,6 @@ impl Boosting {
             ("w", state.w.clone()),
             ("edges", state.edges.score.clone()),
             ("node", state.node.clone()),
-            ("psi", state.psi.clone()),
-            ("tops", state.tops.clone()),
             ("residual", state.residual.clone()),
             ("pairs", state.pairs.clone()),
             ("l", state.l.clone()),
@@ -72,7 +70,7 @@ impl Boosting {
         state.w = next();
         state.edges.score = next();
         state.edges.update();
-        for array in [&mut state.node, &mut state.psi, &mut state.tops, &mut state.residual, &mut state.pairs] {
+        for array in [&mut state.node, &mut state.residual, &mut state.pairs] {
             *array = next();
         }
         for array in [&mut state.l, &mut state.e, &mut state.d, &mut state.m, &mut state.mass] {

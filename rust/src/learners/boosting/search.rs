@@ -2,7 +2,7 @@
 //! conservative where a feature fires several times in a sentence; this is what their authors expected to help.
 
 use crate::learners::boosting::bound::StepLimits;
-use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
+use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::loss::{Boosted, Sentence};
 use crate::learners::boosting::state::State;
@@ -26,7 +26,6 @@ struct Line<'a> {
 struct SearchWork {
     work: ChainWork,
     node: Vec<f64>,
-    psi: Vec<f64>,
     p: Vec<f64>,
     pairs: Vec<f64>,
 }
@@ -65,14 +64,8 @@ impl Line<'_> {
         let gold = &state.data.gold[begin..end];
         x.node.clear();
         x.node.extend_from_slice(&state.node[begin * width..end * width]);
-        x.psi.clear();
-        x.psi.extend_from_slice(&state.psi[begin * width..end * width]);
-        x.p.resize(x.psi.len(), 0.0);
-        let shift = |t: usize, label: usize, by: f64, x: &mut SearchWork| {
-            let row = t * width..(t + 1) * width;
-            x.node[t * width + label] += by;
-            chain::exponentiate(l, &x.node[row.clone()], &mut x.psi[row]);
-        };
+        x.p.resize(x.node.len(), 0.0);
+        let shift = |t: usize, label: usize, by: f64, x: &mut SearchWork| x.node[t * width + label] += by;
         let mut places: &[u32] = &[];
         let mut values: &[f32] = &[];
         match self.kind {
@@ -93,7 +86,7 @@ impl Line<'_> {
             Kind::End { label } => shift(end - begin - 1, label, step, x),
         }
         let (weight, shift) = (state.weight[s], state.shift);
-        let sentence = Sentence { node: &x.node, psi: &x.psi, gold, edges, weight, shift };
+        let sentence = Sentence { node: &x.node, gold, edges, weight, shift };
         let lost = state.target.residuals(&sentence, &mut x.work, &mut x.p, &mut x.pairs);
         let hit = |t: usize, label: usize| x.p[t * width + label];
         let slope = match self.kind {

@@ -6,7 +6,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::{Moments, Range};
 use crate::learners::boosting::cells::{RangeCells, FEATURES};
-use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
+use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
 use crate::learners::boosting::gather::{gather, ByAttribute, GatherWork, Gathered};
 use crate::learners::boosting::index::{self, fires_in, Index, Kind};
 use crate::learners::boosting::loss::{Lost, Target};
@@ -41,8 +41,6 @@ pub struct State {
     pub edges: EdgeFactors,
     edge_at: Vec<u32>,      // [edge features] place in a matrix [L, P]
     pub node: Vec<f64>,     // [tokens, P] node scores, start and end included
-    pub psi: Vec<f64>,      // [tokens, P] exp(score - top)
-    pub tops: Vec<f64>,     // [tokens]
     pub residual: Vec<f64>, // [tokens, P] of the loss by node scores: e_i (p_t(y) - [y = gold])
     pub pairs: Vec<f64>,    // [N, edge features] e_i (E[S] - S(gold))
     pub l: Vec<f64>,        // [N] logarithms of losses: -log P(gold)
@@ -98,8 +96,6 @@ impl State {
         let fires = chain.map(|kind| (0..n).filter(|&s| fires_in(&data, kind, s)).count());
         let mut state = State {
             node: vec![0.0; rows],
-            psi: vec![0.0; rows],
-            tops: vec![0.0; data.tokens()],
             residual: vec![0.0; rows],
             pairs: vec![0.0; n * layout.edges.len()],
             l: vec![0.0; n],
@@ -164,7 +160,7 @@ impl State {
     fn score(&mut self) {
         let (width, l) = (self.edges.padded, self.layout.labels);
         self.node.fill(0.0);
-        for t in 0..self.tops.len() {
+        for t in 0..self.data.tokens() {
             stop::look();
             let row = &mut self.node[t * width..(t + 1) * width];
             for (a, v) in self.data.node.csr().row(t) {
@@ -182,11 +178,6 @@ impl State {
                 self.node[begin * width + y] += if begins { start[y] } else { 0.0 };
                 self.node[(stop - 1) * width + y] += if ends { end[y] } else { 0.0 };
             }
-        }
-        for t in 0..self.tops.len() {
-            stop::look();
-            let rows = t * width..(t + 1) * width;
-            self.tops[t] = chain::exponentiate(l, &self.node[rows.clone()], &mut self.psi[rows]);
         }
     }
 
@@ -294,6 +285,7 @@ impl State {
     }
 
     fn shift_weight(&mut self, k: usize, step: f64) {
+        let width = self.edges.padded;
         self.w[k] += step;
         match index::kind(&self.layout, k) {
             Kind::Node { attribute, label } => {
@@ -301,7 +293,7 @@ impl State {
                     let e = self.index.posting[i] as usize;
                     for at in self.index.occurrence_ptr[e]..self.index.occurrence_ptr[e + 1] {
                         let value = if self.index.value.is_empty() { 1.0 } else { f64::from(self.index.value[at]) };
-                        self.shift_node(self.index.token[at] as usize, label, step * value);
+                        self.node[self.index.token[at] as usize * width + label] += step * value;
                     }
                 }
             }
@@ -314,23 +306,10 @@ impl State {
                     let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
                     let here = if start { self.data.ends(s).0 } else { self.data.ends(s).1 };
                     if here && begin < end {
-                        self.shift_node(if start { begin } else { end - 1 }, label, step);
+                        self.node[(if start { begin } else { end - 1 }) * width + label] += step;
                     }
                 }
             }
-        }
-    }
-
-    /// Add to one node score. The row's top is only a scale: it is chosen anew when the score is far from it.
-    fn shift_node(&mut self, t: usize, label: usize, by: f64) {
-        let width = self.edges.padded;
-        let row = t * width..(t + 1) * width;
-        self.node[t * width + label] += by;
-        let relative = self.node[t * width + label] - self.tops[t];
-        if relative.abs() < 30.0 {
-            self.psi[t * width + label] = relative.exp();
-        } else {
-            self.tops[t] = chain::exponentiate(self.layout.labels, &self.node[row.clone()], &mut self.psi[row]);
         }
     }
 
@@ -372,7 +351,7 @@ impl State {
     /// Whether sentences have most of the tokens.
     fn are_most(&self, sentences: &[u32]) -> bool {
         let length = |&s: &u32| self.data.sentences[s as usize + 1] - self.data.sentences[s as usize];
-        2 * sentences.iter().map(length).sum::<usize>() >= self.tops.len()
+        2 * sentences.iter().map(length).sum::<usize>() >= self.data.tokens()
     }
 
     /// Room for what a batch of sentences is computed into; answers its tokens.
@@ -401,7 +380,6 @@ impl State {
             edges: &self.edges,
             edge_at: &self.edge_at,
             node: &self.node,
-            psi: &self.psi,
             weight: &self.weight,
             shift: self.shift,
             target: self.target,
