@@ -20,6 +20,7 @@ import numpy as np
 import tagwise as tw
 import tagwise.ray
 import tagwise.ray.tagging as tagging_module
+from tagwise.decoding.plan import Query
 from tagwise.learners.sharded.objective import OverShards, Setting, local
 from tagwise.ray.crew import connected
 from tagwise.ray.training import Workers
@@ -127,13 +128,13 @@ def shares(path: str, table: Any, times: int = 15) -> dict[str, float]:
     """Processor time of one batch in this process, nanoseconds a token: the least of some, parts and whole in turns."""
     tag, column, found = tagging_module.Tag(path), table.column("tokens"), dict[str, float]()
     sentences, lists = tagging_module._sentences(column), column.to_pylist()
-    numbers = tag.model.predict_numbers(sentences, n_jobs=1)
+    numbers = tag.model.predict_numbers(sentences, Query(n_jobs=1))
     parts: dict[str, Callable[[], Any]] = {
         "reading": lambda: tagging_module._sentences(column),
-        "engine": lambda: tag.model.predict_numbers(sentences, n_jobs=1),
+        "engine": lambda: tag.model.predict_numbers(sentences, Query(n_jobs=1)),
         "column": lambda: tag._beside(table, *numbers),
         "all": lambda: tag(table),
-        "lists to lists": lambda: tag.model.predict(lists, n_jobs=1),
+        "lists to lists": lambda: tag.model.predict(lists, Query(n_jobs=1)),
     }
     for _ in range(times):
         for name, call in parts.items():

@@ -10,6 +10,7 @@ from typing import Any
 import tagwise as tw
 from tagwise.corpus import schemes
 from tagwise.decoding import paths
+from tagwise.decoding.plan import Query, plan_of
 from tagwise.features.inputs import Inputs
 
 from . import ours
@@ -68,8 +69,8 @@ def ratio(times: dict[str, Times], slow: str, fast: str) -> float:
 
 def decoded(model: Any, X: Any) -> Callable[[], object]:
     """Finding the paths of sentences that are encoded beforehand."""
-    data = model.encode(X, 1)
-    return lambda: paths.best(model.scoring, Inputs.of(X), data, n_jobs=1)
+    data, query = model.encode(X, 1), Query(n_jobs=1)
+    return lambda: paths.best(plan_of(model.scoring, Inputs.of(X), data, query))
 
 
 def trained(tagger: Any, X: Any) -> float:

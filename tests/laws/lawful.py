@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 
 from tagwise.decoding.lookback import Memory
+from tagwise.decoding.plan import Query
 from tagwise.model.model import Model
 
 Path = tuple[str, ...]
@@ -125,7 +126,7 @@ def every(labels: Sequence[str], length: int) -> list[Path]:
 def ways(model: Model, words: Sentence, memory: Memory | None = None) -> dict[Path, float]:
     """The score of every path there is, no rule held: the whole list of a model without constraints and dictionary."""
     free, n = replace(model, dictionary=None), len(model.labels) ** len(words)
-    (found,) = free.kbest([list(words)], n, constraints=False, memory=memory)
+    (found,) = free.kbest([list(words)], n, Query(constraints=False, memory=memory))
     assert len(found) == n
     return {tuple(path): score for path, score in found}
 

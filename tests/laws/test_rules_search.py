@@ -12,6 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.decoding.lookback import Memory
+from tagwise.decoding.plan import Query
 
 from . import lawful
 from .lawful import Held
@@ -88,7 +89,7 @@ def test_a_beam_that_is_not_given_keeps_eight() -> None:
     weights = rng.normal(size=len(layout)).astype(np.float32)
     weights[layout.n_node :] *= 4
     model = replace(tagger.model_, scorer=_core.Scorer(layout, weights))
-    found = {width: model.predict(words, decoder="beam", beam=width) for width in (None, 7, 8, 9)}
+    found = {width: model.predict(words, Query(decoder="beam", beam=width)) for width in (None, 7, 8, 9)}
     assert found[None] == found[8]
     assert found[7] != found[8] != found[9]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,11 +16,10 @@ from tagwise.base.parameters import shown
 from tagwise.corpus import schemes
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
-from tagwise.decoding.plan import Allowed, Plan, allowed_support, plan_of
+from tagwise.decoding.plan import Plan, allowed_support
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import intersect
 from tagwise.scores.entities import entity_table
-from tagwise.scores.scoring import Scoring
 
 
 @dataclass(frozen=True)
@@ -61,117 +60,71 @@ def _share(part: NDArray[np.float64], whole: NDArray[np.float64], data: _core.Da
     return out
 
 
-def confidences(
-    scoring: Scoring,
-    X: Inputs,
-    data: _core.Dataset,
-    *,
-    allowed: Allowed | None = None,
-    constraints: Any = None,
-    n_jobs: int = 0,
-) -> list[Confidence]:
+def confidences(plan: Plan) -> list[Confidence]:
     """The best path of each sentence with its probabilities."""
-    lists, plan = paths.kbest(scoring, X, data, 1, allowed=allowed, constraints=constraints, n_jobs=n_jobs)
-    _, scores, path = lists
-    p, log_z = paths.marginals(scoring, data, plan, n_jobs)
+    data, labels = plan.data, plan.scoring.labels
+    _, scores, path = paths.kbest(plan, 1)
+    p, log_z = paths.marginals(plan)
     sure = _share(scores, log_z, data)
     of_label, doubt = p[np.arange(len(path)), path], entropy(p)
-    named = _core.name_paths(path, data.offsets, list(scoring.labels))
-    chunked = schemes.has_chunks(scoring.labels) and scoring.lookback is None
-    spans = [schemes.spans(labels) for labels in named] if chunked else [[] for _ in named]
-    found = _chunks(scoring, data, plan, spans, n_jobs) if chunked else [[] for _ in named]
+    named = _core.name_paths(path, data.offsets, list(labels))
+    chunked = schemes.has_chunks(labels) and plan.scoring.lookback is None
+    spans = [schemes.spans(found) for found in named] if chunked else [[] for _ in named]
+    found = _chunks(plan, spans) if chunked else [[] for _ in named]
     return [
         Confidence(labels, float(sure[s]), of_label[a:b], doubt[a:b], list(zip(spans[s], found[s])))
         for s, (labels, (a, b)) in enumerate(zip(named, pairwise(data.offsets.tolist())))
     ]
 
 
-def chunk_probabilities(
-    scoring: Scoring,
-    X: Inputs,
-    data: _core.Dataset,
-    chunks: Sequence[Sequence[Any]],
-    *,
-    allowed: Allowed | None = None,
-    constraints: Any = None,
-    n_jobs: int = 0,
-) -> list[list[float]]:
-    """P(a chunk of this type is at exactly these tokens | x), for lists of (type, begin, end), one a sentence."""
+def chunk_probabilities(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[list[float]]:
+    """P(a chunk of this type is at exactly these tokens | x), for lists of (type, begin, end), one per sentence."""
     if not isinstance(chunks, Sequence) or isinstance(chunks, (str, bytes)):
         raise ParameterError(
             f"chunks={shown(chunks)}: expected a list for each sentence, of chunks (type, begin, end)"
         )
-    if len(chunks) != len(data):
-        raise CorpusError(f"{len(chunks)} lists of chunks for {len(data)} sentences; give one a sentence")
-    plan = plan_of(scoring, X, data, allowed, constraints)
-    return _chunks(scoring, data, plan, chunks, n_jobs)
+    if len(chunks) != len(plan.data):
+        raise CorpusError(
+            f"{len(chunks)} lists of chunks for {len(plan.data)} sentences; give one a sentence"
+        )
+    return _chunks(plan, chunks)
 
 
 def sequence_probabilities(
-    scoring: Scoring,
-    X: Inputs,
-    encode: Callable[[Inputs], _core.Dataset],
-    y: Sequence[Sequence[Any]],
-    *,
-    constraints: Any = None,
-    n_jobs: int = 0,
+    plan: Callable[[Inputs], Plan], X: Inputs, y: Sequence[Sequence[Any]]
 ) -> NDArray[np.float64]:
     """P(y | x) of given label sequences, [N]; where entries of y are sets of labels or None, that of all they allow.
 
     log P = log Z with the labels held fixed - log Z.
     """
-    data = encode(X)
-    free = plan_of(scoring, X, data, None, constraints)
-    _, log_z = paths.marginals(scoring, data, free, n_jobs)
-    given = allowed_support(scoring.labels, data, y)
-    both = intersect(free.support, given)
-    held = Plan(free.scorer, free.rules, both)
+    free = plan(X)
+    _, log_z = paths.marginals(free)
+    given = allowed_support(free.scoring.labels, free.data, y)
     try:
-        _, fixed = paths.marginals(scoring, data, held, n_jobs)
-    except ValueError:  # some sentence has no path left: one after the other then
-        return np.array(
-            [_alone(scoring, X.only(s), encode, y[s], constraints, n_jobs) for s in range(len(data))]
-        )
-    return _share(fixed, log_z, data)
+        _, fixed = paths.marginals(replace(free, support=intersect(free.support, given)))
+    except ValueError:  # the constraints leave some sentence no such path: search one by one for which
+        n = len(free.data)
+        if n == 1:
+            return np.zeros(1)
+        return np.concatenate([sequence_probabilities(plan, X.only(s), [y[s]]) for s in range(n)])
+    return _share(fixed, log_z, free.data)
 
 
-def _alone(
-    scoring: Scoring,
-    X: Inputs,
-    encode: Callable[[Inputs], _core.Dataset],
-    y: Sequence[Any],
-    constraints: Any,
-    n_jobs: int,
-) -> float:
-    """P(y | x) of a single sentence; 0 where its constraints leave no such path."""
-    data = encode(X)
-    free = plan_of(scoring, X, data, None, constraints)
-    _, log_z = paths.marginals(scoring, data, free, n_jobs)
-    given = allowed_support(scoring.labels, data, [y])
-    held = Plan(free.scorer, free.rules, intersect(free.support, given))
-    try:
-        _, fixed = paths.marginals(scoring, data, held, n_jobs)
-    except ValueError:
-        return 0.0
-    return float(_share(fixed, log_z, data)[0])
-
-
-def _chunks(
-    scoring: Scoring, data: _core.Dataset, plan: Plan, chunks: Sequence[Sequence[Any]], n_jobs: int
-) -> list[list[float]]:
-    if scoring.lookback is not None:
+def _chunks(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[list[float]]:
+    labels = plan.scoring.labels
+    if plan.scoring.lookback is not None:
         raise ParameterError(
             "probabilities of chunks need a chain of first order; use sequence_probabilities"
         )
-    kinds, table = entity_table(scoring.labels)
-    number = {schemes.split_label(y)[1]: int(k) for y, k in zip(scoring.labels, kinds) if y != "O"}
+    kinds, table = entity_table(labels)
+    number = {schemes.split_label(y)[1]: int(k) for y, k in zip(labels, kinds) if y != "O"}
     for s, found in enumerate(chunks):
         if isinstance(found, str) or not isinstance(found, Sequence):
             raise CorpusError(
                 f"sentence {s}: expected a list of chunks (type, begin, end), got {shown(found)}"
             )
     flat = [(s, chunk) for s, found in enumerate(chunks) for chunk in found]
-    lengths = lengths_of(data).tolist()
+    lengths = lengths_of(plan.data).tolist()
     for s, chunk in flat:
         if isinstance(chunk, str) or not isinstance(chunk, Sequence) or len(chunk) != 3:
             raise CorpusError(f"sentence {s}: a chunk is (type, begin, end), got {shown(chunk)}")
@@ -190,7 +143,7 @@ def _chunks(
         return [[] for _ in chunks]
     p = _core.chunk_probabilities(
         plan.explicit,
-        data,
+        plan.data,
         (
             np.array([s for s, _ in flat], dtype=np.uint32),
             np.array([chunk[1] for _, chunk in flat], dtype=np.uint32),
@@ -200,7 +153,7 @@ def _chunks(
         (kinds, table),
         allowed=plan.support,
         once=plan.once,
-        n_jobs=n_jobs,
+        n_jobs=plan.n_jobs,
     )
     ends = np.cumsum([len(found) for found in chunks]).tolist()
     return [p[a:b].tolist() for a, b in pairwise([0, *ends])]

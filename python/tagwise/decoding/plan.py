@@ -1,17 +1,20 @@
-"""Scores and constraints of one call."""
+"""What one call of a decoder works on: the options of the call, the sentences, their scores and constraints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
+from tagwise.base.parameters import Choice, checked
 from tagwise.dataset.check import lengths_of
+from tagwise.decoding.lookback import Memory
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import Constraints, Groups, Rules, Support, boundary_support, intersect
 from tagwise.scores.dictionary import with_dictionary
@@ -21,15 +24,59 @@ from tagwise.scores.scoring import Scoring
 
 #: Allowed labels of every token of every sentence: a collection of labels; None for any, of a token or a sentence.
 Allowed = Sequence[Sequence[Any] | None]
+DECODERS = ("viterbi", "pointwise", "beam")
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Query:
+    """Options of one call of a decoder; `Tagger.predict` documents them.
+
+    n_jobs: number of threads; None for one per core.
+    """
+
+    decoder: str = "viterbi"
+    allowed: Allowed | None = None
+    constraints: Any = None
+    beam: int | None = None
+    memory: Memory | None = None
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        checked("decoder", self.decoder, Choice(DECODERS))
+        if self.beam is not None and self.decoder != "beam":
+            raise ParameterError(f"beam={self.beam} goes with decoder='beam'")
+        if self.beam is not None and (
+            not isinstance(self.beam, (int, np.integer)) or not 1 <= self.beam < 2**63
+        ):
+            raise ParameterError(
+                f"beam={self.beam!r}: expected 1 or more paths to keep, and fewer than 2**63"
+            )
+
+
+#: The best path under the model's own constraints.
+DEFAULT_QUERY = Query()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Scores and constraints of one call."""
+    """Sentences with their scores and constraints, ready for a search.
 
+    scorer: that of `scoring`, or one under the constraints of the query.
+    """
+
+    scoring: Scoring
+    X: Inputs
+    data: _core.Dataset
+    query: Query
     scorer: Scorer
     rules: Rules | None
     support: Support | None
+
+    @property
+    def n_jobs(self) -> int:
+        """Threads of the core, 0 for one per core."""
+        return self.query.n_jobs or 0
 
     @property
     def once(self) -> Groups | None:
@@ -46,14 +93,28 @@ class Plan:
         return native(self.scorer, None if self.rules is None else self.rules.forbidden)
 
 
-def plan_of(
-    scoring: Scoring, X: Inputs, data: _core.Dataset, allowed: Allowed | None, constraints: Any = None
-) -> Plan:
-    """What holds for these sentences: the model's own constraints, or others (False for none), and `allowed`.
+def typed(search: Call) -> Call:
+    """Errors of the core about sentences and scores as typed ones."""
 
-    What a caller allows at a token goes before the tag dictionary.
+    @functools.wraps(search)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return search(*args, **keywords)
+        except ValueError as error:
+            if isinstance(error, TagwiseError):
+                raise
+            raise ParameterError(str(error)) from error
+
+    return cast("Call", call)
+
+
+@typed
+def plan_of(scoring: Scoring, X: Inputs, data: _core.Dataset, query: Query) -> Plan:
+    """Combine the model's own constraints, or those of the query (False for none), with its allowed labels.
+
+    Labels that the query allows at a token take precedence over the tag dictionary.
     """
-    scorer, rules = scoring.scorer, None
+    scorer, rules, constraints = scoring.scorer, None, query.constraints
     if constraints is None:
         rules = scoring.rules
     elif constraints is not False:
@@ -63,15 +124,15 @@ def plan_of(
         forbidden = rules.forbidden if rules is not None else None
         base = _core.Scorer(scorer.layout, scorer.weights, forbidden, local=scorer.local)
         scorer = scorer.over(base) if isinstance(scorer, KernelScorer) else base
-    given = allowed_support(scoring.labels, data, allowed)
-    other = intersect(given, boundary_support(rules, data.offsets) if rules is not None else None)
-    if scoring.dictionary is None:
-        return Plan(scorer, rules, other)
-    sets, of = scoring.dictionary.sets, X.numbers(scoring.dictionary.words, "a model with a tag dictionary")
-    if given is not None:
-        free: NDArray[np.bool_] = np.all(given[0], axis=1)
-        of = np.where(free[given[1]], of, 0).astype(np.uint32)
-    return Plan(scorer, rules, with_dictionary((sets, of), other, rules, data.offsets))
+    given = allowed_support(scoring.labels, data, query.allowed)
+    support = intersect(given, boundary_support(rules, data.offsets) if rules is not None else None)
+    if scoring.dictionary is not None:
+        of = X.numbers(scoring.dictionary.words, "a model with a tag dictionary")
+        if given is not None:
+            free: NDArray[np.bool_] = np.all(given[0], axis=1)
+            of = np.where(free[given[1]], of, 0).astype(np.uint32)
+        support = with_dictionary((scoring.dictionary.sets, of), support, rules, data.offsets)
+    return Plan(scoring, X, data, query, scorer, rules, support)
 
 
 def allowed_support(

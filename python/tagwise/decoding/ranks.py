@@ -14,18 +14,17 @@ them that has fewer than k others at or above its score has exactly that rank, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-import tagwise._core as _core
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.parameters import Number, checked
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
-from tagwise.features.inputs import Inputs
-from tagwise.scores.scoring import Scoring
+from tagwise.decoding.plan import Plan, plan_of
 
 #: Stands for a rank of k or more.
 BEYOND = -1
@@ -54,27 +53,19 @@ class Ranks(NamedTuple):
         return float(np.median(self.margin)) if len(self.margin) else 0.0
 
 
-def gold_ranks(
-    scoring: Scoring,
-    X: Inputs,
-    data: _core.Dataset,
-    gold: Sequence[Sequence[str]],
-    k: int,
-    *,
-    constraints: Any = None,
-    n_jobs: int = 0,
-) -> Ranks:
+def gold_ranks(plan: Plan, gold: Sequence[Sequence[str]], k: int) -> Ranks:
     """Ranks and margins of the gold labels of sentences, by lists of the k best paths."""
+    scoring = plan.scoring
     k = checked("k", k, Number(2, integer=True))  # a margin needs the two best paths
     if scoring.lookback is not None and not scoring.lookback.exact:
         raise ParameterError(
             "a model with history has no exact lists: its search follows one path a cell; leave history out"
         )
-    lengths = lengths_of(data).tolist()
+    lengths = lengths_of(plan.data).tolist()
     if [len(path) for path in gold] != lengths:
         raise CorpusError("sentences and gold labels differ in length; give every token one label")
     index = {label: i for i, label in enumerate(scoring.labels)}
-    lists, _ = paths.kbest(scoring, X, data, k + 1, constraints=constraints, n_jobs=n_jobs)
+    lists = paths.kbest(plan, k + 1)
     rank, margin = np.full(len(gold), BEYOND), np.full(len(gold), -np.inf)
     first, at, begin = np.full(len(gold), -np.inf), 0, 0
     known = np.array([all(label in index for label in path) for path in gold], dtype=bool)
@@ -98,7 +89,8 @@ def gold_ranks(
     if len(lost):
         held = set(lost.tolist())  # only their gold path is left to them; others may take any
         allowed = [[[label] for label in path] if s in held else None for s, path in enumerate(gold)]
-        only, _ = paths.kbest(scoring, X, data, 1, allowed=allowed, constraints=False, n_jobs=n_jobs)
+        query = replace(plan.query, allowed=allowed, constraints=False)
+        only = paths.kbest(plan_of(scoring, plan.X, plan.data, query), 1)
         margin[lost] = np.asarray(only[1], dtype=np.float64)[lost] - first[lost]
     return Ranks(rank, margin, k)
 

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import Flag, checked
 from tagwise.corpus import labels
 from tagwise.corpus.schemes import has_chunks
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import Memory
-from tagwise.decoding.plan import Allowed
+from tagwise.decoding.plan import Allowed, Query
 from tagwise.decoding.ranks import Ranks, gold_ranks
 from tagwise.estimators.scikit import Sequences
 from tagwise.estimators.task import shortened, warn_of_strangers
@@ -39,6 +38,10 @@ class Predicting:
 
     def _jobs(self) -> int | None:
         raise NotImplementedError
+
+    def _query(self, **options: Any) -> Query:
+        """The options of one call, with the tagger's number of threads."""
+        return Query(n_jobs=self._jobs(), **options)
 
     def _with_probabilities(self, what: str) -> Model:
         """The fitted model; a ParameterError if the learner's scores are not probabilities."""
@@ -97,16 +100,10 @@ class Predicting:
                 )
             found = self._believed(X, allowed=allowed, constraints=constraints)
             return Sequences([without(one.labels, one.chunks, least) for one in found])
-        paths = self._fitted().predict(
-            X,
-            decoder=decoder,
-            allowed=allowed,
-            constraints=constraints,
-            beam=beam,
-            memory=memory,
-            n_jobs=self._jobs(),
+        query = self._query(
+            decoder=decoder, allowed=allowed, constraints=constraints, beam=beam, memory=memory
         )
-        return Sequences(paths)
+        return Sequences(self._fitted().predict(X, query))
 
     def predict_marginals(
         self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
@@ -117,7 +114,7 @@ class Predicting:
             ParameterError: the scores of this learner are not probabilities (see `probabilistic`).
         """
         model = self._with_probabilities("predict_marginals")
-        return model.marginals(X, allowed=allowed, constraints=constraints, n_jobs=self._jobs())
+        return model.marginals(X, self._query(allowed=allowed, constraints=constraints))
 
     def predict_kbest(
         self,
@@ -141,15 +138,8 @@ class Predicting:
         """
         probability = checked("probability", probability, Flag())
         model = self._with_probabilities("probability=True") if probability else self._fitted()
-        return model.kbest(
-            X,
-            k,
-            probability=probability,
-            allowed=allowed,
-            constraints=constraints,
-            memory=memory,
-            n_jobs=self._jobs(),
-        )
+        query = self._query(allowed=allowed, constraints=constraints, memory=memory)
+        return model.kbest(X, k, query, probability=probability)
 
     def predict_confidence(
         self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
@@ -159,10 +149,7 @@ class Predicting:
         For learners with probabilities (CRF, HMM, MEMM); `allowed` and `constraints` as in `predict`.
         """
         model = self._with_probabilities("predict_confidence")
-        X = Inputs.of(X)
-        data, jobs = model.encode(X, self._jobs()), self._jobs() or 0
-        allowed = model.allowed(allowed)
-        found = confidences(model.scoring, X, data, allowed=allowed, constraints=constraints, n_jobs=jobs)
+        found = confidences(model.plan(X, self._query(allowed=allowed, constraints=constraints)))
         return [replace(one, labels=model.typed(one.labels)) for one in found]
 
     def _believed(self, X: Any, **options: Any) -> list[Confidence]:
@@ -205,19 +192,8 @@ class Predicting:
         self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
     ) -> NDArray[np.float64]:
         """P(y | x) of given label sequences, [N]; an entry of y may also be a set of labels, or None for any."""
-        model, jobs = self._with_probabilities("sequence_probability"), self._jobs()
-
-        def encode(part: Inputs) -> _core.Dataset:
-            return model.encode(part, jobs)
-
-        return sequence_probabilities(
-            model.scoring,
-            Inputs.of(X),
-            encode,
-            model.allowed(y),
-            constraints=constraints,
-            n_jobs=jobs or 0,
-        )
+        model, query = self._with_probabilities("sequence_probability"), self._query(constraints=constraints)
+        return sequence_probabilities(lambda part: model.plan(part, query), Inputs.of(X), model.allowed(y))
 
     def chunk_probability(
         self,
@@ -228,10 +204,9 @@ class Predicting:
         constraints: Any = None,
     ) -> list[list[float]]:
         """Probability that exactly these chunks, lists of (type, begin, end), are there."""
-        model, jobs, X = self._with_probabilities("chunk_probability"), self._jobs(), Inputs.of(X)
-        data, allowed = model.encode(X, jobs), model.allowed(allowed)
+        model = self._with_probabilities("chunk_probability")
         return chunk_probabilities(
-            model.scoring, X, data, chunks, allowed=allowed, constraints=constraints, n_jobs=jobs or 0
+            model.plan(X, self._query(allowed=allowed, constraints=constraints)), chunks
         )
 
     def ranks(
@@ -248,16 +223,8 @@ class Predicting:
             constraints: as in `predict`.
         """
         model, X = self._fitted(), Inputs.of(X)
-        jobs = self._jobs()
-        return gold_ranks(
-            model.scoring,
-            X,
-            model.encode(X, jobs),
-            labels.single(X.gold(y))[0],
-            k,
-            constraints=constraints,
-            n_jobs=jobs or 0,
-        )
+        plan = model.plan(X, self._query(constraints=constraints))
+        return gold_ranks(plan, labels.single(X.gold(y))[0], k)
 
     def evaluate(
         self, X: Any, y: Sequence[Sequence[Any]] | None = None, *, min_probability: float | None = None

@@ -16,6 +16,7 @@ from tagwise.corpus.labels import check_type, texts
 from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
+from tagwise.decoding.plan import Query, plan_of
 from tagwise.estimators.limits import Limits
 from tagwise.evaluation.metrics import evaluate
 from tagwise.features.inputs import Inputs
@@ -164,7 +165,7 @@ def dev_scorer(
 
     def score(w: Vector) -> float:
         current = model(w)
-        path = paths.best(current.scoring, X, data, n_jobs=task.n_jobs)
+        path = paths.best(plan_of(current.scoring, X, data, Query(n_jobs=task.n_jobs)))
         if chunks:
             return evaluate(gold, _core.name_paths(path, offsets, list(current.labels))).f1
         if len(path) == 0:

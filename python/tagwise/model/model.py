@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.exceptions import CorpusError, ModelFileError, ParameterError
 from tagwise.base.imports import Functions, Missing
-from tagwise.base.parameters import Choice, Flag, Number, Text, checked, checked_path, shown
+from tagwise.base.parameters import Flag, Number, Text, checked, checked_path, shown
 from tagwise.base.writing import atomic
 from tagwise.corpus.labels import named, texts, type_name
 from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
-from tagwise.decoding.lookback import Memory
-from tagwise.decoding.plan import Allowed, plan_of
+from tagwise.decoding.plan import DEFAULT_QUERY, Plan, Query, plan_of
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.model import schema
@@ -77,101 +76,44 @@ class Model:
         data = self.recipe.encode(X, self.vocabulary, n_jobs, words)
         return self.recipe.with_vectors(data, X, self.vocabulary)
 
-    def predict(
-        self,
-        X: Any,
-        *,
-        decoder: str = "viterbi",
-        allowed: Allowed | None = None,
-        constraints: Any = None,
-        beam: int | None = None,
-        memory: Memory | None = None,
-        n_jobs: int | None = None,
-    ) -> list[list[Any]]:
+    def plan(self, X: Any, query: Query = DEFAULT_QUERY) -> Plan:
+        """Sentences of any kind, encoded, with their scores and constraints: the input of every search."""
+        X = Inputs.of(X)
+        query = replace(query, allowed=self.allowed(query.allowed))
+        return plan_of(self.scoring, X, self.encode(X, query.n_jobs), query)
+
+    def predict(self, X: Any, query: Query = DEFAULT_QUERY) -> list[list[Any]]:
         """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
         best path of a beam ("beam")."""
-        path, offsets = self.predict_numbers(
-            X,
-            decoder=decoder,
-            allowed=allowed,
-            constraints=constraints,
-            beam=beam,
-            memory=memory,
-            n_jobs=n_jobs,
-        )
-        found = _core.name_paths(path, offsets, list(self.labels))
+        found = _core.name_paths(*self.predict_numbers(X, query), list(self.labels))
         return found if self.label_type == "str" else [self.typed(labels) for labels in found]
 
     def predict_numbers(
-        self,
-        X: Any,
-        *,
-        decoder: str = "viterbi",
-        allowed: Allowed | None = None,
-        constraints: Any = None,
-        beam: int | None = None,
-        memory: Memory | None = None,
-        n_jobs: int | None = None,
+        self, X: Any, query: Query = DEFAULT_QUERY
     ) -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
-        """What `predict` answers as numbers in `labels`, one a token, and where each sentence begins and ends."""
-        X = Inputs.of(X)
-        decoder = checked("decoder", decoder, Choice(paths.DECODERS))
-        data = self.encode(X, n_jobs)
-        path = paths.best(
-            self.scoring,
-            X,
-            data,
-            decoder=decoder,
-            allowed=self.allowed(allowed),
-            constraints=constraints,
-            beam=beam,
-            memory=memory,
-            n_jobs=n_jobs or 0,
-        )
-        return path, data.offsets
+        """The predictions as numbers in `labels`, one per token, and where each sentence begins and ends."""
+        plan = self.plan(X, query)
+        return paths.best(plan), plan.data.offsets
 
-    def marginals(
-        self,
-        X: Any,
-        *,
-        allowed: Allowed | None = None,
-        constraints: Any = None,
-        n_jobs: int | None = None,
-    ) -> list[NDArray[np.float32]]:
-        """p(y_t | x) of every token: one array [T, L] a sentence, columns in the order of `labels`."""
-        X = Inputs.of(X)
-        data = self.encode(X, n_jobs)
-        plan = plan_of(self.scoring, X, data, self.allowed(allowed), constraints)
-        p, _ = paths.marginals(self.scoring, data, plan, n_jobs or 0)
-        bounds = data.offsets.tolist()
-        return [p[begin:end] for begin, end in pairwise(bounds)]
+    def marginals(self, X: Any, query: Query = DEFAULT_QUERY) -> list[NDArray[np.float32]]:
+        """p(y_t | x) of every token: one array [T, L] per sentence, columns in the order of `labels`."""
+        plan = self.plan(X, query)
+        p, _ = paths.marginals(plan)
+        return [p[begin:end] for begin, end in pairwise(plan.data.offsets.tolist())]
 
     def kbest(
-        self,
-        X: Any,
-        k: int,
-        *,
-        probability: bool = False,
-        allowed: Allowed | None = None,
-        constraints: Any = None,
-        memory: Memory | None = None,
-        n_jobs: int | None = None,
+        self, X: Any, k: int, query: Query = DEFAULT_QUERY, *, probability: bool = False
     ) -> list[list[tuple[list[Any], float]]]:
         """The k best paths of each sentence as (labels, score or probability), best first."""
         k = checked("k", k, Number(1, integer=True))
         probability = checked("probability", probability, Flag())
-        X = Inputs.of(X)
-        data, jobs, allowed = self.encode(X, n_jobs), n_jobs or 0, self.allowed(allowed)
-        (counts, scores, labels), plan = paths.kbest(
-            self.scoring, X, data, k, allowed=allowed, constraints=constraints, memory=memory, n_jobs=jobs
-        )
+        plan = self.plan(X, query)
+        counts, scores, labels = paths.kbest(plan, k)
         if probability:
-            _, log_z = paths.marginals(self.scoring, data, plan, jobs)
-            scores = np.exp(scores - np.repeat(log_z, counts))
-        bounds = data.offsets.tolist()
+            scores = np.exp(scores - np.repeat(paths.marginals(plan)[1], counts))
         out: list[list[tuple[list[Any], float]]] = []
         classes, path, at = self.classes, 0, 0
-        for (begin, end), count in zip(pairwise(bounds), counts.tolist()):
+        for (begin, end), count in zip(pairwise(plan.data.offsets.tolist()), counts.tolist()):
             _core.Stop.look()
             best = []
             for _ in range(count):
@@ -295,9 +237,9 @@ class Model:
             if kind != "attributes"
             else [f"#{t}" for t in range(T)]
         )
-        ((path, score),) = self.kbest(X, 1, n_jobs=n_jobs)[0]
+        ((path, score),) = self.kbest(X, 1, Query(n_jobs=n_jobs))[0]
         features = Features(self.native, data)
-        chances = self.marginals(X, n_jobs=n_jobs)[0] if probabilistic else None
+        chances = self.marginals(X, Query(n_jobs=n_jobs))[0] if probabilistic else None
         ids = [index[y] for y in path]
         places = range(T) if token is None else range(token, token + 1)
         if token is None and against is not None and not _is_label(against):  # one path: one decision
@@ -362,7 +304,7 @@ class Model:
         else:
             allowed = list(against)
         try:
-            found = self.kbest(X, 1, allowed=[allowed], n_jobs=n_jobs)[0]
+            found = self.kbest(X, 1, Query(allowed=[allowed], n_jobs=n_jobs))[0]
         except ValueError as error:
             if against is None and not isinstance(error, CorpusError):
                 return None  # rules leave no other label here

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tagwise._core import Texts
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.decoding.plan import Query
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
 
@@ -66,12 +67,13 @@ class Tag:
             raise CorpusError(
                 f"a batch has the columns {', '.join(names)}, and none of the name {self.tokens!r}: say tokens=NAME"
             )
+        query = Query(n_jobs=self.n_jobs)
         if table:
-            found = self.model.predict_numbers(_sentences(batch.column(self.tokens)), n_jobs=self.n_jobs)
+            found = self.model.predict_numbers(_sentences(batch.column(self.tokens)), query)
             return self._beside(batch, *found)
         given = batch[self.tokens]
         sentences = [_listed(sentence) for sentence in given]
-        labels = self.model.predict(sentences, n_jobs=self.n_jobs)
+        labels = self.model.predict(sentences, query)
         # Arrays of arrays are nothing that Ray Data can hand on but as pickles: lists are.
         made = batch[self.tokens] if len(given) and isinstance(given[0], str) else _column(sentences)
         return {**batch, self.tokens: made, self.output: _column(labels)}

@@ -11,6 +11,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.decoding import paths
+from tagwise.decoding.plan import Plan
 from tagwise.features import Recipe
 from tagwise.learners import gradient
 
@@ -129,9 +130,9 @@ def n_jobs(b: Bench) -> None:
         asked["encode"].add(n_jobs)
         return encode(self, X, vocabulary, n_jobs, *more)
 
-    def searching(*args: Any, n_jobs: int = 0, **keywords: Any) -> Any:
-        asked["search"].add(n_jobs)
-        return best(*args, n_jobs=n_jobs, **keywords)
+    def searching(plan: Plan) -> Any:
+        asked["search"].add(plan.n_jobs)
+        return best(plan)
 
     def evaluating(self: Any, objective: Any, l2: float, n_jobs: int, *more: Any) -> None:
         asked["train"].add(n_jobs)

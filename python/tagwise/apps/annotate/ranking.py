@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tagwise.base.exceptions import ParameterError
 from tagwise.decoding import paths
 from tagwise.decoding.confidence import confidences
-from tagwise.decoding.plan import plan_of
+from tagwise.decoding.plan import Query
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
 
@@ -40,15 +40,9 @@ class View:
     n_jobs: int = 0
 
 
-def _encoded(model: Model, X: Sequence[Any], n_jobs: int) -> tuple[Inputs, Any]:
-    inputs = Inputs.of(X)
-    return inputs, model.encode(inputs, n_jobs or None)
-
-
 def margins(model: Model, X: Sequence[Any], n_jobs: int = 0) -> Scores:
     """s(best path) - s(second best) of each sentence, [N]; infinite where there is one path only."""
-    inputs, data = _encoded(model, X, n_jobs)
-    (counts, scores, _), _ = paths.kbest(model.scoring, inputs, data, 2, n_jobs=n_jobs)
+    counts, scores, _ = paths.kbest(model.plan(X, Query(n_jobs=n_jobs or None)), 2)
     first = np.cumsum(counts) - counts
     out = np.full(len(counts), np.inf)
     two = counts > 1
@@ -67,8 +61,7 @@ def _span(view: View, X: Sequence[Any], first: int) -> Scores:
     A sentence without a span would else never be asked for, and a span that the model overlooks is in one of these.
     """
     assert view.model is not None
-    inputs, data = _encoded(view.model, X, view.n_jobs)
-    found = confidences(view.model.scoring, inputs, data, n_jobs=view.n_jobs)
+    found = confidences(view.model.plan(X, Query(n_jobs=view.n_jobs or None)))
     least = [min([float(one.tokens.min(initial=1.0)), *(p for _, p in one.chunks)]) for one in found]
     return 1.0 - np.array(least)
 
@@ -79,7 +72,7 @@ def _committee(view: View, X: Sequence[Any], first: int) -> Scores:
     close = 1.0 / (1.0 + np.maximum(margins(view.model, X, view.n_jobs), 0.0))
     if view.second is None:
         return close
-    one, two = (model.predict(X, n_jobs=view.n_jobs or None) for model in (view.model, view.second))
+    one, two = (model.predict(X, Query(n_jobs=view.n_jobs or None)) for model in (view.model, view.second))
     differ = [sum(a != b for a, b in zip(x, y)) for x, y in zip(one, two)]
     return np.array(differ, dtype=np.float64) + close
 
@@ -89,11 +82,10 @@ def _diverse(view: View, X: Sequence[Any], first: int) -> Scores:
     new = [[word not in view.seen for word in words] for words in Inputs.of(X).words("diversity")]
     if view.model is None:
         return np.array([sum(one) for one in new], dtype=np.float64)
-    inputs, data = _encoded(view.model, X, view.n_jobs)
-    plan = plan_of(view.model.scoring, inputs, data, None, None)
-    p, _ = paths.marginals(view.model.scoring, data, plan, view.n_jobs)
+    plan = view.model.plan(X, Query(n_jobs=view.n_jobs or None))
+    p, _ = paths.marginals(plan)
     doubt = 1.0 - p.max(axis=1, initial=0.0)
-    bounds = pairwise(data.offsets.tolist())
+    bounds = pairwise(plan.data.offsets.tolist())
     return np.array([float(doubt[a:b] @ np.array(one, dtype=float)) for (a, b), one in zip(bounds, new)])
 
 

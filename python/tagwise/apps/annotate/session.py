@@ -29,6 +29,7 @@ from tagwise.base.writing import write_text
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.decoding.confidence import confidences
+from tagwise.decoding.plan import Query
 from tagwise.estimators import has_probabilities
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
@@ -201,7 +202,7 @@ class Session:
         if model is None or not len(sentence):
             return []
         X = Inputs.of([sentence])
-        found = confidences(model.scoring, X, model.encode(X, 1), n_jobs=1)[0]
+        found = confidences(model.plan(X, Query(n_jobs=1)))[0]
         sure = has_probabilities(model)
         if kind == "tokens":
             return [
@@ -455,7 +456,7 @@ def _score(model: Model, dev: Corpus, n_jobs: int | None) -> float:
     """F1 of spans, or accuracy, on a labelled corpus."""
     from tagwise.evaluation.metrics import evaluate
 
-    found = model.predict(dev, n_jobs=n_jobs)
+    found = model.predict(dev, Query(n_jobs=n_jobs))
     gold = dev.labels
     if schemes.has_chunks({y for labels in gold for y in labels}):
         gold = [schemes.convert(labels, None, "IOB2") for labels in gold]

@@ -8,6 +8,7 @@ from typing import Any
 from tagwise.base.exceptions import ParameterError
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Sentence
+from tagwise.decoding.plan import Query
 from tagwise.estimators import has_probabilities
 from tagwise.model.model import Model
 
@@ -45,10 +46,10 @@ def why(
     decision = decisions[0].to_dict() if len(decisions) else None
     if decision is not None:
         decision["votes"] = [vote for vote in decision["votes"] if vote["amount"]][:VOTES]
-    readings = model.kbest([sentence], READINGS, n_jobs=n_jobs)[0]
+    readings = model.kbest([sentence], READINGS, Query(n_jobs=n_jobs))[0]
     chances: list[float | None] = [None] * len(readings)
     if sure:
-        chances = [p for _, p in model.kbest([sentence], READINGS, probability=True, n_jobs=n_jobs)[0]]
+        chances = [p for _, p in model.kbest([sentence], READINGS, Query(n_jobs=n_jobs), probability=True)[0]]
     return {
         "token": token,
         "word": sentence.tokens[token],

@@ -170,7 +170,7 @@ def _usual(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
     sentences = [sentence for job in jobs for sentence in job.sentences]
     if not sentences:
         return [""] * len(jobs)
-    path, offsets = tagger.model_.predict_numbers(sentences, n_jobs=tagger._jobs())
+    path, offsets = tagger.model_.predict_numbers(sentences, tagger._query())
     results = _written(loaded, path.tolist(), offsets.tolist())
     out, at = [], 0
     for job in jobs:
