@@ -20,14 +20,9 @@ import tagwise as tw
 from tagwise.apps.compare import (
     NAMES,
     PRESETS,
-    Cache,
-    Comparison,
-    Published,
-    draw,
     learner_names,
     loss_curves,
     make,
-    p_value,
     parse,
     plan,
     resolve_corpora,
@@ -40,43 +35,6 @@ from tagwise.evaluation.metrics import count_by_sentence, evaluate
 from .conftest import Run, command, environment
 
 FAST = {"max_iter": 3}
-
-
-def test_every_cell_is_a_row_in_order(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    table = tw.compare(["crf"], corpus={"a": small}, features=["S1", "S2"], sizes=[20, 40], params=FAST)
-    assert [(r.sentences, r.features) for r in table] == [(20, "S1"), (20, "S2"), (40, "S1"), (40, "S2")]
-    assert all(0 <= r.accuracy <= 1 and r.f1 is not None and r.iterations <= 3 for r in table)
-    assert all(name in str(table) for name in ("crf", "S1", "S2", "accuracy"))
-
-
-def test_a_row_is_what_fit_and_evaluate_give(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    (row,) = tw.compare(["crf"], corpus=small, features=["S2"], params=FAST)
-    tagger = tw.CRF(features="S2", max_iter=3).fit(small[0])
-    assert row.accuracy == tagger.evaluate(small[1]).accuracy
-    assert row.loss == "log"
-
-
-def test_parts_of_speech_have_no_f1() -> None:
-    train, _, test = tw.load_corpus("ewt-pos")
-    table = tw.compare(["crf"], corpus=(train[:20], test[:5]), features=["S1"], params=FAST)
-    assert table[0].f1 is None
-    assert "F1" not in str(table)
-
-
-def test_seeds_become_mean_and_deviation(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    table = tw.compare(["crf"], corpus=small, features=["S1"], sizes=[30], seeds=3, params=FAST)
-    (entry,) = table.summary()
-    assert entry["seeds"] == len(table) == 3
-    assert entry["accuracy"] == pytest.approx(sum(r.accuracy for r in table) / 3)
-    assert "±" in str(table)
-
-
-def test_draws_are_of_the_size_asked_for_and_repeatable(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    train = small[0]
-    assert draw(train, 10, 0) == train[:10]
-    assert len(draw(train, 10, 1)) == 10
-    assert draw(train, 10, 1) == draw(train, 10, 1) != draw(train, 10, 2)
-    assert draw(train, None, 5) is train
 
 
 def test_an_unknown_learner_names_those_there_are(small: tuple[tw.Corpus, tw.Corpus]) -> None:
@@ -129,18 +87,6 @@ def test_parameters_in_brackets_reach_the_learner() -> None:
         parse("mira(3)")
 
 
-def test_losses_are_an_axis_of_learners_that_have_one() -> None:
-    cells = plan(["crf", "perceptron", "crf-exp"], ["c"], ["S1"], losses=["log", "exp"])
-    assert [c.learner.name for c in cells] == ["crf log", "crf exp", "perceptron", "crf-exp"]
-    assert [c.settings().get("loss") for c in cells] == ["log", "exp", None, "exp"]
-    some = plan(["crf", "boosting"], ["c"], ["S1"], losses=["log", "pointwise_exp"])
-    assert [c.settings()["loss"] for c in some] == ["log", "pointwise_exp", "pointwise_exp"]
-    (alone,) = plan(["boosting"], ["c"], ["S1"], losses=["log"])
-    assert alone.learner.name == "boosting"
-    with pytest.raises(ParameterError, match="loss='logg'"):
-        plan(["crf", "boosting"], ["c"], ["S1"], losses=["logg"])
-
-
 def test_a_settled_feature_set_stands_once() -> None:
     cells = plan(["hmm", "crf"], ["c"], ["S2", "S3"])
     assert [(c.learner.name, c.features) for c in cells] == [("hmm", "S1"), ("crf", "S2"), ("crf", "S3")]
@@ -159,45 +105,7 @@ def test_a_corpus_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> 
         resolve_corpora(["conll2002-es"])
 
 
-def test_held_out_values_win_by_their_score(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    """The value that the table names is the one that scores best on every fifth sentence."""
-    values = [1e-3, 100.0]
-    table = tw.compare(
-        ["crf"], corpus=small, features=["S2"], params={"max_iter": 30}, tune={"crf": {"l2": values}}
-    )
-    train = small[0]
-    fitted = [s for i, s in enumerate(train) if i % 5 != 4]
-    scores = [
-        tw.CRF(features="S2", max_iter=30, l2=value)
-        .fit(tw.Corpus(fitted))
-        .score(tw.Corpus(list(train)[4::5]))
-        for value in values
-    ]
-    assert table[0].chosen == f"l2={values[int(np.argmax(scores))]:g}"
-
-
 # --- the cache ----------------------------------------------------------------------------------------------
-
-
-def test_nothing_is_trained_twice(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> None:
-    data = resolve_corpora({"a": small})
-    cells = plan(["crf", "crf(l2=1)", "perceptron"], ["a"], ["S1"], params={**FAST, "epochs": 2})
-    first = list(run(cells, data, cache=Cache(tmp_path)))
-    assert sum(e.kind == "start" for e in first) == 2  # the first two come to the same
-    assert sorted(e.index for e in first if e.kind == "done") == [0, 1, 2]
-    again = list(run(cells, data, cache=Cache(tmp_path)))
-    assert all(e.kind == "done" and e.cached for e in again)
-    rows = [{e.index: e.result["row"] for e in events if e.result} for events in (first, again)]
-    assert rows[0] == rows[1]
-
-
-def test_a_damaged_result_is_trained_again(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> None:
-    data = resolve_corpora({"a": small})
-    cells = plan(["crf"], ["a"], ["S1"], params=FAST)
-    list(run(cells, data, cache=Cache(tmp_path)))
-    (path,) = tmp_path.rglob("*.json")
-    path.write_bytes(path.read_bytes()[:50])
-    assert [e.kind for e in run(cells, data, cache=Cache(tmp_path))] == ["start", "done"]
 
 
 # --- processes ----------------------------------------------------------------------------------------------
@@ -363,84 +271,8 @@ def test_counts_by_sentence_sum_to_the_report(small: tuple[tw.Corpus, tw.Corpus]
     assert counts.sum(axis=0).tolist() == expected
 
 
-def test_significance_of_nothing_and_of_much() -> None:
-    rng = np.random.default_rng(0)
-    right = rng.integers(5, 10, 200)
-    one = [(10, int(r), 0, 0, 0) for r in right]
-    assert p_value(one, one) == 1.0
-    better = [(10, min(10, int(r) + 1), 0, 0, 0) for r in right]
-    assert p_value(better, one) < 0.001
-    swapped = [pair[::-1] if i % 2 else pair for i, pair in enumerate(zip(one, better))]
-    assert p_value([a for a, _ in swapped], [b for _, b in swapped]) > 0.2
-
-
-def test_significance_agrees_with_all_permutations() -> None:
-    """On eight sentences every swap can be counted."""
-    rng = np.random.default_rng(1)
-    gold = rng.integers(1, 4, 8)
-    a, b = (
-        np.stack([gold * 3, gold * 2, gold, g, np.minimum(g, gold)], axis=1)
-        for g in rng.integers(0, 4, (2, 8))
-    )
-
-    def f1(n: np.ndarray) -> float:
-        return 2 * n[4] / (n[2] + n[3])
-
-    observed = abs(f1(a.sum(axis=0)) - f1(b.sum(axis=0)))
-    hits = 0
-    for code in range(2**8):
-        swap = np.array([code >> i & 1 for i in range(8)], dtype=bool)[:, None]
-        x, y = np.where(swap, b, a), np.where(swap, a, b)
-        hits += abs(f1(x.sum(axis=0)) - f1(y.sum(axis=0))) >= observed - 1e-12
-    assert p_value(a.tolist(), b.tolist(), trials=20_000) == pytest.approx(hits / 2**8, abs=0.02)
-
-
-def test_published_figures_stand_beside_ours(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    table = tw.compare(
-        ["crf", "perceptron"],
-        corpus={"a": small},
-        features=["S1"],
-        params={**FAST, "epochs": 2},
-        against="crf",
-    )
-    shown = Comparison(
-        table.rows,
-        details=table.details,
-        against="crf",
-        published=[Published("crf", 59.92, features="S1"), Published("crf", 1.0, features="S2")],
-    )
-    crf, perceptron = shown.summary()
-    assert crf["f1_published"] == 59.92
-    assert "f1_published" not in perceptron
-    assert crf["p"] is None
-    assert 0 < perceptron["p"] <= 1
-    text = str(shown)
-    assert all(head in text for head in ("F1, paper", "59.92", "p, against crf"))
-    assert shown.to_latex().count(r"\\") == 3
-
-
-def test_every_published_row_is_trained() -> None:
-    """No figure of a paper hangs in the air: each belongs to a learner and a feature set of its preset."""
-    for preset in PRESETS.values():
-        learners = {name if isinstance(name, str) else name.name for name in preset.learners}
-        for figure in preset.published:
-            assert figure.learner in learners, (preset.name, figure)
-            assert figure.features in (None, *preset.features)
-            assert figure.corpus in (None, *preset.corpora)
-            assert figure.source
-
-
 def test_the_loss_curves_bound_the_zero_one_loss() -> None:
     for point in loss_curves():
         assert point["exp"] >= point["zero_one"]
         assert point["log"] >= np.log(2) * point["zero_one"]
         assert point["exp"] == pytest.approx(np.exp(-point["margin"]))
-
-
-def test_the_losses_preset_prints_and_writes(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "losses.csv"
-    result = run("compare", "losses", "-o", path)
-    assert result.exit_code == 0
-    rows = list(csv.DictReader(io.StringIO(path.read_text())))
-    assert float(rows[0]["margin"]) == -3
-    assert float(rows[-1]["0-1"]) == 0

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from tagwise.apps.compare import Comparison, Row
-from tagwise.apps.compare.blocks import comparison_blocks, squeezed
+from tagwise.apps.compare.blocks import comparison_blocks
 from tagwise.base.terminal import as_text
 
 WIDTHS = (60, 80, 100, 160)
@@ -99,38 +99,10 @@ def test_every_figure_of_a_shown_column_is_whole(width: int | None) -> None:
         at = next(i for i in range(at, len(text)) if re.search(rf"(?<![\d.]){expected}$", text[i])) + 1
 
 
-@pytest.mark.parametrize("width", [*WIDTHS, None])
-def test_a_block_a_corpus(width: int | None) -> None:
-    """Each is named once, above its rows, with what all of them have in common."""
-    text = lines(width)
-    assert [line for line in text if "12,345" in line] == [
-        "ewt-pos, 12,345 sentences",
-        "my corpus [red].txt, 12,345 sentences",
-    ]
-    assert text[0] == "T"
-    assert text[-1] == "C"
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_rows_can_be_told_apart(width: int) -> None:
     """What two rows differ in alone has a place at every width."""
     assert {"learner", "features", "loss"} <= set(shown(width))
-
-
-def test_more_room_shows_more() -> None:
-    """What has a place at a width has one at every greater one; in the end everything has."""
-    sets = [set(shown(width)) for width in range(60, 200, 5)]
-    assert all(a <= b for a, b in itertools.pairwise(sets))
-    assert len(sets[0]) < len(sets[-1])
-    assert set(shown(None)) == sets[-1] == {name for name in TABLE.sheet()[0] if name != "corpus"}
-
-
-def test_the_score_comes_first() -> None:
-    """At 60 columns the score and its place in time are there before counts are."""
-    plain = Comparison([replace(BASE, learner=name) for name in ("hmm", "crf")])
-    text = as_text(plain, 40)
-    assert "87.65" in text
-    assert "1,234,567" not in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -140,36 +112,3 @@ def test_a_terminal_shows_what_a_pipe_gets(width: int) -> None:
     Console(file=out, width=width, force_terminal=True, color_system="standard").print(TABLE)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     assert [line.rstrip() for line in plain.splitlines()] == lines(width)
-
-
-def test_the_widest_words_give_way() -> None:
-    """The widest first, none below a word of eight cells, figures never; and no more than is asked for."""
-    wide = {"learner": 30, "features": 12, "chosen": 9, "F1": 11}
-    names = list(wide)
-    for room, expected in (
-        (80, [30, 12, 9, 11]),
-        (60, [20, 12, 9, 11]),
-        (48, [10, 10, 9, 11]),
-        (20, [8, 8, 8, 11]),
-    ):
-        found = squeezed(names, wide, room)
-        assert found["F1"] == 11
-        assert sorted(found.values()) == sorted(expected), room
-
-
-def test_what_stands_below() -> None:
-    """How p was found, where there is one; one row has nothing in common with others."""
-    rows = [replace(BASE, learner=name) for name in ("crf", "hmm")]
-    details = [{"counts": [[3, 2, 0, 0, 0]] * 9}, {"counts": [[3, 1, 0, 0, 0]] * 9}]
-    text = as_text(Comparison(rows, details=details, against="crf"), 160)
-    assert "p, against crf: paired approximate randomisation over test sentences" in text
-    assert "randomisation" not in as_text(Comparison(rows), 160)
-    assert "news, 12,345 sentences, features S1\n" in text
-    single = as_text(Comparison(rows[:1]), 160).splitlines()
-    assert "news" in single
-    assert any({"features", "sentences"} <= set(line.split()) for line in single)
-
-
-def test_a_table_of_nothing() -> None:
-    """Title and caption alone."""
-    assert as_text(Comparison(title="T", caption="C"), 80).split() == ["T", "C"]

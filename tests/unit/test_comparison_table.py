@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import io
 import itertools
 import json
@@ -19,7 +18,6 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps.compare import Comparison, Published, Row, p_value
-from tagwise.apps.compare.presets import read_presets
 from tagwise.apps.compare.report.html import page
 from tagwise.apps.compare.table import GROUP, MEASURES
 from tagwise.decoding.confidence import entropy
@@ -255,62 +253,6 @@ def test_p_follows_rows_that_are_added() -> None:
 # --- what a comparison is made of ---------------------------------------------------------------------------
 
 
-def test_every_keyword_of_a_table_has_a_test() -> None:
-    """Those of this file: rows, title, caption, details, against, published, note, hidden."""
-    known = {"self", "rows", "title", "caption", "details", "against", "published", "note", "hidden"}
-    assert set(inspect.signature(Comparison.__init__).parameters) == known
-    assert {f.name for f in fields(Published)} == {
-        "learner",
-        "value",
-        "measure",
-        "features",
-        "corpus",
-        "source",
-    }
-
-
-def test_a_sheet_by_hand() -> None:
-    """Every cell of a table, and no column without a value."""
-    head, body = Comparison([BASE, BARE]).sheet()
-    assert dict(zip(head, zip(*body, strict=True), strict=True)) == {
-        "corpus": ("news", "news"),
-        "learner": ("crf", "hmm"),
-        "loss": ("log", ""),
-        "features": ("S1", "S1"),
-        "sentences": ("1,200", "1,200"),
-        "accuracy": ("50.00", "50.00"),
-        "F1": ("25.00", ""),
-        "sequences": ("12.50", "12.50"),
-        "non-zero features": ("12,345", "12,345"),
-        "passes": ("9", "0"),
-        "seconds": ("1.2", "1.2"),
-        "CPU s": ("2.5", ""),
-        "peak MiB": ("3", ""),
-        "chosen": ("", "l2=0.1"),
-    }
-    alone, (cells,) = Comparison([replace(BARE, chosen="")]).sheet()
-    assert {"F1", "loss", "CPU s", "peak MiB", "chosen"}.isdisjoint(alone)
-    assert len(alone) == len(cells)
-    seeds = Comparison([replace(BASE, seed=i, accuracy=a, f1=a) for i, a in enumerate((0.1, 0.3))])
-    assert seeds.sheet()[1][0][5:7] == ["20.00 ±14.14"] * 2
-
-
-def test_hidden_and_dev_columns() -> None:
-    """Precision and recall are shown where nobody hides them; so are the dev scores that there are."""
-    row = replace(BASE, dev_accuracy=0.75, dev_f1=0.5)
-    usual = Comparison([row]).sheet()[0]
-    assert [name for name in usual if name in ("precision", "recall")] == []
-    head, (cells,) = Comparison([row], hidden=()).sheet()
-    shown = dict(zip(head, cells))
-    assert [shown[n] for n in ("precision", "recall", "dev accuracy", "dev F1")] == [
-        "20.00",
-        "40.00",
-        "75.00",
-        "50.00",
-    ]
-    assert "accuracy" not in Comparison([row], hidden=("accuracy",)).sheet()[0]
-
-
 def test_published_figures_by_hand() -> None:
     """A paper's figure stands beside the measure, learner, features and corpus that it is of, and nowhere else."""
     rows = [
@@ -343,32 +285,6 @@ def test_published_figures_by_hand() -> None:
     assert "A paper, Table 9" in text
 
 
-def test_a_published_table_by_hand() -> None:
-    """One figure a learner and feature set; errors become what is right; what is missing is left out."""
-    text = """
-[one]
-help = "A table"
-[[one.published]]
-source = "P"
-measure = "accuracy"
-features = ["S1", "S2"]
-errors = true
-[one.published.figures]
-crf = [6.6, 7.0]
-[[one.published]]
-source = "P"
-measure = "f1"
-corpus = "news"
-[one.published.figures]
-hmm = 6.6
-"""
-    assert read_presets(text)["one"].published == (
-        Published("crf", 93.4, "accuracy", "S1", None, "P"),
-        Published("crf", 93.0, "accuracy", "S2", None, "P"),
-        Published("hmm", 6.6, "f1", None, "news", "P"),
-    )
-
-
 # --- formats ------------------------------------------------------------------------------------------------
 
 TABLE = Comparison(
@@ -381,34 +297,6 @@ TABLE = Comparison(
     caption="C",
     note="N",
 )
-
-
-def test_markdown_by_hand() -> None:
-    """Head, line, rows, then caption and note."""
-    assert TABLE.to_markdown() == (
-        "| corpus | learner | features | sentences | accuracy | sequences | non-zero features | passes | seconds | "
-        "chosen |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-        "| news | hmm | S1 | 1,200 | 50.00 ±35.36 | 12.50 ±0.00 | 12,345 | 0 | 1.2 |  |\n"
-        "| news | a_b | 50% | 1,200 | 50.00 | 12.50 | 12,345 | 0 | 1.2 | l2=1 |\n"
-        "\nC\n\nN\n"
-    )
-    assert Comparison(TABLE.rows).to_markdown().endswith("l2=1 |\n")
-
-
-def test_latex_by_hand() -> None:
-    """Words to the left, figures to the right; what LaTeX reads otherwise is escaped."""
-    assert TABLE.to_latex().splitlines() == [
-        r"\begin{tabular}{lllrrrrrrr}",
-        r"\hline",
-        r"corpus & learner & features & sentences & accuracy & sequences & non-zero features & passes & seconds & "
-        r"chosen \\",
-        r"\hline",
-        r"news & hmm & S1 & 1,200 & 50.00 $\pm$35.36 & 12.50 $\pm$0.00 & 12,345 & 0 & 1.2 &  \\",
-        r"news & a\_b & 50\% & 1,200 & 50.00 & 12.50 & 12,345 & 0 & 1.2 & l2=1 \\",
-        r"\hline",
-        r"\end{tabular}",
-    ]
 
 
 def test_csv_and_json_hold_every_row() -> None:
@@ -425,20 +313,6 @@ def test_csv_and_json_hold_every_row() -> None:
             assert line[name] == ("" if field is None else str(field))
     assert [e["seeds"] for e in value["summary"]] == [2, 1]
     assert value["summary"][0]["accuracy_sd"] == pytest.approx(math.sqrt(0.125))
-
-
-def test_a_table_prints_its_words() -> None:
-    """Title, caption and cells are in the printed table, a line for each group; it is a sequence of its rows."""
-    text = str(TABLE)
-    assert text.splitlines()[0].strip() == "T"
-    assert text.splitlines()[-1].strip() == "C"
-    cells = [line.split() for line in text.splitlines()]
-    assert ["news,", "1,200", "sentences"] in cells
-    assert ["hmm", "S1", "50.00", "±35.36", "12.50", "±0.00", "12,345", "0", "1.2"] in cells
-    assert len(TABLE) == 3
-    assert TABLE[2].learner == "a_b"
-    assert [row.seed for row in TABLE] == [0, 1, 0]
-    assert repr(TABLE) == "<Comparison of 3 rows>"
 
 
 def test_the_score_of_a_row() -> None:

@@ -7,15 +7,14 @@ import re
 import shutil
 import struct
 import subprocess
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import tagwise as tw
-from tagwise.apps.compare import PRESETS, Comparison, Published
-from tagwise.apps.compare.report import html
+from tagwise.apps.compare import Comparison, Published
+from tagwise.apps.compare.report import svg
 from tagwise.apps.compare.report.figures import best_front
 from tagwise.apps.compare.report.html import page, write
 from tagwise.apps.compare.report.svg import Chart, Line, Point, log_ticks, ticks
@@ -161,18 +160,17 @@ def test_a_browser_shows_it(comparison: Comparison, tmp_path: Path, theme: str) 
     assert pixels(picture) == (1280, 2000)
 
 
-def test_words_of_an_error_may_be_broken_into_lines() -> None:
-    """The script puts a space between tokens: boxes side by side without one are one word to a browser."""
-    script = html.asset("page.js")
-    body = script[script.index('class: "sentence"') :]
-    assert body.index('line.append(" ")') < body.index("line.append(tag)")
-    assert re.search(r"\.sentence \{[^}]*overflow-wrap: anywhere", html.asset("page.css"))
-
-
-def test_what_a_name_settles_is_stated() -> None:
-    """The l1 of crf-l1 is no column of the table."""
-    preset = replace(
-        PRESETS["bundled"], learners=("crf", "crf-l1(max_iter=3)", "crf-exp"), params={"l2": 0.5}
-    )
-    assert "l2 = 0.5; crf-l1: l1 = 0.1, l2 = 0.0" in preset.caption()
-    assert "crf-exp" not in preset.caption()  # its loss has a column
+def test_values_lie_where_the_axis_says() -> None:
+    """In proportion, or in proportion to their logarithms; an empty interval has its middle."""
+    axis = svg.Axis("x", 0.0, 10.0, 100.0, 300.0)
+    assert [axis.at(v) for v in (0.0, 2.5, 10.0)] == [100.0, 150.0, 300.0]
+    log = svg.Axis("x", 1.0, 100.0, 0.0, 100.0, log=True)
+    assert [log.at(v) for v in (1.0, 10.0, 100.0)] == pytest.approx([0.0, 50.0, 100.0])
+    assert log.ticks() == [1, 2, 5, 10, 20, 50, 100]
+    assert svg.Axis("x", 3.0, 3.0, 0.0, 10.0).at(3.0) == 5.0
+    assert svg.spread([0.0, 10.0]) == pytest.approx((-0.6, 10.6))
+    low, high = svg.spread([1.0, 100.0], log=True)
+    assert (low, high) == pytest.approx((100**-0.06, 100**1.06))
+    assert svg.spread([2.0, 2.0]) == (1.5, 2.5)
+    assert svg.ticks(-1.0, 1.0) == [-1.0, -0.5, 0.0, 0.5, 1.0]
+    assert svg.ticks(5.0, 5.0) == [5.0]

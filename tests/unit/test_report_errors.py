@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
-from tagwise.base.terminal import as_text
 from tagwise.evaluation.errors import find_errors
 
 CHUNKS = ("O", "O", "B-A", "I-A", "B-B", "I-B")
@@ -106,50 +103,3 @@ def found_in(gold: str, guess: str) -> set[tuple[str, str | None, str | None, in
 def test_who_is_taken_for_whom(gold: str, guess: str, expected: set[tuple[str, Any, Any, int, int]]) -> None:
     """Spans that share tokens, most of them first, the same type where they share as many; both of them are shown."""
     assert found_in(gold, guess) == expected
-
-
-def test_what_is_printed_by_hand() -> None:
-    """Largest groups first with their shares, places by the line of the file, context, and what is left out."""
-    gold = [["N"] * 14, ["V", "N", "N"], ["N", "D"]]
-    guess = [["N"] * 7 + ["V"] + ["N"] * 6, ["N", "V", "V"], ["N", "N"]]
-    sentences = [
-        tw.Sentence({"word": [f"w{t}" for t in range(len(y))], "label": y}, "label", line=line)
-        for y, line in zip(gold, (10, 26, None))
-    ]
-    found = replace(find_errors(tw.Corpus(sentences), guess), top=1, examples=2)
-    assert str(found).splitlines() == [
-        "5 wrong tokens in 3 of 3 sentences; accuracy 73.68",
-        "",
-        "N taken for V  3 (60 %)",
-        "  10: ... w1 w2 w3 w4 w5 w6 [w7] w8 w9 w10 w11 w12 w13",
-        "  26: w0 [w1] w2",
-        "",
-        "2 more kinds with 2 errors (--top shows them)",
-    ]
-    rest = str(replace(found, top=None, examples=1)).splitlines()
-    assert rest[4:] == [
-        "",
-        "D taken for N  1 (20 %)",
-        "  sentence 2: w0 [w1]",
-        "",
-        "V taken for N  1 (20 %)",
-        "  26: [w0] w1 w2",
-    ]
-    long = corpus([["N"] * 15])
-    assert str(find_errors(long, [["N"] * 7 + ["V"] + ["N"] * 7])).splitlines()[-1].endswith(" w13 ...")
-
-
-def test_nothing_wrong() -> None:
-    """No groups, and a line that says so."""
-    found = find_errors(corpus([["N", "V"]]), [["N", "V"]])
-    assert found.groups == []
-    assert "0 wrong tokens in 0 of 1 sentences; accuracy 100.00" in str(found)
-
-
-def test_an_error_is_indented_on_every_line() -> None:
-    """Also where its context is longer than the line."""
-    found = find_errors(corpus([["O"] * 9 + ["B-A"] + ["O"] * 9]), [["O"] * 19])
-    shown = as_text(found, 24).split("\n\n")[1].splitlines()
-    assert shown[0].startswith("A missed")
-    assert len(shown) > 2
-    assert all(re.match(r"  \S", line) for line in shown[1:])
