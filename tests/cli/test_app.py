@@ -16,7 +16,6 @@ from rich.console import Console
 import tagwise as tw
 from tagwise.apps.compare import Comparison, Event, plan, run
 from tagwise.base.exceptions import InternalError
-from tagwise.cli.app import App
 from tagwise.cli.files import known_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.train import check_output
@@ -61,12 +60,6 @@ def test_every_error_is_a_line_and_a_code(
     monkeypatch.setattr(sys.modules["tagwise.cli.app"], "_close_stdout", lambda: None)
     result = invoke("convert", "x")
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", said)
-
-
-def test_commands_are_listed_in_the_order_of_work() -> None:
-    """Not in that of the alphabet."""
-    group = App("x", commands={name: click.Command(name) for name in ("tag", "bench", "eval")})
-    assert group.list_commands(click.Context(group)) == ["tag", "bench", "eval"]
 
 
 # --- Ctrl-C -------------------------------------------------------------------------------------------------
@@ -213,22 +206,6 @@ def test_the_watch_counts_cells(capsys: pytest.CaptureFixture[str]) -> None:
     assert said == "a crf S1 seed 0: too much memory\na hmm S1 seed 0: no wheels\n"
     watch(Event("start", 1, cells[1]))
     assert watch.running[1].endswith("a crf S1 seed 0: starting")
-
-
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("terminal", [False, True])
-def test_a_table_is_as_wide_as_its_place(
-    terminal: bool, wide: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """On a terminal by its console, else as text; where it may be wide, whole and as text on both."""
-    cli_compare = sys.modules["tagwise.cli.compare"]
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=40, color_system=None)
-    title = "A title that is longer than forty columns are wide"
-    cli_compare.show(Comparison(title=title), console, wide)
-    printed, echoed = text.getvalue(), capsys.readouterr().out
-    assert (printed != "", echoed != "") == ((True, False) if terminal and not wide else (False, True))
-    assert (title in printed + echoed) is wide
 
 
 # --- files by their names -----------------------------------------------------------------------------------

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
-import json
 import os
 import re
 import signal
@@ -23,7 +20,6 @@ from tagwise.apps.compare import (
     learner_names,
     loss_curves,
     make,
-    parse,
     plan,
     resolve_corpora,
     run,
@@ -53,38 +49,7 @@ def test_every_name_stands_for_a_learner_that_can_be_made() -> None:
     assert names == set(LEARNERS)  # every learner there is
 
 
-def test_the_command_writes_what_it_shows(
-    run: Run, train_file: Path, test_file: Path, tmp_path: Path
-) -> None:
-    outputs = {suffix: tmp_path / f"table{suffix}" for suffix in (".csv", ".json", ".md", ".tex")}
-    args = ["compare", "--train", train_file, "--test", test_file, "-f", "S1", "-f", "S2", "--max-iter", 3]
-    args += ["--learner", "crf", "--cache", tmp_path / "cache"]
-    result = run(*args, *(x for path in outputs.values() for x in ("-o", path)))
-    assert result.exit_code == 0, result.output
-    assert "train.txt" in result.stdout
-    assert [r["features"] for r in csv.DictReader(io.StringIO(outputs[".csv"].read_text()))] == ["S1", "S2"]
-    assert [r["features"] for r in json.loads(outputs[".json"].read_text())["rows"]] == ["S1", "S2"]
-    assert outputs[".md"].read_text().count("| crf |") == 2
-    assert outputs[".tex"].read_text().count("& crf &") == 2
-
-
-def test_presets_are_listed(run: Run) -> None:
-    result = run("compare", "--list")
-    assert result.exit_code == 0
-    assert all(name in result.stdout for name in PRESETS)
-
-
 # --- learners, plans ----------------------------------------------------------------------------------------
-
-
-def test_parameters_in_brackets_reach_the_learner() -> None:
-    learner = parse("mira(k=2, cost=precision_recall(0.25), average=false)")
-    assert learner.params == {"k": 2, "cost": "precision_recall(0.25)", "average": False}
-    assert learner.make().get_params()["k"] == 2
-    with pytest.raises(ParameterError, match="k"):
-        parse("mira(q=3)")
-    with pytest.raises(ParameterError, match="name=value"):
-        parse("mira(3)")
 
 
 def test_a_settled_feature_set_stands_once() -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import tagwise as tw
-
 from .conftest import Run
 
 
@@ -26,12 +24,6 @@ def test_schemes_there_and_back(run: Run, test_file: Path, tmp_path: Path, schem
     assert run("convert", test_file, there, "--scheme", scheme).exit_code == 0
     back = run("convert", there, "--from-scheme", scheme, "--scheme", "IOB2")
     assert back.stdout == test_file.read_text()
-
-
-def test_a_bundled_corpus_can_be_written(run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "dev.jsonl"
-    assert run("convert", "wnut17-ner:dev", out).exit_code == 0
-    assert tw.read_jsonl(out).labels == tw.load_corpus("wnut17-ner")[1].labels
 
 
 def test_labels_that_are_no_chunks_are_refused_with_their_line(run: Run, tmp_path: Path) -> None:

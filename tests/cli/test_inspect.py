@@ -14,42 +14,6 @@ from tests.foreign.test_model_files import lcrf
 from .conftest import Run
 
 
-def test_inspect_shows_what_the_model_is(run: Run, model: Path, tagger: tw.CRF) -> None:
-    result = run("inspect", model, "--top", 2)
-    assert result.exit_code == 0
-    for word in (
-        "crf",
-        "S2",
-        "max_iter",
-        f"{tagger.n_features_:,}",
-        "strongest transitions",
-        *tagger.classes_,
-    ):
-        assert word in result.stdout
-
-
-def test_inspect_json_is_explain(run: Run, model: Path, tagger: tw.CRF) -> None:
-    value = json.loads(run("inspect", model, "--top", 3, "--json").stdout)
-    explained = tagger.explain(top=3)
-    assert set(value["labels"]) == set(explained.labels)
-    for label, found in value["labels"].items():
-        assert [attribute for attribute, _ in found] == [
-            attribute for attribute, _ in explained.labels[label]
-        ]
-
-
-def test_inspect_one_label(run: Run, model: Path) -> None:
-    value = json.loads(run("inspect", model, "--label", "O", "--json").stdout)
-    assert list(value["labels"]) == ["O"]
-    assert run("inspect", model, "--label", "NOPE").exit_code == 2
-
-
-def test_bench_measures_something(run: Run) -> None:
-    result = run("bench", "--sentences", 50, "--max-iter", 3, "--features", "S1")
-    assert result.exit_code == 0
-    assert result.stdout.count("tokens/s") == 3
-
-
 def test_inspect_shows_the_rounds_of_a_boosted_model(
     run: Run, small: tuple[tw.Corpus, tw.Corpus], model: Path, tmp_path: Path
 ) -> None:

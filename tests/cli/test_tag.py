@@ -22,18 +22,6 @@ def rows(text: str) -> list[list[list[str]]]:
     return [[line.split("\t") for line in block.split("\n")] for block in text.strip("\n").split("\n\n")]
 
 
-def test_input_columns_are_kept_and_the_label_is_last(
-    run: Run, model: Path, tagger: tw.CRF, small: tuple[tw.Corpus, tw.Corpus], test_file: Path
-) -> None:
-    result = run("tag", model, test_file)
-    assert result.exit_code == 0
-    expected = [
-        [list(row) for row in zip(s.tokens, s.labels, labels)]
-        for s, labels in zip(small[1], tagger.predict(small[1]))
-    ]
-    assert rows(result.stdout) == expected
-
-
 def test_the_gold_column_may_be_absent(
     run: Run, model: Path, tagger: tw.CRF, small: tuple[tw.Corpus, tw.Corpus]
 ) -> None:
@@ -41,48 +29,6 @@ def test_the_gold_column_may_be_absent(
     result = run("tag", model, text=text)
     assert [[row[-1] for row in s] for s in rows(result.stdout)] == tagger.predict(small[1])
     assert all(len(row) == 2 for s in rows(result.stdout) for row in s)
-
-
-def test_text_is_a_sentence_a_line(run: Run, model: Path, tagger: tw.CRF) -> None:
-    result = run("tag", model, "--format", "text", text="I love London !\n\nBye\n")
-    labels = tagger.predict([["I", "love", "London", "!"], ["Bye"]])
-    lines = [
-        " ".join(f"{w}/{y}" for w, y in zip(ws, ys))
-        for ws, ys in zip([["I", "love", "London", "!"], ["Bye"]], labels)
-    ]
-    assert result.stdout == "\n".join(lines) + "\n"
-    as_columns = run("tag", model, "--format", "text", "--output-format", "conll", text="I love London !\n")
-    assert [row[1] for row in rows(as_columns.stdout)[0]] == labels[0]
-
-
-def test_jsonl_keeps_what_it_does_not_know(run: Run, model: Path, tagger: tw.CRF) -> None:
-    line = json.dumps({"tokens": ["I", "love", "London"], "id": 7})
-    result = run("tag", model, "--format", "jsonl", "--marginals", text=line + "\n")
-    value = json.loads(result.stdout)
-    assert value["id"] == 7
-    assert value["predicted"] == tagger.predict([["I", "love", "London"]])[0]
-    assert len(value["probability"]) == 3
-
-
-def test_conllu_has_the_label_in_its_column(run: Run, tmp_path: Path) -> None:
-    text = "# text = a b\n1-2 ab _ _ _ _ _ _ _ _\n1 a _ X _ _ 0 root _ _\n2 b _ Y _ _ 1 dep _ _\n\n"
-    text = text.replace(" ", "\t").replace("#\ttext\t=\ta\tb", "# text = a b")
-    data = tmp_path / "a.conllu"
-    data.write_text(text)
-    out = tmp_path / "m.tagwise"
-    assert run("train", data, "--features", "S1", "-o", out).exit_code == 0
-    unlabelled = text.replace("\tX\t", "\t_\t").replace("\tY\t", "\t_\t")
-    assert run("tag", out, "--format", "conllu", text=unlabelled).stdout == text
-
-
-def test_marginals_are_the_probability_of_the_label(
-    run: Run, model: Path, tagger: tw.CRF, small: tuple[tw.Corpus, tw.Corpus], test_file: Path
-) -> None:
-    result = run("tag", model, test_file, "--marginals")
-    ids = {label: i for i, label in enumerate(tagger.classes_)}
-    for sentence, table in zip(rows(result.stdout), tagger.predict_marginals(small[1])):
-        for row, probabilities in zip(sentence, table):
-            assert float(row[-1]) == pytest.approx(probabilities[ids[row[-2]]], abs=1e-4)
 
 
 def test_nbest_has_score_and_probability_of_each_path(run: Run, model: Path, tagger: tw.CRF) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import tagwise as tw
 from tagwise.cli import cli
 
 from .conftest import Run, shell
@@ -41,10 +40,6 @@ def test_the_menu_lists_all_commands(run: Run) -> None:
     assert result.exit_code == 0
     assert sorted(cli.commands) == sorted(COMMANDS)
     assert all(name in result.stdout for name in COMMANDS)
-
-
-def test_version_is_the_package_s(run: Run) -> None:
-    assert run("--version").stdout.split() == ["tagwise", tw.__version__]
 
 
 @pytest.mark.parametrize(
@@ -122,10 +117,3 @@ def test_trouble_is_one_line_and_code_2(tmp_path: Path, model: Path, run: Run) -
     done = shell(*args)  # a process of its own does the same
     assert (done.returncode, done.stdout, done.stderr) == (2, result.stdout, result.stderr)
     assert not (tmp_path / "m.tagwise").exists()
-
-
-def test_debug_shows_where() -> None:
-    for args in (["--debug", "tag", "absent.tagwise"], ["tag", "absent.tagwise", "--debug"]):
-        result = shell(*args)
-        assert result.returncode == 1
-        assert "Traceback" in result.stderr

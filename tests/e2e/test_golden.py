@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise._core import ModelFile, Vocabulary, encode_attributes
+from tagwise._core import Vocabulary, encode_attributes
 from tagwise.features import resolve
 from tagwise.features.patterns import DIALECTS
 from tagwise.features.schema import MARK
@@ -207,32 +207,6 @@ def test_keys_of_templates() -> None:
 
 
 # --- the script ---------------------------------------------------------------------------------------------
-
-
-def test_what_exists_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script writes what is missing, keeps files and expectations that are there, and repeats what it predicts."""
-    monkeypatch.setattr(make, "FOLDER", tmp_path)
-    monkeypatch.setattr(make, "EXPECTED", tmp_path / "expected.json")
-    monkeypatch.setattr(make, "SAVED", {"crf": ("crf", {}), "hmm": ("hmm", {})})
-    make.main()
-    first = make.read()
-    assert list(first) == ["crf", "hmm"]
-    assert (tmp_path / "hmm.tagwise").stat().st_size == first["hmm"]["bytes"]
-    (tmp_path / "crf.tagwise").write_bytes(b"old")
-    first["crf"]["predict"] = []
-    (tmp_path / "expected.json").write_text(json.dumps(first))
-    monkeypatch.setattr(make, "SAVED", {"crf": ("crf", {}), "hmm": ("hmm", {}), "memm": ("memm", {})})
-    make.main()
-    assert make.read() == {**first, "memm": make.read()["memm"]}
-    assert (tmp_path / "crf.tagwise").read_bytes() == b"old"
-    with open(tmp_path / "memm.tagwise", "rb") as file:
-        assert ModelFile(file.fileno(), "memm").header
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "crf.tagwise",
-        "expected.json",
-        "hmm.tagwise",
-        "memm.tagwise",
-    ]
 
 
 def test_the_sentences_are_those_of_the_files() -> None:

@@ -77,23 +77,3 @@ def test_the_session_runs_and_shows_what_it_shows(tmp_path: Path) -> None:
         [c for b in session.BLOCK.finditer(page) for c in session.commands(b[1])]
     )
     assert f"tagwise {tw.__version__}" in page
-
-
-def test_a_session_goes_on_over_lines_and_keeps_exit_codes(tmp_path: Path) -> None:
-    """The page's own rules, on a page of one's own; what was there before is replaced."""
-    page = "a\n\n```console\n$ echo one \\\n  two\nold\n$ exit 3\n```\nb\n"
-    made = session.made(page, tmp_path)
-    assert made == "a\n\n```console\n$ echo one \\\n  two\none two\n\n$ exit 3\n[exit status 3]\n```\nb\n"
-    shutil.rmtree(tmp_path / "home")
-    shutil.rmtree(tmp_path / "work")
-    assert session.made(made, tmp_path) == made
-
-
-def test_cells_show_what_they_print_and_their_last_value() -> None:
-    names: dict[str, Any] = {}
-    printed, value = notebook.run_cell("x = 3\nprint(x)\nx + 1", names, 1)
-    assert (printed["text"], value["data"]) == (["3\n"], {"text/plain": ["4"]})
-    assert notebook.run_cell("y = x", names, 2) == []
-    assert notebook.run_cell("None", names, 3) == []
-    with pytest.raises(ZeroDivisionError):
-        notebook.run_cell("1 / 0", names, 4)

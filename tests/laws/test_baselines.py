@@ -197,16 +197,6 @@ def test_what_a_baseline_cannot_do_is_said() -> None:
         tw.MEMM(features=edges).fit(X, y)
 
 
-def test_weights_of_sentences_count_like_repetitions() -> None:
-    X, y = [["a", "b"], ["b"]], [["x", "y"], ["x"]]
-    for kind in (tw.HMM(rare=1, unknown="one"), tw.MEMM(features="S1", tol=0.0, max_iter=200)):
-        weighted = kind.fit(X, y, sample_weight=[3.0, 1.0]).predict_kbest(X, 4)
-        repeated = kind.fit([X[0], *X], [y[0], *y], sample_weight=[1.0, 2.0, 1.0]).predict_kbest(X, 4)
-        for one, other in zip(weighted, repeated):
-            assert [p for p, _ in one] == [p for p, _ in other]
-            assert [s for _, s in one] == pytest.approx([s for _, s in other], abs=1e-3)
-
-
 def test_label_bias() -> None:
     """Lafferty, McCallum and Pereira (2001): the more frequent first label cannot be given up by a MEMM."""
     X = [list("rib")] * 3 + [list("rob")]

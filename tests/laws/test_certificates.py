@@ -10,7 +10,6 @@ import pytest
 import tagwise as tw
 from tagwise.features.inputs import Inputs
 
-from . import hostile
 from .hostile import KINDS, PENALTIES, TOLERANCES, Hostile, certificates, draw
 
 SEEDS = 3
@@ -131,12 +130,3 @@ def test_the_objective_is_that_of_the_weights_kept(loss: str) -> None:
             total += -np.log(p).sum() if loss == "pointwise_log" else (1.0 / p).sum()
     assert tagger.objective_ == pytest.approx(total, rel=1e-7)
     assert tagger.history_[-1]["objective"] == tagger.objective_
-
-
-def test_the_script_prints_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    hostile.KINDS, kinds = ("plain",), hostile.KINDS
-    try:
-        hostile.main(1)
-    finally:
-        hostile.KINDS = kinds
-    assert "D above P*: 0" in capsys.readouterr().out

@@ -97,16 +97,6 @@ def test_losses_and_gradients(loss: str, labels: int, size: int, beside: bool) -
         np.testing.assert_allclose(g, back, rtol=2e-4, atol=2e-4 * np.abs(back).max())
 
 
-def test_the_product_of_matrices_is_taken() -> None:
-    """Rows of attributes are those of words alone; numbers of vectors are none."""
-    words, arrays, y = corpus(3, 13)
-    data, layout, _ = prepared(tw.vectors(words, arrays), y, ["L0", "L1", "L2"], features="word[0]")
-    _core.taken()
-    _core.Objective(data, layout)
-    found = _core.taken()
-    assert found.get("rows", 0) + found.get("rare", 0) < 3 * data.n_tokens + 3 * len(data)
-
-
 LEARNERS: dict[str, dict[str, Any]] = {
     **{f"crf-{loss}": {"loss": loss, "optimizer": "lbfgs", "max_iter": 8} for loss in _core.LOSSES},
     "perceptron": {"epochs": 3},

@@ -71,23 +71,6 @@ def twin_objective(c: Corpus, w: np.ndarray, weight: np.ndarray, limit=None) -> 
     return total, gradient
 
 
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("start_end", [False, True])
-@pytest.mark.parametrize("all_pairs", [False, True])
-def test_objective(labels: int, start_end: bool, all_pairs: bool) -> None:
-    c = random_corpus(labels, labels, start_end=start_end, all_pairs=all_pairs)
-    rng = np.random.default_rng(1)
-    weight = rng.uniform(0.2, 2, len(c.X))
-    objective = _core.Objective(c.data, c.layout, sample_weight=weight)
-    for size in (0.0, 1.0, 5.0):
-        w = size * rng.standard_normal(len(c.layout))
-        gradient = np.empty_like(w)
-        value = objective.evaluate(w, gradient)
-        slow, slow_gradient = twin_objective(c, w, weight)
-        assert value == pytest.approx(slow, rel=2e-6, abs=1e-4)
-        np.testing.assert_allclose(gradient, slow_gradient, atol=2e-4)
-
-
 @pytest.mark.parametrize("labels", [3, 17])
 @pytest.mark.parametrize("seed", range(4))
 def test_an_attribute_written_twice_counts_twice(seed: int, labels: int) -> None:
@@ -115,26 +98,6 @@ def test_an_attribute_written_twice_counts_twice(seed: int, labels: int) -> None
     (value, gradient), (slow, slow_gradient) = evaluate(lists), evaluate(counts)
     assert value == pytest.approx(slow, rel=2e-6)
     np.testing.assert_allclose(gradient, slow_gradient, atol=1e-3)
-
-
-@pytest.mark.parametrize("valued", [False, True])
-@pytest.mark.parametrize("edge_attributes", [False, True])
-@pytest.mark.parametrize("labels", [2, 5, 17])
-def test_real_values_and_edge_attributes(valued: bool, edge_attributes: bool, labels: int) -> None:
-    c = random_corpus(labels + 50, labels, n=25, longest=6, valued=valued, edge_attributes=edge_attributes)
-    w = np.random.default_rng(9).standard_normal(len(c.layout))
-    gradient = np.empty_like(w)
-    value = _core.Objective(c.data, c.layout).evaluate(w, gradient)
-    slow, slow_gradient = twin_objective(c, w, np.ones(len(c.X)))
-    assert value == pytest.approx(slow, rel=2e-6, abs=1e-4)
-    np.testing.assert_allclose(gradient, slow_gradient, atol=5e-4)
-    w = w.astype(np.float32)
-    scorer, limited = _core.Scorer(c.layout, w), c.scores(w.astype(float))
-    paths = np.split(scorer.viterbi(c.data), c.data.offsets.astype(int)[1:-1])
-    assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in limited]
-    p, log_z = scorer.marginals(c.data)
-    np.testing.assert_allclose(log_z, [chain.log_partition(s) for s in limited], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(p, np.concatenate([chain.marginals(s)[0] for s in limited]), atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [50.0, 1e3, 1e5])

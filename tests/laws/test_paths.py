@@ -20,7 +20,6 @@ from tagwise import _core
 from .corpora import Corpus
 from .paths import (
     COUNTS,
-    DECODING,
     DOUBLE,
     KINDS,
     LABELS,
@@ -56,56 +55,6 @@ def test_the_environment_forces_too() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert out.stdout.split() == ["baseline", "log,chunks"]
-
-
-def test_the_switch_is_obeyed() -> None:
-    """Each way shows in what was done: batches, chunks, entries of rows, tiles, back pointers, instruction sets."""
-    c = corpus(0, 40, RAGGED * 3)
-    w = np.random.default_rng(0).standard_normal(len(c.layout))
-    n = sum(length > 0 for length in RAGGED) * 3
-    done = {ways: evaluate(c, w, Terms(), ways)[2] for ways in SINGLE + DOUBLE}
-    plain = done[""]
-    assert plain["batches"] == -(-n // 16)
-    assert plain["chunks"] == 1
-    assert done["alone"]["batches"] == n
-    assert done["chunks"]["chunks"] == 4
-    assert done["plain"]["rows"] > plain["rows"]
-    assert plain["rare"] > 0
-    assert "rare" not in done["rows"]
-    assert done["rows"]["rows"] > plain["rows"]
-    assert done["rare"]["rare"] > plain["rare"]
-    assert done["rare"]["rows"] == 2 * n  # the start and the end of each sentence
-    assert done["dense"]["tiles"] > plain["tiles"]
-    assert done["sparse"]["sparse"] == plain["batches"]
-    assert "sparse" not in plain
-    levels = ("avx512", "avx2", "baseline")
-    assert [level for level in levels if level in plain] == [_core.SIMD]
-    assert [level for level in levels if level in done["avx2"]] == [max(_core.SIMD, "avx2", key=levels.index)]
-    assert [level for level in levels if level in done["baseline"]] == ["baseline"]
-    assert {ways: done[ways].get("lanes", 0) for ways in SINGLE} == dict.fromkeys(SINGLE, n)
-    for ways in DOUBLE:
-        assert {k: done[ways][k] for k in ("lanes", "wide", "log") if k in done[ways]} == {
-            "log" if "log" in ways else "wide": n
-        }
-    all_labels = np.ones((1, 40), dtype=bool)
-    support = (all_labels, np.zeros(c.data.n_tokens, dtype=np.uint32))
-    seen, within = {}, {}
-    for ways in DECODING:
-        scorer = _core.Scorer(c.layout, w.astype(np.float32))  # a table stays with it
-        with forced(f"{ways},handed"):  # where a call is done is counted by itself
-            scorer.viterbi(c.data)
-            seen[ways] = _core.taken()
-            scorer.viterbi(c.data, allowed=support)
-            within[ways] = _core.taken()
-            scorer.kbest(c.data, 2)
-            assert _core.taken() == {"log" if "log" in ways else "chart": len(c.gold)}
-    assert seen["noted"] == {"lanes": n, "noted": -(-n // 16)}
-    assert seen["sought"] == seen[""] == {"lanes": n, "sought": -(-n // 16)}
-    assert seen["alone"] == {"lanes": n, "sought": n}
-    assert seen["log"] == within["log"] == {"log": n}
-    assert within[""] == seen[""]
-    assert seen["table"] == seen[""] | {"table": 1}
-    assert seen["layout"] == seen[""]
 
 
 # -- training ---------------------------------------------------------------------------------------------------

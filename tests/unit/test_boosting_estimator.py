@@ -13,7 +13,6 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.apps.compare.report.rounds import rounds_svg
 from tagwise.base.exceptions import ParameterError
 from tagwise.estimators.boosting import Round, rounds
 from tagwise.model.prune import prune
@@ -237,17 +236,6 @@ def test_pruning_keeps_predictions() -> None:
 def _features(model: tw.Model) -> set[tuple[str, str]]:
     explained = model.explain(top=10**6)
     return {(label, a) for label, pairs in explained.labels.items() for a, _ in pairs}
-
-
-def test_the_plot_is_a_curve_of_every_round() -> None:
-    tagger = tw.Boosting(features="S2", rounds=25, **PAPER).fit(X, Y)
-    text = rounds_svg(tagger.rounds_)
-    assert text.count("<polyline") == 2
-    first = text.split('points="')[1].split('"')[0].split()
-    assert len(first) == 26  # every round, and the last once more
-    heights = [float(point.split(",")[1]) for point in first]
-    assert heights == sorted(heights)  # a falling curve: further down is a larger y
-    assert math.isfinite(sum(heights))
 
 
 def test_blocks_report_what_was_chosen() -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.estimators import LOSSES, load
+from tagwise.estimators import load
 from tagwise.learners.loop import Iteration
 
 from ..corpora import X, Y
@@ -22,43 +19,6 @@ from ..corpora import X, Y
 
 def small(**params: object) -> tw.CRF:
     return tw.CRF(**{"features": "S2", "l2": 0.1, "max_iter": 60, **params})
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_learns_and_falls(loss: str) -> None:
-    tagger = small(loss=loss).fit(X, Y)
-    assert tagger.predict(X) == Y
-    values = [entry["objective"] for entry in tagger.history_]
-    assert all(b <= a * (1 + 1e-6) for a, b in pairwise(values))  # single precision allows no more
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_optimisers_agree_on_the_optimum(loss: str) -> None:
-    """All four are convex or nearly so on this problem: L-BFGS and conjugate gradient must meet."""
-    found = [
-        small(loss=loss, optimizer=name, tol=1e-9, max_iter=500).fit(X, Y).objective_
-        for name in ("lbfgs", "cg")
-    ]
-    assert found[0] == pytest.approx(found[1], rel=1e-3)
-
-
-def test_l1_gives_zeros_and_reaches_the_optimum_of_the_elastic_net() -> None:
-    dense, sparse = small(l2=0.01).fit(X, Y), small(l1=0.5, l2=0.01, max_iter=300, tol=1e-9).fit(X, Y)
-    assert sparse.n_nonzero_ < dense.n_nonzero_ / 2
-    again = small(l1=0.5, l2=0.01, max_iter=300, tol=1e-9).fit(X, Y, warm_start=sparse)
-    assert again.objective_ == pytest.approx(sparse.objective_, rel=1e-5)
-
-
-def test_warm_start_begins_where_the_other_ended() -> None:
-    first = small().fit(X, Y)
-    again = small(max_iter=1).fit(X, Y, warm_start=first)
-    assert again.objective_ <= first.objective_ * (1 + 1e-5)
-    assert small(max_iter=1).fit(X, Y).objective_ > first.objective_ * 1.1
-
-
-def test_sample_weights_count_like_repetitions() -> None:
-    weighted = small(tol=1e-9, max_iter=300).fit(X[:4], Y[:4], sample_weight=[5.0] * 4)
-    assert weighted.objective_ == pytest.approx(small(tol=1e-9, max_iter=300).fit(X, Y).objective_, rel=1e-4)
 
 
 def test_dev_keeps_the_best_iterate_and_callbacks_stop() -> None:
@@ -124,16 +84,6 @@ def test_a_search_ends_with_ctrl_c() -> None:
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, Y, callbacks=[interrupt])
     assert fits == 1
-
-
-def test_copies_and_files_predict_the_same(tmp_path: Path) -> None:
-    tagger = small().fit(X, Y)
-    tagger.save(tmp_path / "m.tagwise")
-    expected = tagger.predict_marginals(X)
-    for other in (load(tmp_path / "m.tagwise"), pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
-        assert other.classes_ == tagger.classes_
-        for a, b in zip(other.predict_marginals(X), expected):
-            np.testing.assert_array_equal(a, b)
 
 
 def by_word(sentence: list[str]) -> list[list[str]]:
@@ -247,14 +197,6 @@ def test_parameters_are_checked_by_name_and_domain() -> None:
         tw.CRF().predict(X)
     with pytest.raises(tw.CorpusError, match="no token"):
         tw.CRF().fit([], [])
-
-
-def test_scikit_learn_clones_and_searches() -> None:
-    sklearn = pytest.importorskip("sklearn.base")
-    model_selection = pytest.importorskip("sklearn.model_selection")
-    assert sklearn.clone(small(l2=0.7)).l2 == 0.7
-    scores = model_selection.cross_val_score(small(), X, Y, cv=2)
-    assert scores.mean() > 0.9
 
 
 def test_empty_sentences_are_carried_along() -> None:

@@ -406,15 +406,6 @@ def test_an_empty_corpus_has_no_labels() -> None:
     refused("f has no column 'x'", lambda: Corpus([c[0]], source="f").column("x"))
 
 
-def test_representations() -> None:
-    """Sizes, the first words, where it comes from."""
-    long = Sentence({"word": list("abcdefghi")})
-    assert repr(long) == "<Sentence of 9 tokens: a b c d e f g h ...>"
-    assert repr(Sentence({"word": list("abcdefgh")})) == "<Sentence of 8 tokens: a b c d e f g h>"
-    assert repr(Corpus([long], source="f")) == "<Corpus: f, 1 sentences, 9 tokens, columns word>"
-    assert repr(Corpus([])) == "<Corpus: 0 sentences, 0 tokens, columns >"
-
-
 def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder that is given or named by the environment: parts by their files, dev where there is one."""
     monkeypatch.delenv(bundled.DATA_VARIABLE, raising=False)

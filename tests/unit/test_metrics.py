@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import random
 import warnings
 from collections import Counter
@@ -17,7 +16,7 @@ from tagwise.corpus.conll import read_conll
 from tagwise.corpus.schemes import SCHEMES, Span, from_spans, spans
 from tagwise.corpus.sentence import Corpus
 from tagwise.evaluation import metrics
-from tagwise.evaluation.metrics import Report, calibration, evaluate
+from tagwise.evaluation.metrics import calibration, evaluate
 
 # The oracle: conlleval's rules as they are published.
 
@@ -173,35 +172,6 @@ def test_agrees_with_seqeval_on_well_formed_sequences(scheme: str) -> None:
         assert report.accuracy == pytest.approx(seqeval.accuracy_score(gold, guess))
 
 
-def example() -> Report:
-    gold = [["B-PER", "I-PER", "O"], ["B-LOC", "O"], ["O"]]
-    guess = [["B-PER", "I-PER", "O"], ["B-PER", "O"], ["O"]]
-    return evaluate(gold, guess)
-
-
-def test_report_prints_itself_as_conlleval() -> None:
-    text = str(example())
-    assert text.splitlines()[0] == "processed 6 tokens with 2 phrases; found: 2 phrases; correct: 1."
-    assert text.splitlines()[1] == "accuracy:  83.33%; precision:  50.00%; recall:  50.00%; FB1:  50.00"
-    assert "LOC: precision:   0.00%; recall:   0.00%; FB1:   0.00  0" in text
-    assert "PER: precision:  50.00%; recall: 100.00%; FB1:  66.67  2" in text
-
-
-def test_report_in_rich_and_as_a_dict() -> None:
-    from rich.console import Console
-
-    report = example()
-    out = io.StringIO()
-    Console(file=out, width=100).print(report)
-    assert "66.67" in out.getvalue()
-    assert "PER" in out.getvalue()
-    d = json.loads(json.dumps(report.to_dict()))
-    assert d["f1"] == d["score"] == report.f1 == 0.5
-    assert d["confusion"]["B-LOC"] == {"B-PER": 1}
-    assert report.errors() == [("B-LOC", "B-PER", 1)]
-    assert report.sequence_accuracy == pytest.approx(2 / 3)
-
-
 def test_labels_without_chunks_are_scored_by_accuracy() -> None:
     report = evaluate([["NN", "-LRB-"], ["VB"]], [["NN", "NN"], ["VB"]])
     assert not report.chunked
@@ -211,22 +181,12 @@ def test_labels_without_chunks_are_scored_by_accuracy() -> None:
     assert report.per_type == {}
     assert "NN: precision:  50.00%" in str(report)
     assert "per_type" not in report.to_dict()
-    assert "66.67" in _rendered(report)
-
-
-def _rendered(report: Report) -> str:
-    from rich.console import Console
-
-    out = io.StringIO()
-    Console(file=out, width=100).print(report)
-    return out.getvalue()
 
 
 def test_nothing_at_all_scores_zero_without_dividing() -> None:
     report = evaluate([], [])
     assert report.accuracy == report.f1 == report.sequence_accuracy == 0.0
     assert str(report)
-    assert _rendered(report)
 
 
 def test_takes_corpora() -> None:
@@ -352,15 +312,3 @@ def test_a_length_that_differs_names_the_line_of_a_file() -> None:
         evaluate(gold, [["X"], ["Y"]])
     with pytest.raises(CorpusError, match=r"predicted is one sequence of labels.*\[predicted\]"):
         evaluate([["X"]], "X")  # type: ignore[arg-type]
-
-
-def test_rich_tables_have_a_row_for_all_and_name_the_untyped() -> None:
-    """Chunks without a type are called so; labels without chunks have no such row."""
-    chunks = _rendered(evaluate([["B", "I", "O"]], [["B", "O", "O"]]))
-    assert "(no type)" in chunks
-    assert " all " in chunks
-    assert "F1 0.00" in chunks
-    plain = _rendered(evaluate([["NN", "VB"]], [["NN", "NN"]]))
-    assert "label" in plain
-    assert " all " not in plain
-    assert "accuracy 50.00%   whole sequences 0.00%   2 tokens in 1 sequences" in plain

@@ -294,7 +294,6 @@ def test_what_presets_train(name: str) -> None:
 
 
 L2, C = "0.01, 0.03, 0.1, 0.3, 1.0", "0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0"
-HELD_OUT = "on every fifth training sentence"
 OVERLAPPING, SPARSE = "hmm-overlapping: overlapping = True", "crf-l1: l1 = 0.1, l2 = 0.0"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -113,13 +112,3 @@ def test_nothing_is_drawn_where_it_is_quiet(monkeypatch: pytest.MonkeyPatch) -> 
         with progress.TrainingProgress(Console(file=io.StringIO()), "t", quiet=quiet) as line:
             line.update(1, 1, "")
         assert bool(book.drawn) is not quiet
-
-
-def test_the_log_has_every_cell(caplog: pytest.LogCaptureFixture) -> None:
-    """How many of them are done, and which."""
-    with caplog.at_level(logging.INFO, "tagwise"):
-        CALLS["compare"](0)
-        assert caplog.messages == []
-        CALLS["compare"](1)
-    assert [text.partition(": ")[0] for text in caplog.messages] == ["1 of 2", "2 of 2"]
-    assert ["hmm" in text for text in caplog.messages] == [True, False]

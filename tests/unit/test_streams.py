@@ -20,9 +20,7 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.streams import (
     byte_chunks,
     check_encoding,
-    fail,
     open_text,
-    shown,
     source_name,
     text_chunks,
     writer,
@@ -154,18 +152,6 @@ def test_names_of_files(tmp_path: Path) -> None:
         assert source_name(file) == str(tmp_path / "a")
     with os.fdopen(os.open(tmp_path / "a", os.O_RDONLY), "rb") as file:
         assert source_name(file) == "<stream>"  # its name is a number
-
-
-def test_messages() -> None:
-    """Place, what, remedy, cause; long pieces of a file are cut."""
-    cause = ValueError("x")
-    with pytest.raises(CorpusError, match=r"^f:3: what\. Do\.$") as e:
-        fail("f", 3, "what", "Do.", cause)
-    assert e.value.__cause__ is cause
-    with pytest.raises(CorpusError, match=r"^f: what\. Do\.$"):
-        fail("f", None, "what", "Do.")
-    assert shown("x" * 60) == repr("x" * 60)
-    assert shown("x" * 61) == repr("x" * 57 + "...")
 
 
 # -- writing --------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tagwise as tw
@@ -77,26 +76,6 @@ def test_dev_scores_and_allowed_labels_work_with_kernels() -> None:
         assert tagger.score(X, Y) == 1.0
         only = tagger.classes_[0]
         assert tagger.predict([["the", "cat"]], allowed=[[[only], [only]]]) == [[only, only]]
-
-
-def test_the_linear_kernel_predicts_as_the_primal() -> None:
-    train, dev, _ = tw.load_corpus("wnut17-ner")
-    primal = tw.Perceptron(features="S2", epochs=3, all_pairs=True).fit(train[:150])
-    dual = tw.Perceptron(features="S2", epochs=3, all_pairs=True, kernel="linear", form="rows").fit(
-        train[:150]
-    )
-    assert [e["objective"] for e in primal.history_] == [e["objective"] for e in dual.history_]
-    assert primal.predict(dev[:300]) == dual.predict(dev[:300])
-
-
-def test_rows_and_products_give_the_same_model() -> None:
-    train, dev, _ = tw.load_corpus("wnut17-ner")
-    a, b = (
-        tw.Perceptron(features="S2", epochs=3, kernel="poly", form=form).fit(train[:150])
-        for form in ("rows", "expanded")
-    )
-    assert [e["objective"] for e in a.history_] == [e["objective"] for e in b.history_]
-    assert a.predict(dev[:300]) == b.predict(dev[:300])
 
 
 def test_gamma_follows_the_attributes() -> None:
@@ -174,10 +153,3 @@ def test_a_function_without_a_name_is_used_but_not_saved(tmp_path: Path) -> None
     assert tagger.predict(X) == Y
     with pytest.raises(tw.ParameterError, match="cannot be imported"):
         tagger.save(tmp_path / "model")
-
-
-def test_weights_of_sentences_count() -> None:
-    weight = np.ones(len(X))
-    weight[0] = 0.0
-    tagger = tw.HMSVM(features="S2").fit(X, Y, sample_weight=weight)
-    assert tagger.predict(X[1:]) == Y[1:]
