@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -76,16 +77,221 @@ row("", "--debug")(lambda bench: debug("inspect", "absent.tagwise"))
 # --- train --------------------------------------------------------------------------------------------------
 
 
-@row("train", "corpus")
-def train_corpus(bench: Bench) -> None:
-    """The model is that of the named file, of stdin, of the training part of a known corpus."""
-    whole = bench.made(bench.train)
-    assert whole == bench.bytes_of(fitted())
-    assert bench.made(bench.dev) == bench.bytes_of(crf().fit(DEV)) != whole
-    parts = {"wnut17-ner": TEST, "wnut17-ner:train": TEST, "wnut17-ner:dev": DEV}
-    bench.patch.setattr("tagwise.cli.files.load_corpus", lambda *_: (TEST, DEV, TRAIN))
-    for name, part in parts.items():
-        assert bench.made(name) == bench.bytes_of(crf().fit(part))
+Case = tuple[tuple[object, ...], Callable[[Bench], tw.Tagger]]
+
+
+def old(bench: Bench) -> tw.Tagger:
+    """A model of other words and labels, saved as ``old.tagwise``."""
+    tagger = crf(max_iter=5).fit([["Nils", "sings"]], [["NEW", "X"]])
+    bench.saved(tagger, "old.tagwise")
+    return tagger
+
+
+def best_of_path(bench: Bench) -> tw.Tagger:
+    """The strengths one after the other, from strong to weak, and the best on DEV."""
+    taggers, last = [], None
+    for l2 in (50.0, 1.0, 0.01):
+        last = crf(l2=l2).fit(TRAIN, warm_start=last)
+        taggers.append(last)
+    return max(taggers, key=lambda tagger: tagger.evaluate(DEV).score)
+
+
+#: Calls and the model that each must write. Words in capitals are files of the bench.
+MODELS: dict[tuple[str, ...], list[Case]] = {
+    ("corpus",): [
+        (("DEV",), lambda _: crf().fit(DEV)),
+        (("wnut17-ner",), lambda _: crf().fit(TEST)),
+        (("wnut17-ner:train",), lambda _: crf().fit(TEST)),
+        (("wnut17-ner:dev",), lambda _: crf().fit(DEV)),
+    ],
+    ("--dev",): [
+        (
+            ("TRAIN", "--dev", "DEV", "--set", "max_iter=30", "--set", "l2=0.001"),
+            lambda _: crf(max_iter=30, l2=0.001).fit(TRAIN, dev=DEV),
+        )
+    ],
+    ("--learner",): [
+        (("TRAIN", "--learner", "crf-l1"), lambda _: tw.CRF(features="S1", l1=0.1, l2=0.0).fit(TRAIN)),
+        (
+            ("TRAIN", "--learner", "mira(k=2)", "--set", "epochs=2"),
+            lambda _: tw.MIRA(features="S1", epochs=2, k=2).fit(TRAIN),
+        ),
+    ],
+    ("--features", "-f"): [
+        (("TRAIN", "-f", "S2"), lambda _: crf(features="S2").fit(TRAIN)),
+        (("TRAIN", "--features", "word[0]\npos[1]"), lambda _: crf(features="word[0]\npos[1]").fit(TRAIN)),
+        (("TRAIN", "-f", "TEMPLATE"), lambda bench: crf(features=bench.path("TEMPLATE")).fit(TRAIN)),
+        (
+            (
+                "TRAIN",
+                "-f",
+                "S1+gazetteer:CITIES+regex:names=[A-Z]+[a-z]*+function:tests.golden.corpus:shapes",
+            ),
+            lambda bench: crf(
+                features=tw.Features(
+                    "S1", tw.Gazetteer(bench.path("CITIES")), tw.Regex("names", "[A-Z]+[a-z]*"), shapes
+                )
+            ).fit(TRAIN),
+        ),
+    ],
+    ("--loss",): [(("TRAIN", "--loss", "exp"), lambda _: crf(loss="exp").fit(TRAIN))],
+    ("--set",): [
+        (
+            ("TRAIN", "--set", "l2=5", "--set", "l2=0.3", "--set", "start_end=false", "--set", "min_count=2"),
+            lambda _: crf(l2=0.3, start_end=False, min_count=2).fit(TRAIN),
+        ),
+        (("TRAIN", "--loss", "exp", "--set", "loss=log", "--set", "l2=3"), lambda _: crf(l2=3.0).fit(TRAIN)),
+    ],
+    ("--history",): [
+        (
+            ("TRAIN", "--learner", "perceptron(epochs=3)", "--history", "m=1,p=3"),
+            lambda _: tw.Perceptron(features="S1", epochs=3, history=(1, 3)).fit(TRAIN),
+        ),
+    ],
+    ("--document",): [
+        (
+            ("TRAIN", "--learner", "mira(epochs=3)", "--document"),
+            lambda _: tw.MIRA(features="S1", epochs=3, document=True).fit(TRAIN),
+        ),
+    ],
+    ("--seed",): [
+        (
+            ("TRAIN", "--learner", "perceptron(epochs=2)", "--seed", "5"),
+            lambda _: tw.Perceptron(features="S1", epochs=2, seed=5).fit(TRAIN),
+        ),
+    ],
+    ("--path",): [
+        (("TRAIN", "--path", "l2=0.01,50,1", "--dev", "DEV"), best_of_path),
+        (
+            ("TRAIN", "--path", "l2=0.5"),
+            lambda _: crf(l2=0.5).fit(TRAIN, warm_start=crf(l2=0.5).fit(TRAIN[:22])),
+        ),
+    ],
+    ("--warm-start",): [
+        (("TRAIN", "--warm-start", "old.tagwise"), lambda bench: crf().fit(TRAIN, warm_start=old(bench))),
+        (
+            ("TRAIN", "--warm-start", "old.tagwise", "--path", "l2=2", "--dev", "DEV"),
+            lambda bench: crf(l2=2.0).fit(TRAIN, warm_start=old(bench)),
+        ),
+    ],
+    ("--forget",): [
+        (
+            ("TRAIN", "--warm-start", "old.tagwise", "--forget"),
+            lambda bench: crf().fit(TRAIN, warm_start=old(bench), forget=True),
+        ),
+        (
+            ("TRAIN", "--warm-start", "old.tagwise", "--forget", "--path", "l2=2", "--dev", "DEV"),
+            lambda bench: crf(l2=2.0).fit(TRAIN, warm_start=old(bench), forget=True),
+        ),
+    ],
+    ("--columns",): [
+        (
+            ("TRAIN", "-f", "kind[0]", "--columns", "word,kind,label"),
+            lambda _: crf(features="kind[0]").fit(
+                tw.Corpus(
+                    tw.Sentence({"word": s.tokens, "kind": s.fields["pos"], "label": s.labels}, "label")
+                    for s in TRAIN
+                )
+            ),
+        ),
+    ],
+    ("--format",): [
+        (
+            ("train.jsonl", "--dev", "dev.jsonl", "--format", "conll"),
+            lambda _: crf().fit(TRAIN, dev=DEV),
+        ),
+    ],
+}
+
+
+def model_row(spellings: tuple[str, ...], calls: list[Case]) -> None:
+    """Enter the row of an option by the models that it makes, none of them the one without the option."""
+
+    @row("train", *spellings)
+    def check(bench: Bench) -> None:
+        bench.patch.setattr("tagwise.cli.files.load_corpus", lambda *_: (TEST, DEV, TRAIN))
+        files = {"TRAIN": bench.train, "DEV": bench.dev, "old.tagwise": bench.path("old.tagwise")}
+        files["TEMPLATE"] = bench.path("TEMPLATE", "word[0]\nword[-1] & pos[0]\n")
+        for name, source in (("train.jsonl", bench.train), ("dev.jsonl", bench.dev)):
+            files[name] = bench.path(name, source.read_text())
+        cities = bench.path("CITIES", "Lund\nNew Lund\n")
+        for words, make in calls:
+            expected = bench.bytes_of(make(bench))
+            args = [files.get(str(word), str(word).replace("CITIES", str(cities))) for word in words]
+            few = () if {"--learner", "max_iter=30"} & set(words) else ("--set", "max_iter=4")
+            features = () if {"-f", "--features"} & set(words) else ("-f", "S1")
+            assert bench.made(*args, quick=("-q", *features, *few)) == expected, words
+            if spellings not in [("--format",), ("--forget",)]:
+                assert expected != bench.bytes_of(fitted())
+
+
+for _spellings, _calls in MODELS.items():
+    model_row(_spellings, _calls)
+
+
+def test_without_options(bench: Bench) -> None:
+    """A CRF with the default features and seed 0."""
+    assert bench.made(bench.train, quick=("-q", "--set", "max_iter=4")) == bench.bytes_of(
+        crf(features="default").fit(TRAIN)
+    )
+    assert bench.made(bench.train, "--seed", 0, "--learner", "crf") == bench.bytes_of(fitted())
+
+
+@row("train", "--label")
+def train_label(bench: Bench) -> None:
+    """The column that is learnt; the last one if not given."""
+    named = ("--columns", "word,pos,entity")
+    for options, column in (
+        ((), "label"),
+        (("--label", "pos"), "pos"),
+        (named, "label"),
+        ((*named, "--label", "pos"), "pos"),
+    ):
+        bench.made(bench.train, *options)
+        classes = set(tw.load(bench.path("made.tagwise")).classes_)
+        assert classes == {value for s in TRAIN for value in s.fields[column]}, options
+    conllu = bench.path("a.conllu", "1\ta\t_\tX\tY\t_\t0\troot\t_\t_\n2\tb\t_\tX\tZ\t_\t1\tx\t_\t_\n\n")
+    for options, labels in (((), {"X"}), (("--label", "xpos"), {"Y", "Z"})):
+        bench.made(conllu, *options)
+        assert set(tw.load(bench.path("made.tagwise")).classes_) == labels
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("TRAIN", "--loss", "hinge-of-doom"), "hinge-of-doom"),
+        *((("TRAIN", "--path", wrong), wrong[:2]) for wrong in ("l2", "l2=", "l2=x", "colour=1,2")),
+        (("TRAIN", "--forget"), "--warm-start"),
+        (("TRAIN", "-f", "kind[0]"), "kind"),
+        (("TRAIN", "--label", "colour"), "--columns"),
+        (("TRAIN", "--columns", "word,pos,entity", "--label", "colour"), "colour"),
+        (("train.jsonl",), "JSON"),
+    ],
+)
+def test_wrong_usage(bench: Bench, args: tuple[str, ...], said: str) -> None:
+    """Code 2, a reason, and no file."""
+    files = {"TRAIN": bench.train, "train.jsonl": bench.path("train.jsonl", bench.train.read_text())}
+    result = invoke("train", *(files.get(word, word) for word in args), "-o", bench.path("x"))
+    assert (result.exit_code, result.stdout, bench.path("x").exists()) == (2, "", False)
+    assert said in result.stderr
+
+
+@row("train", "-q", "--quiet")
+def train_quiet(bench: Bench) -> None:
+    """No summary, no progress; without it one line of what was trained and one of what was written."""
+    base = ("train", bench.train, "-o", bench.path("x"), "-f", "S1", "--set", "max_iter=4")
+    for more in (("-q",), ("--quiet",), ("--path", "l2=1,2", "-q")):
+        quiet = bench.ok(*base, *more)
+        assert (quiet.stdout, quiet.stderr) == ("", "")
+    loud = bench.ok(*base, "--dev", bench.dev)
+    first, second = loud.stderr.splitlines()
+    assert "24 sentences" in first
+    assert "; dev " in first
+    assert second.startswith(f"wrote {bench.path('x')} (")
+    shown = functools.partial(Console, force_terminal=True, width=200)
+    bench.patch.setattr(sys.modules["tagwise.cli.train"], "Console", shown)
+    assert "4/4" in bench.ok(*base).stderr
+    assert bench.ok(*base, "-q").stderr == ""
 
 
 @row("train", "-o", "--output")
@@ -100,120 +306,6 @@ def train_output(bench: Bench) -> None:
     folder = invoke("train", bench.train, "-o", bench.folder)
     assert (folder.exit_code, folder.stdout) == (2, "")
     assert "folder" in folder.stderr
-
-
-@row("train", "--dev")
-def train_dev(bench: Bench) -> None:
-    """Dev scores while training; the best iterate is kept, and its score is in file and summary."""
-    many = ("-f", "S1", "--set", "max_iter=30", "--set", "l2=0.001")
-    with_dev = bench.made(bench.train, "--dev", bench.dev, quick=("-q", *many))
-    expected = crf(max_iter=30, l2=0.001).fit(TRAIN, dev=DEV)
-    assert with_dev == bench.bytes_of(expected) != bench.made(bench.train, quick=("-q", *many))
-    assert expected.best_iteration_ < len(expected.history_)
-    best = max(step["dev_score"] for step in expected.history_)
-    said = bench.ok("train", bench.train, "--dev", bench.dev, *many, "-o", bench.path("x"))
-    assert f"; dev {100 * best:.2f};" in said.stderr
-    assert "dev " not in bench.ok("train", bench.train, *many, "-o", bench.path("x")).stderr
-
-
-@row("train", "--learner")
-def train_learner(bench: Bench) -> None:
-    """The learner of that name, with the parameters that its name settles; a CRF if not given."""
-    small = ("-q", "-f", "S1")
-    assert bench.made(bench.train) == bench.made(bench.train, "--learner", "crf")
-    for name, expected in (
-        ("perceptron(epochs=2)", tw.Perceptron(features="S1", epochs=2)),
-        ("mira(k=2, epochs=2)", tw.MIRA(features="S1", epochs=2, k=2)),
-        ("crf-l1", tw.CRF(features="S1", l1=0.1, l2=0.0)),
-    ):
-        assert bench.made(bench.train, "--learner", name, quick=small) == bench.bytes_of(expected.fit(TRAIN))
-
-
-@row("train", "--features", "-f")
-def train_features(bench: Bench) -> None:
-    """A set, a template, a file with one or a sum; all of a model's features if not given."""
-    cities = bench.path("cities.txt", "Lund\nNew Lund\n")
-    template = bench.path("template.txt", "word[0]\nword[-1] & pos[0]\n")
-    base = ("-q", "--set", "max_iter=4")
-    for spelling in ("--features", "-f"):
-        for given, features in (
-            ("S2", "S2"),
-            ("word[0]\npos[1]", "word[0]\npos[1]"),
-            (template, template),
-            (
-                f"S1+gazetteer:{cities}+regex:names=[A-Z]+[a-z]*+function:tests.golden.corpus:shapes",
-                tw.Features("S1", tw.Gazetteer(cities), tw.Regex("names", "[A-Z]+[a-z]*"), shapes),
-            ),
-            (None, "default"),
-        ):
-            options = () if given is None else (spelling, given)
-            assert bench.made(bench.train, *options, quick=base) == bench.bytes_of(
-                crf(features=features).fit(TRAIN)
-            )
-
-
-@row("train", "--loss")
-def train_loss(bench: Bench) -> None:
-    """The loss that is trained; one that nobody has is wrong usage."""
-    exp = bench.made(bench.train, "--loss", "exp")
-    assert exp == bench.bytes_of(crf(loss="exp").fit(TRAIN)) != bench.made(bench.train)
-    wrong = invoke("train", bench.train, "--loss", "hinge-of-doom", "-o", bench.path("x"))
-    assert wrong.exit_code == 2
-    assert "hinge-of-doom" in wrong.stderr
-
-
-@row("train", "--set")
-def train_set(bench: Bench) -> None:
-    """Any parameter, again and again; the last word counts, also over an option of its own."""
-    found = bench.made(bench.train, "--set", "l2=0.3", "--set", "start_end=false", "--set", "min_count=2")
-    assert found == bench.bytes_of(crf(l2=0.3, start_end=False, min_count=2).fit(TRAIN))
-    again = bench.made(bench.train, "--loss", "exp", "--set", "loss=log", "--set", "l2=5", "--set", "l2=0.3")
-    assert again == bench.bytes_of(crf(l2=0.3).fit(TRAIN))
-
-
-@row("train", "--history")
-def train_history(bench: Bench) -> None:
-    """Cells and features on earlier labels."""
-    options = ("--learner", "perceptron")
-    quick = ("-q", "-f", "S1", "--set", "epochs=3")
-    plain = bench.made(bench.train, *options, quick=quick)
-    found = bench.made(bench.train, *options, "--history", "m=1,p=3", quick=quick)
-    expected = tw.Perceptron(features="S1", epochs=3, history=(1, 3)).fit(TRAIN)
-    assert plain != found == bench.bytes_of(expected)
-
-
-@row("train", "--document")
-def train_document(bench: Bench) -> None:
-    """Features on the same word's labels in the document; the file's marks say where one begins."""
-    options = ("--learner", "mira")
-    quick = ("-q", "-f", "S1", "--set", "epochs=3")
-    plain = bench.made(bench.train, *options, quick=quick)
-    found = bench.made(bench.train, *options, "--document", quick=quick)
-    assert plain == bench.bytes_of(tw.MIRA(features="S1", epochs=3).fit(TRAIN))
-    assert plain != found == bench.bytes_of(tw.MIRA(features="S1", epochs=3, document=True).fit(TRAIN))
-
-
-@row("train", "--path")
-def train_path(bench: Bench) -> None:
-    """One strength after the other; the best on DEV is kept, or on the last tenth, then trained on all."""
-    found = bench.made(bench.train, "--path", "l2=0.01,50,1", "--dev", bench.dev)
-    taggers, last = [], None
-    for l2 in (50.0, 1.0, 0.01):  # from strong to weak
-        last = crf(l2=l2).fit(TRAIN, warm_start=last)
-        taggers.append(last)
-    best = max(taggers, key=lambda tagger: tagger.evaluate(DEV).score)
-    assert found == bench.bytes_of(best)
-    alone = bench.made(bench.train, "--path", "l2=0.5")
-    held = crf(l2=0.5).fit(TRAIN[:22])
-    assert alone == bench.bytes_of(crf(l2=0.5).fit(TRAIN, warm_start=held))
-    loud = bench.ok("train", bench.train, "--path", "l2=7,0.5", "-f", "S1", "-o", bench.path("x"))
-    assert "regularisation path over l2" in loud.stderr
-    assert "wrote" in loud.stderr
-    for wrong in ("l2", "l2=", "l2=x", "colour=1,2"):
-        result = invoke("train", bench.train, "--path", wrong, "-o", bench.path("y"))
-        assert result.exit_code == 2, wrong
-        assert wrong.partition("=")[0] in result.stderr
-        assert not bench.path("y").exists()
 
 
 @row("train", "--memory", "--backend")
@@ -318,44 +410,6 @@ def train_checkpoint(bench: Bench) -> None:
     assert (both.exit_code, both.stdout) == (2, "")
 
 
-@row("train", "--warm-start")
-def train_warm_start(bench: Bench) -> None:
-    """Training begins from a model's weights: alone, and in the first step of a path."""
-    first = bench.saved(crf(max_iter=30, l2=0.1).fit(TRAIN), "first.tagwise")
-    one = ("-q", "-f", "S1", "--set", "max_iter=1")
-    cold = bench.made(bench.train, quick=one)
-    warm = bench.made(bench.train, "--warm-start", first, quick=one)
-    assert cold != warm == bench.bytes_of(crf(max_iter=1).fit(TRAIN, warm_start=tw.load(first)))
-    path = ("--path", "l2=2", "--dev", bench.dev)
-    cold = bench.made(bench.train, *path, quick=one)
-    warm = bench.made(bench.train, *path, "--warm-start", first, quick=one)
-    assert cold == bench.bytes_of(crf(max_iter=1, l2=2.0).fit(TRAIN))
-    assert warm == bench.bytes_of(crf(max_iter=1, l2=2.0).fit(TRAIN, warm_start=tw.load(first))) != cold
-    second = crf(max_iter=1, l2=2.0).fit(TRAIN, warm_start=tw.load(first))
-    last = crf(max_iter=1, l2=1e-6).fit(TRAIN, warm_start=second)
-    both = bench.made(bench.train, "--path", "l2=1e-6,2", *path[2:], "--warm-start", first, quick=one)
-    best = max((second, last), key=lambda tagger: tagger.evaluate(DEV).score)
-    assert both == bench.bytes_of(best)
-
-
-@row("train", "--forget")
-def train_forget(bench: Bench) -> None:
-    """Labels and features are those of the file alone, also in a path; without a model it means nothing."""
-    old = crf(max_iter=5).fit([["Nils", "sings"]], [["NEW", "X"]])
-    first, one = bench.saved(old, "old.tagwise"), ("-q", "-f", "S1", "--set", "max_iter=1")
-    grown = bench.made(bench.train, "--warm-start", first, quick=one)
-    assert grown == bench.bytes_of(crf(max_iter=1).fit(TRAIN, warm_start=old))
-    alone = bench.made(bench.train, "--warm-start", first, "--forget", quick=one)
-    kept = crf(max_iter=1).fit(TRAIN, warm_start=old, forget=True)
-    assert alone == bench.bytes_of(kept) != grown
-    assert "NEW" not in kept.classes_
-    path = ("--path", "l2=1", "--dev", bench.dev, "--warm-start", first, "--forget")
-    assert bench.made(bench.train, *path, quick=one) == alone
-    result = invoke("train", bench.train, "--forget", "-o", bench.path("x"))
-    assert (result.exit_code, bench.path("x").exists()) == (2, False)
-    assert "--warm-start" in result.stderr
-
-
 @row("train", "--n-jobs")
 def train_n_jobs(bench: Bench) -> None:
     """The threads that train; the model is the same."""
@@ -395,97 +449,6 @@ def train_device(bench: Bench) -> None:
     assert refused.exit_code == 2
     assert "has no parameter 'device'" in refused.output
     assert not bench.path("x").exists()
-
-
-@row("train", "--seed")
-def train_seed(bench: Bench) -> None:
-    """The seed of whatever is random; 0 if not given."""
-    options, quick = ("--learner", "perceptron"), ("-q", "-f", "S2", "--set", "epochs=2")
-    models = {None: bench.made(bench.train, *options, quick=quick)}
-    for seed in (0, 5):
-        models[seed] = bench.made(bench.train, *options, "--seed", seed, quick=quick)
-        expected = tw.Perceptron(features="S2", epochs=2, seed=seed).fit(TRAIN)
-        assert models[seed] == bench.bytes_of(expected)
-    assert tw.load(bench.saved(fitted())).get_params()["seed"] == 0
-    assert models[None] == models[0] != models[5]
-
-
-@row("train", "--columns")
-def train_columns(bench: Bench) -> None:
-    """Names of the columns: those that features look at, and the label's, the last unless one is called so."""
-    quick = ("-q", "-f", "kind[0]", "--set", "max_iter=4")
-    found = bench.made(bench.train, "--columns", "word,kind,label", quick=quick)
-    renamed = [{"word": s.tokens, "kind": s.fields["pos"], "label": s.labels} for s in TRAIN]
-    data = tw.Corpus([tw.Sentence(fields, "label") for fields in renamed])
-    assert found == bench.bytes_of(crf(features="kind[0]").fit(data))
-    bench.made(bench.train, "--columns", "form label _", quick=("-q", "-f", "form[0]"))
-    assert set(tw.load(bench.path("made.tagwise")).classes_) == {"N", "V", "P", "D"}
-    wrong = invoke("train", bench.train, "-f", "kind[0]", "-o", bench.path("x"))
-    assert wrong.exit_code == 2
-    assert "kind" in wrong.stderr
-
-
-@row("train", "--label")
-def train_label(bench: Bench) -> None:
-    """The column that is learnt; the last one if not given. A name that none of them has is not taken for the last."""
-    named = ("--columns", "word,pos,entity")
-    for options, column in (
-        ((), "label"),
-        (("--label", "pos"), "pos"),
-        (named, "label"),
-        ((*named, "--label", "pos"), "pos"),
-    ):
-        bench.made(bench.train, *options)
-        tagger = tw.load(bench.path("made.tagwise"))
-        assert set(tagger.classes_) == {value for s in TRAIN for value in s.fields[column]}, options
-    conllu = bench.path("a.conllu", "1\ta\t_\tX\tY\t_\t0\troot\t_\t_\n2\tb\t_\tX\tZ\t_\t1\tx\t_\t_\n\n")
-    for options, labels in (((), {"X"}), (("--label", "xpos"), {"Y", "Z"})):
-        bench.made(conllu, *options)
-        assert set(tw.load(bench.path("made.tagwise")).classes_) == labels
-    for options in (named, ()):
-        wrong = invoke("train", bench.train, *options, "--label", "colour", "-o", bench.path("x"))
-        assert (wrong.exit_code, bench.path("x").exists()) == (2, False)
-        assert "colour" in wrong.stderr
-    assert "--columns" in wrong.stderr
-
-
-@row("train", "--format")
-def train_format(bench: Bench) -> None:
-    """The format of the files, whatever their names say; training and dev part alike."""
-    liar = bench.path("train.jsonl", bench.train.read_text())
-    dev = bench.path("dev.jsonl", bench.dev.read_text())
-    refused = invoke("train", liar, "-o", bench.path("x"), *QUICK)
-    assert refused.exit_code == 2
-    assert "JSON" in refused.stderr
-    assert bench.made(liar, "--format", "conll") == bench.bytes_of(fitted())
-    found = bench.made(liar, "--dev", dev, "--format", "conll")
-    assert found == bench.bytes_of(crf().fit(TRAIN, dev=DEV))
-
-
-@row("train", "-q", "--quiet")
-def train_quiet(bench: Bench) -> None:
-    """No summary, no table; without it one line of what was trained and one of what was written."""
-    base = ("train", bench.train, "-o", bench.path("x"), "-f", "S1", "--set", "max_iter=4")
-    for more in ((), ("--path", "l2=1,2")):
-        for spelling in ("-q", "--quiet"):
-            quiet = bench.ok(*base, *more, spelling)
-            assert (quiet.stdout, quiet.stderr) == ("", "")
-    with pytest.MonkeyPatch.context() as terminal:
-        shown = functools.partial(Console, force_terminal=True, width=200)
-        terminal.setattr(sys.modules["tagwise.cli.train"], "Console", shown)
-        assert "4/4" in bench.ok(*base).stderr
-        assert bench.ok(*base, "-q").stderr == ""
-    loud = bench.ok(*base)
-    tagger = fitted()
-    assert loud.stdout == ""
-    first, second = loud.stderr.splitlines()
-    assert first.startswith(
-        f"24 sentences, {TRAIN.n_tokens} tokens, {len(tagger.classes_)} labels; "
-        f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} not zero; "
-        f"4 iterations, objective {tagger.objective_:,.2f}; "
-    )
-    assert "certified" not in first
-    assert second.startswith(f"wrote {bench.path('x')} (")
 
 
 @row("train", "--params")
