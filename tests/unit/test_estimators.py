@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.decoding.plan import Query
 from tagwise.estimators import load
 from tagwise.learners.loop import Iteration
 
@@ -207,23 +208,21 @@ def test_empty_sentences_are_carried_along() -> None:
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 3])
 def test_threads_are_handed_on(n_jobs: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every way of predicting is told how many threads it may take."""
+    """Every way of predicting passes on the number of threads."""
     tagger = tw.CRF(features="S1", max_iter=1, n_jobs=n_jobs).fit([["a", "b"]], [["X", "Y"]])
-    told: list[tuple[str, int | None]] = []
+    seen: list[int | None] = []
     for name in ("predict", "marginals", "kbest"):
         real = getattr(tw.Model, name)
 
-        def spy(
-            self: tw.Model, *args: object, _real: object = real, _name: str = name, **named: object
-        ) -> object:
-            told.append((_name, named.get("n_jobs", "not told")))  # type: ignore[arg-type]
-            return _real(self, *args, **named)  # type: ignore[operator]
+        def spy(model: tw.Model, *args: object, real: Any = real, **named: object) -> object:
+            seen.extend(arg.n_jobs for arg in (*args, *named.values()) if isinstance(arg, Query))
+            return real(model, *args, **named)
 
         monkeypatch.setattr(tw.Model, name, spy)
     tagger.predict([["a"]])
     tagger.predict_marginals([["a"]])
     tagger.predict_kbest([["a"]], 2)
-    assert told == [("predict", n_jobs), ("marginals", n_jobs), ("kbest", n_jobs)]
+    assert seen == [n_jobs] * 3
 
 
 def test_seconds_are_those_since_the_start() -> None:
