@@ -16,8 +16,6 @@ from typing import Any
 from . import tree as trees
 from .mutant import Mutant
 
-#: These read the sources, which hold all mutants at once in the copy.
-LEFT_OUT = ("tests/unit/test_imports.py",)
 #: Tests that may fail on good code (a busy machine): more than this, and something is wrong with the copy.
 UNSTEADY = 10
 
@@ -37,7 +35,7 @@ def reached(tree: Path, tests: list[str]) -> dict[str, dict[str, Any]]:
         old.unlink()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.mutation.reached", "-p", "no:cacheprovider"]
     env = environment(tree, folder)
-    command += [*(f"--ignore={name}" for name in LEFT_OUT), *tests]
+    command += [*tests]
     run = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=False)
     print(run.stdout.strip().splitlines()[-1])
     found: dict[str, dict[str, Any]] = json.loads((folder / "reached.json").read_text())

@@ -1,4 +1,4 @@
-"""The order of packages, read off the imports: a package imports only those before it, and the library no extension.
+"""Imports: a package imports only packages before it, and the library no extension.
 
 Imports inside functions and imports for type checkers count like any other.
 """
@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tools.checks import ROOT
+
 PACKAGE, CRATE = ROOT / "python" / "tagwise", ROOT / "rust" / "src"
 
 #: Packages of the library, in order: each may import itself and those before it.
@@ -57,7 +58,14 @@ def package_of(name: str) -> str:
 
 
 def faults(path: Path, source: str) -> list[str]:
-    """Imports of a module that its package may not have."""
+    """Imports of a module that its package may not have.
+
+    >>> late = "def late():\\n    from tagwise.decoding import paths\\nimport tagwise.torch, tagwise.corpus.schemes"
+    >>> for fault in faults(PACKAGE / "scores" / "mymodule.py", late):
+    ...     print(fault)
+    python/tagwise/scores/mymodule.py:3: scores imports tagwise.torch
+    python/tagwise/scores/mymodule.py:2: scores imports tagwise.decoding.paths
+    """
     here, order = package_of(name_of(path)), (*LIBRARY, *EXTENSIONS)
     if here in ("", "__main__"):
         return []
@@ -69,9 +77,10 @@ def faults(path: Path, source: str) -> list[str]:
     return out
 
 
-def test_packages_import_in_order() -> None:
-    found = [fault for path in MODULES.values() for fault in faults(path, path.read_text("utf-8"))]
-    assert not found, "\n".join(found)
+def check_order() -> Iterator[str]:
+    """No package imports one behind it."""
+    for path in MODULES.values():
+        yield from faults(path, path.read_text("utf-8"))
 
 
 def module_of(name: str) -> str:
@@ -81,7 +90,7 @@ def module_of(name: str) -> str:
     return name
 
 
-def test_no_modules_import_each_other() -> None:
+def check_cycles() -> Iterator[str]:
     """No cycle between modules, also through several of them, counting lazy and type-only imports."""
     graph = {
         name: {module_of(found) for _, found in imported(path.read_text("utf-8"))} - {name}
@@ -90,46 +99,55 @@ def test_no_modules_import_each_other() -> None:
     }
     done: set[str] = set()
 
-    def visit(name: str, above: tuple[str, ...]) -> None:
-        assert name not in above, " -> ".join((*above[above.index(name) :], name))
-        if name in done or name not in graph:
-            return
-        for other in sorted(graph[name]):
-            visit(other, (*above, name))
-        done.add(name)
+    def visit(name: str, above: tuple[str, ...]) -> Iterator[str]:
+        if name in above:
+            yield " -> ".join((*above[above.index(name) :], name))
+        elif name not in done and name in graph:
+            for other in sorted(graph[name]):
+                yield from visit(other, (*above, name))
+            done.add(name)
 
     for name in graph:
-        visit(name, ())
+        yield from visit(name, ())
 
 
-def test_imports_are_absolute() -> None:
-    """`from tagwise.corpus...`, never `from .` and never from the package itself, which is above all of them."""
+def check_places() -> Iterator[str]:
+    """Imports are absolute and never from the package itself; every module is in a known package."""
     wrong = re.compile(r"^\s*(from tagwise import|from \.)", re.M)
-    assert not [str(path) for path in MODULES.values() if wrong.search(path.read_text("utf-8"))]
-
-
-def test_every_module_is_in_a_package() -> None:
-    assert sorted(path.stem for path in PACKAGE.glob("*.py")) == sorted(LOOSE)
-    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert packages == {*LIBRARY, *EXTENSIONS}
-
-
-def test_a_wrong_import_is_reported() -> None:
-    """With file, line and both packages: in functions and for type checkers too."""
-    source = (
-        "import tagwise._core as _core\n"
-        "from tagwise.corpus.schemes import spans\n"
-        "if TYPE_CHECKING:\n    from tagwise.model.model import Model\n"
-        "def late():\n    from tagwise.decoding import paths\n"
-        "import tagwise.torch\n"
-        "from tagwise.nowhere import nothing\n"
+    yield from (
+        f"{path}: relative import" for path in MODULES.values() if wrong.search(path.read_text("utf-8"))
     )
-    assert sorted(faults(PACKAGE / "scores" / "new.py", source)) == [
-        "python/tagwise/scores/new.py:4: scores imports tagwise.model.model.Model",
-        "python/tagwise/scores/new.py:6: scores imports tagwise.decoding.paths",
-        "python/tagwise/scores/new.py:7: scores imports tagwise.torch",
-        "python/tagwise/scores/new.py:8: scores imports tagwise.nowhere.nothing",
-    ]
+    loose, packages = (
+        {p.stem for p in PACKAGE.glob("*.py")},
+        {p.parent.name for p in PACKAGE.glob("*/__init__.py")},
+    )
+    if loose != set(LOOSE) or packages != {*LIBRARY, *EXTENSIONS}:
+        yield f"modules {sorted(loose)}, packages {sorted(packages)}"
+
+
+#: Functions of NumPy that call BLAS, which starts threads of its own beside those of `n_jobs`.
+BLAS = ("dot", "vdot", "inner", "matmul", "tensordot", "einsum", "linalg")
+
+
+def products(source: str) -> list[str]:
+    """Products of vectors or matrices that NumPy computes.
+
+    >>> products("a @ b; np.linalg.norm(a); _core.dot(a, a, 1)")
+    ['a @ b', 'np.linalg']
+    """
+    out = []
+    for node in ast.walk(ast.parse(source)):
+        named = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np" and node.attr in BLAS
+        if named or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)):
+            out.append(ast.unparse(node))
+    return out
+
+
+def check_products() -> Iterator[str]:
+    """Training uses the vector arithmetic of the core."""
+    for package in ("optimizers", "learners"):
+        for path in (PACKAGE / package).rglob("*.py"):
+            yield from (f"{path.name}: {found}" for found in products(path.read_text("utf-8")))
 
 
 # --- Rust ---------------------------------------------------------------------------------------------------
@@ -142,7 +160,12 @@ def without_tests(source: str) -> str:
 
 
 def rust_faults(path: Path, source: str) -> list[str]:
-    """Uses of `crate::room` that go up the line, groups such as `crate::{a, b}` included."""
+    """Uses of modules behind that of the file, groups such as `crate::{a, b}` included; comments and tests may.
+
+    >>> source = "// crate::py\\nuse crate::{decoding::best::Output, machine::simd};\\n#[cfg(test)]\\nuse crate::py;"
+    >>> rust_faults(CRATE / "scores" / "mymodule.rs", source)
+    ['rust/src/scores/mymodule.rs:2: scores uses decoding']
+    """
     here = path.relative_to(CRATE).parts[0].removesuffix(".rs")
     out = []
     code = without_tests(source)
@@ -151,31 +174,18 @@ def rust_faults(path: Path, source: str) -> list[str]:
             [found[1]] if found[1] else re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\{[^{}]*\}", "", found[2]))
         )
         line = code.count("\n", 0, found.start()) + 1
-        for room in names:
-            if room in RUST and RUST.index(room) > RUST.index(here):
-                out.append(f"{path.relative_to(ROOT)}:{line}: {here} uses {room}")
+        for module in names:
+            if module in RUST and RUST.index(module) > RUST.index(here):
+                out.append(f"{path.relative_to(ROOT)}:{line}: {here} uses {module}")
     return out
 
 
-def test_rust_goes_one_way() -> None:
-    """No source file uses a room that stands behind its own."""
-    sources = [path for path in sorted(CRATE.rglob("*.rs")) if path.parent != CRATE]
-    faults = [fault for path in sources for fault in rust_faults(path, path.read_text("utf-8"))]
-    assert not faults, "\n".join(faults)
+def check_rust() -> Iterator[str]:
+    """No source file uses a module behind its own."""
+    for path in sorted(CRATE.rglob("*.rs")):
+        if path.parent != CRATE:
+            yield from rust_faults(path, path.read_text("utf-8"))
     loose = [path.name for path in CRATE.glob("*.rs")]
-    assert len(loose) <= LOOSE_SOURCES, loose
-    assert {path.name for path in CRATE.iterdir() if path.is_dir()} <= set(RUST)
-
-
-def test_a_wrong_use_is_named() -> None:
-    """The file, the line, both rooms; not in comments, not in tests."""
-    source = (
-        "//! crate::decoding is far away\n"
-        "use crate::{\n    decoding::best::Output,\n    machine::simd,\n};\n"
-        "fn f() { crate::py::common::pool() }\n"
-        "#[cfg(test)]\nmod tests { use crate::learners; }\n"
-    )
-    assert rust_faults(CRATE / "scores" / "new.rs", source) == [
-        "rust/src/scores/new.rs:2: scores uses decoding",
-        "rust/src/scores/new.rs:6: scores uses py",
-    ]
+    folders = {path.name for path in CRATE.iterdir() if path.is_dir()}
+    if len(loose) > LOOSE_SOURCES or not folders <= set(RUST):
+        yield f"files {loose}, folders {sorted(folders)}"
