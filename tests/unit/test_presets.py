@@ -42,259 +42,108 @@ BASE = Preset(
 )
 
 
-class Shown:
-    """What the command shows of a preset."""
-
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
-        self.out, self.patch = folder / "x.json", patch
-        patch.setenv("COLUMNS", "400")
-        patch.setattr(sys.modules["tagwise.apps.compare.plan"], "load_corpus", KNOWN.__getitem__)
-
-    def __call__(self, *args: object, **changes: Any) -> dict[str, Any]:
-        """The table of BASE with changes, as JSON has it; ``text`` is what was printed."""
-        self.patch.setitem(PRESETS, "bundled", replace(BASE, **changes))
-        call = ["compare", "--fresh", "--jobs", "0", "-o", str(self.out), *map(str, args)]
-        result = CliRunner().invoke(cli, call)
-        assert result.exit_code == 0, result.output
-        found: dict[str, Any] = {**json.loads(self.out.read_text()), "text": result.stdout}
-        return found
-
-    def column(self, name: str, **changes: Any) -> list[Any]:
-        """One measure of all rows."""
-        return [entry[name] for entry in self(**changes)["rows"]]
+def of_cells(read: Callable[[Cell], Any]) -> Callable[[Preset], list[Any]]:
+    """A property of each cell of a preset."""
+    return lambda preset: [read(cell) for cell in preset.cells()]
 
 
-Check = Callable[[Shown], None]
-ROWS: dict[str, Check] = {}
+TWO = {"corpora": ("one", "two"), "features": ("S1", "S2")}
+#: What fields change, and how: effects of cells are laws of test_compare_fields, those of data of test_data below.
+PLANS: dict[str, tuple[dict[str, Any], Callable[[Preset], Any], Any]] = {
+    "corpora": ({"corpora": ("two", "one")}, of_cells(lambda cell: cell.corpus), ["two", "one"]),
+    "learners": (
+        {"learners": ("hmm", Learner("mine", "crf"))},
+        of_cells(lambda cell: cell.learner.name),
+        ["hmm", "mine"],
+    ),
+    "features": (TWO, of_cells(lambda cell: cell.features), ["S1", "S2", "S1", "S2"]),
+    "pairs": ({**TWO, "pairs": {"one": "S2"}}, of_cells(lambda cell: cell.features), ["S2", "S1", "S2"]),
+    "sizes": ({"sizes": (4, 7)}, of_cells(lambda cell: cell.size), [4, 7]),
+    "seeds": ({"seeds": 3}, of_cells(lambda cell: cell.seed), [0, 1, 2]),
+    "params": ({"params": {"epochs": 5}}, of_cells(lambda cell: cell.settings()["epochs"]), [5]),
+    "tune": ({"tune": {"perceptron": {"epochs": (1, 4)}}}, of_cells(lambda c: c.tune), [{"epochs": (1, 4)}]),
+    "tune_size": ({"tune_size": 10}, of_cells(lambda cell: cell.tune_size), [10]),
+    "folds": ({"folds": 3}, of_cells(lambda cell: cell.folds), [3]),
+    "dev": ({"dev": True}, of_cells(lambda cell: cell.dev), [True]),
+    "track": ({"track": True}, of_cells(lambda cell: cell.track), [True]),
+    "risks": ({"risks": 7}, of_cells(lambda cell: cell.risks), [7]),
+}
+#: Fields of the command: its list, its data, its table.
+SHOWN = {"name", "help", "limits", "held", "against", "published", "hidden", "note"}
 
 
-def row(*names: str) -> Callable[[Check], Check]:
-    """Enter what a field of a preset does."""
-
-    def enter(check: Check) -> Check:
-        for name in names:
-            assert name not in ROWS
-            ROWS[name] = check
-        return check
-
-    return enter
+@pytest.mark.parametrize("name", PLANS)
+def test_a_field_reaches_the_cells(name: str) -> None:
+    changes, read, expected = PLANS[name]
+    assert read(replace(BASE, **changes)) == expected
+    assert read(replace(BASE, **{key: value for key, value in changes.items() if key != name})) != expected
 
 
-def perceptron(**params: Any) -> tw.Perceptron:
-    """The learner of BASE."""
-    return tw.Perceptron(**{"features": "S1", "epochs": 3, **params})
-
-
-@row("name", "help")
-def named(shown: Shown) -> None:
-    """The list has them."""
-    shown.patch.setitem(PRESETS, "bundled", replace(BASE, name="another", help="Something else."))
-    lines = CliRunner().invoke(cli, ["compare", "--list"]).stdout.splitlines()
-    assert lines[0].split(maxsplit=1) == ["another", "Something else."]
-
-
-@row("corpora")
-def corpora(shown: Shown) -> None:
-    """These, in this order."""
-    assert shown.column("corpus") == ["one"]
-    assert shown.column("corpus", corpora=("two", "one")) == ["two", "one"]
-    assert shown.column("sentences", corpora=("two", "one")) == [9, 24]
-
-
-@row("learners")
-def learners(shown: Shown) -> None:
-    """These, in this order; every learner there is where none is named."""
-    assert shown.column("learner", learners=("hmm", Learner("mine", "crf"))) == ["hmm", "mine"]
+def test_every_field_has_a_test() -> None:
+    assert PLANS.keys() | SHOWN == {f.name for f in fields(Preset)}
+    assert not PLANS.keys() & SHOWN
     assert replace(BASE, learners=()).chosen() == tuple(learner_names())
 
 
-@row("features", "pairs")
-def features(shown: Shown) -> None:
-    """Each of these, but for a corpus that goes with one of them alone; other features undo the pairs."""
-    both = {"corpora": ("one", "two"), "features": ("S1", "S2")}
-    assert shown.column("features", **both) == ["S1", "S2", "S1", "S2"]
-    assert shown.column("features", **both, pairs={"one": "S2"}) == ["S2", "S1", "S2"]
-    table = shown("-f", "S3", **both, pairs={"one": "S2"})
-    assert [entry["features"] for entry in table["rows"]] == ["S3", "S3"]
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Corpora known by name."""
+    monkeypatch.setattr(sys.modules["tagwise.apps.compare.plan"], "load_corpus", KNOWN.__getitem__)
 
 
-@row("sizes", "limits")
-def sizes(shown: Shown) -> None:
-    """Training sentences as rows; or a limit for a corpus, which sizes and corpora of one's own undo."""
-    assert shown.column("sentences", sizes=(4, 7)) == [4, 7]
-    both = {"corpora": ("one", "two"), "limits": {"one": 11}}
-    table = shown(**both)
-    assert [entry["sentences"] for entry in table["rows"]] == [11, 9]
-    expected = perceptron().fit(TRAIN[:11]).evaluate(TEST).accuracy
-    assert table["rows"][0]["accuracy"] == expected
-    assert table["caption"].startswith("one: first 11 training sentences; ")
-    assert [e["sentences"] for e in shown("--size", 15, **both)["rows"]] == [15, 9]
-    assert [e["sentences"] for e in shown("--corpus", "one", **both)["rows"]] == [24]
+def test_data(known: None) -> None:
+    """`limits` bounds the training sentences of a corpus, `held` tests on the last training sentences."""
+    plain, limited = resolve_corpora(["one", "two"]), resolve_corpora(["one", "two"], {"one": 11})
+    assert [len(data.train) for data in plain.values()] == [24, 9]
+    assert [len(data.train) for data in limited.values()] == [11, 9]
+    held = resolve_corpora(["one"], {}, 6)["one"]
+    assert (held.train, held.test, held.dev) == (TRAIN[:18], TRAIN[18:], DEV)
+    both = resolve_corpora(["one"], {"one": 5}, 6)["one"]
+    assert (both.train, both.test) == (TRAIN[:5], TRAIN[18:])
 
 
-@row("seeds")
-def seeds(shown: Shown) -> None:
-    """So many runs of each."""
-    assert shown.column("seed", seeds=3) == [0, 1, 2]
-    assert [e["seed"] for e in shown("--seeds", 2, seeds=3)["rows"]] == [0, 1]
-
-
-@row("params")
-def params(shown: Shown) -> None:
-    """Parameters of every learner that has them; those of the command win."""
-    assert shown.column("iterations", params={"epochs": 5}) == [5]
-    table = shown("--set", "epochs=2", params={"epochs": 5, "l2": 0.5})
-    assert table["rows"][0]["iterations"] == 2
-    assert table["caption"] == "epochs = 2; l2 = 0.5"
-
-
-@row("tune", "tune_size", "folds")
-def choice(shown: Shown) -> None:
-    """They reach every cell, and the caption says so."""
-    preset = replace(BASE, tune={"perceptron": {"epochs": (1, 4)}}, tune_size=10, folds=3)
-    (cell,) = preset.cells()
-    assert (cell.tune, cell.tune_size, cell.folds) == ({"epochs": (1, 4)}, 10, 3)
-    (plain,) = BASE.cells()
-    assert (plain.tune, plain.tune_size, plain.folds) == ({}, None, 1)
-    assert shown.column("chosen", tune={"perceptron": {"epochs": (4,)}}) == ["epochs=4"]
-    assert shown.column("chosen") == [""]
-    assert preset.caption() == (
-        "epochs = 3; max_iter = 3; perceptron: epochs from 1, 4, on every fifth training sentence of the first 10, "
-        "3 times with others"
+def test_the_command_shows_a_preset(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits, held-out sentences, tests, figures of papers and notes are those of the preset; options come first."""
+    monkeypatch.setenv("COLUMNS", "400")
+    changes: dict[str, Any] = {
+        **TWO,
+        "pairs": {"one": "S2"},
+        "limits": {"one": 11},
+        "held": 4,
+        "learners": ("perceptron", "hmm"),
+        "published": (Published("perceptron", 61.25),),
+        "hidden": ("accuracy",),
+        "note": "Differs in all.",
+    }
+    monkeypatch.setitem(
+        PRESETS, "bundled", replace(BASE, name="another", help="Else.", **changes, against="hmm")
     )
-    assert replace(preset, tune_size=None, folds=1).caption().endswith("on every fifth training sentence")
+    assert CliRunner().invoke(cli, ["compare", "--list"]).stdout.splitlines()[0].split() == [
+        "another",
+        "Else.",
+    ]
 
+    def shown(*args: str) -> tuple[dict[str, Any], str]:
+        out = tmp_path / "x.json"
+        result = CliRunner().invoke(cli, ["compare", "--fresh", "--jobs", "0", "-o", str(out), *args])
+        assert result.exit_code == 0, result.output
+        return json.loads(out.read_text()), result.stdout
 
-@row("held")
-def held(shown: Shown) -> None:
-    """The last so many training sentences are tested, the others trained, in place of the test part."""
-    table = shown(held=6)
-    expected = perceptron().fit(TRAIN[:18]).evaluate(TRAIN[18:]).accuracy
-    assert [(e["sentences"], e["accuracy"]) for e in table["rows"]] == [(18, expected)]
-    assert table["caption"].endswith("tested on the last 6 training sentences")
-    assert [e["sentences"] for e in shown("--corpus", "one", held=6)["rows"]] == [24]
-    limited = resolve_corpora(["one"], {"one": 5}, 6)["one"]
-    assert (limited.train, limited.test, limited.dev) == (TRAIN[:5], TRAIN[18:], DEV)
-
-
-@row("dev")
-def dev(shown: Shown) -> None:
-    """The dev part is scored where the corpus has one."""
-    report = perceptron().fit(TRAIN).evaluate(DEV)
-    assert shown.column("dev_accuracy", dev=True, corpora=("one", "two")) == [report.accuracy, None]
-    assert shown.column("dev_accuracy") == [None]
-
-
-@row("track")
-def track(shown: Shown) -> None:
-    """The best iterate on the dev part is kept, and the caption says so."""
-    given = {"epochs": 5, "average": False}
-    tracked, last = perceptron(**given, patience=0).fit(TRAIN, dev=DEV), perceptron(**given).fit(TRAIN)
-    table = shown(track=True, params=given)
-    assert table["rows"][0]["accuracy"] == tracked.evaluate(TEST).accuracy
-    assert shown.column("accuracy", params=given) == [last.evaluate(TEST).accuracy]
-    assert tracked.evaluate(TEST).accuracy != last.evaluate(TEST).accuracy
-    assert table["caption"].endswith("dev part scored after every iteration, the best iterate kept")
-
-
-@row("risks")
-def risks(shown: Shown) -> None:
-    """Gold paths are ranked in lists of so many, and the caption says so."""
-    found = perceptron().fit(TRAIN).ranks(TEST, k=7)
-    table = shown(risks=7)
-    assert [(e["rank"], e["beyond"]) for e in table["rows"]] == [(found.risk, found.beyond)]
-    assert "gold paths ranked in lists of 7" in table["caption"]
-    assert shown.column("rank") == [None]
-
-
-@row("against")
-def against(shown: Shown) -> None:
-    """The learner that others are tested against where it is among them; a CRF if not said."""
-    both = {"learners": ("perceptron", "hmm")}
-    for name, ps in (("hmm", [False, True]), ("perceptron", [True, False]), ("crf", [True, True])):
-        table = shown(**both, against=name)
-        assert [entry["p"] is None for entry in table["summary"]] == ps
-        assert (f"p, against {name}" in table["text"]) == (name != "crf")
-    assert BASE.against == "crf"
-
-
-@row("published", "hidden", "note")
-def words(shown: Shown) -> None:
-    """Figures of papers, columns that are not shown, and a word below."""
-    plain = shown()
-    assert "precision" not in plain["text"]
-    assert "paper" not in plain["text"]
-    table = shown(published=(Published("perceptron", 61.25),), hidden=("accuracy",), note="Differs in all.")
-    assert "F1, paper" in table["text"]
-    assert "61.25" in table["text"]
-    assert "precision" in table["text"]
-    assert "accuracy" not in table["text"]
-    assert table["text"].rstrip().endswith("Differs in all.")
-    assert table["note"] == "Differs in all."
-    assert table["summary"][0]["f1_published"] == 61.25
-
-
-def test_every_field_of_a_preset_has_a_row() -> None:
-    """No field is without a row."""
-    assert ROWS.keys() == {f.name for f in fields(Preset)}
-
-
-@pytest.mark.parametrize("case", {check: name for name, check in ROWS.items()}.values())
-def test_fields(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The row of a field holds."""
-    ROWS[case](Shown(tmp_path, monkeypatch))
-
-
-#: What presets train: corpora with their features, learners, runs of each cell.
-TRAINED: dict[str, tuple[set[tuple[str, str]], int, int]] = {
-    "bundled": (
-        {(c, f) for c in ("ewt-pos", "wnut17-ner") for f in ("S1", "default")},
-        len(learner_names()),
-        1,
-    ),
-    "spanish-ner": ({("conll2002-es", f) for f in ("S1", "S2", "S3")}, 11, 1),
-    "pos": ({(c, f) for c in ("ewt-pos", "ptb-sample") for f in ("S1", "S2", "pos")}, 10, 1),
-    "small-300": ({(c, f) for c in ("conll2002-es", "ptb-sample") for f in ("S1", "S3")}, 11, 6),
-    "english-ner": ({("conll2003-en", "ner")}, 33, 1),
-    "convergence": ({("conll2003-en", "ner"), ("ewt-pos", "pos")}, 4, 1),
-    "precision-recall": ({("conll2003-en", "ner")}, 12, 1),
-    "losses": (set(), 0, 1),
-    "sizes": ({(c, "S3") for c in ("conll2002-es", "ewt-pos")}, 10, 3),
-    "svm-sparsity": ({(c, "S3") for c in ("conll2002-es", "ptb-sample")}, 2, 3),
-    "risks": ({("conll2002-es", "S3")}, 8, 1),
-    "history-seeds": ({("conll2003-en", "ner")}, 10, 5),
-    "f1-costs": ({("conll2003-en", "ner")}, 14, 1),
-    "noise": (
-        {
-            (f"{c}{noise}", "S2")
-            for c in ("ewt-pos", "wnut17-ner")
-            for noise in ("", *(f" +{percent}% noise" for percent in (5, 10, 20, 30)))
-        },
-        *(7, 1),
-    ),
-    "kernels": ({(c, f) for c in ("ewt-pos", "wnut17-ner") for f in ("S2", "S2pairs")}, 10, 5),
-    "boosting-losses": ({(c, "S2") for c in ("ewt-pos", "wnut17-ner")}, 5, 1),
-}
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_what_presets_train(name: str) -> None:
-    """Each corpus with its features, each learner, each seed; figures of papers are percentages."""
-    preset = PRESETS[name]
-    cells = preset.cells()
-    pairs, learners, seeds = TRAINED[name]
-    assert {(cell.corpus, cell.features) for cell in cells} == pairs
-    assert len({cell.learner.name for cell in cells}) == learners
-    assert {cell.seed for cell in cells} == (set(range(seeds)) if cells else set())
-    assert {cell.size for cell in cells} <= (set(preset.sizes) or {None})
-    assert all(1.0 < f.value < 100.0 for f in preset.published if f.measure != "seconds")
-    assert all(60.0 < f.value < 1e6 for f in preset.published if f.measure == "seconds")
-    if preset.against is not None and preset.learners and name != "losses":
-        assert preset.against in {cell.learner.name for cell in cells}
-
-
-L2, C = "0.01, 0.03, 0.1, 0.3, 1.0", "0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0"
-OVERLAPPING, SPARSE = "hmm-overlapping: overlapping = True", "crf-l1: l1 = 0.1, l2 = 0.0"
+    table, text = shown()
+    assert [
+        (e["corpus"], e["features"], e["sentences"]) for e in table["rows"] if e["learner"] == "perceptron"
+    ] == [
+        ("one", "S2", 11),
+        ("two", "S1", 5),
+        ("two", "S2", 5),
+    ]
+    assert {entry["learner"] for entry in table["summary"] if entry["p"] is not None} == {"perceptron"}
+    for word in ("F1, paper", "61.25", "precision", "p, against hmm"):
+        assert word in text
+    assert "accuracy" not in text
+    assert table["note"] == "Differs in all." == text.rstrip().splitlines()[-1]
+    own, _ = shown("--corpus", "one", "-f", "S3", "--learner", "hmm")
+    assert [(e["features"], e["sentences"]) for e in own["rows"]] == [("S1", 24)]  # an HMM has one feature
 
 
 @pytest.mark.parametrize("name", PRESETS)
