@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import tagwise as tw
+from tagwise.base.parameters import parameters_of
 from tagwise.cli import cli
 from tagwise.estimators import LEARNERS
 from tagwise.learners.backends import BACKENDS, Backend
@@ -322,7 +323,7 @@ def train_shards(bench: Bench) -> None:
     for option in (("--memory", "1G"), ("--backend", "local")):
         refused = invoke("train", bench.train, "-o", bench.path("x"), *option)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert "about shards" in refused.stderr
+        assert "requires encoded shards" in refused.stderr
     assert "--path" in invoke("train", folder, "-o", bench.path("x"), "--path", "l2=1,2").stderr
 
 
@@ -336,7 +337,7 @@ def train_parts(bench: Bench) -> None:
     ]
     assert bench.made(folder, "--set", "optimizer=dual", "--parts", 2) == expected[1] != expected[0]
     refused = invoke("train", bench.train, "-o", bench.path("x"), "--parts", 2)
-    assert "--parts needs encoded shards" in refused.stderr
+    assert "--parts requires encoded shards" in refused.stderr
 
 
 @row("train", "--on-error")
@@ -352,7 +353,7 @@ def train_on_error(bench: Bench) -> None:
         assert "shard-00001.arrays" in stopped.stderr
     assert bench.made(folder, "--on-error", "skip") == expected
     refused = invoke("train", bench.train, "-o", bench.path("x"), "--on-error", "skip")
-    assert "--on-error is about shards" in refused.stderr
+    assert "--on-error requires encoded shards" in refused.stderr
 
 
 @row("train", "--address", "--workers")
@@ -363,7 +364,7 @@ def train_cluster(bench: Bench) -> None:
     for option in (("--address", "auto"), ("--workers", 2)):
         refused = invoke("train", folder, "-o", bench.path("x"), *option)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert f"{option[0]} is about --backend ray" in refused.stderr
+        assert f"{option[0]} requires --backend ray" in refused.stderr
     asked: list[object] = []
     for module in ("backend", "crew"):
         bench.patch.setattr(f"tagwise.ray.{module}.connected", lambda address=None: asked.append(address))
@@ -459,8 +460,8 @@ def train_params(bench: Bench) -> None:
         (begin,) = [i for i, line in enumerate(listed.splitlines()) if line.strip() == name]
         table = listed.splitlines()[begin + 1 :]
         rows = [line.split()[0] for line in table if line.split()]
-        for param in kind.PARAMS:
-            assert param.name in rows, (name, param.name)
+        for param in parameters_of(kind):
+            assert param in rows, (name, param)
     assert invoke("train").exit_code == 2
 
 

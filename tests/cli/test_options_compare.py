@@ -206,7 +206,7 @@ def test_bounds_of_processes(bench: Bench) -> None:
         (("--risks", 1), "--risks"),
         (("--memory", "8"), "'8'"),
         (("--memory", "8X"), "'8X'"),
-        ((*FILES, "--address", "auto"), "is about --backend ray"),
+        ((*FILES, "--address", "auto"), "requires --backend ray"),
         (("-o", "t.pdf"), "t.pdf"),
         (("-o", "absent/t.csv"), "absent"),
         (("--report", "absent/x.html"), "absent"),

@@ -92,7 +92,7 @@ def backend(bench: Bench) -> None:
     assert asked == ["auto", 2]
     for option in (("--address", "auto"), ("--workers", 2)):
         refused = invoke("encode", bench.train, "-o", bench.path("x"), *option)
-        assert (refused.exit_code, "is about --backend ray" in refused.stderr) == (2, True)
+        assert (refused.exit_code, "requires --backend ray" in refused.stderr) == (2, True)
     refused = invoke("encode", bench.train, "-o", bench.path("x"), "--backend", "ray", "--n-jobs", 2)
     assert "--workers" in refused.stderr
 

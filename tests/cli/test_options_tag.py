@@ -59,7 +59,7 @@ def tag_backend(bench: Bench) -> None:
         assert {(bench.path(folder) / name).read_text("utf-8") for folder in "abc"} == {alone}
     for option in (("--address", "auto"), ("--workers", 2)):
         refused = invoke(*given, f"{bench.path('d')}/", *option)
-        assert (refused.exit_code, "is about --backend ray" in refused.stderr) == (2, True)
+        assert (refused.exit_code, "requires --backend ray" in refused.stderr) == (2, True)
     assert "many files" in invoke("tag", bench.model, bench.test, "--backend", "ray").stderr
 
 

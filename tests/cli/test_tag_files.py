@@ -67,8 +67,8 @@ def test_a_file_that_cannot_be_read_stops_or_is_skipped(place: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--on-error", "skip"], "is about many files"),
-        (["--backend", "ray"], "is about many files"),
+        (["--on-error", "skip"], "requires many files"),
+        (["--backend", "ray"], "requires many files"),
         (["-o", "{in}/", "--workers", "2"], "--backend ray"),
         (["-o", "{in}/"], "would be written over"),
     ],

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.base.files.domains import Open
+from tagwise.base.domains import Anything
 from tagwise.learners import checkpoint as files
 from tagwise.learners.checkpoint import Checkpoint, Found, Keeper
 from tagwise.optimizers import OPTIMIZERS
@@ -267,7 +267,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         resumed(tw.CRF(**usual, n_jobs=n_jobs, verbose=verbose), SMALL)
     found = Found(str(path))
     run = {**found.header["run"], "tagwise": "0.0.1"}
-    files.write(str(path), {"run": run, **{name: found.state(name, Open()) for name in ("loop", "learner")}})
+    files.write(
+        str(path), {"run": run, **{name: found.state(name, Anything()) for name in ("loop", "learner")}}
+    )
     with pytest.raises(tw.TrainingError, match=r"tagwise was '0.0.1' and is"):
         resumed(tw.CRF(**usual), SMALL)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.base.parameters import lookup
+from tagwise.base.parameters import parameters_of
 from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints, intersect, scheme_of
 from tagwise.scores.dictionary import Dictionary
@@ -54,11 +54,11 @@ def test_forbidden_and_required() -> None:
 
 def test_rules_as_text() -> None:
     """On a command line: a name, JSON, or none; what is wrong with the JSON is said."""
-    spec = lookup(tw.CRF.PARAMS, "constraints", "CRF")
+    spec = parameters_of(tw.CRF)["constraints"]
     assert spec.parse("None") is spec.parse("") is None
     assert spec.parse("iob2") == spec.check("iob2")
     assert spec.parse(' {"once": ["X"]}') == spec.check({"once": ["X"]})
-    with pytest.raises(tw.ParameterError, match=r"expected a name or JSON \(.*line 1 column 2"):
+    with pytest.raises(tw.ParameterError, match=r"a mapping as JSON \(.*line 1 column 2"):
         spec.parse("{once: X}")
 
 

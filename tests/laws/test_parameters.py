@@ -8,6 +8,7 @@ import logging
 import pytest
 
 import tagwise as tw
+from tagwise.base.parameters import parameters_of
 
 from .parameters import ROWS, Bench
 from .parameters.domains import DEFAULTS, DOMAINS, OWN, domain
@@ -24,14 +25,13 @@ def test_a_parameter_does_what_it_says(
 
 def test_every_parameter_has_a_row() -> None:
     """No parameter without a row, no row without its parameter, and each row says in words what it asks."""
-    declared = {(name, param.name) for name, kind in tw.LEARNERS.items() for param in kind.PARAMS}
-    assert set(ROWS) == declared
+    assert set(ROWS) == set(EACH)
     assert all(check.__doc__ for check in ROWS.values())
 
 
 # -- defaults and domains ---------------------------------------------------------------------------------
 
-EACH = [(name, param.name) for name, kind in tw.LEARNERS.items() for param in kind.PARAMS]
+EACH = [(name, parameter) for name, kind in tw.LEARNERS.items() for parameter in parameters_of(kind)]
 
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
@@ -60,7 +60,7 @@ def test_values_at_the_ends_of_a_domain(learner: str, parameter: str) -> None:
     for given in wanted.refused:
         with pytest.raises(tw.ParameterError, match=rf"^{parameter}="):
             kind(**{parameter: given}).fit([["a"]], [["x"]])
-    declared = next(param for param in kind.PARAMS if param.name == parameter)
+    declared = parameters_of(kind)[parameter]
     for text, value in wanted.texts:
         assert declared.parse(text) == value
         assert type(declared.parse(text)) is type(value)

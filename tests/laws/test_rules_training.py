@@ -506,5 +506,5 @@ def test_partial_labels_take_no_rules(limit: dict[str, Any]) -> None:
     """They are refused, not dropped."""
     name = next(iter(limit))
     for params in ({"partial": True}, {}):
-        with pytest.raises(tw.ParameterError, match=f"partial labels go with {name}=None only"):
+        with pytest.raises(tw.ParameterError, match=f"partially labelled corpus requires {name}=None"):
             tw.CRF(features="S1", **params, **limit).fit([["ann", "lee"]], [["B-P", None]])

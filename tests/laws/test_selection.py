@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
+from tagwise.base.parameters import parameters_of
 
 X = [["a", "b", "a"], ["b", "a"], ["c", "a", "b"], ["b", "c"], ["a"], ["c", "c", "b"]]
 Y = [["x", "y", "y"], ["y", "x"], ["x", "x", "y"], ["x", "x"], ["y"], ["y", "x", "y"]]
@@ -83,8 +84,8 @@ def test_the_model_is_the_best_iterate(learner: str) -> None:
     options: dict[str, Any] = {"features": "S1"}
     kind = tw.LEARNERS[learner]
     for name, value in {"max_iter": 12, "epochs": 12, "max_epochs": 12, "rounds": 12, "every": 1}.items():
-        options |= {name: value} if any(p.name == name for p in kind.PARAMS) else {}
-    options |= {"tol": 0.0} if any(p.name == "tol" for p in kind.PARAMS) else {}
+        options |= {name: value} if name in parameters_of(kind) else {}
+    options |= {"tol": 0.0} if "tol" in parameters_of(kind) else {}
     options |= {"patience": 0}
     tagger = kind(**options).fit(X, Y, dev=dev, dev_y=dev_y)
     scores = [entry["dev_score"] for entry in tagger.history_]

@@ -16,7 +16,8 @@ from tagwise import _core
 from tagwise.apps.compare import Cache, Cell, Data, Learner, cache, collect, parse, run
 from tagwise.apps.compare.cache import Names, code_digest, code_version, default_folder
 from tagwise.apps.compare.table import Comparison
-from tagwise.base.parameters import Choice, Flag, Number, Param
+from tagwise.base.domains import Choice, Flag, Real
+from tagwise.base.parameters import Param, parameters_of
 from tagwise.corpus import Corpus, Sentence
 from tagwise.estimators import LEARNERS
 
@@ -165,7 +166,7 @@ def other_value(param: Param) -> Any:
         return not param.default
     if isinstance(param.domain, Choice):
         return next(name for name in param.domain.names if name != param.default)
-    if isinstance(param.domain, Number):
+    if isinstance(param.domain, Real):
         for value in (1 if param.default is None else param.default + 1, 0.5, 0, 1, 2, 3):
             if value == param.default:
                 continue
@@ -180,7 +181,7 @@ def other_value(param: Param) -> Any:
 def test_every_parameter_changes_the_key(kind: str) -> None:
     """Each declared parameter of each learner is in the key, but for threads and what is logged."""
     base = key(Cell("a", Learner("x", kind), "S1"))
-    for param in LEARNERS[kind].PARAMS:
+    for param in parameters_of(LEARNERS[kind]).values():
         if param.name == "features":  # the cell has them
             continue
         learner = Learner("x", kind, {param.name: other_value(param)})

@@ -210,7 +210,7 @@ def test_the_command_line_writes_them(tmp_path: Path) -> None:
 def test_types_that_are_not_known_or_do_not_fit_are_refused(tmp_path: Path) -> None:
     """By the file's schema, when it is written and when it is read."""
     model = tw.CRF(max_iter=1).fit(X, Y).model_
-    with pytest.raises(tw.ModelFileError, match=r"label_type: expected one of 'str', 'int'.*found 'colour'"):
+    with pytest.raises(tw.ModelFileError, match=r"label_type: expected one of str, int.*found 'colour'"):
         replace(model, label_type="colour").save(tmp_path / "m")
     replace(model, label_type="int").save(tmp_path / "m")
     with pytest.raises(

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.base.parameters import Choice
+from tagwise.base.domains import Choice
+from tagwise.base.parameters import parameters_of
 from tagwise.estimators import LEARNERS
 
 
@@ -88,7 +89,7 @@ def test_estimators_offer_what_the_core_takes() -> None:
     choices = {
         (name, param.name): param.domain.names
         for name, learner in LEARNERS.items()
-        for param in learner.PARAMS
+        for param in parameters_of(learner).values()
         if isinstance(param.domain, Choice)
     }
     assert choices["crf", "loss"] == _core.LOSSES

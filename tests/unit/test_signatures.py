@@ -1,4 +1,4 @@
-"""Constructors are written out for people and their tools; `PARAMS` is what they must say."""
+"""Constructors are written out for people and their tools: defaults and help are read from them."""
 
 from __future__ import annotations
 
@@ -8,58 +8,36 @@ import typing
 import pytest
 
 import tagwise as tw
-from tagwise.base.parameters import Choice, Flag, Number, Param
+from tagwise.base.domains import Choice, Domain, Flag, Integer, Real, Text
+from tagwise.base.parameters import arguments_help, parameters_of
 
 
-def annotation(param: Param) -> typing.Any:
+def annotation(domain: Domain) -> typing.Any:
     """The type that a domain stands for; Any where the receiver checks for itself."""
-    domain = param.domain
-    if isinstance(domain, Flag):
-        return bool
-    if isinstance(domain, Number):
-        kind: typing.Any = int if domain.integer else float
-    elif isinstance(domain, Choice):
-        kind = typing.Literal[domain.names]
+    if isinstance(domain, Choice):
+        kind: typing.Any = typing.Literal[domain.names]
     else:
-        return typing.Any
-    return kind | None if domain.optional else kind
-
-
-def documented(param: Param) -> str:
-    """What the constructor says of a parameter: its help, and its domain where the type does not tell."""
-    told = isinstance(param.domain, (Flag, Number, Choice))
-    return f"{param.name}: {param.help}" + ("" if told else f" ({param.domain.describe()})")
-
-
-def entries(doc: str) -> list[str]:
-    """The entries of a docstring's Args, each on one line."""
-    out: list[str] = []
-    for line in inspect.cleandoc(doc).split("Args:\n")[1].splitlines():
-        if line.startswith("     "):
-            out[-1] += " " + line.strip()
-        else:
-            out.append(line.strip())
-    return out
+        types = {Flag: bool, Integer: int, Real: float, Text: str}
+        kind = types.get(type(domain), typing.Any)
+    return kind | None if domain.optional and kind is not typing.Any else kind
 
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_a_constructor_says_what_the_table_declares(learner: str) -> None:
-    """Names in their order, keywords alone, defaults, types and words."""
+def test_a_constructor_is_complete(learner: str) -> None:
+    """Keywords alone, each with its help and the type of its domain; the domains are those of its parameters alone."""
     kind = tw.LEARNERS[learner]
     own = vars(kind)["__init__"]  # its own, not one inherited
     _, *shown = inspect.signature(own).parameters.values()
-    assert [parameter.name for parameter in shown] == [param.name for param in kind.PARAMS]
+    params, types = parameters_of(kind), typing.get_type_hints(own)
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in shown)
-    types = typing.get_type_hints(own)
-    for parameter, param in zip(shown, kind.PARAMS):
-        assert parameter.default == param.default
-        assert type(parameter.default) is type(param.default)
-        wanted = annotation(param)
-        assert wanted is typing.Any or types[param.name] == wanted, param.name
-    wanted_text = [documented(param) for param in kind.PARAMS]
-    assert entries(own.__doc__) == wanted_text, "the constructor's Args are to read:\n" + "\n".join(
-        wanted_text
-    )
+    helps = arguments_help(inspect.getdoc(own) or "")
+    assert [parameter.name for parameter in shown] == list(params) == list(helps)
+    assert vars(kind)["PARAMS"].keys() <= params.keys()
+    for name, param in params.items():
+        assert types[name] == annotation(param.domain), name
+        assert param.help
+        if types[name] is typing.Any:  # the help says what the type does not
+            assert helps[name] == f"{param.help} ({param.domain.describe()})"
     assert list(inspect.signature(kind).parameters.values()) == shown
 
 
@@ -85,3 +63,27 @@ def test_a_learner_of_ones_own_may_have_more_parameters() -> None:
 
     made = Mine(extra=2, l2=0.5)
     assert (made.extra, made.l2, made.loss) == (2, 0.5, "log")
+
+
+def test_a_learner_of_ones_own_may_declare_parameters() -> None:
+    """Its `PARAMS` add to those of its base; the constructor says which of them it has, and their defaults."""
+
+    class Mine(tw.CRF):
+        PARAMS: typing.ClassVar = {"rate": Real(0.0, 1.0)}
+
+        def __init__(self, *, rate: float = 0.5, l2: float = 2.0) -> None:
+            """Keep the parameters.
+
+            Args:
+                rate: how fast
+                l2: how strong
+            """
+            super().__init__(l2=l2)
+            self.rate = rate
+
+    assert {name: (p.default, p.help) for name, p in parameters_of(Mine).items()} == {
+        "rate": (0.5, "how fast"),
+        "l2": (2.0, "how strong"),
+    }
+    with pytest.raises(tw.ParameterError, match=r"^rate=2.0: expected number >= 0 and <= 1 \(how fast\)$"):
+        parameters_of(Mine)["rate"].check(2)

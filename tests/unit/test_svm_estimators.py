@@ -138,8 +138,8 @@ def test_refusals() -> None:
             "support tokens",
         ),
         (tw.Perceptron(features="S2", kernel="poly", history=(1, 2)), {}, "history"),
-        (tw.Perceptron(kernel="poly", mode="batch"), {}, "sentence by sentence"),
-        (tw.Perceptron(kernel="poly", parts=2), {}, "sentence by sentence"),
+        (tw.Perceptron(kernel="poly", mode="batch"), {}, "a kernel requires mode=.online."),
+        (tw.Perceptron(kernel="poly", parts=2), {}, "a kernel requires parts=1"),
         (tw.Perceptron(kernel="poly", degree=0), {}, "degree"),
         (tw.Perceptron(kernel="no_such_module_:f"), {}, "imported"),
     ]

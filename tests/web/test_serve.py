@@ -141,25 +141,37 @@ def test_the_other_paths(tagger: tw.CRF) -> None:
 @pytest.mark.parametrize(
     ("body", "kind", "says"),
     [
-        (b"", "JsonError", "line 1, column 1"),
-        (b"{", "JsonError", "line 1, column 2"),
-        (b'{"text": "\xff"}', "EncodingError", "byte 10"),
-        ('{"text": "a"}'.encode("utf-16"), "EncodingError", "UTF-8"),
-        (rb'{"text": "\ud800"}', "EncodingError", "surrogate"),
-        (rb'{"texts": ["\uD83D"]}', "EncodingError", "surrogate"),
-        (b"[" * 200_000, "JsonError", "deep"),
-        (b'{"kbest": ' + b"9" * 5000 + b"}", "JsonError", "number"),
-        (b"[]", "RequestError", "a list; expected an object"),
-        (b"{}", "RequestError", "nothing to work on"),
+        (b"", "JSONError", "line 1 column 1"),
+        (b"{", "JSONError", "line 1 column 2"),
+        (b'{"text": "\xff"}', "JSONError", "byte 10"),
+        ('{"text": "a"}'.encode("utf-16"), "JSONError", "UTF-8"),
+        (rb'{"text": "\ud800"}', "JSONError", "surrogate"),
+        (rb'{"texts": ["\uD83D"]}', "JSONError", "surrogate"),
+        (b"[" * 200_000, "JSONError", "deep"),
+        (b'{"kbest": ' + b"9" * 5000 + b"}", "JSONError", "digits"),
+        (b"[]", "RequestError", "the request: expected object, found []"),
+        (b"{}", "RequestError", "has none of text, texts, tokens, sentences; expected exactly one"),
         (b'{"text": "a", "tokens": ["a"]}', "RequestError", "text and tokens"),
-        (b'{"text": null}', "RequestError", "text is null; expected a string"),
-        (b'{"tokens": ["a", 1]}', "RequestError", "tokens[1] is a number"),
-        (b'{"tokens": "a"}', "RequestError", "a list of strings or an object of columns"),
-        (b'{"sentences": [["a"], [["b"]]]}', "RequestError", "sentences[1][0] is a list"),
-        (b'{"text": "a", "kbest": 0}', "RequestError", "kbest is 0; expected a whole number, 1 to 100"),
-        (b'{"text": "a", "kbest": true}', "RequestError", "kbest is true or false"),
-        (b'{"text": "a", "kbest": 2.0}', "RequestError", "kbest is a number"),
-        (b'{"text": "a", "probs": true}', "RequestError", "no member 'probs'"),
+        (b'{"text": null}', "RequestError", "the request.text: expected text, found None"),
+        (b'{"tokens": ["a", 1]}', "RequestError", "the request.tokens[1]: expected text, found 1"),
+        (b'{"tokens": "a"}', "RequestError", "the request.tokens: expected list or object, found 'a'"),
+        (
+            b'{"sentences": [["a"], [["b"]]]}',
+            "RequestError",
+            "the request.sentences[1][0]: expected text, found ['b']",
+        ),
+        (
+            b'{"text": "a", "kbest": 0}',
+            "RequestError",
+            "the request.kbest: expected integer >= 1 and <= 100, found 0",
+        ),
+        (b'{"text": "a", "kbest": true}', "RequestError", "the request.kbest: expected integer"),
+        (b'{"text": "a", "kbest": 2.0}', "RequestError", "the request.kbest: expected integer"),
+        (
+            b'{"text": "a", "probs": true}',
+            "RequestError",
+            "the request has no member 'probs'; expected model, text",
+        ),
         (b'{"tokens": {"word": ["a"], "pos": []}}', "CorpusError", "different lengths"),
         (b'{"tokens": {"pos": ["a"]}}', None, "word"),
     ],
@@ -438,7 +450,7 @@ def test_lines_in_lines_out(tagger: tw.CRF) -> None:
     assert (found.status, found.headers["content-type"]) == (200, "application/x-ndjson")
     answers = [json.loads(line) for line in found.body.splitlines()]
     assert len(answers) == 150
-    assert (answers[70]["line"], answers[70]["error"]["type"]) == (71, "JsonError")
+    assert (answers[70]["line"], answers[70]["error"]["type"]) == (71, "JSONError")
     for i, one in enumerate(answers):
         if i != 70:
             assert len(one["results"][0]["labels"]) == 1 + i % 6

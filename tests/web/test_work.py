@@ -11,6 +11,7 @@ import tagwise as tw
 from tagwise.apps.serve import shapes, tagging
 from tagwise.apps.serve.models import Loaded
 from tagwise.apps.web.limits import Limits
+from tagwise.apps.web.problems import parsed_body
 from tests.web.conftest import corpus
 
 WORDS = [["Rosa", "Berg", "runs", "to", "Lund", "."], ["runs"], [], ["Lund", "Rosa", '"<é>"', "."]]
@@ -73,13 +74,13 @@ BODIES = [
     b' {"tokens": ["a"]}',
     b'{"tokens": ["a"]}\n',
     b'{"tokens": ["\\u00e9\\ud83d\\ude00"]}',
-    b'{"tokens": ["a"], "tokens": ["b"]}',
     b'{"sentences": [["a"], {"word": ["b"]}]}',
     b'{"tokens": {"word": ["b"]}}',
     b'{"text": "a b"}',
     b'{"tokens": ["a"], "kbest": 2}',
 ]
 WRONG = [
+    b'{"tokens": ["a"], "tokens": ["b"]}',
     b"",
     b"{",
     b"[]",
@@ -109,7 +110,7 @@ WRONG = [
 def test_words_are_found_in_one_step_where_there_is_nothing_else(body: bytes) -> None:
     """The job is the one that reading by the schema gives; that is left what has more, blanks around, or pairs."""
     words = shapes.words_of(body)
-    wanted = tagging.job_of(shapes.parsed(body, shapes.TAG), Limits(tokens=1000))
+    wanted = tagging.job_of(parsed_body(body, shapes.TAG_DOMAIN), Limits(tokens=1000))
     if words is None:
         assert not wanted.usual or body.strip() != body or b"\\ud83d" in body
         return
@@ -124,7 +125,7 @@ def test_words_are_found_in_one_step_where_there_is_nothing_else(body: bytes) ->
 def test_what_is_wrong_is_left_to_those_who_tell_of_it(body: bytes) -> None:
     assert shapes.words_of(body) is None
     with pytest.raises(tw.TagwiseError):
-        tagging.job_of(shapes.parsed(body, shapes.TAG), Limits(tokens=1000))
+        tagging.job_of(parsed_body(body, shapes.TAG_DOMAIN), Limits(tokens=1000))
 
 
 def test_words_have_the_limit_of_all_requests() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -69,7 +69,7 @@ def pair_table(pairs: Sequence[tuple[str, str]], *, title: str = "") -> Table:
     return out
 
 
-def parameter_table(learner: str, params: Sequence[Any]) -> Table:
+def parameter_table(learner: str, params: Iterable[Any]) -> Table:
     """A learner's parameters as they are declared."""
     out = Table(title=learner, box=box.SIMPLE_HEAD, title_justify="left")
     for name in ("parameter", "default", "values", "meaning"):

@@ -32,11 +32,11 @@ from tagwise.apps.compare.blocks import comparison_blocks
 from tagwise.apps.compare.learners import Learner, estimator
 from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.base.parameters import cores, lookup
+from tagwise.base.parameters import cores, lookup, parameters_of
 from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
-from tagwise.cli.files import read_corpus
+from tagwise.cli.files import read_corpus, require
 from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.sharded.fit import backends
@@ -201,7 +201,7 @@ def tuned(
         try:
             for kind in {learner.kind for learner in havers}:
                 for value in values:
-                    lookup(estimator(kind).PARAMS, name, kind).check(value)
+                    lookup(parameters_of(estimator(kind)), name, kind).check(value)
         except ParameterError as error:
             raise click.BadParameter(str(error), param_hint="--tune") from error
     kinds = dict.fromkeys(learner.kind for learner in wanted)
@@ -462,8 +462,7 @@ def compare(
         connected(address)
         processes = jobs or 0
     else:
-        if address is not None:
-            raise click.UsageError("--address is about --backend ray; leave it out, or add that")
+        require("--backend ray", False, address=address)
         processes = cores() if jobs is None else jobs
     threads = n_jobs or (1 if processes > 1 else None)
     cache = Cache(None if fresh else folder or default_folder())

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tagwise.base.exceptions import ParameterError
 from tagwise.cli.app import debug_option, say
-from tagwise.cli.files import corpus_options, names_of
+from tagwise.cli.files import corpus_options, names_of, require
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
@@ -156,9 +156,7 @@ def who(
             )
         connected(address)
         return by_ray, {"workers": workers}
-    for name, value in (("--address", address), ("--workers", workers)):
-        if value is not None:
-            raise click.UsageError(f"{name} is about --backend ray; leave it out, or add that")
+    require("--backend ray", False, address=address, workers=workers)
     return encode_files, {"n_jobs": n_jobs}
 
 

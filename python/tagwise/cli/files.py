@@ -23,6 +23,13 @@ MAGIC = b"tagwise\n"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
+def require(needed: str, met: bool, **options: Any) -> None:
+    """Refuse options that were given although what they need was not."""
+    for name in (name for name, value in options.items() if value not in (None, False) and not met):
+        option = f"--{name.replace('_', '-')}"
+        raise click.UsageError(f"{option} requires {needed}; add that, or omit {option}")
+
+
 def corpus_options(command: Decorated) -> Decorated:
     """Let a command be told how its corpora are written."""
     for option in (

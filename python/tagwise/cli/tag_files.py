@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import rich_click as click
 
 import tagwise._core as _core
+from tagwise.base.domains import Anything
 from tagwise.base.exceptions import CorpusError, TagwiseError
-from tagwise.base.files.domains import Open
 from tagwise.base.files.regular import make_own_folder, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic
 from tagwise.cli.app import say
+from tagwise.cli.files import require
 from tagwise.dataset.shards.encode import expanded
 from tagwise.dataset.shards.files import FORMAT, checksum
 from tagwise.dataset.shards.folder import make_folder
@@ -60,17 +61,11 @@ class FileOptions:
 
     def refuse(self) -> None:
         """Say that these are about many files, where there is one."""
-        for name, value in vars(self).items():
-            if value is not None:
-                raise click.UsageError(
-                    f"--{name.replace('_', '-')} is about many files: give a pattern and -o FOLDER/, or leave it out"
-                )
+        require("many files (a pattern and -o FOLDER/)", False, **vars(self))
 
     def check(self) -> None:
         """Refuse a cluster's options without a cluster."""
-        for name, value in (("--address", self.address), ("--workers", self.workers)):
-            if value is not None and self.backend != "ray":
-                raise click.UsageError(f"{name} is about --backend ray; leave it out, or add that")
+        require("--backend ray", self.backend == "ray", address=self.address, workers=self.workers)
 
 
 def many_options(command: Decorated) -> Decorated:
@@ -159,7 +154,7 @@ class Notes:
         """Whether a file is there, and made of the same in the same way."""
         try:
             data = read_regular(self._path(place), MOST_NOTE, CorpusError, "", follow=False)
-            return unsealed(data, Open()) == self._note(source, place)
+            return unsealed(data, Anything()) == self._note(source, place)
         except (OSError, TagwiseError):  # one of the two is not there, or not whole
             return False
 

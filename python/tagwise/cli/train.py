@@ -13,11 +13,11 @@ from click.exceptions import Exit
 from rich.console import Console
 
 from tagwise.base.exceptions import FileError, ParameterError
-from tagwise.base.parameters import meant
+from tagwise.base.parameters import lookup, parameters_of
 from tagwise.base.writing import check_writable
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
-from tagwise.cli.files import corpus_options, read_corpus
+from tagwise.cli.files import corpus_options, read_corpus, require
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
 from tagwise.corpus.sentence import Corpus
@@ -27,6 +27,8 @@ from tagwise.features.derived_columns import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
+
+SHARDS = "encoded shards (tagwise encode)"
 
 
 def check_output(path: str, option: str = "--output") -> None:
@@ -39,20 +41,14 @@ def check_output(path: str, option: str = "--output") -> None:
 
 def parse_settings(learner: Any, pairs: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
     """``name=value`` texts as parameters of a learner, parsed by their declarations; `option` is where they stood."""
-    declared = {param.name: param for param in learner.PARAMS}
+    declared = parameters_of(learner)
     out = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise click.BadParameter(f"{pair!r}: expected name=value", param_hint=option)
-        if name not in declared:
-            known = ", ".join(declared)
-            raise click.BadParameter(
-                f"{learner.name} has no parameter {name!r}{meant(name, declared)}; it has: {known}",
-                param_hint=option,
-            )
         try:
-            out[name] = declared[name].parse(text)
+            out[name] = lookup(declared, name, learner.name).parse(text)
         except ParameterError as error:
             raise click.BadParameter(str(error), param_hint=option) from error
     return out
@@ -92,7 +88,7 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     from tagwise.estimators import LEARNERS
 
     for name, kind in LEARNERS.items():
-        Console().print(parameter_table(name, kind.PARAMS))
+        Console().print(parameter_table(name, parameters_of(kind).values()))
     context.exit()
 
 
@@ -261,16 +257,11 @@ def train(
         corpus, form, columns, label, {"memory": memory, "on_error": on_error}
     )
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
-    if forget and not warm_start:
-        raise click.UsageError("--forget is about the model of --warm-start; name one, or leave it out")
+    require("--warm-start", bool(warm_start), forget=forget)
     options: dict[str, Any] = {"warm_start": load_model(warm_start), "forget": forget} if warm_start else {}
     options |= cluster(data, backend, address, workers)
-    if parts is not None:
-        if not isinstance(data, Shards):
-            raise click.UsageError(
-                "--parts needs encoded shards; make some with tagwise encode, or leave it out"
-            )
-        options["parts"] = parts
+    require(SHARDS, isinstance(data, Shards), parts=parts)
+    options |= {} if parts is None else {"parts": parts}
 
     kept = parse_checkpoint(checkpoint, resume, output)
     if path is not None and isinstance(data, Shards):
@@ -317,9 +308,7 @@ def read_training(
 ) -> tuple[Corpus | Shards, str | None, str | None]:
     """The training set, and how other corpora are to be read: columns of shards are those of their files."""
     if not os.path.isdir(name):
-        for option in (option for option, value in given.items() if value is not None):
-            told = f"--{option.replace('_', '-')}"
-            raise click.UsageError(f"{told} is about shards; make some with tagwise encode, or leave it out")
+        require(SHARDS, False, **given)
         return read_corpus(name, form, columns, label, part="train"), columns, label
     shards = Shards(name, **{option: value for option, value in given.items() if value is not None})
     if columns is None:
@@ -329,16 +318,13 @@ def read_training(
 
 def cluster(data: Any, backend: str | None, address: str | None, workers: int | None) -> dict[str, Any]:
     """Who works, as `fit` is told; Ray is connected to the cluster that is meant."""
-    if backend is not None and not isinstance(data, Shards):
-        raise click.UsageError("--backend is about shards; make some with tagwise encode, or leave it out")
+    require(SHARDS, isinstance(data, Shards), backend=backend)
     if backend == "ray":
         from tagwise.ray.crew import connected
 
         connected(address)
         return {"backend": backend, "workers": workers}
-    for name, value in (("--address", address), ("--workers", workers)):
-        if value is not None:
-            raise click.UsageError(f"{name} is about --backend ray; leave it out, or add that")
+    require("--backend ray", False, address=address, workers=workers)
     return {} if backend is None else {"backend": backend}
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset
+from tagwise.base.domains import is_text, shown
 from tagwise.base.exceptions import CorpusError, ParameterError
-from tagwise.base.parameters import is_text, shown
 from tagwise.corpus.labels import break_in, broken
 
 #: Label ids are 16 bits wide, and the last one marks a token without a label.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,46 +9,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.base.domains import Anything
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import Param, plain
 from tagwise.corpus.labels import text
 
 BALANCED = "balanced"
 
 
-class Domain:
-    """Weights of labels: None, "balanced", or a mapping of label -> number > 0.
+def _checked(given: Any) -> Any:
+    """Weights of labels as floats; ValueError if one is not a finite number > 0."""
+    if given == BALANCED:
+        return given
+    if not isinstance(given, Mapping):
+        raise ValueError(f"expected {CLASS_WEIGHT.describe()}")
+    for label, weight in given.items():
+        if type(weight) not in (int, float) or not (math.isfinite(weight) and weight > 0):
+            raise ValueError(f"expected {CLASS_WEIGHT.describe()}; the weight of {label!r} is {weight!r}")
+    return {label: float(weight) for label, weight in given.items()}
 
-    >>> Domain().parse('{"B-person": 5}')
-    {'B-person': 5.0}
-    """
 
-    def check(self, value: Any) -> Any:
-        if value is None or (isinstance(value, str) and value == BALANCED):
-            return value
-        if not isinstance(value, Mapping):
-            raise ValueError(f"expected {self.describe()}")
-        out = {}
-        for label, weight in plain(value).items():
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)):
-                raise ValueError(f"expected {self.describe()}; the weight of {label!r} is none")
-            if not (math.isfinite(weight) and weight > 0):
-                raise ValueError(f"expected {self.describe()}; the weight of {label!r} is {weight}")
-            out[label] = float(weight)
-        return out
-
-    def parse(self, given: str) -> Any:
-        if given.lower() in ("none", ""):
-            return None
-        if given == BALANCED:
-            return given
-        try:
-            return self.check(json.loads(given))
-        except json.JSONDecodeError:
-            raise ValueError(f"expected {self.describe()}, the mapping as JSON") from None
-
-    def describe(self) -> str:
-        return "balanced, a mapping of label -> number > 0, or None"
+CLASS_WEIGHT = Anything("balanced, a mapping of label -> number > 0", function=_checked, optional=True)
 
 
 def label_counts(gold: NDArray[np.uint16], n: int) -> NDArray[np.int64]:
@@ -79,9 +58,4 @@ def label_weights(given: Any, labels: Sequence[str], counts: NDArray[Any]) -> ND
     return np.array([named.get(label, 1.0) for label in labels])
 
 
-def class_weight(help_: str) -> Param:
-    """The parameter of a learner that can weigh labels."""
-    return Param("class_weight", None, Domain(), help_)
-
-
-__all__ = ["Domain", "class_weight", "label_counts", "label_weights"]
+__all__ = ["CLASS_WEIGHT", "label_counts", "label_weights"]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import shown
 from tagwise.base.exceptions import CorpusError, InternalError, ParameterError
-from tagwise.base.parameters import shown
 from tagwise.corpus import schemes
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths

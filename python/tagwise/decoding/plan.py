@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Choice
 from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
-from tagwise.base.parameters import Choice, checked
+from tagwise.base.parameters import checked
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding.lookback import Memory
 from tagwise.features.inputs import Inputs

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.base.domains import Integer
 from tagwise.base.exceptions import CorpusError, ParameterError
-from tagwise.base.parameters import Number, checked
+from tagwise.base.parameters import checked
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Plan, plan_of
@@ -56,7 +57,7 @@ class Ranks(NamedTuple):
 def gold_ranks(plan: Plan, gold: Sequence[Sequence[str]], k: int) -> Ranks:
     """Ranks and margins of the gold labels of sentences, by lists of the k best paths."""
     scoring = plan.scoring
-    k = checked("k", k, Number(2, integer=True))  # a margin needs the two best paths
+    k = checked("k", k, Integer(2))  # a margin needs the two best paths
     if scoring.lookback is not None and not scoring.lookback.exact:
         raise ParameterError(
             "a model with history has no exact lists: its search follows one path a cell; leave history out"

@@ -15,9 +15,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tagwise.base.domains import Anything
 from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import Functions
-from tagwise.base.parameters import Anything
+from tagwise.base.parameters import parameters_of
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.baselines import HMM, MEMM
 from tagwise.estimators.boosting import Boosting
@@ -119,21 +120,17 @@ def load(
 def _params(kind: type[Tagger], said: Mapping[str, Any], functions: Functions) -> dict[str, Any]:
     """What a file says of a learner's parameters, each inside its domain; those of the machine are not the file's."""
     out = {}
-    for param in kind.PARAMS:
-        if param.name not in said or param.name in TRANSIENT:
+    for name, param in parameters_of(kind).items():
+        if name not in said or name in TRANSIENT:
             continue
-        value = said[param.name]
-        if isinstance(param.domain, Anything) and not isinstance(value, (str, int, float, dict, type(None))):
-            raise ParameterError(
-                f"{param.name}: expected {param.domain.describe()}, found {type(value).__name__}"
-            )
-        if (
-            isinstance(param.domain, Anything)
-            and param.domain.named
-            and isinstance(value, str)
-            and ":" in value
-        ):
-            value = functions.find(value, f"the function of {param.name}")
+        value = said[name]
+        if isinstance(param.domain, Anything) and param.domain.function is None:
+            if not isinstance(value, (str, int, float, dict, type(None))):
+                raise ParameterError(
+                    f"{name}: expected {param.domain.describe()}, found {type(value).__name__}"
+                )
+            if param.domain.named and isinstance(value, str) and ":" in value:
+                value = functions.find(value, f"the function of {name}")
         param.check(value)
-        out[param.name] = value
+        out[name] = value
     return out

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Anything, Choice, Domains, Flag, Integer, Real
 from tagwise.base.exceptions import CorpusError, ParameterError, TrainingError, not_fitted
-from tagwise.base.parameters import Flag, Param, checked, lookup
+from tagwise.base.parameters import checked, lookup, parameters_of
 from tagwise.corpus import labels
 from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
+from tagwise.dataset.class_weights import CLASS_WEIGHT
 from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.predicting import Predicting
@@ -34,7 +36,9 @@ from tagwise.learners.dual import Point
 from tagwise.learners.loop import Callback, Result, logger
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
+from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
+from tagwise.scores.constraints import CONSTRAINTS
 
 
 class Tagger(Predicting, Texts, ScikitLearn):
@@ -52,7 +56,32 @@ class Tagger(Predicting, Texts, ScikitLearn):
     starts_warm: ClassVar[bool] = True  # whether training can begin from given weights
     _point: Point | None = None  # while a regularisation path is walked: where dual ascent begins, and ends
     resumes: ClassVar[bool] = True  # whether training goes by iterations, and so can go on from a checkpoint
-    PARAMS: ClassVar[tuple[Param, ...]] = ()
+    #: Domains of parameters that several learners have; those of a learner are the names of its constructor.
+    PARAMS: ClassVar[Domains] = {
+        "features": Anything(
+            "S1, S2, S3, S3(window=2), pos, ner, default, a template, a function, or attributes"
+        ),
+        "l1": Real(0.0),
+        "l2": Real(0.0),
+        "optimizer": Choice(("auto", *OPTIMIZERS)),
+        "class_weight": CLASS_WEIGHT,
+        "pi": Real(0.0, 1.0, open_low=True),
+        "max_length": Integer(1, optional=True),
+        "shuffle": Flag(),
+        "constraints": CONSTRAINTS,
+        "dictionary": Integer(1, optional=True),
+        "dictionary_share": Real(0.0, 1.0),
+        "max_iter": Integer(0),
+        "tol": Real(0.0),
+        "window": Integer(1),
+        "patience": Integer(0),
+        "start_end": Flag(),
+        "min_count": Integer(1, 2**32 - 1),
+        "all_pairs": Flag(),
+        "n_jobs": Integer(1, optional=True),
+        "seed": Integer(0),
+        "verbose": Integer(0),
+    }
 
     model_: Model
     history_: list[dict[str, Any]]
@@ -68,42 +97,41 @@ class Tagger(Predicting, Texts, ScikitLearn):
     if not TYPE_CHECKING:  # tools that read the sources see `__init__` alone
 
         def __new__(cls, *args: Any, **params: Any) -> Tagger:
-            """Refuse parameters that there are not before Python does: by what there are, and the one meant perhaps."""
+            """Reject unknown keyword arguments with a list of valid names and a suggestion."""
             shown = inspect.signature(cls.__init__).parameters
             if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in shown.values()):
                 for name in params:
                     if name not in shown:
-                        lookup(cls.PARAMS, name, cls.__name__)
+                        lookup(parameters_of(cls), name, cls.__name__)
             return super().__new__(cls)
 
     def _take(self, given: dict[str, Any]) -> None:
         """Keep the parameters, which are among the names of `__init__`, as they were given."""
-        for param in self.PARAMS:
-            setattr(self, param.name, given[param.name])
+        for name in parameters_of(type(self)):
+            setattr(self, name, given[name])
 
     # --- parameters -------------------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, as they were set."""
-        return {param.name: getattr(self, param.name) for param in self.PARAMS}
+        return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     def set_params(self, **params: Any) -> Tagger:
         """Set parameters by name; values are checked by `fit`."""
         for name, value in params.items():
-            lookup(self.PARAMS, name, type(self).__name__)
+            lookup(parameters_of(type(self)), name, type(self).__name__)
             setattr(self, name, value)
         return self
 
     def checked(self) -> dict[str, Any]:
         """Parameters, each inside its domain."""
-        return {param.name: param.check(getattr(self, param.name)) for param in self.PARAMS}
+        return {name: param.check(getattr(self, name)) for name, param in parameters_of(type(self)).items()}
 
     def __repr__(self) -> str:
-        values = ((p, getattr(self, p.name)) for p in self.PARAMS)
         changed = [
-            f"{p.name}={value!r}"
-            for p, value in values
-            if type(value) is not type(p.default) or value != p.default
+            f"{name}={value!r}"
+            for name, param in parameters_of(type(self)).items()
+            if type(value := getattr(self, name)) is not type(param.default) or value != param.default
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -311,7 +339,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         return self.model_
 
     def _jobs(self) -> int | None:
-        return lookup(self.PARAMS, "n_jobs", self.name).check(self.n_jobs)  # type: ignore[attr-defined,no-any-return]
+        return parameters_of(type(self))["n_jobs"].check(self.n_jobs)  # type: ignore[attr-defined,no-any-return]
 
     # --- files ------------------------------------------------------------------------------------------
 

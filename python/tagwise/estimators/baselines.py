@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.base.domains import Choice, Domains, Flag, Integer, Real
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import Choice, Flag, Number, Param
 from tagwise.dataset.check import lengths_of
-from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.estimators.base import Tagger
-from tagwise.estimators.task import COMMON, FEATURES, OPTIMIZER_HELP, STOPPING, Task
+from tagwise.estimators.task import Task
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import recipe_for
@@ -26,7 +25,6 @@ from tagwise.learners.backends import current
 from tagwise.learners.loop import Iteration, Result
 from tagwise.learners.problem import Problem
 from tagwise.model.model import Model
-from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 
 NO_EDGES = "MEMM takes no edge attributes; leave them out of the features, or use CRF for them"
@@ -55,20 +53,13 @@ class HMM(Tagger):
     starts_warm = False
     resumes = False
     probabilistic = True
-    PARAMS = (
-        Param("features", "S1", FEATURES.domain, FEATURES.help + "; one rule, unless overlapping"),
-        Param("smoothing", "witten_bell", Choice(("witten_bell", "additive")), "smoothing of all counts"),
-        Param("delta", 0.1, Number(0.0, open_low=True), "additive: what is added to every count"),
-        Param("overlapping", False, Flag(), "emit every attribute by itself, so that any features serve"),
-        Param(
-            "unknown",
-            "suffix",
-            Choice(tuple(UNKNOWN)),
-            "classes of unknown words: one for all, their shape, or shape and last three letters",
-        ),
-        Param("rare", 2, Number(1, integer=True), "words seen fewer times in training count as unknown"),
-        *(param for param in COMMON if param.name in ("start_end", "n_jobs", "verbose")),
-    )
+    PARAMS: ClassVar[Domains] = {
+        "smoothing": Choice(("witten_bell", "additive")),
+        "delta": Real(0.0, open_low=True),
+        "overlapping": Flag(),
+        "unknown": Choice(tuple(UNKNOWN)),
+        "rare": Integer(1),
+    }
 
     def __init__(
         self,
@@ -89,12 +80,12 @@ class HMM(Tagger):
             features: how tokens become attributes; one rule, unless overlapping (S1, S2, S3, S3(window=2), pos, ner,
                 default, a template, a function, or attributes)
             smoothing: smoothing of all counts
-            delta: additive: what is added to every count
-            overlapping: emit every attribute by itself, so that any features serve
+            delta: additive: the amount added to every count
+            overlapping: emit every attribute independently, so that any features can be used
             unknown: classes of unknown words: one for all, their shape, or shape and last three letters
             rare: words seen fewer times in training count as unknown
             start_end: features for the first and the last label of a sentence
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
         """
@@ -176,15 +167,7 @@ class MEMM(Tagger):
 
     name = "memm"
     probabilistic = True
-    PARAMS = (
-        FEATURES,
-        Param("l1", 0.0, Number(0.0), "strength of ||w||_1, added to the sum over tokens"),
-        Param("l2", 1.0, Number(0.0), "strength of ||w||^2, added to the sum over tokens"),
-        Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), OPTIMIZER_HELP),
-        class_weight_param("how much the loss of a token counts, by its label"),
-        *STOPPING,
-        *COMMON,
-    )
+    PARAMS: ClassVar[Domains] = {}
 
     def __init__(
         self,
@@ -215,15 +198,15 @@ class MEMM(Tagger):
             optimizer: auto: owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200 sentences or more, else lbfgs
             class_weight: how much the loss of a token counts, by its label (balanced, a mapping of label -> number > 0,
                 or None)
-            max_iter: most iterations
-            tol: stop when the optimum is certified to be so near, else when `window` iterations improve by less
+            max_iter: maximum number of iterations; the default is rarely reached
+            tol: stop when the optimum is certified to be this near, else when `window` iterations improve by less
             window: iterations over which `tol` is measured
             patience: with a dev set: iterations without a better dev score; 0 never stops
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
-            seed: seed of everything random
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
+            seed: seed of all random choices
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
         """

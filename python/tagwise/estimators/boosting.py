@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.base.domains import Choice, Domains, Flag, Integer, Real
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import Choice, Flag, Number, Param
 from tagwise.dataset.layout import Named, feature_names
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
-from tagwise.estimators.task import COMMON, FEATURES, PI, Task
+from tagwise.estimators.task import Task
 from tagwise.learners import boosting
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
@@ -60,90 +60,20 @@ class Boosting(Tagger):
     """
 
     name = "boosting"
-    PARAMS = (
-        FEATURES,
-        Param(
-            "rounds",
-            None,
-            Number(0, integer=True, optional=True),
-            "most rounds; None for as many as take 24576 features in all, at least 6 and at most 2000",
-        ),
-        Param(
-            "loss",
-            "exp",
-            Choice(_core.BOOSTED),
-            "what is minimised: the exponential loss of label sequences, or of single labels (pointwise)",
-        ),
-        Param(
-            "bound",
-            "tight",
-            Choice(_core.BOUNDS),
-            "how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)",
-        ),
-        Param(
-            "over",
-            "wrong",
-            Choice(_core.SUMS),
-            "label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too",
-        ),
-        Param(
-            "step",
-            "joint",
-            Choice(("joint", "bound", "line_search")),
-            "steps of a round: found together where its features share sentences; or the bounds', or by line search",
-        ),
-        Param(
-            "features_per_round",
-            4096,
-            Number(1, integer=True),
-            "most features of a round",
-        ),
-        Param(
-            "overlap",
-            True,
-            Flag(),
-            "the features of a round may share sentences; bounds' steps are then damped until the loss falls enough",
-        ),
-        Param(
-            "candidates",
-            1.0,
-            Number(0.0, 1.0, open_low=True),
-            "fraction of the features that may be chosen in a round, drawn anew by `seed`",
-        ),
-        Param(
-            "smoothing",
-            None,
-            Number(0.0, optional=True),
-            "added to both sides of a step's ratio, in units of the loss; None for 1 / sentences",
-        ),
-        Param("max_step", 5.0, Number(0.0, open_low=True), "largest step"),
-        PI,
-        Param(
-            "balance",
-            False,
-            Flag(),
-            "divide the weight of a sentence by its number of wrong paths (or labels): all begin alike",
-        ),
-        Param(
-            "max_length",
-            5,
-            Number(1, integer=True, optional=True),
-            "cut longer sentences into pieces for training; None for whole sentences",
-        ),
-        Param(
-            "every",
-            None,
-            Number(1, integer=True, optional=True),
-            "rounds between two callbacks and dev scores; None for a 200th of all",
-        ),
-        Param(
-            "patience",
-            0,
-            Number(0, integer=True),
-            "with a dev set: dev scores without a better one; 0 never stops",
-        ),
-        *COMMON,
-    )
+    PARAMS: ClassVar[Domains] = {
+        "rounds": Integer(0, optional=True),
+        "loss": Choice(_core.BOOSTED),
+        "bound": Choice(_core.BOUNDS),
+        "over": Choice(_core.SUMS),
+        "step": Choice(("joint", "bound", "line_search")),
+        "features_per_round": Integer(1),
+        "overlap": Flag(),
+        "candidates": Real(0.0, 1.0, open_low=True),
+        "smoothing": Real(0.0, optional=True),
+        "max_step": Real(0.0, open_low=True),
+        "balance": Flag(),
+        "every": Integer(1, optional=True),
+    }
 
     _steps: boosting.Steps
     _n_candidates: int
@@ -179,27 +109,29 @@ class Boosting(Tagger):
         Args:
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
-            rounds: most rounds; None for as many as take 24576 features in all, at least 6 and at most 2000
+            rounds: maximum number of rounds; None for the number that takes 24576 features in all, at least 6 and at
+                most 2000
             loss: what is minimised: the exponential loss of label sequences, or of single labels (pointwise)
             bound: how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)
             over: label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too
             step: steps of a round: found together where its features share sentences; or the bounds', or by line search
-            features_per_round: most features of a round
+            features_per_round: maximum number of features per round
             overlap: the features of a round may share sentences; bounds' steps are then damped until the loss falls
                 enough
-            candidates: fraction of the features that may be chosen in a round, drawn anew by `seed`
+            candidates: fraction of the features that may be chosen in a round, drawn by `seed` in every round
             smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
             max_step: largest step
             pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
-            balance: divide the weight of a sentence by its number of wrong paths (or labels): all begin alike
+            balance: divide the weight of a sentence by its number of wrong paths (or labels), so that all begin with
+                equal weight
             max_length: cut longer sentences into pieces for training; None for whole sentences
             every: rounds between two callbacks and dev scores; None for a 200th of all
             patience: with a dev set: dev scores without a better one; 0 never stops
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
-            seed: seed of everything random
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
+            seed: seed of all random choices
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
         """

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Anything, Choice, Domains, Flag, Integer, Real, Text, shown
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import Anything, Choice, Flag, Number, Param, Text, lookup, shown
+from tagwise.base.parameters import parameters_of, require
 from tagwise.corpus.labels import text
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths
-from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import grown, joined, with_tuples
-from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.task import COMMON, FEATURES, OPTIMIZER_HELP, PI, STOPPING, Task
+from tagwise.estimators.limits import Limits
+from tagwise.estimators.task import Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.backends import devices, find, using
@@ -30,16 +30,10 @@ from tagwise.learners.loop import Result
 from tagwise.learners.problem import Problem
 from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
-from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.scores.lookback import Lookback
 
 LOSSES = _core.LOSSES
-DEVICE_HELP = "where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'"
-CLASS_HELP = (
-    "how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss, order 1)"
-)
-COST_HELP = "cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all"
 
 
 @dataclass
@@ -79,62 +73,17 @@ class CRF(Tagger):
 
     name = "crf"
     probabilistic = True
-    PARAMS = (
-        FEATURES,
-        Param("loss", "log", Choice(LOSSES), "loss of a sentence"),
-        Param(
-            "order",
-            1,
-            Number(1, 3, integer=True),
-            "labels that the next one depends on; 2 and 3 add features of label tuples seen in training",
-        ),
-        Param(
-            "l1",
-            0.0,
-            Number(0.0),
-            "strength of ||w||_1, added to the sum over sentences; gives sparse models",
-        ),
-        Param("l2", 1.0, Number(0.0), "strength of ||w||^2, added to the sum over sentences"),
-        Param(
-            "sigma",
-            None,
-            Number(1e-100, optional=True),
-            "Gaussian prior's deviation: l2 = 1 / (2 sigma^2)",
-        ),
-        Param(
-            "prior",
-            0.0,
-            Number(0.0),
-            "with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten",
-        ),
-        Param(
-            "optimizer",
-            "auto",
-            Choice(("auto", *OPTIMIZERS)),
-            OPTIMIZER_HELP,
-        ),
-        Param("device", "cpu", Choice(devices()), DEVICE_HELP),
-        Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
-        class_weight_param(CLASS_HELP),
-        PI,
-        Param(
-            "max_length",
-            None,
-            Number(1, integer=True, optional=True),
-            "cut longer sentences into pieces for training",
-        ),
-        Param(
-            "partial",
-            False,
-            Flag(),
-            "labels may be sets, A|B, or unknown, _; collections of labels and None are understood without it",
-        ),
-        Param("separator", "|", Text(), "partial: what stands between the labels of a set"),
-        Param("unknown", "_", Text(), "partial: the label of a token that may have any"),
-        *LIMITS,
-        *STOPPING,
-        *COMMON,
-    )
+    PARAMS: ClassVar[Domains] = {
+        "loss": Choice(LOSSES),
+        "order": Integer(1, 3),
+        "sigma": Real(1e-100, optional=True),
+        "prior": Real(0.0),
+        "device": Choice(devices()),
+        "cost": Anything("number, or mapping of label -> number"),
+        "partial": Flag(),
+        "separator": Text(),
+        "unknown": Text(),
+    }
 
     def __init__(
         self,
@@ -184,26 +133,27 @@ class CRF(Tagger):
             device: where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)
-            class_weight: how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss,
-                order 1) (balanced, a mapping of label -> number > 0, or None)
+            class_weight: weights of labels: a wrong label costs the logarithm of the right one's weight inside log Z
+                (log loss, order 1) (balanced, a mapping of label -> number > 0, or None)
             pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
             max_length: cut longer sentences into pieces for training
             partial: labels may be sets, A|B, or unknown, _; collections of labels and None are understood without it
-            separator: partial: what stands between the labels of a set (text)
+            separator: partial: separator of the labels of a set (text)
             unknown: partial: the label of a token that may have any (text)
-            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
-                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
-            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
+                forbidden, required, once, or None)
+            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
+                dictionary
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
-            max_iter: most iterations
-            tol: stop when the optimum is certified to be so near, else when `window` iterations improve by less
+            max_iter: maximum number of iterations; the default is rarely reached
+            tol: stop when the optimum is certified to be this near, else when `window` iterations improve by less
             window: iterations over which `tol` is measured
             patience: with a dev set: iterations without a better dev score; 0 never stops
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
-            seed: seed of everything random
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
+            seed: seed of all random choices
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
         """
@@ -211,7 +161,7 @@ class CRF(Tagger):
 
     def to(self, device: str) -> CRF:
         """Let this fitted tagger decode on another device, "cpu" or "cuda"; itself."""
-        model, name = self.model_, lookup(self.PARAMS, "device", type(self).__name__).check(device)
+        model, name = self.model_, parameters_of(type(self))["device"].check(device)
         if model.lookback is not None and name != "cpu":
             raise ParameterError(f"device={name!r} cannot do order > 1; use device='cpu'")
         scorer = find(name).scorer(
@@ -225,19 +175,10 @@ class CRF(Tagger):
     ) -> ChainTask:
         if not params["partial"] and not partial.is_partial(gold):
             return ChainTask(**vars(super()._task(X, gold, params, before)))
-        odd = {
-            "loss": "log",
-            "cost": None,
-            "class_weight": None,
-            "order": 1,
-            "constraints": None,
-            "dictionary": None,
-        }
-        for name, usual in odd.items():
-            if params[name] != usual:
-                raise ParameterError(
-                    f"partial labels go with {name}={usual!r} only; {name}={params[name]!r} was given"
-                )
+        none: dict[str, tuple[Any, ...]] = dict.fromkeys(
+            ("cost", "class_weight", "constraints", "dictionary"), (None,)
+        )
+        require("a partially labelled corpus", params, {"loss": ("log",), "order": (1,), **none})
         known = partial.parse(gold, params["separator"], params["unknown"])
         labels = joined(before, partial.collect(known))
         recipe, vocabulary, data = self._encoded(X, params, before)
@@ -268,11 +209,8 @@ class CRF(Tagger):
         if limits.once is not None:
             check_once(params)
         if params["order"] > 1:
-            weighs = params["cost"] is not None or params["class_weight"] is not None
-            if params["loss"] != "log" or weighs:
-                raise ParameterError(
-                    f"order={params['order']} goes with loss='log', no cost and no class_weight"
-                )
+            usual = {"loss": ("log",), "cost": (None,), "class_weight": (None,)}
+            require(f"order={params['order']}", params, usual)
             shown = data
             if task.warm is not None and task.places is not None:  # it grows
                 shown = with_tuples(data, task.warm.lookback, task.warm.labels, task.labels)
@@ -342,38 +280,30 @@ def _engine(device: str) -> AbstractContextManager[Any]:
 
 def check_once(params: dict[str, Any]) -> None:
     """Refuse what cannot be trained with labels that occur once."""
-    odd = {"order": (1,), "loss": _core.SEQUENTIAL_LOSSES, "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
-    for name, usual in odd.items():
-        if params[name] not in usual:
-            raise ParameterError(
-                f"labels that occur once are trained with {name}={' or '.join(map(str, usual))}; "
-                f"{name}={params[name]!r} was given. Leave the rule to decoding then: predict(X, constraints=...)"
-            )
+    usual = {"order": (1,), "loss": _core.SEQUENTIAL_LOSSES, "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
+    remedy = "; or apply the rule when decoding: predict(X, constraints=...)"
+    require("training with labels that occur once", params, usual, remedy)
 
 
 def cost_matrix(
     params: dict[str, Any], labels: Sequence[str], counts: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
     """What a wrong label costs inside log Z, [L, L] by the right one: `cost`, and the logarithm of its weight."""
-    matrix = _by_right_label(params["cost"], labels, params["loss"])
+    for name in ("cost", "class_weight"):
+        if params[name] is not None:
+            require(name, params, {"loss": ("log",)}, "; or weigh sentences by sample_weight")
+    matrix = _by_right_label(params["cost"], labels)
     weights = label_weights(params["class_weight"], labels, counts)
     if weights is None:
         return matrix
-    if params["loss"] != "log":
-        raise ParameterError(
-            f"class_weight goes with loss='log' alone; leave it out for loss={params['loss']!r}, or weigh sentences by "
-            "sample_weight"
-        )
     more: NDArray[np.float64] = np.log(weights)[:, None] * (1.0 - np.eye(len(labels)))
     return more if matrix is None else matrix + more
 
 
-def _by_right_label(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:
+def _by_right_label(cost: Any, labels: Sequence[str]) -> NDArray[np.float64] | None:
     """Cost [L, L] of every label where the row's label is right: a number for all, or one a right label."""
     if cost is None:
         return None
-    if loss != "log":
-        raise ParameterError(f"cost={cost!r} goes with loss='log' alone; leave it out for loss={loss!r}")
     wanted = (
         {text(y): c for y, c in cost.items()} if isinstance(cost, Mapping) else dict.fromkeys(labels, cost)
     )

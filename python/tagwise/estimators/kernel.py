@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Anything, Choice, Domains, Integer, Real
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.imports import path_of
-from tagwise.base.parameters import Anything, Choice, Number, Param
 from tagwise.dataset.layout import without_nodes
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import Limits
@@ -22,30 +22,6 @@ from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 from tagwise.scores.kernels import KERNEL as KERNEL_FUNCTION
 from tagwise.scores.kernels import Kernel, KernelScorer, kernel_of
-
-KERNEL = (
-    Param(
-        "kernel",
-        None,
-        Anything("linear, poly, rbf, module:function, or a function of two blocks of tokens", named=True),
-        "similarity of two tokens' attributes; transitions stay linear",
-    ),
-    Param("degree", 2, Number(1, 64, integer=True), "poly: (coef + gamma <x, x'>)^degree"),
-    Param("coef", 1.0, Number(0.0), "poly: (coef + gamma <x, x'>)^degree"),
-    Param(
-        "gamma",
-        None,
-        Number(0.0, open_low=True, optional=True),
-        "factor of <x, x'> in poly, None is 1; of ||x - x'||^2 in rbf, None is 1 over the mean of ||x||^2",
-    ),
-    Param(
-        "form",
-        "auto",
-        Choice(_core.FORMS),
-        "kernel rows, or poly of degree 2 written out as products; auto takes the cheaper",
-    ),
-    Param("cache_mb", 256, Number(1, integer=True), "megabytes for kernel rows while training"),
-)
 
 NO_START = "this learner cannot start from given weights; leave warm_start out"
 
@@ -67,6 +43,16 @@ class Kernelised(Tagger):
     """A learner that takes a kernel; `explicit` are the values of `kernel` that mean explicit weights."""
 
     explicit: ClassVar[tuple[Any, ...]] = (None,)
+    PARAMS: ClassVar[Domains] = {
+        "kernel": Anything(
+            "linear, poly, rbf, module:function, or a function of two blocks of tokens", named=True
+        ),
+        "degree": Integer(1, 64),
+        "coef": Real(0.0),
+        "gamma": Real(0.0, open_low=True, optional=True),
+        "form": Choice(_core.FORMS),
+        "cache_mb": Integer(1),
+    }
 
     def _kernel(self, params: dict[str, Any], data: _core.Dataset | None) -> Kernel | None:
         """The kernel of the parameters, or None for explicit weights."""

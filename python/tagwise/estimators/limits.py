@@ -1,4 +1,4 @@
-"""Constraints and tag dictionary of a learner: their parameters, and what training is told of them."""
+"""Constraints and tag dictionary of a learner, as training applies them."""
 
 from __future__ import annotations
 
@@ -11,33 +11,11 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.base.exceptions import TrainingError
-from tagwise.base.parameters import Number, Param
 from tagwise.corpus import schemes
 from tagwise.features.inputs import Inputs
 from tagwise.learners.loop import logger
-from tagwise.scores.constraints import Constraints, Domain, Groups, Support, boundary_support, intersect
+from tagwise.scores.constraints import Constraints, Groups, Support, boundary_support, intersect
 from tagwise.scores.dictionary import Dictionary
-
-LIMITS = (
-    Param(
-        "constraints",
-        None,
-        Domain(),
-        "what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules",
-    ),
-    Param(
-        "dictionary",
-        None,
-        Number(1, integer=True, optional=True),
-        "words seen so often in training take only labels seen with them; None for no tag dictionary",
-    ),
-    Param(
-        "dictionary_share",
-        0.0,
-        Number(0.0, 1.0),
-        "smallest share of a word's tokens that brings a label into the dictionary",
-    ),
-)
 
 
 @dataclass(frozen=True)

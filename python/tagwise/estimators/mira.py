@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import tagwise._core as _core
-from tagwise.base.parameters import Anything, Flag, Number, Param
-from tagwise.estimators.limits import LIMITS
-from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, RuleContext
-from tagwise.estimators.task import COMMON, FEATURES, Task
-
-SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
+from tagwise.base.domains import Domains, Flag, Integer, Real
+from tagwise.estimators.online import OnlineTagger, RuleContext
+from tagwise.estimators.task import Task
 
 
 class MIRA(OnlineTagger):
@@ -23,32 +20,11 @@ class MIRA(OnlineTagger):
     """
 
     name = "mira"
-    PARAMS = (
-        FEATURES,
-        Param("k", 4, Number(1, integer=True), "paths that the gold one must beat"),
-        Param(
-            "cost",
-            "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
-            SEQUENCE_COST,
-        ),
-        Param(
-            "C",
-            None,
-            Number(0.0, optional=True, open_low=True),
-            "most a sentence may change w by; None for any",
-        ),
-        Param(
-            "augment",
-            False,
-            Flag(),
-            "add the cost to the scores while searching, where it is a sum over tokens",
-        ),
-        *LOOKBACK,
-        *EPOCHS,
-        *LIMITS,
-        *COMMON,
-    )
+    PARAMS: ClassVar[Domains] = {
+        "k": Integer(1),
+        "C": Real(0.0, open_low=True, optional=True),
+        "augment": Flag(),
+    }
 
     def __init__(
         self,
@@ -81,10 +57,10 @@ class MIRA(OnlineTagger):
         Args:
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
-            k: paths that the gold one must beat
-            cost: how bad a wrong path is: the margin that is asked for (accuracy, f1, precision_recall(alpha), ..., or
-                a function)
-            C: most a sentence may change w by; None for any
+            k: number of best paths that the gold path must beat
+            cost: cost of a wrong path, which is the margin it is to be beaten by (accuracy, f1,
+                precision_recall(alpha), ..., or a function)
+            C: upper bound on the size of one update; None means unbounded
             augment: add the cost to the scores while searching, where it is a sum over tokens
             history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
                 ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
@@ -92,18 +68,19 @@ class MIRA(OnlineTagger):
             document: features on the labels of earlier tokens of the document with the same word
             epochs: passes over the training set
             average: average the weights over all steps; False keeps the last ones
-            shuffle: another order of sentences in every epoch, from `seed`
+            shuffle: shuffle the sentences in every epoch, by `seed`
             patience: with a dev set: epochs without a better dev score; 0 never stops
             parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
-            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
-                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
-            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
+                forbidden, required, once, or None)
+            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
+                dictionary
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
-            seed: seed of everything random
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
+            seed: seed of all random choices
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
         """
@@ -124,20 +101,7 @@ class PassiveAggressive(OnlineTagger):
     """
 
     name = "pa"
-    PARAMS = (
-        FEATURES,
-        Param("variant", 1, Number(0, 2, integer=True), "0: no slack, 1: PA-I, 2: PA-II"),
-        Param(
-            "cost",
-            "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
-            SEQUENCE_COST,
-        ),
-        Param("C", 1.0, Number(0.0, open_low=True), "aggressiveness"),
-        *EPOCHS,
-        *LIMITS,
-        *COMMON,
-    )
+    PARAMS: ClassVar[Domains] = {"variant": Integer(0, 2), "C": Real(0.0, open_low=True)}
 
     def __init__(
         self,
@@ -167,23 +131,24 @@ class PassiveAggressive(OnlineTagger):
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
             variant: 0: no slack, 1: PA-I, 2: PA-II
-            cost: how bad a wrong path is: the margin that is asked for (accuracy, f1, precision_recall(alpha), ..., or
-                a function)
+            cost: cost of a wrong path, which is the margin it is to be beaten by (accuracy, f1,
+                precision_recall(alpha), ..., or a function)
             C: aggressiveness
             epochs: passes over the training set
             average: average the weights over all steps; False keeps the last ones
-            shuffle: another order of sentences in every epoch, from `seed`
+            shuffle: shuffle the sentences in every epoch, by `seed`
             patience: with a dev set: epochs without a better dev score; 0 never stops
             parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
-            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
-                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
-            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
+                forbidden, required, once, or None)
+            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
+                dictionary
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
-            seed: seed of everything random
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
+            seed: seed of all random choices
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
         """
@@ -204,22 +169,7 @@ class AROW(OnlineTagger):
     """
 
     name = "arow"
-    PARAMS = (
-        FEATURES,
-        Param(
-            "gamma", 1.0, Number(0.0, open_low=True), "how much of an error is believed; larger moves less"
-        ),
-        Param("variance", 1.0, Number(0.0, open_low=True), "variance of every feature at the start"),
-        Param(
-            "cost",
-            "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
-            SEQUENCE_COST,
-        ),
-        *EPOCHS,
-        *LIMITS,
-        *COMMON,
-    )
+    PARAMS: ClassVar[Domains] = {"gamma": Real(0.0, open_low=True), "variance": Real(0.0, open_low=True)}
 
     def __init__(
         self,
@@ -248,24 +198,25 @@ class AROW(OnlineTagger):
         Args:
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
-            gamma: how much of an error is believed; larger moves less
+            gamma: regularization of one update; larger values make smaller updates
             variance: variance of every feature at the start
-            cost: how bad a wrong path is: the margin that is asked for (accuracy, f1, precision_recall(alpha), ..., or
-                a function)
+            cost: cost of a wrong path, which is the margin it is to be beaten by (accuracy, f1,
+                precision_recall(alpha), ..., or a function)
             epochs: passes over the training set
             average: average the weights over all steps; False keeps the last ones
-            shuffle: another order of sentences in every epoch, from `seed`
+            shuffle: shuffle the sentences in every epoch, by `seed`
             patience: with a dev set: epochs without a better dev score; 0 never stops
             parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
-            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
-                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
-            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
+                forbidden, required, once, or None)
+            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
+                dictionary
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
-            seed: seed of everything random
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
+            seed: seed of all random choices
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
         """

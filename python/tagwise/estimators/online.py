@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Anything, Domains, Flag, Integer, Text
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.base.imports import path_of
-from tagwise.base.parameters import Flag, Number, Param, Text, checked
+from tagwise.base.parameters import checked, parameters_of, require
 from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
 from tagwise.estimators.base import Tagger
@@ -28,47 +29,10 @@ from tagwise.model.model import Model
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.scores.entities import entity_table
-from tagwise.scores.lookback import POOL, Domain, Lookback
+from tagwise.scores.lookback import HISTORY, Lookback
 
-EPOCHS = (
-    Param("epochs", 20, Number(1, integer=True), "passes over the training set"),
-    Param("average", True, Flag(), "average the weights over all steps; False keeps the last ones"),
-    Param("shuffle", True, Flag(), "another order of sentences in every epoch, from `seed`"),
-    Param(
-        "patience",
-        0,
-        Number(0, integer=True),
-        "with a dev set: epochs without a better dev score; 0 never stops",
-    ),
-    Param(
-        "parts",
-        1,
-        Number(1, integer=True),
-        "number of parts that are trained at the same time and mixed after each epoch; 1 is exact",
-    ),
-)
-
-
-LOOKBACK = (
-    Param(
-        "history",
-        None,
-        Domain(),
-        "(m, p): cells of m labels, features on labels p back read off each cell's path; None is first order",
-    ),
-    Param(
-        "pool",
-        POOL,
-        Number(2, 1000, integer=True),
-        "with p = inf: the distance from which on labels share one table; nearer ones have a table each",
-    ),
-    Param(
-        "document",
-        False,
-        Flag(),
-        "features on the labels of earlier tokens of the document with the same word",
-    ),
-)
+#: Parameters of a learner that does not look further back than one label.
+FIRST_ORDER: dict[str, tuple[Any, ...]] = {"history": (None,), "document": (False,)}
 
 
 @dataclass(frozen=True)
@@ -127,6 +91,16 @@ class OnlineTagger(Tagger):
     (`plain_dev_score`). `partial_fit` goes on with more sentences, attributes and labels; `save(path, state=True)`
     keeps what it needs to go on as if training had never stopped.
     """
+
+    PARAMS: ClassVar[Domains] = {
+        "cost": Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
+        "history": HISTORY,
+        "pool": Integer(2, 1000),
+        "document": Flag(),
+        "epochs": Integer(1),
+        "average": Flag(),
+        "parts": Integer(1),
+    }
 
     state_: dict[str, Any]
 
@@ -193,17 +167,8 @@ class OnlineTagger(Tagger):
             sample_weight: as in `fit`.
             callbacks: as in `fit`.
         """
-        params = {**self.checked(), "epochs": EPOCHS[0].check(epochs)}
-        if params.get("kernel") not in (None, "none"):
-            raise ParameterError(
-                "partial_fit goes on with explicit weights only; fit anew, or leave the kernel out"
-            )
-        if Lookback.of(params) is not None:
-            raise ParameterError(
-                "partial_fit goes on with first-order taggers only; fit anew, or leave history out"
-            )
-        if params.get("voters"):
-            raise ParameterError("partial_fit keeps one weight vector; fit anew, or train with voters=0")
+        params = {**self.checked(), "epochs": parameters_of(type(self))["epochs"].check(epochs)}
+        require("partial_fit", params, {**FIRST_ORDER, "kernel": (None, "none"), "voters": (0,)})
         fitted = hasattr(self, "model_")
         inputs = Inputs.of(X)
         gold, kind = labels.texts(inputs.gold(y))

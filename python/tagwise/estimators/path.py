@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagwise.base.exceptions import CorpusError, ParameterError
-from tagwise.base.parameters import lookup
+from tagwise.base.parameters import lookup, parameters_of
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.estimators.base import Tagger
 from tagwise.evaluation.metrics import Report
@@ -150,7 +150,7 @@ def regularization_path(
     >>> [step.strength for step in path.steps]
     [1.0, 0.1]
     """
-    declared = lookup(tagger.PARAMS, parameter, type(tagger).__name__)
+    declared = lookup(parameters_of(type(tagger)), parameter, type(tagger).__name__)
     strengths = list(strengths)
     X, y = Inputs.of(X).sentences, y if y is None else label_lists(y)
     if not strengths:

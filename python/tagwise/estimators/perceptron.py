@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.base.domains import Choice, Domains, Integer
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import Choice, Number, Param
-from tagwise.estimators.kernel import KERNEL, Kernelised
-from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, RuleContext, epochs_of
-from tagwise.estimators.task import COMMON, FEATURES, Task
+from tagwise.base.parameters import require
+from tagwise.estimators.kernel import Kernelised
+from tagwise.estimators.limits import Limits
+from tagwise.estimators.online import FIRST_ORDER, OnlineTagger, RuleContext, epochs_of
+from tagwise.estimators.task import Task
 from tagwise.learners import online
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
-from tagwise.scores.lookback import Lookback
 from tagwise.scores.voters import Ballot
+
+#: What voters and kernels are trained with: one sentence after another, first order.
+ONE_BY_ONE = {**FIRST_ORDER, "mode": ("online",), "parts": (1,)}
 
 
 class Perceptron(Kernelised, OnlineTagger):
@@ -35,29 +38,11 @@ class Perceptron(Kernelised, OnlineTagger):
     """
 
     name = "perceptron"
-    PARAMS = (
-        FEATURES,
-        Param(
-            "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
-        ),
-        Param(
-            "voters",
-            0,
-            Number(0, integer=True),
-            "predict by a vote of at most so many weight vectors of training, at least one an epoch; 0 for one vector",
-        ),
-        *LOOKBACK,
-        *KERNEL,
-        Param(
-            "budget",
-            None,
-            Number(1, integer=True, optional=True),
-            "with a kernel: most support tokens; None for any number",
-        ),
-        *EPOCHS,
-        *LIMITS,
-        *COMMON,
-    )
+    PARAMS: ClassVar[Domains] = {
+        "mode": Choice(("online", "batch")),
+        "voters": Integer(0),
+        "budget": Integer(1, optional=True),
+    }
     explicit = (None, "none")
 
     def __init__(
@@ -97,8 +82,7 @@ class Perceptron(Kernelised, OnlineTagger):
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
             mode: batch applies the updates of an epoch at its end
-            voters: predict by a vote of at most so many weight vectors of training, at least one an epoch; 0 for one
-                vector
+            voters: maximum number of weight vectors of training that vote, at least one per epoch; 0 for one vector
             history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
                 ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
             pool: with p = inf: the distance from which on labels share one table; nearer ones have a table each
@@ -110,21 +94,22 @@ class Perceptron(Kernelised, OnlineTagger):
             gamma: factor of <x, x'> in poly, None is 1; of ||x - x'||^2 in rbf, None is 1 over the mean of ||x||^2
             form: kernel rows, or poly of degree 2 written out as products; auto takes the cheaper
             cache_mb: megabytes for kernel rows while training
-            budget: with a kernel: most support tokens; None for any number
+            budget: with a kernel: maximum number of support tokens; None means unlimited
             epochs: passes over the training set
             average: average the weights over all steps; False keeps the last ones
-            shuffle: another order of sentences in every epoch, from `seed`
+            shuffle: shuffle the sentences in every epoch, by `seed`
             patience: with a dev set: epochs without a better dev score; 0 never stops
             parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
-            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
-                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
-            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
+                forbidden, required, once, or None)
+            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
+                dictionary
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
-            seed: seed of everything random
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
+            seed: seed of all random choices
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
         """
@@ -133,18 +118,10 @@ class Perceptron(Kernelised, OnlineTagger):
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
         return _core.Rule(self.name)
 
-    def _voted(self, task: Task, kernelised: bool) -> Result:
+    def _voted(self, task: Task) -> Result:
         """Keep weights along the way; those after the epoch whose score is best are none of the result."""
         params = task.params
-        others = {
-            "a kernel": kernelised,
-            "history or document features": Lookback.of(params) is not None,
-            "mode='batch'": params["mode"] == "batch",
-            "parts": params["parts"] > 1,
-        }
-        for other, given in others.items():
-            if given:
-                raise ParameterError(f"voters do not go with {other}: leave one of them out")
+        require("voters", params, {"kernel": self.explicit, **ONE_BY_ONE})
         if params["voters"] < params["epochs"]:
             raise ParameterError(
                 f"voters={params['voters']}: every epoch has one or more; give at least epochs={params['epochs']}"
@@ -161,15 +138,10 @@ class Perceptron(Kernelised, OnlineTagger):
     def _train(self, task: Task) -> Result:
         kernel, params = self._kernel(task.params, task.data), task.params
         if params["voters"]:
-            return self._voted(task, kernel is not None)
+            return self._voted(task)
         if kernel is None:
             return super()._train(task)
-        if params["mode"] == "batch" or params["parts"] > 1:
-            raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and parts out")
-        if Lookback.of(params) is not None:
-            raise ParameterError(
-                "a kernel perceptron takes no history; leave it out, or leave the kernel out"
-            )
+        require("a kernel", params, ONE_BY_ONE)
         self._refuse(task)
         self.__dict__.pop("state_", None)
         learner = _core.KernelPerceptron(

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.base.domains import Flag
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import Flag, checked
+from tagwise.base.parameters import checked
 from tagwise.corpus import labels
 from tagwise.corpus.schemes import has_chunks
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities

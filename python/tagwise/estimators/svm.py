@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import tagwise._core as _core
-from tagwise.base.parameters import Choice, Flag, Number, Param
+from tagwise.base.domains import Choice, Domains, Integer, Real
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
-from tagwise.estimators.kernel import KERNEL, Kernelised
-from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.task import COMMON, FEATURES, PI, Task
+from tagwise.estimators.kernel import Kernelised
+from tagwise.estimators.limits import Limits
+from tagwise.estimators.task import Task
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
 
@@ -31,43 +31,13 @@ class HMSVM(Kernelised, Tagger):
 
     name = "hmsvm"
     starts_warm = False
-    PARAMS = (
-        FEATURES,
-        Param("C", 1.0, Number(0.0, open_low=True), "price of a violated margin"),
-        PI,
-        Param(
-            "slack",
-            "instance",
-            Choice(_core.SLACKS),
-            "a slack for each sentence, or for each wrong path",
-        ),
-        Param(
-            "rescale",
-            None,
-            Choice(("margin",), optional=True),
-            "margin: ask for a margin as large as the number of wrong labels",
-        ),
-        Param("kernel", "linear", *(KERNEL[0].domain, KERNEL[0].help)),
-        *KERNEL[1:],
-        Param("tol", 1e-2, Number(0.0), "stop when (primal - dual) / primal is less"),
-        Param("max_epochs", 100, Number(1, integer=True), "most epochs"),
-        Param(
-            "max_paths",
-            50,
-            Number(1, integer=True),
-            "slack='sequence': most wrong paths of a sentence that have a slack",
-        ),
-        Param(
-            "patience",
-            0,
-            Number(0, integer=True),
-            "with a dev set: epochs without a better dev score; 0 never stops",
-        ),
-        Param("shuffle", True, Flag(), "another order of sentences in every epoch, from `seed`"),
-        *LIMITS,
-        *(p for p in COMMON if p.name != "all_pairs"),
-        Param("all_pairs", True, Flag(), "also create features that never occur with the gold labels"),
-    )
+    PARAMS: ClassVar[Domains] = {
+        "C": Real(0.0, open_low=True),
+        "slack": Choice(_core.SLACKS),
+        "rescale": Choice(("margin",), optional=True),
+        "max_epochs": Integer(1),
+        "max_paths": Integer(1),
+    }
 
     explicit = ("linear",)
 
@@ -117,18 +87,19 @@ class HMSVM(Kernelised, Tagger):
             form: kernel rows, or poly of degree 2 written out as products; auto takes the cheaper
             cache_mb: megabytes for kernel rows while training
             tol: stop when (primal - dual) / primal is less
-            max_epochs: most epochs
-            max_paths: slack='sequence': most wrong paths of a sentence that have a slack
+            max_epochs: maximum number of epochs
+            max_paths: slack='sequence': maximum number of wrong paths per sentence that have a slack
             patience: with a dev set: epochs without a better dev score; 0 never stops
-            shuffle: another order of sentences in every epoch, from `seed`
-            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
-                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
-            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            shuffle: shuffle the sentences in every epoch, by `seed`
+            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
+                forbidden, required, once, or None)
+            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
+                dictionary
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
-            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
-            seed: seed of everything random
+            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
+            seed: seed of all random choices
             verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
                 `tagwise`
             all_pairs: also create features that never occur with the gold labels

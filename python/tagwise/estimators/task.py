@@ -1,4 +1,4 @@
-"""One training run as a learner sees it, and the parameters that most learners share."""
+"""One training run as a learner sees it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.base.exceptions import CorpusError
-from tagwise.base.parameters import Anything, Flag, Number, Param
 from tagwise.corpus.labels import check_type, texts
 from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset.check import lengths_of
@@ -27,64 +26,6 @@ from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.voters import Ballot
-
-FEATURES = Param(
-    "features",
-    "default",
-    Anything("S1, S2, S3, S3(window=2), pos, ner, default, a template, a function, or attributes"),
-    "how tokens become attributes",
-)
-
-
-COMMON = (
-    Param("start_end", True, Flag(), "features for the first and the last label of a sentence"),
-    Param("min_count", 1, Number(1, 2**32 - 1, integer=True), "drop attributes seen less often in training"),
-    Param("all_pairs", False, Flag(), "also create features that never occur with the gold labels"),
-    Param(
-        "n_jobs",
-        None,
-        Number(1, integer=True, optional=True),
-        "threads, at most one a core; None for all cores; results do not depend on it",
-    ),
-    Param("seed", 0, Number(0, integer=True), "seed of everything random"),
-    Param(
-        "verbose",
-        0,
-        Number(0, integer=True),
-        "1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger `tagwise`",
-    ),
-)
-
-
-PI = Param(
-    "pi",
-    1.0,
-    Number(0.0, 1.0, open_low=True),
-    "weight c pi^T of a sentence of T tokens; the mean weight is 1",
-)
-
-
-OPTIMIZER_HELP = (
-    "auto: owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200 sentences or more, else lbfgs"
-)
-
-STOPPING = (
-    Param("max_iter", 1000, Number(0, integer=True), "most iterations"),
-    Param(
-        "tol",
-        1e-5,
-        Number(0.0),
-        "stop when the optimum is certified to be so near, else when `window` iterations improve by less",
-    ),
-    Param("window", 10, Number(1, integer=True), "iterations over which `tol` is measured"),
-    Param(
-        "patience",
-        20,
-        Number(0, integer=True),
-        "with a dev set: iterations without a better dev score; 0 never stops",
-    ),
-)
-
 
 #: Parameters that do not change the model and so do not go into its file.
 TRANSIENT = ("n_jobs", "verbose")

@@ -8,7 +8,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from tagwise.base.parameters import Flag, checked
+from tagwise.base.domains import Flag
+from tagwise.base.parameters import checked
 from tagwise.corpus import schemes
 from tagwise.corpus.text.spans import TextSpan, text_spans
 from tagwise.corpus.text.spans import token_spans as spans_of

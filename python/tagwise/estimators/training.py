@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tagwise.base.domains import shown
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import shown
 from tagwise.estimators.predicting import Predicting
 from tagwise.estimators.task import Task
 from tagwise.features.inputs import Inputs

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tagwise.base.domains import Real
 from tagwise.base.exceptions import CorpusError, ParameterError
-from tagwise.base.parameters import Number, checked
+from tagwise.base.parameters import checked
 from tagwise.corpus.schemes import Span, spans
 
 #: A span and its probability.
@@ -87,15 +87,13 @@ def choose(
     >>> choose(curve).min_probability, choose(curve, precision=0.7).recall, choose(curve, beta=0.2).precision
     (0.6, 0.5, 1.0)
     """
-    beta = checked("beta", beta, Number(0.0, open_low=True))
-    if not math.isfinite(beta):
-        raise ParameterError(f"beta={beta!r}: expected a number > 0")
+    beta = checked("beta", beta, Real(0.0, open_low=True))
     points = [Threshold(*point) for point in curve]
     if not points:
         raise ParameterError("no span was predicted, so that there is no threshold to choose")
     if precision is None:
         return max(points, key=lambda point: (point.f(beta), -point.min_probability))
-    precision = checked("precision", precision, Number(0.0, 1.0, open_low=True))
+    precision = checked("precision", precision, Real(0.0, 1.0, open_low=True))
     able = [point for point in points if point.precision >= precision]
     if not able:
         best = max(points, key=lambda point: point.precision)

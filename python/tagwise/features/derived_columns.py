@@ -19,10 +19,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tagwise.base.domains import is_text
 from tagwise.base.exceptions import ParameterError, TemplateError
 from tagwise.base.files.regular import read_regular
 from tagwise.base.imports import function_at
-from tagwise.base.parameters import is_text
 from tagwise.features.automaton import Automaton
 from tagwise.features.sets import SETS
 

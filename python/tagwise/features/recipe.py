@@ -24,9 +24,10 @@ from tagwise._core import (
     encode_tokens,
     encode_words,
 )
+from tagwise.base.domains import is_text
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
 from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, path_of, present
-from tagwise.base.parameters import cores, is_text, meant
+from tagwise.base.parameters import cores, meant
 from tagwise.features.derived_columns import Features, Mark, mark_of
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.patterns import Patterns

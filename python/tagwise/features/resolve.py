@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tagwise.base.domains import is_text
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
 from tagwise.base.files.regular import read_regular
-from tagwise.base.parameters import is_text
 from tagwise.features.derived_columns import Features, Mark, pieces, spelled
 from tagwise.features.inputs import Inputs
 from tagwise.features.patterns import is_wapiti

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tagwise.base.files.domains import Domain, Listed, OneOf, Real, Record, Text, Truth, Variant, Whole
+from tagwise.base.domains import Choice, Domain, Flag, Integer, Listed, Real, Record, Text, Variant
 from tagwise.features.patterns import DIALECTS
 from tagwise.features.vectors import LEAST_SCALE, MOST
 
 _VECTORS: dict[str, Domain] = {
-    "vectors": Record({"size": Whole(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})
+    "vectors": Record({"size": Integer(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})
 }
 
 #: Columns made from the tokens: lists of names, regular expressions.
@@ -18,11 +18,11 @@ MARK = Variant(
             {
                 "name": Text(),
                 "entries": Listed(Listed(Text(), low=1), low=1),
-                "ignore_case": Truth(),
-                "window": Whole(0, 10),
+                "ignore_case": Flag(),
+                "window": Integer(0, 10),
             }
         ),
-        "regex": Record({"name": Text(), "pattern": Text(), "ignore_case": Truth(), "window": Whole(0, 10)}),
+        "regex": Record({"name": Text(), "pattern": Text(), "ignore_case": Flag(), "window": Integer(0, 10)}),
     },
 )
 
@@ -41,7 +41,7 @@ def _alone(more: dict[str, Domain]) -> dict[str, Record]:
         ),
         "patterns": Record(
             {
-                "dialect": OneOf(DIALECTS),
+                "dialect": Choice(DIALECTS),
                 "patterns": Text(),
                 "columns": Listed(Text(), distinct=True),
                 "token_column": Text(),

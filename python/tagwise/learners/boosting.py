@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.files.domains import Domain, DomainError, Listed, Numbers, Record, Truth, Whole, name_of
+from tagwise.base.domains import Domain, DomainError, Flag, Integer, Listed, Numbers, Record, name_of
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector
@@ -34,7 +34,7 @@ COLUMNS = {
 }
 
 Steps = dict[str, NDArray[Any]]
-_COUNT = Whole(0, 2**53)
+_COUNT = Integer(0, 2**53)
 
 
 #: The state in a checkpoint. The core checks the lengths of the booster's arrays; one of its numbers may be infinite.
@@ -45,7 +45,7 @@ BOOSTING: Domain = Record(
         "ends": Listed(_COUNT, low=1),
         "nonzero": Listed(_COUNT),
         "sentences": _COUNT,
-        "more": Truth(),
+        "more": Flag(),
     }
 )
 

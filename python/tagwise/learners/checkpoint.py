@@ -22,20 +22,20 @@ from typing import Any
 
 import numpy as np
 
+from tagwise.base.domains import Anything, Choice, Domain, DomainError, Integer, Record
 from tagwise.base.exceptions import ParameterError, TrainingError, refusal
 from tagwise.base.files.arrays import ArrayFile, Placed, is_array_file, read_header, write_arrays
-from tagwise.base.files.domains import Domain, DomainError, OneOf, Open, Record, Whole
 from tagwise.base.writing import atomic
 from tagwise.optimizers.base import State
 
 FORMAT = 2
 HEADER = Record(
     {
-        "kind": OneOf(("checkpoint",)),
-        "format": Whole(FORMAT, FORMAT),
-        "run": Record(more=Open()),
-        "loop": Record(more=Open()),
-        "learner": Record(more=Open()),
+        "kind": Choice(("checkpoint",)),
+        "format": Integer(FORMAT, FORMAT),
+        "run": Record(more=Anything()),
+        "loop": Record(more=Anything()),
+        "learner": Record(more=Anything()),
     }
 )
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}

@@ -22,16 +22,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tagwise.base.files.domains import (
+from tagwise.base.domains import (
     Domain,
     DomainError,
     Either,
+    Integer,
     Listed,
     Numbers,
     Real,
     Record,
     Tupled,
-    Whole,
 )
 from tagwise.optimizers.base import State, Step, relative_gap
 from tagwise.scores.protocols import Vector
@@ -67,12 +67,12 @@ DUAL: Domain = Record(
         "share": Real(),
         "gaps": Listed(Real(any_=True), high=1 + LOOK_BACK),
         "value": Real(any_=True),
-        "values": Listed(Tupled((Whole(0, 2**53), Real())), high=1 + OVER),
+        "values": Listed(Tupled((Integer(0, 2**53), Real())), high=1 + OVER),
         "weights": Either((Numbers("f32"), Numbers("f64"))),
         "nodes": _points("f32"),
         "pairs": _points("f32"),
         "blocks": _points("f64"),
-        "epochs": Whole(0, 2**53),
+        "epochs": Integer(0, 2**53),
     }
 )
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.base.domains import Domain, Either, Flag, Integer, Real, Record
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.base.files.domains import Domain, Either, OneOf, Real, Record, Truth, Whole
 from tagwise.learners import dual, stochastic
 from tagwise.learners.backends import Backend, current, exponential
 from tagwise.learners.checkpoint import Keeper
@@ -259,13 +259,13 @@ def _state_domain(optimizer: Optimizer, n: int) -> Domain:
         domain: Domain = Either((_refined_domain(OPTIMIZERS["lbfgs"], n), dual.DUAL))
     else:
         domain = stochastic.sgd_domain(n) if optimizer.name == "sgd" else _refined_domain(optimizer, n)
-    return Record({"optimizer": domain, "warmup": Whole(0, 2**53)})
+    return Record({"optimizer": domain, "warmup": Integer(0, 2**53)})
 
 
 def _refined_domain(optimizer: Optimizer, n: int) -> Domain:
     """The state of `refined`."""
-    bound = Either((OneOf((None,)), Real()))
-    return Record({"run": optimizer.domain(n), "precise": Truth(), "before": Real(any_=True), "bound": bound})
+    bound = Real(optional=True)
+    return Record({"run": optimizer.domain(n), "precise": Flag(), "before": Real(any_=True), "bound": bound})
 
 
 def refined(

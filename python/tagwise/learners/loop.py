@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tagwise.base.domains import DomainError, Flag, Integer, Listed, Numbers, Real, Record
 from tagwise.base.exceptions import TrainingError
-from tagwise.base.files.domains import DomainError, Either, Listed, Numbers, OneOf, Real, Record, Truth, Whole
 from tagwise.learners.checkpoint import Keeper
 from tagwise.optimizers.base import Step, Vector
 
@@ -128,8 +128,8 @@ class Course:
         return stopping.reached if self.iteration >= stopping.max_iter else None
 
 
-_NUMBER, _COUNT = Real(any_=True), Whole(0, 2**53)
-_MAYBE = Either((OneOf((None,)), _NUMBER))
+_NUMBER, _COUNT = Real(any_=True), Integer(0, 2**53)
+_MAYBE = Real(any_=True, optional=True)
 #: A `Course` in a checkpoint.
 COURSE = Record(
     {
@@ -148,13 +148,13 @@ COURSE = Record(
             )
         ),
         "values": Listed(_NUMBER, low=1),
-        "best": Either((OneOf((None,)), Numbers("f64"))),
+        "best": Numbers("f64", optional=True),
         "best_score": _NUMBER,
         "best_iteration": _COUNT,
         "seconds": Real(0.0),
         "gap": _MAYBE,
         "since": _COUNT,
-        "exact": Truth(),
+        "exact": Flag(),
     }
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.base.files.domains import Domain, Listed, Numbers, Real, Record, Whole
+from tagwise.base.domains import Domain, Integer, Listed, Numbers, Real, Record
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.learners.sharded.online import OnlineShards
@@ -21,7 +21,7 @@ from tagwise.scores.voters import Ballot
 Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron | OnlineShards
 
 
-_COUNT = Whole(0, 2**53)
+_COUNT = Integer(0, 2**53)
 _STATE: dict[str, Domain] = {
     "online": Record({"steps": Real(0.0), "epochs": _COUNT}, more=Numbers("f64")),
     "plain": Listed(Real(any_=True)),

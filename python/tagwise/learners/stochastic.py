@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.base.domains import Domain, Integer, Numbers, Real, Record
 from tagwise.base.exceptions import TrainingError
-from tagwise.base.files.domains import Domain, Numbers, Real, Record, Whole
 from tagwise.optimizers.base import Evaluate, State, Step, Vector
 
 FIRST, FACTOR, MOST_TRIALS = 0.1, 2.0, 12
@@ -28,7 +28,7 @@ SAMPLE_EPOCH = 1 << 40
 
 def sgd_domain(n: int) -> Domain:
     """The state of a `Descent` with n weights."""
-    return Record({"w": Numbers("f64", n), "eta": Real(0.0), "epochs": Whole(0, SAMPLE_EPOCH - 1)})
+    return Record({"w": Numbers("f64", n), "eta": Real(0.0), "epochs": Integer(0, SAMPLE_EPOCH - 1)})
 
 
 def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tagwise.base.files.domains import Domain, Either, Listed, Numbers, Real, Record, Truth, Whole
+from tagwise.base.domains import Domain, Either, Flag, Integer, Listed, Numbers, Real, Record
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector, relative_gap
@@ -15,7 +15,7 @@ from tagwise.optimizers.base import State, Step, Vector, relative_gap
 REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded", "truncated")
 
 
-_REPORT = Either((Truth(), Real(any_=True)))
+_REPORT = Either((Flag(), Real(any_=True)))
 _WHOLE = {"sizes": "u32", "paths": "u16", "idle": "u8", "quiet": "u8"}
 _REAL = ("alpha", "bound", "gram", "beta", "edge", "start", "end", "kept")
 #: The state in a checkpoint: of the solver, whose arrays' lengths the core checks, and what its epochs have reported.
@@ -26,7 +26,7 @@ SVM: Domain = Record(
                 **{name: Numbers(dtype) for name, dtype in _WHOLE.items()},
                 **dict.fromkeys(_REAL, Numbers("f64")),
                 "epsilon": Real(),
-                "epochs": Whole(0, 2**53),
+                "epochs": Integer(0, 2**53),
             }
         ),
         "reports": Listed(Record(dict.fromkeys(("primal", *REPORTED), _REPORT), more=_REPORT)),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.base.parameters import Number, checked
+from tagwise.base.domains import Integer
+from tagwise.base.parameters import checked
 from tagwise.dataset.layout import Named, blocks_of, codes_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Explanation:
 
 def explain(named: Named, weights: NDArray[np.float32], top: int) -> Explanation:
     """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
-    top = checked("top", top, Number(0, integer=True))
+    top = checked("top", top, Integer(0))
     labels, n, blocks = named.labels, len(named.labels), blocks_of(named.layout)
     nodes, edges = codes_of(named.layout)[:2]
     attribute, label = nodes // n, nodes % n

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Flag, Integer, Text, shown
 from tagwise.base.exceptions import CorpusError, ModelFileError, ParameterError
 from tagwise.base.imports import Functions, Missing
-from tagwise.base.parameters import Flag, Number, Text, checked, checked_path, shown
+from tagwise.base.parameters import checked, checked_path
 from tagwise.base.writing import atomic
 from tagwise.corpus.labels import named, texts, type_name
 from tagwise.dataset.layout import Named, carried
@@ -105,7 +106,7 @@ class Model:
         self, X: Any, k: int, query: Query = DEFAULT_QUERY, *, probability: bool = False
     ) -> list[list[tuple[list[Any], float]]]:
         """The k best paths of each sentence as (labels, score or probability), best first."""
-        k = checked("k", k, Number(1, integer=True))
+        k = checked("k", k, Integer(1))
         probability = checked("probability", probability, Flag())
         plan = self.plan(X, query)
         counts, scores, labels = paths.kbest(plan, k)
@@ -220,7 +221,7 @@ class Model:
         T = data.n_tokens
         if not T:
             raise ParameterError("a sentence without tokens has nothing to explain")
-        token = checked("token", token, Number(integer=True, optional=True))
+        token = checked("token", token, Integer(optional=True))
         if token is not None and not 0 <= token < T:
             raise ParameterError(f"token={token}: the sentence has the tokens 0 to {T - 1}")
         if against is not None and not _is_label(against):

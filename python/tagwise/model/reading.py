@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base import domains
 from tagwise.base.exceptions import MemoryLimitError, MissingFunctionError, ModelFileError, TagwiseError
-from tagwise.base.files import domains
 from tagwise.base.files.regular import handle_of, open_regular
 from tagwise.base.imports import Functions
 from tagwise.base.parameters import checked_path

@@ -2,7 +2,7 @@
 
 >>> parsed('{"labels": 3}')
 Traceback (most recent call last):
-tagwise.base.exceptions.ModelFileError: the header lacks 'tagwise'; the file was written by another program or version
+tagwise.base.exceptions.ModelFileError: the header lacks 'tagwise'; the file is damaged, or another program wrote it
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.base.exceptions import ModelFileError
-from tagwise.base.files import sealed
-from tagwise.base.files.domains import (
+from tagwise.base.domains import (
+    Anything,
+    Choice,
     Domain,
     DomainError,
     Either,
+    Flag,
+    Integer,
     Listed,
-    OneOf,
-    Open,
     Real,
     Record,
     Text,
-    Truth,
     Tupled,
     Variant,
-    Whole,
 )
+from tagwise.base.exceptions import ModelFileError
+from tagwise.base.files import sealed
 from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.features.schema import FEATURES
 
 #: Labels are numbered by 16 bits, of which the last number means none; attributes by 32.
 MOST_LABELS, MOST_ATTRIBUTES = 2**16 - 2, 2**32 - 2
 
-_NAME: Domain = Either((OneOf((None,)), Text()))
+_NAME: Domain = Text(optional=True)
 _PATH = Record({"function": Text(":")})
-_COUNT = Whole(0, 2**53)
+_COUNT = Integer(0, 2**53)
 HISTORY = Record(
     {
-        "m": Whole(1, 3),
-        "p": Either((OneOf(("inf",)), Whole(1, 2**31))),
-        "document": Truth(),
-        "tuples": Truth(),
+        "m": Integer(1, 3),
+        "p": Either((Choice(("inf",)), Integer(1, 2**31))),
+        "document": Flag(),
+        "tuples": Flag(),
     },
-    {"pool": Whole(2, 1000)},
+    {"pool": Integer(2, 1000)},
 )
 CONSTRAINTS = Record(
     may={
@@ -55,7 +55,7 @@ CONSTRAINTS = Record(
         "once": Listed(Text()),
     }
 )
-_NUMBERS: dict[str, Domain] = {"degree": Whole(1, 64), "coef": Real(0.0), "gamma": Real(0.0)}
+_NUMBERS: dict[str, Domain] = {"degree": Integer(1, 64), "coef": Real(0.0), "gamma": Real(0.0)}
 KERNEL = Variant(
     "name",
     {
@@ -73,36 +73,36 @@ METRICS = Record(
         "gap": Real(any_=True),
         "dev_score": Real(any_=True),
     },
-    more=Open(),
+    more=Anything(),
 )
 META = Record(
     may={
         "learner": Text(),
-        "params": Record(more=Open()),
+        "params": Record(more=Anything()),
         "metrics": METRICS,
         "columns": Listed(Text()),
         "label": Text(),
         "state": Record({"steps": Real(0.0), "epochs": _COUNT}),
     },
-    more=Open(),
+    more=Anything(),
 )
 HEADER = Record(
     {
         "tagwise": Text(),
         "labels": Listed(Text(), low=1, high=MOST_LABELS, distinct=True),
         "features": FEATURES,
-        "n_attributes": Whole(0, MOST_ATTRIBUTES),
+        "n_attributes": Integer(0, MOST_ATTRIBUTES),
         "meta": META,
     },
     {
-        "label_type": OneOf(tuple(LABEL_TYPES)),
-        "local": Truth(),
+        "label_type": Choice(tuple(LABEL_TYPES)),
+        "local": Flag(),
         "history": HISTORY,
         "constraints": CONSTRAINTS,
         "kernel": KERNEL,
         "arrays": Listed(Text(), distinct=True),
     },
-    more=Open(),
+    more=Anything(),
 )
 
 #: Types of the arrays that every file has, and of those that some have.
@@ -158,7 +158,7 @@ def parsed(text: str) -> dict[str, Any]:
     try:
         HEADER.check(header, "the header")
     except DomainError as error:
-        raise ModelFileError(str(error)) from None
+        raise ModelFileError(f"{error}; the file is damaged, or another program wrote it") from None
     found: dict[str, Any] = header
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tagwise.base.files.domains import Domain
+from tagwise.base.domains import Domain
 from tagwise.optimizers.base import Evaluate, State, Step
 from tagwise.optimizers.cg import cg_domain, conjugate_gradient
 from tagwise.optimizers.lbfgs import lbfgs, lbfgs_domain

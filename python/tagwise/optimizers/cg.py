@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import dot
-from tagwise.base.files.domains import Domain, Numbers, Real, Record, Truth
+from tagwise.base.domains import Domain, Flag, Numbers, Real, Record
 from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector
 from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, NOISE, SEARCH, LineSearch
 
@@ -20,7 +20,7 @@ def cg_domain(n: int) -> Domain:
     """The state of `conjugate_gradient` with n weights."""
     vectors = dict.fromkeys(("w", "gradient", "direction"), Numbers("f64", n))
     numbers = dict.fromkeys(("value", "square", "slope", "first"), Real())
-    return Record({**vectors, **numbers, "fresh": Truth(), "search": SEARCH})
+    return Record({**vectors, **numbers, "fresh": Flag(), "search": SEARCH})
 
 
 def conjugate_gradient(

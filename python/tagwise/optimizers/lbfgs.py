@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.base.files.domains import Domain, Numbers, Real, Record, Whole
+from tagwise.base.domains import Domain, Integer, Numbers, Real, Record
 from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector, Vectors
 from tagwise.optimizers.pairs import pairs_domain
 
@@ -29,8 +29,8 @@ SEARCH: Domain = Record(
     {
         **{name: Real() for name in ("curvature", "noise", "step")},
         "lowest": Real(any_=True),
-        "idle": Whole(0, 2**53),
-        "evaluations": Whole(0, 2**53),
+        "idle": Integer(0, 2**53),
+        "evaluations": Integer(0, 2**53),
     }
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import dot
-from tagwise.base.files.domains import Domain, Numbers, Real, Record, Whole
+from tagwise.base.domains import Domain, Integer, Numbers, Real, Record
 from tagwise.optimizers.base import Evaluate, State, Step, Vector
 from tagwise.optimizers.lbfgs import NOISE, SUFFICIENT
 from tagwise.optimizers.pairs import Pairs, pairs_domain
@@ -26,7 +26,7 @@ def owlqn_domain(n: int) -> Domain:
             "gradient": vector,
             "value": number,
             "lowest": number,
-            "evaluations": Whole(0, 2**53),
+            "evaluations": Integer(0, 2**53),
             "pairs": pairs_domain(n),
         }
     )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import History as CurvaturePairs
-from tagwise.base.files.domains import Domain, Listed, Numbers, Tupled
+from tagwise.base.domains import Domain, Listed, Numbers, Tupled
 from tagwise.scores.protocols import Vector
 
 Single = NDArray[np.float32]

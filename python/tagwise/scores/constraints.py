@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Anything
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus import schemes
 from tagwise.corpus.labels import text, type_name
@@ -171,32 +172,11 @@ class Constraints:
         }
 
 
-@dataclass(frozen=True)
-class Domain:
-    """What `Constraints.parse` takes, or None."""
-
-    def check(self, value: Any) -> Any:
-        if value is None:
-            return None
-        try:
-            return Constraints.parse(value).to_json()
-        except ParameterError as error:
-            raise ValueError(str(error)) from None
-
-    def parse(self, text: str) -> Any:
-        if text.lower() in ("none", ""):
-            return None
-        if text.lstrip().startswith("{"):
-            import json
-
-            try:
-                return self.check(json.loads(text))
-            except json.JSONDecodeError as error:
-                raise ValueError(f"expected a name or JSON ({error})") from None
-        return self.check(text)
-
-    def describe(self) -> str:
-        return f"auto, bio, IOBES ..., a mapping with {', '.join(_KEYS)}, or None"
+CONSTRAINTS = Anything(
+    f"auto, bio, IOBES ..., a mapping with {', '.join(_KEYS)}",
+    function=lambda given: Constraints.parse(given).to_json(),
+    optional=True,
+)
 
 
 def _listed(names: Any, none: Iterable[Any] = ()) -> Iterable[Any]:
@@ -261,9 +241,9 @@ def intersect(*supports: Support | None) -> Support | None:
 
 
 __all__ = [
+    "CONSTRAINTS",
     "NO_GROUP",
     "Constraints",
-    "Domain",
     "Groups",
     "Rules",
     "Support",

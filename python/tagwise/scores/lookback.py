@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Anything
 from tagwise.base.exceptions import ParameterError
 
 #: With p = inf every distance below this has a table of its own; labels so far back, and further, share one.
@@ -49,18 +50,7 @@ def parse(value: Any) -> tuple[int, int | str]:
     return m, "inf" if far == math.inf else int(far)
 
 
-@dataclass(frozen=True)
-class Domain:
-    """A pair (m, p), or None."""
-
-    def check(self, value: Any) -> Any:
-        return None if value is None else parse(value)
-
-    def parse(self, text: str) -> Any:
-        return None if text.lower() in ("none", "") else parse(text)
-
-    def describe(self) -> str:
-        return "(m, p) with m = 1, 2, 3 and p >= 1 or inf, or None"
+HISTORY = Anything("(m, p) with m = 1, 2, 3 and p >= 1 or inf", function=parse, optional=True)
 
 
 @dataclass(frozen=True)
@@ -187,9 +177,9 @@ class Lookback:
 
 __all__ = [
     "CELLS",
+    "HISTORY",
     "OLD_POOL",
     "POOL",
-    "Domain",
     "Lookback",
     "parse",
 ]

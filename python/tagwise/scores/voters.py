@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import DomainError
 from tagwise.base.exceptions import ModelFileError
-from tagwise.base.files.domains import DomainError
 from tagwise.scores.protocols import Scorer
 
 #: Label ids of all tokens under one scorer, one sentence after the other.

@@ -190,7 +190,7 @@ FLAGS = (
     "balance",
     "overlapping",
 )
-COUNTS = ("min_count", "window", "epochs", "shards", "k", "max_epochs", "max_paths", "cache_mb")
+COUNTS = ("min_count", "window", "epochs", "parts", "k", "max_epochs", "max_paths", "cache_mb")
 COUNTS += ("features_per_round", "rare")
 
 DOMAINS: dict[str, Domain] = {

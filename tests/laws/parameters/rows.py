@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.base.parameters import parameters_of
 
 from ..reference import model
 from ..reference.chain import Array
@@ -34,7 +35,7 @@ class Bench(NamedTuple):
 
     def has(self, parameter: str) -> bool:
         """Whether the learner has such a parameter."""
-        return any(param.name == parameter for param in self.kind.PARAMS)
+        return parameter in parameters_of(self.kind)
 
     def some(self, **params: Any) -> dict[str, Any]:
         """Those of these parameters that the learner has."""

@@ -22,11 +22,10 @@ from tagwise.apps.annotate.project import EXPORTS, LONGEST_LABEL, MOST_SENTENCES
 from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.session import LONGEST_SEARCH, Session
 from tagwise.apps.annotate.why import spans_of
-from tagwise.apps.web.problems import Problem, problem_of
+from tagwise.apps.web.problems import Problem, parsed_body, problem_of
 from tagwise.apps.web.problems import body_of as problem_body
+from tagwise.base.domains import Choice, Domain, Integer, Listed, Record, Text
 from tagwise.base.exceptions import ParameterError, TagwiseError
-from tagwise.base.files.domains import Domain, DomainError, Listed, OneOf, Record, Text, Whole
-from tagwise.base.files.sealed import parsed
 from tagwise.corpus.formats import FORMATS, read
 from tagwise.corpus.sentence import Corpus
 
@@ -60,15 +59,15 @@ async def body_of(request: Request, most: int) -> bytes:
 
 
 #: What the bodies of requests may hold.
-_ID: dict[str, Domain] = {"id": Whole(0, MOST_SENTENCES)}
+_ID: dict[str, Domain] = {"id": Integer(0, MOST_SENTENCES)}
 _SPAN = Record(
-    {"begin": Whole(0, MOST_TOKENS), "end": Whole(0, MOST_TOKENS), "label": Text(most=LONGEST_LABEL)}
+    {"begin": Integer(0, MOST_TOKENS), "end": Integer(0, MOST_TOKENS), "label": Text(most=LONGEST_LABEL)}
 )
 NOTHING: Domain = Record()
 ACCEPT: Domain = Record({**_ID, "spans": Listed(_SPAN, high=MOST_TOKENS)})
 SKIP: Domain = Record(_ID)
 LABEL: Domain = Record({"name": Text(most=LONGEST_LABEL)})
-STRATEGY: Domain = Record(may={"strategy": OneOf(tuple(STRATEGIES)), "search": Text(most=LONGEST_SEARCH)})
+STRATEGY: Domain = Record(may={"strategy": Choice(tuple(STRATEGIES)), "search": Text(most=LONGEST_SEARCH)})
 COMPARE: Domain = Record(may={"learners": Listed(Text(most=100), low=1, high=MOST_LEARNERS)})
 
 
@@ -77,16 +76,8 @@ async def json_of(request: Request, domain: Domain) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(415, "TypeError", "send JSON, with the content type application/json", close=True)
-    body = await body_of(request, MOST_BODY)
-    try:
-        value: dict[str, Any] = parsed(body or b"{}")
-    except DomainError as error:
-        raise Problem(400, "JSONError", f"the body is not an object of JSON: {error}") from None
-    try:
-        domain.check(value, "the request")
-    except DomainError as error:
-        raise Problem(400, "RequestError", str(error)) from None
-    return value
+    found: dict[str, Any] = parsed_body(await body_of(request, MOST_BODY) or b"{}", domain)
+    return found
 
 
 def number_of(request: Request, name: str) -> int:

@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
+from tagwise.base.domains import Choice, Domain, DomainError, Integer, Listed, Record, Text, Variant
 from tagwise.base.exceptions import CorpusError, ParameterError
-from tagwise.base.files.domains import Domain, DomainError, Listed, OneOf, Record, Text, Variant, Whole
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic, is_temporary
@@ -40,23 +40,23 @@ MOST_SENTENCES, MOST_LABELS, LONGEST_LABEL, MOST_TOKENS = 1_000_000, 200, 60, 2_
 #: Maximum bytes of work.json, and of all documents together.
 MOST_SETTINGS, MOST_BYTES = 1 << 24, 1 << 29
 _REMEDY = "Give another folder, or restore this one from a copy."
-_COUNT = Whole(0, 2**53)
+_COUNT = Integer(0, 2**53)
 #: What `work.json` may hold.
 WORK: Domain = Record(
     {
-        "tagwise annotate": Whole(VERSION, VERSION),
-        "kind": OneOf(("spans", "tokens")),
+        "tagwise annotate": Integer(VERSION, VERSION),
+        "kind": Choice(("spans", "tokens")),
         "labels": Listed(Text(most=LONGEST_LABEL), high=MOST_LABELS, distinct=True),
         "learner": Text(most=100),
         "features": Text(),
         "strategy": Text(most=100),
         "documents": Listed(
-            Record({"file": Text(most=255), "bytes": _COUNT, "crc32": Whole(0, 2**32 - 1)}), high=100_000
+            Record({"file": Text(most=255), "bytes": _COUNT, "crc32": Integer(0, 2**32 - 1)}), high=100_000
         ),
     }
 )
-_N: dict[str, Domain] = {"n": Whole(1, 2**53)}
-_ID: dict[str, Domain] = {**_N, "id": Whole(0, MOST_SENTENCES)}
+_N: dict[str, Domain] = {"n": Integer(1, 2**53)}
+_ID: dict[str, Domain] = {**_N, "id": Integer(0, MOST_SENTENCES)}
 #: What a line of the journal may hold.
 DEED: Domain = Variant(
     "do",

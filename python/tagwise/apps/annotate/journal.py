@@ -14,8 +14,8 @@ import stat
 from types import TracebackType
 from typing import Any
 
+from tagwise.base.domains import Anything, Domain, DomainError, Integer, Record
 from tagwise.base.exceptions import FileError, TagwiseError, refusal
-from tagwise.base.files.domains import Domain, DomainError, Open, Record, Whole
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import flush_folder
 
@@ -29,7 +29,7 @@ else:
 #: Maximum bytes of a line, and of a journal.
 LONGEST, MOST = 1 << 20, 1 << 28
 #: An entry, if nothing more is known of it.
-ENTRY: Domain = Record({"n": Whole(1, MOST)}, more=Open())
+ENTRY: Domain = Record({"n": Integer(1, MOST)}, more=Anything())
 
 
 class JournalError(TagwiseError, ValueError):

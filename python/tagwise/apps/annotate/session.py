@@ -21,8 +21,8 @@ from tagwise.apps.annotate.project import EXPORTS, OUTSIDE, Work
 from tagwise.apps.annotate.queue import FIRST, LOOKED, Queue
 from tagwise.apps.annotate.ranking import STRATEGIES, View, strategy_of
 from tagwise.apps.annotate.why import spans_of, why
+from tagwise.base.domains import Domain, Integer, Listed, Real, Record
 from tagwise.base.exceptions import FileError, ParameterError, TagwiseError
-from tagwise.base.files.domains import Domain, Listed, Real, Record, Whole
 from tagwise.base.files.regular import read_regular
 from tagwise.base.files.sealed import parsed
 from tagwise.base.writing import write_text
@@ -38,7 +38,7 @@ from tagwise.model.model import Model
 CURVE = "curve.jsonl"
 #: Its maximum size in bytes, and what a line holds.
 MOST_CURVE = 1 << 20
-POINT: Domain = Record({"sentences": Whole(0, 2**53), "score": Real(0.0, 1.0)})
+POINT: Domain = Record({"sentences": Integer(0, 2**53), "score": Real(0.0, 1.0)})
 
 #: Seconds behind an answer in which the background waits: the page draws the next sentence.
 DRAWING = 0.05

@@ -13,7 +13,7 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import lookup
+from tagwise.base.parameters import lookup, parameters_of
 
 #: Which estimator a short name stands for, and what it settles; usable where the learner declares such values.
 NAMES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -34,7 +34,7 @@ class Learner:
 
     def accepted(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Those of some common parameters that the estimator has and the name does not settle."""
-        declared = {param.name for param in estimator(self.kind).PARAMS}
+        declared = parameters_of(estimator(self.kind))
         return {k: v for k, v in params.items() if k in declared and k not in self.params}
 
     def make(self, **params: Any) -> Any:
@@ -56,7 +56,7 @@ def learner_names() -> list[str]:
     from tagwise.estimators import LEARNERS
 
     def declared(kind: str, settled: Mapping[str, Any]) -> bool:
-        params = {param.name: param for param in LEARNERS[kind].PARAMS} if kind in LEARNERS else {}
+        params = parameters_of(LEARNERS[kind]) if kind in LEARNERS else {}
         try:
             return kind in LEARNERS and all(
                 params[key].check(value) == value for key, value in settled.items()
@@ -84,7 +84,7 @@ def parse(spec: str | Learner) -> Learner:
         key, sign, text = part.partition("=")
         if not sign:
             raise ParameterError(f"learner {spec!r}: expected name=value in brackets, found {part!r}")
-        param = lookup(estimator(kind).PARAMS, key.strip(), name)
+        param = lookup(parameters_of(estimator(kind)), key.strip(), name)
         given[key.strip()] = param.parse(text.strip())
     return Learner(spec.strip(), kind, {**settled, **given})
 

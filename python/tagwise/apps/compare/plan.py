@@ -12,8 +12,9 @@ from typing import Any, Union
 
 import tagwise._core as _core
 from tagwise.apps.compare.learners import Learner, estimator, parse
+from tagwise.base.domains import Choice
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import Choice
+from tagwise.base.parameters import parameters_of
 from tagwise.corpus.bundled import load_corpus
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features.derived_columns import Features, title
@@ -70,7 +71,7 @@ class Cell:
 
 def with_losses(learner: Learner, losses: Sequence[str]) -> list[Learner]:
     """The learner with each of the losses that it has, where it has a loss and its name settles none."""
-    declared = {param.name: param for param in estimator(learner.kind).PARAMS}
+    declared = parameters_of(estimator(learner.kind))
     if not losses or "loss" not in declared or "loss" in learner.params:
         return [learner]
     domain = declared["loss"].domain

@@ -18,7 +18,7 @@ from tagwise.apps.serve.models import Shelf
 from tagwise.apps.web.asgi import App, Message, Receive, Scope, Send, answer, header
 from tagwise.apps.web.guards import Guards
 from tagwise.apps.web.limits import Limited, Limits
-from tagwise.apps.web.problems import JSON, Problem, body_of, problem_of
+from tagwise.apps.web.problems import JSON, Problem, body_of, parsed_body, problem_of
 
 logger = logging.getLogger("tagwise.apps.serve")
 
@@ -135,7 +135,7 @@ class Service:
         limits, words = self.settings.limits, shapes.words_of(body)
         if words is not None:
             return await self._in_time(self._first.submit(tagging.job_of_words(words, limits)))
-        request = shapes.parsed(body, shapes.TAG)
+        request = parsed_body(body, shapes.TAG_DOMAIN)
         return await self._in_time(self._batcher(request).submit(tagging.job_of(request, limits)))
 
     async def _in_time(self, future: asyncio.Future[bytes]) -> bytes:
@@ -167,7 +167,7 @@ class Service:
         """POST /explain."""
         if (kind := kind_of(scope)) not in (JSON, b"application/x-www-form-urlencoded"):
             raise unsupported(kind)
-        request = shapes.parsed(await whole(receive), shapes.EXPLAIN)
+        request = parsed_body(await whole(receive), shapes.EXPLAIN_DOMAIN)
         batcher, limits = self._batcher(request), self.settings.limits
         found, cost = tagging.explained(batcher.model.loaded, batcher.model.name, request, limits)
         await answer(send, 200, await self._in_time(asyncio.ensure_future(batcher.call(found, cost))), JSON)

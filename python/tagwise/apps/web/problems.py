@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 from tagwise.apps.web.asgi import Scope, Send, answer
+from tagwise.base.domains import Domain, DomainError
 from tagwise.base.exceptions import InternalError, TagwiseError
+from tagwise.base.files.sealed import parsed
 
 logger = logging.getLogger("tagwise.apps.web")
 
@@ -31,6 +34,19 @@ class Problem(TagwiseError):
         super().__init__(message)
         self.status, self.kind, self.close = status, kind, close
         self.headers = [*headers, *([(b"connection", b"close")] if close else [])]
+
+
+def parsed_body(body: bytes | bytearray, domain: Domain) -> Any:
+    """Return the JSON in the body of a request; a Problem if it is not JSON, or outside its domain."""
+    try:
+        value = parsed(body)
+    except DomainError as error:
+        raise Problem(400, "JSONError", f"the body: {error}; send JSON in UTF-8") from None
+    try:
+        domain.check(value, "the request")
+    except DomainError as error:
+        raise Problem(400, "RequestError", str(error)) from None
+    return value
 
 
 def problem_of(error: Exception) -> Problem:
@@ -73,4 +89,4 @@ async def respond(error: Exception, scope: Scope, send: Send, started: bool) -> 
     await answer(send, problem.status, body_of(problem), JSON, problem.headers)
 
 
-__all__ = ["JSON", "Problem", "body_of", "is_gone", "problem_of", "respond"]
+__all__ = ["JSON", "Problem", "body_of", "is_gone", "parsed_body", "problem_of", "respond"]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import Domain, DomainError
 from tagwise.base.exceptions import TagwiseError
-from tagwise.base.files.domains import Domain, DomainError
 from tagwise.base.files.regular import Path, handle_of, open_regular
 from tagwise.base.files.sealed import sealed, unsealed
 

@@ -13,14 +13,14 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tagwise.base.files.domains import Domain, DomainError
+from tagwise.base.domains import Domain, DomainError
 
 _TAIL = re.compile(rb',(?: |\n +)"crc32": "([0-9a-f]{8})"\n?}\n')
 #: Bytes at the end of a file in which its checksum is.
 _LAST = 64
 
 
-def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these members; their names must differ."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -39,12 +39,12 @@ def parsed(text: str | bytes | bytearray) -> Any:
 
     >>> parsed('{"a": 1, "a": 2}')
     Traceback (most recent call last):
-    tagwise.base.files.domains.DomainError: 'a' occurs twice in one object; expected names that differ
+    tagwise.base.domains.DomainError: 'a' occurs twice in one object; expected names that differ
     """
     try:
         if not isinstance(text, str):
             text = text.decode("utf-8")
-        found = json.loads(text, object_pairs_hook=_distinct)
+        found = json.loads(text, object_pairs_hook=distinct)
         if re.search(r"\\u[dD][89a-fA-F]", text):
             json.dumps(found, ensure_ascii=False).encode("utf-8")
         return found
@@ -74,8 +74,8 @@ def unsealed(data: bytes, domain: Domain, at: str = "the file") -> dict[str, Any
     Raises:
         DomainError: The checksum is missing or wrong, or the object is outside `domain`.
 
-    >>> from tagwise.base.files.domains import Record, Whole
-    >>> unsealed(sealed({"n": 1}), Record({"n": Whole(0, 9)}))
+    >>> from tagwise.base.domains import Record, Integer
+    >>> unsealed(sealed({"n": 1}), Record({"n": Integer(0, 9)}))
     {'n': 1}
     """
     found = _TAIL.search(data, max(0, len(data) - _LAST))
@@ -89,4 +89,4 @@ def unsealed(data: bytes, domain: Domain, at: str = "the file") -> dict[str, Any
     return content
 
 
-__all__ = ["parsed", "sealed", "unsealed"]
+__all__ = ["distinct", "parsed", "sealed", "unsealed"]

@@ -23,20 +23,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.base.exceptions import CorpusError, ParameterError
-from tagwise.base.files.arrays import ArrayFile, write_arrays
-from tagwise.base.files.domains import (
+from tagwise.base.domains import (
+    Anything,
+    Choice,
     Domain,
     DomainError,
+    Integer,
     Listed,
-    OneOf,
-    Open,
     Record,
     Text,
     Tupled,
     Variant,
-    Whole,
 )
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.files.arrays import ArrayFile, write_arrays
 from tagwise.base.files.regular import open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic
@@ -53,9 +53,13 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 REMEDY = "Repeat the same `tagwise encode`: it writes missing and damaged files again and keeps the others."
 AGAIN = "Encode into another folder, or remove this one first: without its manifest it cannot be repaired."
 
-_COUNT, _CRC = Whole(0, 2**53), Whole(0, 2**32 - 1)
+_COUNT, _CRC = Integer(0, 2**53), Integer(0, 2**32 - 1)
 _LABELS = Listed(Text(), low=1, high=2**16 - 2, distinct=True)
-_SIZES: dict[str, Domain] = {"digest": Text(most=64), "sentences": Whole(1, 2**32), "tokens": Whole(1, 2**40)}
+_SIZES: dict[str, Domain] = {
+    "digest": Text(most=64),
+    "sentences": Integer(1, 2**32),
+    "tokens": Integer(1, 2**40),
+}
 _SUMS: dict[str, Domain] = {"node_attributes": _COUNT, "labels": _LABELS, "label_counts": Listed(_COUNT)}
 
 #: The manifest of a folder that is complete, or is being encoded.
@@ -66,14 +70,14 @@ MANIFEST_DOMAIN = Variant(
             {
                 "format": _COUNT,
                 "tagwise": Text(),
-                "features": Open(),
+                "features": Anything(),
                 "columns": Listed(Text(), low=1, distinct=True),
                 "label": Text(),
                 "shard_tokens": _COUNT,
                 "sentences": _COUNT,
                 "tokens": _COUNT,
                 **_SUMS,
-                "attributes": Whole(0, 2**32 - 2),
+                "attributes": Integer(0, 2**32 - 2),
                 "vocabulary": _CRC,
                 "shards": Listed(Record({**_SIZES, "crc32": _CRC, "map": _CRC}), low=1),
                 "sources": Listed(Record({"path": Text(), "bytes": _COUNT, "crc32": _CRC})),
@@ -82,18 +86,18 @@ MANIFEST_DOMAIN = Variant(
         "encoding": Record({"format": _COUNT, "shards": _COUNT}),
     },
 )
-_FORMAT: dict[str, Domain] = {"format": Whole(FORMAT, FORMAT)}
+_FORMAT: dict[str, Domain] = {"format": Integer(FORMAT, FORMAT)}
 SHARD_DOMAIN = Record(
     {
-        "kind": OneOf(("shard",)),
+        "kind": Choice(("shard",)),
         **_FORMAT,
         **_SIZES,
         **_SUMS,
         "files": Listed(Tupled((Text(), _COUNT)), low=1),
     }
 )
-MAP_DOMAIN = Record({"kind": OneOf(("map",)), **_FORMAT})
-VOCABULARY_DOMAIN = Record({"kind": OneOf(("vocabulary",)), **_FORMAT})
+MAP_DOMAIN = Record({"kind": Choice(("map",)), **_FORMAT})
+VOCABULARY_DOMAIN = Record({"kind": Choice(("vocabulary",)), **_FORMAT})
 
 
 def shard_name(k: int) -> str:
@@ -130,7 +134,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
 
 
 def opened(path: Path, domain: Domain, checksum: int | None = None) -> ArrayFile:
-    """Open a file of arrays; `checksum` is the one that the manifest has of it."""
+    """Anything a file of arrays; `checksum` is the one that the manifest has of it."""
     with faults(path):
         file = ArrayFile(path, domain, CorpusError, REMEDY, follow=False)
     if checksum is not None and file.checksum != checksum:
@@ -139,7 +143,7 @@ def opened(path: Path, domain: Domain, checksum: int | None = None) -> ArrayFile
 
 
 def open_shard(path: Path, checksum: int | None = None) -> ArrayFile:
-    """Open a shard, and check that its arrays are as long as its header says."""
+    """Anything a shard, and check that its arrays are as long as its header says."""
     file = opened(path, SHARD_DOMAIN, checksum)
     with faults(path):
         _check_shard(file)

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.base.domains import Choice, DomainError, Integer, Record
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.files.arrays import ArrayFile
-from tagwise.base.files.domains import DomainError, OneOf, Record, Whole
 from tagwise.dataset.shards.files import FORMAT, checked, counted, faults, open_shard, opened, write
 
 #: A part of a vocabulary that is being merged, and the numbers that its keys have in the whole one.
-PART_DOMAIN = Record({"kind": OneOf(("part",)), "format": Whole(FORMAT, FORMAT)})
-NUMBERS_DOMAIN = Record({"kind": OneOf(("numbers",)), "format": Whole(FORMAT, FORMAT)})
+PART_DOMAIN = Record({"kind": Choice(("part",)), "format": Integer(FORMAT, FORMAT)})
+NUMBERS_DOMAIN = Record({"kind": Choice(("numbers",)), "format": Integer(FORMAT, FORMAT)})
 
 #: Bytes that merging needs for each attribute beside its text: keys, checks, numbers, ends, counts, and copies of them.
 _EACH = 80

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.domains import DomainError
 from tagwise.base.exceptions import (
     CorpusError,
     FileError,
@@ -22,7 +23,6 @@ from tagwise.base.exceptions import (
     refusal,
 )
 from tagwise.base.files.arrays import ArrayFile
-from tagwise.base.files.domains import DomainError
 from tagwise.base.imports import Functions
 from tagwise.dataset.layout import Codes, codes_of, has_pairs, layout_of
 from tagwise.dataset.shards.files import (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import require
 from tagwise.dataset.class_weights import label_weights
 from tagwise.dataset.layout import step_layout
 from tagwise.dataset.shards.reader import Shards
@@ -144,10 +145,7 @@ def learner_of(tagger: Tagger, params: dict[str, Any]) -> Learner:
             f"{tagger.name} cannot be trained on shards; use crf, memm, perceptron, mira, pa or arow, or train on "
             "a corpus in memory"
         )
-    for name, values in found.supported.items():
-        if name in params and params[name] not in values:
-            choices = " or ".join(map(repr, values))
-            raise ParameterError(f"on shards {name} must be {choices}; {name}={params[name]!r} was given")
+    require("training on shards", params, found.supported)
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.files.domains import DomainError
+from tagwise.base.domains import DomainError
 from tagwise.base.parameters import cores
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.dual import Climb, Climbing

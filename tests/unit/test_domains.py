@@ -1,0 +1,86 @@
+"""Domains: `check` is exact about types, `convert` is not; errors name the innermost wrong place."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tagwise.base.domains import (
+    Choice,
+    Domain,
+    DomainError,
+    Either,
+    Flag,
+    Integer,
+    Listed,
+    Numbers,
+    Real,
+    Record,
+    Text,
+)
+
+
+@pytest.mark.parametrize(
+    ("domain", "given", "value"),
+    [
+        (Integer(1), 3.0, 3),
+        (Integer(1), np.int64(3), 3),
+        (Integer(1), Decimal(3), 3),
+        (Real(), np.float32(0.5), 0.5),
+        (Real(), Decimal("0.5"), 0.5),
+        (Flag(), 1, True),
+        (Flag(), np.bool_(False), False),
+        (Text(), np.str_("a"), "a"),
+        (Choice(("a",)), np.str_("a"), "a"),
+    ],
+)
+def test_arguments_are_converted_and_fields_are_not(domain: Domain, given: Any, value: Any) -> None:
+    """A file that says 3.0 for 3 or 1 for true is refused; a caller may write so."""
+    with pytest.raises(DomainError, match=r"^x: expected"):
+        domain.check(given, "x")
+    found = domain.convert(given)
+    assert (found, type(found)) == (value, type(value))
+    domain.check(found, "x")
+
+
+@pytest.mark.parametrize("value", [True, "1", 1j, [1], None, float("nan"), float("inf"), 2.5])
+def test_what_is_no_integer_stays_so(value: Any) -> None:
+    """Conversion loses nothing: what has no equal integer is refused."""
+    with pytest.raises(DomainError, match=r"^x: expected integer >= 0, found"):
+        Integer(0).check(Integer(0).convert(value), "x")
+
+
+def test_the_innermost_place_is_named() -> None:
+    """Of two domains, that of the one that accepts more of the value."""
+    words = Listed(Text())
+    domain = Record({"x": Either((words, Record(more=words)))})
+    for value, message in (
+        ({"x": ["a", 1]}, r"request\.x\[1\]: expected text, found 1"),
+        ({"x": {"w": ["a", 1]}}, r"request\.x\.w\[1\]: expected text, found 1"),
+        ({"x": 1}, r"request\.x: expected list or object, found 1"),
+        ({}, "request lacks 'x'"),
+        ({"x": [], "y": 1}, "request has no member 'y'; expected x"),
+    ):
+        with pytest.raises(DomainError, match=f"^{message}$"):
+            domain.check(value, "request")
+
+
+def test_only_what_is_optional_may_be_none() -> None:
+    for domain in (
+        Text(),
+        Flag(),
+        Real(),
+        Integer(),
+        Choice(("a",)),
+        Listed(Text()),
+        Record(),
+        Numbers("f64"),
+    ):
+        with pytest.raises(DomainError, match=r"^x: expected .*, found None$"):
+            domain.check(None, "x")
+    for kind in (Text, Flag, Real, Integer, Record):
+        kind(optional=True).check(None, "x")
+        assert kind(optional=True).parse("none") is None
