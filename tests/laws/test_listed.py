@@ -11,7 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.learners import gradient
+from tagwise.learners import problem
 
 from .corpora import Corpus
 from .paths import RAGGED, Terms, corpus, edges_of, evaluate, forced, grid, limited, twin
@@ -202,7 +202,7 @@ def test_auto_leaves_dual_ascent_to_few_labels(monkeypatch: pytest.MonkeyPatch) 
     gold = [[(7 * i + t) % 200 for t in range(4)] for i in range(60)]
     X = [[[f"w{y}"] for y in path] for path in gold]
     Y = [[f"l{y}" for y in path] for path in gold]
-    monkeypatch.setattr(gradient, "WORTH_WARMING", 10)
+    monkeypatch.setattr(problem, "WORTH_WARMING", 10)
     many, few = tw.CRF(features=None, max_iter=3), tw.CRF(features=None, max_iter=3)
     many.fit(X, Y)
     few.fit(X, [[f"l{y % 20}" for y in path] for path in gold])

@@ -12,7 +12,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.learners import gradient
+from tagwise.learners import gradient, problem
 
 from . import lawful
 from .lawful import Held, Path, Rule
@@ -120,7 +120,7 @@ def test_where_rules_leave_the_gold_path_alone_there_is_nothing_to_learn(name: s
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_stochastic_start_keeps_the_rules(kind: str, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """L-BFGS begins where a few stochastic epochs have led; where they ignored a rule it would begin off zero."""
-    monkeypatch.setattr(gradient, "WORTH_WARMING", 1)
+    monkeypatch.setattr(problem, "WORTH_WARMING", 1)
     words, gold, limits = FORCED[kind]
     common: dict[str, Any] = {"features": "S1", "l2": 0.0, "loss": loss, "max_iter": gradient.WARMUP + 1}
     assert not moved(tw.CRF(**common, **limits).fit(words, gold))

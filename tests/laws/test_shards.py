@@ -124,7 +124,7 @@ def test_threads_and_checkpoints_do_not_show(files: Path) -> None:
         assert tagger.model_.scorer.weights.tobytes() == whole.model_.scorer.weights.tobytes()
     other = encoded(files, "other", 700)
     with pytest.raises(tw.TrainingError, match="training sentences"):
-        tw.CRF(**SETTINGS).fit(other, checkpoint=tw.Checkpoint(kept.path, resume=True))
+        tw.fit_shards(tw.CRF(**SETTINGS), other, checkpoint=tw.Checkpoint(kept.path, resume=True))
 
 
 def test_in_files_or_in_memory_the_bits_are_the_same(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_mixing_is_that_of_the_core(name: str) -> None:
     """The core's parts are sentences i mod 3: the states of these, mixed, are its state to the bit."""
     p = corpus(6, 4)
     n = native(p)
-    theirs = learner(n, name, parts=3, shuffle=False)
+    theirs = learner(n, name, shards=3, shuffle=False)
     state: dict[str, Any] = {"weights": np.zeros(len(n.layout)), "steps": 0.0, "epochs": 0}
     for _ in range(3):
         theirs.epoch()
@@ -174,7 +174,7 @@ def test_a_damaged_shard_stops_the_run_or_is_skipped(
     assert len(whole) > 2
     settings: dict[str, Any] = {"max_iter": 3, "optimizer": "lbfgs"}
     kept = [tw.Shards(whole.path, skipped=[1])]
-    expected = [tw.CRF(**settings).fit(kept[0]), tw.Perceptron(epochs=2).fit(kept[0])]
+    expected = [tw.fit_shards(tagger, kept[0]) for tagger in (tw.CRF(**settings), tw.Perceptron(epochs=2))]
     path = whole.path / "shard-00001.arrays"
     path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
     with pytest.raises(tw.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
