@@ -6,8 +6,7 @@ with w_0, where a prior is asked for, the weights that training begins with. The
 sentences, not to the mean: l2 and l1 are CRFsuite's c2 and c1.
 
 Evaluations are in single precision until that cannot tell steps apart (`refined`), then in double precision. The
-objective of the result is that of the weights rounded to single precision, as models keep them, summed in double
-precision.
+objective of the result is that of the weights rounded to single precision, as models keep them, to a tenth of `tol`.
 """
 
 from __future__ import annotations
@@ -182,7 +181,7 @@ def train(
         evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
         descent = stochastic.Descent(problem.descent(), start, l2, n, seed, known)
         result = run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
-        return valued(problem, result, l1, l2, prior, n_jobs)
+        return valued(problem, result, stopping.tol, l1, l2, prior, n_jobs)
     if chosen.name == "dual":
         often = dev_score is not None
         ascending = _certified(
@@ -198,7 +197,7 @@ def train(
             often=often,
             restoring=None if keeper is None else keeper.restoring,
         )
-        return valued(problem, run(_kept(ascending, 0), stopping, **options), l1, l2, prior, n_jobs)
+        return valued(problem, run(_kept(ascending, 0), stopping, **options), stopping.tol, l1, l2, prior, n_jobs)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
@@ -232,14 +231,18 @@ def train(
     steps = refined(problem, evaluate, states, start, stopping.tol, keep=keep, resume=known)
     result = run(_kept(steps, warm), stopping, **options)
     result.warmup = warm
-    return valued(problem, result, l1, l2, prior, n_jobs)
+    return valued(problem, result, stopping.tol, l1, l2, prior, n_jobs)
 
 
 def valued(
-    problem: Problem, result: Result, l1: float, l2: float, prior: Prior | None, n_jobs: int
+    problem: Problem, result: Result, tol: float, l1: float, l2: float, prior: Prior | None, n_jobs: int
 ) -> Result:
-    """The result with the objective of its weights as a model keeps them, in single precision, summed in double."""
-    if not result.exact:
+    """The result with the objective of its weights as a model keeps them, in single precision, to a tenth of `tol`.
+
+    Summing the loss in double precision costs as much as several evaluations. It is done only if the rounding of the
+    sum in single precision may be more than that.
+    """
+    if not result.exact and problem.rounding(result.objective) > 0.1 * tol * abs(result.objective):
         w: Vector = result.weights.astype(np.float32).astype(np.float64)
         value = problem.total_loss(w, n_jobs) + l2 * _core.dot(w, w, n_jobs) + l1 * float(np.abs(w).sum())
         if prior is not None:
