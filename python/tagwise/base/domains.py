@@ -56,6 +56,8 @@ def plain(value: Any) -> Any:
     Raises:
         ValueError: The value contains bytes or a lone surrogate.
     """
+    if value is None or type(value) in (bool, int, float):
+        return value
     if isinstance(value, str):
         if not is_text(value):
             raise ValueError(f"expected Unicode text, found a lone surrogate in {value!a:.60}")
@@ -178,6 +180,9 @@ class Text(Domain):
 
     def holds(self, value: Any) -> bool:
         return type(value) is str and self.inside in value and (self.most is None or len(value) <= self.most)
+
+
+_TEXT = Text()
 
 
 @dataclass(frozen=True)
@@ -342,7 +347,7 @@ class Listed(Domain):
         return type(value) is list and self.low <= len(value) <= self.high
 
     def check_inside(self, value: Any, at: str) -> None:
-        if self.of != Text() or not {str}.issuperset(map(type, value)):  # nearly all of a request is texts
+        if self.of != _TEXT or not {str}.issuperset(map(type, value)):  # nearly all of a request is texts
             for i, entry in enumerate(value):
                 self.of.check(entry, f"{at}[{i}]")
         if self.distinct and len(set(value)) < len(value):

@@ -26,6 +26,7 @@ from tagwise.scores.scoring import Scoring
 #: Allowed labels of every token of every sentence: a collection of labels; None for any, of a token or a sentence.
 Allowed = Sequence[Sequence[Any] | None]
 DECODERS = ("viterbi", "pointwise", "beam")
+_DECODER = Choice(DECODERS)
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -44,7 +45,7 @@ class Query:
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        checked("decoder", self.decoder, Choice(DECODERS))
+        checked("decoder", self.decoder, _DECODER)
         if self.beam is not None and self.decoder != "beam":
             raise ParameterError(f"beam={self.beam} goes with decoder='beam'")
         if self.beam is not None and (
