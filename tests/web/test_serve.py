@@ -363,11 +363,11 @@ class Endless:
 
         predict, explain = Model.predict_numbers, Model.decisions
 
-        def predicted(model: Any, X: Any, **more: Any) -> Any:
-            return tagging() if any(x[:1] == [token] for x in X) else predict(model, X, **more)
+        def predicted(model: Any, X: Any, *query: Any) -> Any:
+            return work() if any(x[:1] == [token] for x in X) else predict(model, X, *query)
 
         def decided(model: Any, sentence: Any, **more: Any) -> Any:
-            return tagging() if sentence[0] == token else explain(model, sentence, **more)
+            return work() if sentence[0] == token else explain(model, sentence, **more)
 
         patch.setattr(Model, "predict_numbers", predicted)
         patch.setattr(Model, "decisions", decided)
