@@ -258,9 +258,9 @@ def counted(patch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
     inner = Model.predict_numbers
 
-    def predict(self: Any, X: Any, **more: Any) -> Any:
+    def predict(self: Any, X: Any, *query: Any) -> Any:
         calls.append(len(X))
-        return inner(self, X, **more)
+        return inner(self, X, *query)
 
     patch.setattr(Model, "predict_numbers", predict)
     return calls
