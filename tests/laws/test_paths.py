@@ -302,10 +302,12 @@ BOUNDS = {
     "under it is not": ("log", forced_step(35.0), "wide"),
     "the exponential loss alike": ("exp", chain_of(up(56.0)), "wide"),
     "a gold marginal above 1e-12 is large enough": ("pointwise_log", unlikely(27.4), "lanes"),
-    "one under it is not": ("pointwise_log", unlikely(27.9), "log"),
-    "nor with the exponential loss": ("pointwise_exp", unlikely(27.9), "log"),
+    "one under it is not": ("pointwise_log", unlikely(27.9), "wide"),
+    "nor with the exponential loss": ("pointwise_exp", unlikely(27.9), "wide"),
     "but it is within": ("pointwise_exp", unlikely(27.4), "lanes"),
-    "pointwise losses have no scaled doubles": ("pointwise_log", chain_of(up(56.0)), "log"),
+    "nor are wider edges": ("pointwise_log", chain_of(up(56.0)), "wide"),
+    "a gold marginal above 1e-200 is scaled": ("pointwise_log", unlikely(458.0), "wide"),
+    "one under it is done in log space": ("pointwise_log", unlikely(463.0), "log"),
 }
 
 
