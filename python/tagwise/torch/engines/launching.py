@@ -42,7 +42,7 @@ def text(source: str) -> str:
     """A source with what stands before it."""
     folder = resources.files("tagwise.torch").joinpath("kernels")
     own = folder.joinpath(f"{source}.cu").read_text("utf-8")
-    return own if source in ("linear", "vectors") else folder.joinpath("numbers.cuh").read_text("utf-8") + own
+    return own if source == "linear" else folder.joinpath("numbers.cuh").read_text("utf-8") + own
 
 
 @cache

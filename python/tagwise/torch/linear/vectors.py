@@ -9,10 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tagwise.torch.engines import launching
 from tagwise.torch.linear.objective import device
-
-_CREW = 256
 
 
 class Pairs:
@@ -44,17 +41,15 @@ class Pairs:
 
     def _entered(self, gradient: Tensor, place: int = 0, *ends: Tensor) -> NDArray[np.float64]:
         """The gradient, and a new pair of w0, w1, g0, into the basis; products of its rows with s, y, g (2m + 1, 3)."""
-        m, basis, n = self.memory, self._room(gradient), len(gradient)
-        w0, w1, g0 = ends or (None, None, None)
-        if not _on_gpu(gradient):
-            return _entered(basis, self.scale, gradient, place, w0, w1, g0)
-        index, rows = gradient.device.index or 0, 2 * m + 1
-        blocks = min(2 * launching.processors(index), -(-n // _CREW))
-        parts, out = gradient.new_empty(blocks * rows * 3), gradient.new_empty(rows * 3)
-        given = (_pointer(x) for x in (w0, w1, g0, gradient, self.scale, basis))
-        _kernel(index, rows, "vectors_pair")((blocks, 1, 1), _CREW, *given, n, place, parts.data_ptr())
-        _kernel(index, rows, "vectors_added")((rows * 3, 1, 1), 32, parts.data_ptr(), blocks, out.data_ptr())
-        found: NDArray[np.float64] = out.cpu().numpy().reshape(rows, 3)
+        m, basis = self.memory, self._room(gradient)
+        d = 1.0 if self.scale is None else self.scale
+        new = basis.new_zeros(3, basis.shape[1])
+        if ends:
+            w0, w1, g0 = ends
+            new[0], new[1] = (w1 - w0) / d, (gradient - g0) * d
+            basis[place], basis[m + place] = new[0], new[1]
+        new[2] = basis[2 * m] = gradient * d
+        found: NDArray[np.float64] = (basis @ new.T).cpu().numpy()
         return found
 
     def push(self, w0: Tensor, w1: Tensor, g0: Tensor, g1: Tensor) -> None:
@@ -94,18 +89,9 @@ class Pairs:
     def _mix(self, c: NDArray[np.float64], out: Tensor) -> None:
         """out = d * sum_r c_r (row r of the basis)."""
         basis = self._room(out)
-        weights = torch.from_numpy(c).to(basis.device)
-        if not _on_gpu(out):
-            torch.sum(basis * weights[:, None], 0, out=out)
-            if self.scale is not None:
-                out.mul_(self.scale)
-            return
-        index, n = out.device.index or 0, len(out)
-        _kernel(index, len(basis), "vectors_mixed")(
-            (min(8 * launching.processors(index), -(-n // _CREW)), 1, 1),
-            _CREW,
-            *(basis.data_ptr(), n, _pointer(self.scale), weights.data_ptr(), out.data_ptr()),
-        )
+        torch.mv(basis.T, torch.from_numpy(c).to(basis.device), out=out)
+        if self.scale is not None:
+            out.mul_(self.scale)
 
     def state(self) -> list[list[NDArray[np.float64]]]:
         """The pairs, oldest first, as [s, y]."""
@@ -125,40 +111,6 @@ class Pairs:
         if self.basis is not None:
             rows = self.basis[: 2 * self.memory]
             self.products = (rows @ rows.T).cpu().numpy()
-
-
-def _on_gpu(vector: Tensor) -> bool:
-    return bool(vector.device.type == "cuda")
-
-
-def _pointer(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else int(tensor.data_ptr())
-
-
-def _kernel(device: int, rows: int, name: str) -> launching.Kernel:
-    return launching.kernel("vectors", device, (("ROWS", rows),), name)
-
-
-def _entered(
-    basis: Tensor,
-    scale: Tensor | None,
-    gradient: Tensor,
-    place: int,
-    w0: Tensor | None,
-    w1: Tensor | None,
-    g0: Tensor | None,
-) -> NDArray[np.float64]:
-    """As `vectors_pair` and `vectors_added`, without kernels."""
-    d = torch.ones(()) if scale is None else scale
-    m = len(basis) // 2
-    basis[2 * m] = gradient * d
-    three = basis.new_zeros(3, basis.shape[1])
-    if w0 is not None and w1 is not None and g0 is not None:
-        three[0], three[1] = (w1 - w0) / d, (gradient - g0) * d
-        basis[place], basis[m + place] = three[0], three[1]
-    three[2] = basis[2 * m]
-    found: NDArray[np.float64] = (basis @ three.T).cpu().numpy()
-    return found
 
 
 class Vectors:

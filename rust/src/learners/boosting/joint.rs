@@ -16,6 +16,7 @@ use crate::learners::batch::objective::Objective;
 use crate::learners::batch::terms::Terms;
 use crate::learners::boosting::loss::Boosted;
 use crate::learners::boosting::state::State;
+use crate::machine::simd::vector::CurvaturePairs;
 
 /// Iterations of a round.
 const ITERATIONS: usize = 6;
@@ -48,49 +49,38 @@ struct Point {
     gradient: Vec<f64>,
 }
 
-/// Differences of points and gradients, the last one last: H y = x.
-struct Pairs {
-    diagonal: Vec<f64>, // H_0
-    scale: f64,
-    kept: Vec<(Vec<f64>, Vec<f64>, f64)>, // x, y, 1 / x'y
+/// Curvature in the variables of a round, whose scale is the square root of H_0. A weight whose scale is 0 stays.
+struct Curvature {
+    pairs: CurvaturePairs,
+    stays: Vec<bool>,
 }
 
-fn dot(x: &[f64], y: &[f64]) -> f64 {
-    x.iter().zip(y).map(|(x, y)| x * y).sum()
-}
-
-fn plus(x: &mut [f64], by: f64, y: &[f64]) {
-    x.iter_mut().zip(y).for_each(|(x, y)| *x += by * y);
-}
-
-impl Pairs {
-    /// -H g by the two loops.
-    fn direction(&self, gradient: &[f64]) -> Vec<f64> {
-        let mut q = gradient.to_vec();
-        let mut along = Vec::with_capacity(self.kept.len());
-        for (x, y, inverse) in self.kept.iter().rev() {
-            let a = inverse * dot(x, &q);
-            plus(&mut q, -a, y);
-            along.push(a);
+impl Curvature {
+    /// With this diagonal of H_0.
+    fn new(diagonal: &[f64]) -> Curvature {
+        let scale = diagonal.iter().map(|&h| if h > 0.0 { h.sqrt() as f32 } else { 1.0 }).collect();
+        Curvature {
+            pairs: CurvaturePairs::new(ITERATIONS, Some(scale)),
+            stays: diagonal.iter().map(|&h| h <= 0.0).collect(),
         }
-        q.iter_mut().zip(&self.diagonal).for_each(|(q, h)| *q *= self.scale * h);
-        for ((x, y, inverse), a) in self.kept.iter().zip(along.iter().rev()) {
-            let b = inverse * dot(y, &q);
-            plus(&mut q, a - b, x);
-        }
-        q.iter_mut().for_each(|q| *q = -*q);
-        q
     }
 
-    fn add(&mut self, from: &Point, to: &Point) {
-        let difference = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x - y).collect::<Vec<f64>>();
-        let (x, y) = (difference(&to.x, &from.x), difference(&to.gradient, &from.gradient));
-        let (curve, size) = (dot(&x, &y), y.iter().zip(&self.diagonal).map(|(y, h)| y * y * h).sum::<f64>());
-        // Of a loss that is not convex, or by rounding, a pair may say nothing.
-        if curve > 1e-8 * (dot(&x, &x) * dot(&y, &y)).sqrt() && size > 0.0 {
-            self.scale = curve / size;
-            self.kept.push((x, y, 1.0 / curve));
-        }
+    /// The gradient without the weights that stay.
+    fn free(&self, gradient: &[f64]) -> Vec<f64> {
+        gradient.iter().zip(&self.stays).map(|(&g, &stays)| if stays { 0.0 } else { g }).collect()
+    }
+
+    /// -H g, and the slope along it. Without pairs the steps are each right were it alone: they are divided by sqrt K.
+    fn direction(&self, gradient: &[f64]) -> (Vec<f64>, f64) {
+        let mut out = vec![0.0; gradient.len()];
+        let slope = self.pairs.direction(&self.free(gradient), &mut out);
+        let scale = if self.pairs.is_empty() { 1.0 / (gradient.len() as f64).sqrt() } else { 1.0 };
+        out.iter_mut().for_each(|x| *x *= scale);
+        (out, scale * slope)
+    }
+
+    fn push(&mut self, from: &Point, to: &Point) {
+        self.pairs.push(&from.x, &to.x, &self.free(&from.gradient), &self.free(&to.gradient));
     }
 }
 
@@ -114,23 +104,21 @@ impl Joint {
         }
         let gradient: Vec<f64> = taken.iter().map(|&(k, _)| state.slope(k) / all).collect();
         let diagonal = taken.iter().zip(&gradient).map(|(&(_, step), g)| if step * g < 0.0 { -step / g } else { 0.0 });
-        let scale = 1.0 / (taken.len() as f64).sqrt();
-        let mut pairs = Pairs { diagonal: diagonal.collect(), scale, kept: Vec::new() };
+        let mut curvature = Curvature::new(&diagonal.collect::<Vec<f64>>());
         let mut here = Point { x: vec![0.0; taken.len()], value: all.ln() + state.shift, gradient };
         self.w.clear();
         self.w.extend_from_slice(&state.w);
         for _ in 0..ITERATIONS {
-            let Some(next) = self.along(&here, taken, &pairs, cap) else { break };
-            pairs.add(&here, &next);
+            let Some(next) = self.along(&here, taken, &curvature, cap) else { break };
+            curvature.push(&here, &next);
             here = next;
         }
         here.x.iter().any(|x| *x != 0.0).then_some(here.x)
     }
 
     /// The lowest point that is tried along a direction, None where it does not gain.
-    fn along(&mut self, here: &Point, taken: &[FeatureStep], pairs: &Pairs, cap: f64) -> Option<Point> {
-        let direction = pairs.direction(&here.gradient);
-        let slope = dot(&direction, &here.gradient);
+    fn along(&mut self, here: &Point, taken: &[FeatureStep], curvature: &Curvature, cap: f64) -> Option<Point> {
+        let (direction, slope) = curvature.direction(&here.gradient);
         if !(slope < 0.0 && slope.is_finite()) {
             return None;
         }
@@ -150,7 +138,7 @@ impl Joint {
                 break;
             }
             // With curvature known a length of 1 is right; only the first direction has none.
-            if gains && !pairs.kept.is_empty() {
+            if gains && !curvature.pairs.is_empty() {
                 break;
             }
             let other = lowest.clamp(length / FURTHER, if gains { FURTHER * length } else { 0.5 * length });
