@@ -61,6 +61,8 @@ DOUBLE = ("wide", "log", "log,slow", "log,alone,rows", "wide,chunks,rare,baselin
 SINGLE = (
     "",
     "alone",
+    "sentence",
+    "baseline,sentence",
     "chunks",
     "plain",
     "rows",
@@ -142,8 +144,7 @@ class Terms(NamedTuple):
     @property
     def scaled(self) -> bool:
         """Whether single sentences can go by scaled recursions in double precision."""
-        odd = (self.cost, self.partial, self.once)
-        return self.loss in ("log", "exp") and all(x is None for x in odd)
+        return all(x is None for x in (self.cost, self.partial, self.once))
 
 
 def edges_of(forbidden: np.ndarray | None) -> np.ndarray | None:

@@ -12,6 +12,7 @@ pub struct Edges {
     pub sparse: Option<Sparse>,
     pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
     columns: OnceLock<Vec<Lane>>,
+    padded: OnceLock<(Vec<Lane>, Vec<Lane>)>,
     pub m: Vec<f32>, // [L, L] exp(A - max)
     /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
     /// them, so that one edge's rounding error, met hundreds of thousands of times, cancels in log Z - H.
@@ -33,6 +34,7 @@ impl Edges {
             sparse: Some(sparse),
             score: Vec::new(),
             columns: OnceLock::new(),
+            padded: OnceLock::new(),
             m: Vec::new(),
             rounded: Vec::new(),
             transposed: Vec::new(),
@@ -63,6 +65,16 @@ impl Edges {
             }
             out
         })
+    }
+
+    /// M and its transpose in whole lanes, [L, L padded to 16] each, 0 in the padding.
+    pub fn padded(&self) -> (&[Lane], &[Lane]) {
+        let lanes = |m: &[f32]| {
+            let padded = |part: &[f32]| Lane(std::array::from_fn(|k| part.get(k).copied().unwrap_or(0.0)));
+            m.chunks(self.labels).flat_map(|row| row.chunks(WIDTH).map(padded)).collect::<Vec<Lane>>()
+        };
+        let (m, transposed) = self.padded.get_or_init(|| (lanes(&self.m), lanes(&self.transposed)));
+        (m, transposed)
     }
 
     /// Where those of an edge (label' * L + label) are kept.
@@ -103,6 +115,7 @@ impl Edges {
             sparse: None,
             score: score.iter().map(|&x| x as f32).collect(),
             columns: OnceLock::new(),
+            padded: OnceLock::new(),
             m,
             rounded,
             transposed,

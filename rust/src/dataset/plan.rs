@@ -29,6 +29,15 @@ impl Batch {
         self.lengths.iter().map(|&n| n as usize).sum()
     }
 
+    /// Whether few lanes have a token, so that one sentence after the other, with `labels` in lanes, is faster.
+    ///
+    /// A step of sixteen sentences takes L^2 vector operations, one of a sentence L times the lanes of L. The latter wait for
+    /// each other, and take about twice as long each.
+    pub fn is_sparse(&self, labels: usize) -> bool {
+        let few = 2 * self.tokens() * labels.div_ceil(WIDTH) <= self.positions() * labels;
+        (few || testing::is_forced(Way::Sentence)) && !testing::is_forced(Way::Alone)
+    }
+
     /// Lanes with a token at position t.
     #[inline]
     pub fn active(&self, t: usize) -> usize {

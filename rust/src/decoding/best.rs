@@ -3,8 +3,11 @@
 use crate::chain::limits::support::{mask_rows, Support};
 use crate::chain::sums;
 use crate::chain::sums::batch::{Shape, Work};
-use crate::chain::sums::log64::{self, Trellis};
+use crate::chain::sums::log64::Trellis;
+use crate::chain::sums::single::Single;
 use crate::chain::viterbi;
+use crate::chain::viterbi::double::Search;
+use crate::chain::viterbi::sentence::Chart;
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
 use crate::decoding::lists::no_path;
@@ -91,7 +94,12 @@ impl Scorer {
         let (tasks, stop) = (plan.batches.par_chunks(TASK), stop::current());
         let failed: Option<u32> = tasks
             .map_init(
-                || DecodingWork { row: vec![Lane::ZERO; width], tile: Tile::new(width), ..DecodingWork::default() },
+                || DecodingWork {
+                    row: vec![Lane::ZERO; width],
+                    tile: Tile::new(width),
+                    chart: Chart::new(labels),
+                    ..DecodingWork::default()
+                },
                 |scratch, batches| {
                     let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
                     run_batches(&job, batches, scratch)
@@ -125,15 +133,18 @@ struct DecodingWork {
     work: Work,
     row: Vec<Lane>, // scores of a token, [width]
     tile: Tile,
+    chart: Chart,
+    single: Single,
     precise: Precise,
     failed: Option<u32>, // the first sentence without a finite result
     by_lanes: usize,
+    by_sentence: usize,
 }
 
 impl DecodingWork {
     /// Ready for another task.
     fn begin(&mut self) {
-        (self.failed, self.by_lanes) = (None, 0);
+        (self.failed, self.by_lanes, self.by_sentence) = (None, 0, 0);
     }
 
     /// A sentence that the fast ways cannot do.
@@ -168,6 +179,15 @@ unsafe fn batches_kernel<S: Find>(
             }
             continue;
         }
+        if scorer.edges.sparse.is_none() && batch.is_sparse(l) {
+            for &s in &batch.sentences {
+                match one_sentence::<S>(job, s as usize, scratch) {
+                    true => scratch.by_sentence += 1,
+                    false => scratch.leave(job, s),
+                }
+            }
+            continue;
+        }
         scratch.work.reserve(&shape);
         for t in 0..shape.positions() {
             score_position::<S>(job, batch, t, scratch);
@@ -191,7 +211,88 @@ unsafe fn batches_kernel<S: Find>(
         }
     }
     testing::count(Taken::Lanes, scratch.by_lanes);
+    testing::count(Taken::Chart, scratch.by_sentence);
     scratch.failed
+}
+
+/// Node scores of a token into a row of lanes; `upcoming` tokens are prefetched.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn score_token<S: Simd>(
+    job: &BatchDecoding<'_>,
+    token: usize,
+    ends: (bool, bool),
+    upcoming: (Option<usize>, Option<usize>),
+    row: &mut [Lane],
+) {
+    match job.table {
+        Some(table) => {
+            if let Some(far) = upcoming.1 {
+                table.prefetch_entries(&job.from, far);
+            }
+            if let Some(next) = upcoming.0 {
+                table.prefetch(&job.from, next);
+            }
+            table.score::<S>(&job.from, token, row);
+            job.scorer.add_ends(ends, row);
+        }
+        None => {
+            row.fill(Lane::ZERO);
+            job.scorer.fill(job.data, token, ends, row);
+        }
+    }
+    if let Some((support, masks)) = &job.support {
+        let masks = &masks[support.of[token] as usize * row.len()..];
+        for (x, mask) in row.iter_mut().zip(masks) {
+            S::store(S::add(S::load(x), S::load(mask)), x);
+        }
+    }
+}
+
+/// One sentence with its labels in lanes; false if it has no finite result.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the sentence.
+#[inline(always)]
+unsafe fn one_sentence<S: Find>(job: &BatchDecoding<'_>, sentence: usize, scratch: &mut DecodingWork) -> bool {
+    let (scorer, l) = (job.scorer, job.scorer.layout.labels);
+    let (begin, end) = (job.data.sentences[sentence], job.data.sentences[sentence + 1]);
+    let (n, width) = (end - begin, l.div_ceil(WIDTH));
+    let DecodingWork { chart, single, .. } = scratch;
+    let upcoming = |token: usize| (token < end).then_some(token);
+    let fill = |t: usize, row: &mut [Lane]| {
+        let token = begin + t;
+        let ends = (t == 0, token + 1 == end);
+        score_token::<S>(job, token, ends, (upcoming(token + NEXT), upcoming(token + FAR)), row);
+    };
+    match &job.output {
+        Output::Paths(paths) => {
+            let steps = scorer.chart_steps();
+            chart.begin(n, false);
+            for t in 0..n {
+                fill(t, &mut chart.node[t * width..(t + 1) * width]);
+                chart.advance::<S>(steps, t);
+            }
+            chart.best_path::<S>(steps, paths.slice(begin, n)).is_finite()
+        }
+        Output::Marginals(p, log_zs) => {
+            single.reserve(n, l);
+            for (t, row) in single.psi.chunks_exact_mut(width).enumerate().take(n) {
+                fill(t, row);
+                (l..width * WIDTH).for_each(|y| row[y / WIDTH].0[y % WIDTH] = f32::NEG_INFINITY);
+            }
+            let Some(log_z) = single.forward::<S>(&scorer.edges, n) else { return false };
+            log_zs.set(sentence, log_z);
+            single.backward::<S>(&scorer.edges, n, |t, row| {
+                for (part, lane) in p.slice((begin + t) * l, l).chunks_mut(WIDTH).zip(row) {
+                    part.copy_from_slice(&lane.0[..part.len()]);
+                }
+            });
+            true
+        }
+    }
 }
 
 /// Node scores of position t of a batch.
@@ -200,7 +301,7 @@ unsafe fn batches_kernel<S: Find>(
 /// The machine has the instructions of `S`; `scratch.work` is reserved for the batch.
 #[inline(always)]
 unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usize, scratch: &mut DecodingWork) {
-    let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
+    let (data, l) = (job.data, job.scorer.layout.labels);
     let (width, active) = (l.div_ceil(WIDTH), batch.active(t));
     let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
     let after = batch.active(t + 1);
@@ -213,28 +314,8 @@ unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usi
     for lane in 0..active {
         let token = begin(lane) + t;
         let ends = (t == 0, t + 1 == batch.lengths[lane] as usize);
-        match job.table {
-            Some(table) => {
-                if let Some(far) = ahead(lane + FAR) {
-                    table.prefetch_entries(&job.from, far);
-                }
-                if let Some(next) = ahead(lane + NEXT) {
-                    table.prefetch(&job.from, next);
-                }
-                table.score::<S>(&job.from, token, row);
-                scorer.add_ends(ends, row);
-            }
-            None => {
-                row.fill(Lane::ZERO);
-                scorer.fill(data, token, ends, row);
-            }
-        }
-        let masks = job.support.as_ref().map(|(support, masks)| &masks[support.of[token] as usize * width..]);
-        for v in 0..width {
-            let x = S::load(&row[v]);
-            let sum = masks.map_or(x, |masks| S::add(x, S::load(&masks[v])));
-            S::store(sum, &mut tile.0[v][lane]);
-        }
+        score_token::<S>(job, token, ends, (ahead(lane + NEXT), ahead(lane + FAR)), row);
+        (0..width).for_each(|v| tile.0[v][lane] = row[v]);
     }
     for v in 0..width {
         let at = t * l + v * WIDTH;
@@ -294,6 +375,7 @@ struct Precise {
     weights: Vec<f64>,
     scored: Scored,
     path: Vec<u16>,
+    search: Search,
     trellis: Trellis,
 }
 
@@ -311,7 +393,7 @@ impl Precise {
         let scores = self.scored.scores(l);
         match &job.output {
             Output::Paths(paths) => {
-                let score = log64::viterbi(&scores, &mut self.path);
+                let score = self.search.run(&scores, &mut self.path);
                 for (t, &y) in self.path.iter().enumerate() {
                     // SAFETY: a sentence's tokens are its own.
                     unsafe { paths.set(begin + t, y) };

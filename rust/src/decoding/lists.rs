@@ -74,7 +74,7 @@ struct ListSearch<'a> {
     scorer: &'a Scorer,
     data: &'a Dataset,
     support: Option<&'a Support>,
-    steps: Steps,
+    steps: &'a Steps,
     exact: bool,       // every sentence by the exact route
     weights: Vec<f64>, // for that; empty where the data alone do not ask for it
     k: usize,
@@ -85,7 +85,7 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     let layout = &scorer.layout;
     data.check_model(layout.attributes)?;
     afford(data, layout.labels, k)?;
-    let steps = Steps::from_scores(layout.labels, scorer.edge_floats());
+    let steps = scorer.chart_steps();
     let exact = scorer.varies(data) || scorer.local || testing::is_forced(Way::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
     let job = ListSearch { scorer, data, support, steps, exact, weights, k };
@@ -127,10 +127,10 @@ unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists
                 }
                 match &scorer.edges.sparse {
                     Some(lists) if lists_pay => chart.advance_listed::<S>(lists, t),
-                    _ => chart.advance::<S>(&job.steps, t),
+                    _ => chart.advance::<S>(job.steps, t),
                 }
             }
-            chart.best_paths::<S>(&job.steps, job.k, &mut scores, &mut paths);
+            chart.best_paths::<S>(job.steps, job.k, &mut scores, &mut paths);
             finite = job.k == 0 || scores.first().is_some_and(|x| x.is_finite());
         }
         testing::count(if finite { Taken::Chart } else { Taken::Log }, 1);
@@ -138,7 +138,7 @@ unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists
             for i in 0..scores.len() {
                 let path = &paths[i * (end - begin)..(i + 1) * (end - begin)];
                 // Exact sums; rounding may have ranked two equals, which must not show as a rise.
-                let score = chart.score(&job.steps, path);
+                let score = chart.score(job.steps, path);
                 let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
                 out.scores.push(score.min(above));
             }

@@ -12,6 +12,7 @@
 
 use crate::chain::lattice::Scores;
 use crate::chain::sums::log64::Trellis;
+use crate::chain::viterbi::double::Search;
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
 use crate::foreign::cqdb::{hash, u32_at, Cqdb, Crowded};
@@ -55,11 +56,15 @@ pub struct Listed {
 pub struct Work {
     lists: Vec<(u32, u32)>, // where the list of each attribute lies, and its number
     pub node: Vec<f64>,     // [T, L]
-    now: Vec<f64>,
-    next: Vec<f64>,
-    from: Vec<u64>,
-    back: Vec<u16>,
     pub path: Vec<u16>,
+    search: Search,
+}
+
+impl Work {
+    /// The best path of the node scores and transitions [L, L]; its score.
+    pub fn find_path(&mut self, labels: usize, edge: &[f64]) -> f64 {
+        self.search.run(&Scores { labels, node: &self.node, edge }, &mut self.path)
+    }
 }
 
 fn damaged(what: String) -> Error {
@@ -357,7 +362,7 @@ impl Lcrf {
 
     /// The best path of the scores in `work`.
     pub fn best(&self, work: &mut Work) {
-        viterbi(self.n_labels(), &self.edge, work);
+        work.find_path(self.n_labels(), &self.edge);
     }
 
     /// log Z and marginals [T, L] of node scores.
@@ -368,52 +373,4 @@ impl Lcrf {
         trellis.backward(&scores);
         (trellis.log_z, (0..node.len()).map(|at| trellis.node_marginal(at)).collect())
     }
-}
-
-/// The best path of node scores [T, L] and transitions [L, L]; its score. Ties go to the lower label.
-///
-/// All labels of a step side by side: of two that are level, the one met first stays.
-pub fn viterbi(l: usize, edge: &[f64], work: &mut Work) -> f64 {
-    let n = work.node.len() / l.max(1);
-    work.path.clear();
-    if n == 0 {
-        return 0.0;
-    }
-    work.now.clear();
-    work.now.extend_from_slice(&work.node[..l]);
-    work.next.resize(l, 0.0);
-    work.from.resize(l, 0);
-    work.back.clear();
-    for t in 1..n {
-        let (best, from) = (&mut work.next[..l], &mut work.from[..l]);
-        best.iter_mut().zip(&edge[..l]).for_each(|(b, e)| *b = work.now[0] + e);
-        from.fill(0);
-        for k in 1..l {
-            let (score, row) = (work.now[k], &edge[k * l..(k + 1) * l]);
-            for y in 0..l {
-                let v = score + row[y];
-                let better = v > best[y];
-                best[y] = if better { v } else { best[y] };
-                from[y] = if better { k as u64 } else { from[y] };
-            }
-        }
-        best.iter_mut().zip(&work.node[t * l..(t + 1) * l]).for_each(|(b, x)| *b += x);
-        work.back.extend(from.iter().map(|&k| k as u16));
-        std::mem::swap(&mut work.now, &mut work.next);
-    }
-    let mut y = 0;
-    for k in 1..l {
-        if work.now[k] > work.now[y] {
-            y = k;
-        }
-    }
-    let score = work.now[y];
-    work.path.resize(n, 0);
-    for t in (0..n).rev() {
-        work.path[t] = y as u16;
-        if t > 0 {
-            y = work.back[(t - 1) * l + y] as usize;
-        }
-    }
-    score
 }

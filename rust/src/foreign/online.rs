@@ -14,7 +14,7 @@ use crate::chain::sums::log64::Trellis;
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
 use crate::foreign::instances::Instances;
-use crate::foreign::lcrf::{viterbi, Work};
+use crate::foreign::lcrf::Work;
 
 const NONE: u32 = u32::MAX;
 
@@ -190,7 +190,7 @@ impl Training {
             return self.descend(data, s, gold, penalty, t0);
         }
         self.score(data, s, 1.0);
-        let score = viterbi(self.labels, &self.edge, &mut self.work);
+        let score = self.work.find_path(self.labels, &self.edge);
         let path = std::mem::take(&mut self.work.path);
         let wrong = path.iter().zip(gold).filter(|(a, b)| a != b).count();
         let loss = if wrong > 0 { self.update(data, s, gold, &path, score, wrong) } else { 0.0 };

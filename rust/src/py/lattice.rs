@@ -1,7 +1,8 @@
 //! The primitives on plain score arrays of one sentence.
 
 use crate::chain::viterbi::kbest;
-use crate::chain::sums::log64::{self, Trellis};
+use crate::chain::sums::log64::Trellis;
+use crate::chain::viterbi::double::Search;
 
 use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};
@@ -81,7 +82,7 @@ fn chain_viterbi<'py>(
 ) -> PyResult<(f64, Bound<'py, PyArray1<u16>>)> {
     let (l, node, edge) = scores(&node, &edge)?;
     let mut path = Vec::new();
-    let score = run(py, 1, || log64::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
+    let score = run(py, 1, || Search::default().run(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
     if score == f64::NEG_INFINITY {
         return Err(no_path().into());
     }

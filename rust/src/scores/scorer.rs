@@ -2,6 +2,7 @@
 
 use crate::chain::edges::Edges;
 use crate::chain::lists::{Pattern, Purpose};
+use crate::chain::viterbi::sentence::Steps;
 use crate::dataset::layout::Layout;
 use crate::dataset::{runs, Dataset};
 use crate::error::{Error, Result};
@@ -25,6 +26,7 @@ pub struct Scorer {
     forbidden: Vec<u32>,
     edge_scores: OnceLock<Vec<f64>>, // [L, L], made when somebody asks for it
     score: OnceLock<Vec<f32>>,       // the same in single precision
+    chart: OnceLock<Steps>,          // the same for the search of one sentence
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
@@ -102,13 +104,14 @@ impl Scorer {
             Some(pattern) => Edges::listed(&Arc::new(pattern), &edge_weights(&layout, &weights)),
             None => Edges::new(l, edge_scores.get_or_init(|| all_edges(&layout, &weights, forbidden))),
         };
-        let (forbidden, score) = (forbidden.to_vec(), OnceLock::new());
+        let (forbidden, score, chart) = (forbidden.to_vec(), OnceLock::new(), OnceLock::new());
         Ok(Scorer {
             layout,
             weights,
             forbidden,
             edge_scores,
             score,
+            chart,
             edges,
             start,
             end,
@@ -160,6 +163,11 @@ impl Scorer {
             None => &self.edges.score,
             Some(_) => self.score.get_or_init(|| self.edge_scores().iter().map(|&x| x as f32).collect()),
         }
+    }
+
+    /// The same as rows and columns for the search of one sentence.
+    pub(crate) fn chart_steps(&self) -> &Steps {
+        self.chart.get_or_init(|| Steps::from_scores(self.layout.labels, self.edge_floats()))
     }
 
     /// The packed weights, where they pay for so many tokens.

@@ -11,7 +11,8 @@ use crate::chain::viterbi;
 use crate::chain::edges::Edges;
 use crate::chain::sums::batch::{Given, Shape, Work};
 use crate::chain::lattice::Scores;
-use crate::chain::sums::log64::{self, Trellis};
+use crate::chain::sums::log64::Trellis;
+use crate::chain::viterbi::double::Search;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::find::Find;
 use crate::machine::system::shared::Shared;
@@ -408,7 +409,7 @@ unsafe fn expect_alone(chains: &Chains<'_>, b: usize, weight: f64, out: &Shared<
 unsafe fn path_alone(chains: &Chains<'_>, b: usize, paths: &Shared<'_, i64>, scores: &Shared<'_, f64>) {
     let (node, trellis) = alone(chains, b);
     let mut path = Vec::new();
-    let score = log64::viterbi(&Scores { labels: chains.labels, node: &node, edge: chains.edge }, &mut path);
+    let score = Search::default().run(&Scores { labels: chains.labels, node: &node, edge: chains.edge }, &mut path);
     scores.set(b, if trellis.log_z.is_nan() { f64::NAN } else { score });
     for (t, &y) in path.iter().enumerate() {
         paths.set(b * chains.time + t, i64::from(y));

@@ -57,6 +57,42 @@ impl Shape {
     }
 }
 
+/// Logarithms of the products of scales 1 / c_t of N sentences, and the sums of their largest node scores.
+pub(super) struct LogScales<const N: usize> {
+    tops: [f64; N],
+    products: [f64; N], // a product of scales is this times 2^exponent: one logarithm per sentence
+    exponents: [i64; N],
+}
+
+impl<const N: usize> LogScales<N> {
+    pub fn new() -> LogScales<N> {
+        LogScales { tops: [0.0; N], products: [1.0; N], exponents: [0; N] }
+    }
+
+    /// Position t, whose numbers were multiplied by `scales`.
+    #[inline(always)]
+    pub fn times(&mut self, t: usize, tops: &[f32; N], scales: &[f32; N]) {
+        for i in 0..N {
+            self.tops[i] += f64::from(tops[i]);
+            self.products[i] *= f64::from(scales[i]);
+        }
+        if t % TAKE_EVERY == TAKE_EVERY - 1 {
+            for i in 0..N {
+                let p = self.products[i];
+                self.tops[i] += p * 0.0; // NaN from now on where p is no number
+                self.exponents[i] += (p.to_bits() >> 52) as i64 - 1023;
+                self.products[i] = f64::from_bits(p.to_bits() & ((1 << 52) - 1) | 1023 << 52);
+            }
+        }
+    }
+
+    /// log Z of sentence i with n positions and this largest edge score.
+    pub fn log_z(&self, i: usize, n: u32, max: f64) -> f64 {
+        let logs = self.products[i].ln() + self.exponents[i] as f64 * std::f64::consts::LN_2;
+        self.tops[i] - logs + f64::from(n.saturating_sub(1)) * max
+    }
+}
+
 /// `by_block!([sizes] most, n, y, N => body)` runs `body` for consecutive blocks `y..y + N` of 0..n, with N a constant of
 /// at most `most`, as even as possible. The sizes are listed so that no more code is made than can run.
 macro_rules! by_block {
@@ -189,10 +225,7 @@ pub unsafe fn forward_from<S: Simd>(
 ) {
     let (l, positions) = (shape.labels, shape.positions());
     assert!(edges.labels == l && work.is_reserved(shape));
-    let mut sums = [0.0f64; WIDTH];
-    // The product of the scales is this times 2^exponents: one logarithm a sentence.
-    let mut product_of_scales = [1.0f64; WIDTH];
-    let mut exponents = [0i64; WIDTH];
+    let mut logs = LogScales::<WIDTH>::new();
     let (zero, one) = (S::splat(0.0), S::splat(1.0));
     let mut worst = one;
     // The least entry of a reachable label, if edges are forbidden.
@@ -256,26 +289,14 @@ pub unsafe fn forward_from<S: Simd>(
         S::store(if full { top } else { S::select_gt(mask, zero, top, zero) }, &mut tops);
         // What the alphas were multiplied by, as it was rounded, is what the logarithm must undo.
         S::store(exact, &mut scales);
-        for i in 0..WIDTH {
-            sums[i] += f64::from(tops.0[i]);
-            product_of_scales[i] *= f64::from(scales.0[i]);
-        }
-        if t % TAKE_EVERY == TAKE_EVERY - 1 {
-            for i in 0..WIDTH {
-                let p = product_of_scales[i];
-                sums[i] += p * 0.0; // NaN from now on where p is no number
-                exponents[i] += (p.to_bits() >> 52) as i64 - 1023;
-                product_of_scales[i] = f64::from_bits(p.to_bits() & ((1 << 52) - 1) | 1023 << 52);
-            }
-        }
+        logs.times(t, &tops.0, &scales.0);
     }
     let (mut scale, mut entry) = (Lane::ZERO, Lane::ZERO);
     S::store(worst, &mut scale);
     S::store(least, &mut entry);
     for i in 0..WIDTH {
         let n = shape.lengths[i];
-        let logs = product_of_scales[i].ln() + exponents[i] as f64 * std::f64::consts::LN_2;
-        let z = sums[i] - logs + f64::from(n.saturating_sub(1)) * edges.max;
+        let z = logs.log_z(i, n, edges.max);
         let bounds = edges.underflow.bounds(scale.0[i], entry.0[i]).filter(|_| z.is_finite());
         log_z[i] = if n == 0 { 0.0 } else { bounds.map_or(f64::NAN, |_| z) };
         (work.lost[i], work.most[i]) = bounds.unwrap_or_default();

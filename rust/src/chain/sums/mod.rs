@@ -1,7 +1,7 @@
 //! Sums over all paths of a chain: forward-backward, scaled or in log space.
 //!
 //! - `batch`: 16 sentences at a time, one in each SIMD lane, in single precision
-//! - `sentence`: one sentence, its labels in SIMD lanes, in single precision
+//! - `sentence`: one sentence, its labels in SIMD lanes, in single precision; `single`: the same with the bits of `batch`
 //! - `scaled64`: one sentence in double precision, scaled; `log64`: in log space, for any scores
 //! - `pointwise`: conditional expectations for the pointwise losses; `pointwise64`: in double precision
 //! - `order`: chains of order 2 and 3
@@ -14,4 +14,5 @@ pub mod pointwise;
 pub(crate) mod pointwise64;
 pub(crate) mod scaled64;
 pub mod sentence;
+pub mod single;
 pub mod underflow;

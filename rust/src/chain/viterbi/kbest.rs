@@ -6,7 +6,7 @@
 //! costs at most one heap operation at each position, and the L-way heaps exist only where some path needed them.
 //!
 //! Ties: among equal scores the lower last label comes first, then the lower label before it, and so on. The first
-//! path is the one of `log64::viterbi`, and the list for k is the beginning of the list for k + 1.
+//! path is the one of `double::Search`, and the list for k is the beginning of the list for k + 1.
 
 use crate::chain::lattice::Scores;
 use crate::machine::system::budget;
@@ -245,7 +245,7 @@ pub fn kbest(scores: &Scores<'_>, k: usize) -> Vec<(f64, Vec<u16>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::sums::log64;
+    use crate::chain::viterbi::double::Search;
 
     /// A few bits of noise.
     struct Noise(u64);
@@ -297,7 +297,7 @@ mod tests {
             }
             if let Some((score, best)) = want.first() {
                 let mut path = Vec::new();
-                assert_eq!(log64::viterbi(&scores, &mut path), *score);
+                assert_eq!(Search::default().run(&scores, &mut path), *score);
                 assert_eq!(&path, best);
             }
         }

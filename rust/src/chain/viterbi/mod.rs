@@ -2,10 +2,11 @@
 //!
 //! - `batch`: 16 sentences at a time, one in each SIMD lane
 //! - `sentence`: one sentence, its labels in SIMD lanes, with its k best paths
-//! - `kbest`: the k best paths in double precision
+//! - `double`: one sentence in double precision; `kbest`: its k best paths
 //! - `renormalize`: keeps the scores of long sentences exact
 
 pub mod batch;
+pub mod double;
 pub mod kbest;
 pub mod renormalize;
 pub mod sentence;

@@ -21,6 +21,8 @@ pub enum Way {
     Slow,
     /// Batches of one sentence.
     Alone,
+    /// Decoding: one sentence after the other.
+    Sentence,
     /// Corpora of any size in four chunks.
     Chunks,
     /// Rows are not folded.
@@ -57,11 +59,12 @@ pub enum Way {
     Handed,
 }
 
-const WAYS: [(&str, Way); 21] = [
+const WAYS: [(&str, Way); 22] = [
     ("log", Way::Log),
     ("wide", Way::Wide),
     ("slow", Way::Slow),
     ("alone", Way::Alone),
+    ("sentence", Way::Sentence),
     ("chunks", Way::Chunks),
     ("plain", Way::Plain),
     ("rows", Way::Rows),
