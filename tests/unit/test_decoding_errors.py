@@ -43,7 +43,7 @@ def test_allowed_none_is_any(crf: tw.CRF) -> None:
 
 @pytest.mark.parametrize("beam", [0, -1, 2.5, "8"])
 def test_beam(crf: tw.CRF, beam: Any) -> None:
-    with pytest.raises(tw.ParameterError, match="expected 1 or more paths"):
+    with pytest.raises(tw.ParameterError, match="expected integer >= 1"):
         crf.predict(X, decoder="beam", beam=beam)
 
 

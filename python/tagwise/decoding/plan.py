@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.domains import Choice
+from tagwise.base.domains import Choice, Integer
 from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
 from tagwise.base.parameters import checked
 from tagwise.dataset.check import lengths_of
@@ -26,7 +26,7 @@ from tagwise.scores.scoring import Scoring
 #: Allowed labels of every token of every sentence: a collection of labels; None for any, of a token or a sentence.
 Allowed = Sequence[Sequence[Any] | None]
 DECODERS = ("viterbi", "pointwise", "beam")
-_DECODER = Choice(DECODERS)
+_DECODER, _BEAM = Choice(DECODERS), Integer(1, optional=True)
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -47,13 +47,8 @@ class Query:
     def __post_init__(self) -> None:
         checked("decoder", self.decoder, _DECODER)
         if self.beam is not None and self.decoder != "beam":
-            raise ParameterError(f"beam={self.beam} goes with decoder='beam'")
-        if self.beam is not None and (
-            not isinstance(self.beam, (int, np.integer)) or not 1 <= self.beam < 2**63
-        ):
-            raise ParameterError(
-                f"beam={self.beam!r}: expected 1 or more paths to keep, and fewer than 2**63"
-            )
+            raise ParameterError(f"beam={self.beam} requires decoder='beam', found decoder={self.decoder!r}")
+        object.__setattr__(self, "beam", checked("beam", self.beam, _BEAM))
 
 
 #: The best path under the model's own constraints.

@@ -34,9 +34,8 @@ class Threshold:
 
 def check_probability(value: float) -> float:
     """A threshold, between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
-        raise ParameterError(f"min_probability={value!r}: expected a number between 0 and 1")
-    return float(value)
+    found: float = checked("min_probability", value, Real(0.0, 1.0))
+    return found
 
 
 def without(labels: Sequence[str], chunks: Iterable[Believed], least: float) -> list[str]:

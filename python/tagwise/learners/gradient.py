@@ -197,7 +197,9 @@ def train(
             often=often,
             restoring=None if keeper is None else keeper.restoring,
         )
-        return valued(problem, run(_kept(ascending, 0), stopping, **options), stopping.tol, l1, l2, prior, n_jobs)
+        return valued(
+            problem, run(_kept(ascending, 0), stopping, **options), stopping.tol, l1, l2, prior, n_jobs
+        )
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:

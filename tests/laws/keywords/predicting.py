@@ -160,7 +160,7 @@ def min_probability(learner: str, _: File) -> None:
     ruled = tagger.predict(new, min_probability=0.0, constraints="bio", allowed=ONLY)
     assert ruled == tagger.predict(new, constraints="bio", allowed=ONLY)
     for wrong in (-0.1, 1.1, math.nan, "0.5", True):
-        with pytest.raises(tw.ParameterError, match="expected a number between 0 and 1"):
+        with pytest.raises(tw.ParameterError, match="expected number >= 0 and <= 1"):
             tagger.predict(new, min_probability=wrong)
     with pytest.raises(tw.ParameterError, match="leave decoder, beam and memory out"):
         tagger.predict(new, min_probability=0.5, decoder="pointwise")
