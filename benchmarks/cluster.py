@@ -21,9 +21,10 @@ import tagwise as tw
 import tagwise.ray
 import tagwise.ray.tagging as tagging_module
 from tagwise.decoding.plan import Query
-from tagwise.learners.sharded.objective import OverShards, Setting, local
+from tagwise.learners.sharded.config import LocalParts
+from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
+from tagwise.ray.backend import RayParts
 from tagwise.ray.crew import connected
-from tagwise.ray.training import Workers
 
 from . import ours
 
@@ -53,10 +54,13 @@ def alternated(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, flo
 def passes(options: argparse.Namespace) -> None:
     """A pass over shards."""
     shards = tw.Shards(options.given, memory=options.memory)
-    setting = Setting(shards.layout())
-    workers = Workers(shards, setting, options.workers)
-    objectives = {"threads": local(shards, shards.memory)(setting), "ray": OverShards(workers.parts)}
-    w = np.random.default_rng(1).normal(scale=0.1, size=len(setting.layout))
+    config = ObjectiveConfig(shards.layout())
+    workers = RayParts(shards, config, options.workers)
+    objectives = {
+        "threads": OverShards(LocalParts(shards, config, shards.memory)),
+        "ray": OverShards(workers),
+    }
+    w = np.random.default_rng(1).normal(scale=0.1, size=len(config.layout))
     gradient = np.empty(len(w))
 
     def value(objective: Any) -> Any:

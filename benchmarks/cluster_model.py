@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import tagwise as tw
-from tagwise.learners.sharded.objective import OverShards, Setting, ShardObjectives
+from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
 from tagwise.learners.sums import Part
 from tagwise.optimizers import OPTIMIZERS
 
@@ -97,13 +97,16 @@ def simulated(cluster: Cluster) -> float:
         time.sleep(cluster.latency)
         return Part(k, 0, 1.0, 0.0, answers[k])
 
-    def parts(w: np.ndarray, n_jobs: int, log_domain: bool) -> list[Part]:
-        with ThreadPoolExecutor(cluster.workers) as threads:
-            return list(threads.map(worker, range(cluster.workers)))
+    class Sleeping:
+        def call(self, method: str, *given: object, **options: object) -> list[list[Part]]:
+            with ThreadPoolExecutor(cluster.workers) as threads:
+                return [[part] for part in threads.map(worker, range(cluster.workers))]
+
+        def close(self) -> None: ...
 
     gradient = np.empty(cluster.features)
     begin = time.perf_counter()
-    value, _ = OverShards(parts).value(w, gradient)
+    value, _ = OverShards(Sleeping()).value(w, gradient)
     seconds = time.perf_counter() - begin
     assert (value, gradient[0]) == (cluster.workers, cluster.workers)
     return seconds
@@ -126,10 +129,11 @@ def measured(folder: str, shards: int = 3) -> dict[str, float]:
     """
     whole = tw.Shards(folder)
     layout = whole.layout()
-    some = ShardObjectives(whole, Setting(layout), range(min(shards, len(whole))))
+    numbers = range(min(shards, len(whole)))
+    some = ObjectiveConfig(layout).hold(whole, numbers)
     w = np.random.default_rng(1).normal(scale=0.1, size=len(layout))
-    tokens = sum(int(whole.gold(k)[0][-1]) for k in some.numbers)
-    token = least(lambda: some.sums(w, 1, False)) / tokens
+    tokens = sum(int(whole.gold(k)[0][-1]) for k in numbers)
+    token = least(lambda: some.sums(w, "value", 1)) / tokens
     n = 10_000_000
     a, b = np.ones(n), np.ones(n)
     memory = 2 * 8 * n / least(lambda: np.add(a, b, out=a))

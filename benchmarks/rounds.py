@@ -22,8 +22,9 @@ import tagwise as tw
 from tagwise.learners import dual
 from tagwise.learners.gradient import Evaluation
 from tagwise.learners.problem import scale_of
-from tagwise.learners.sharded.dual import Climb, DualShards, Here
-from tagwise.learners.sharded.objective import OverShards, Setting, local
+from tagwise.learners.sharded.config import LocalParts
+from tagwise.learners.sharded.dual import DualConfig, DualShards
+from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
 from tagwise.optimizers import OPTIMIZERS, Step
 from tagwise.scores.protocols import Vector
 
@@ -72,21 +73,21 @@ class Counted(DualShards):
 
 
 def ascent(
-    name: str, climb: Climb, climbing: Any, gap: float, n_jobs: int, go_on: Callable[[Vector], Way]
+    name: str, config: DualConfig, parts: Any, gap: float, n_jobs: int, go_on: Callable[[Vector], Way]
 ) -> Way:
     """That of dual ascent, and of L-BFGS behind it where training goes on so."""
-    core, later = Counted(climb, climbing), list[Way]()
-    going = dual.Ascent(core, n_jobs, 0, hasty=climb.n_parts > 1)
+    core, later = Counted(config, parts), list[Way]()
+    going = dual.Ascent(core, n_jobs, 0, hasty=config.n_parts > 1)
 
     def steps() -> Iterator[Step]:
         yield from dual.steps(going, gap)
-        climbing.close()
+        parts.close()
         print(f"{name:34} L-BFGS    {core.asked:5} rounds, goes on behind them", flush=True)
         later.append(go_on(core.weights()))
         yield from later[0].steps
 
     def sent() -> int:
-        return getattr(climbing, "sent", 0) + sum(way.sent() for way in later)
+        return getattr(parts, "sent", 0) + sum(way.sent() for way in later)
 
     return Way(name, steps(), lambda step: core.asked + sum(way.rounds(step) for way in later), sent)
 
@@ -121,24 +122,30 @@ def main() -> None:
     )
     name = "here" if options.here else f"{n_jobs} workers"
     if not options.here:
-        from tagwise.ray.climbing import Workers as Climbing
+        from tagwise.ray.backend import RayParts
         from tagwise.ray.crew import connected
-        from tagwise.ray.training import Workers
 
         connected()
 
     def gradients(start: Vector) -> Way:
         if options.here:
-            return descent("lbfgs here", shards, local(shards, None)(Setting(layout)), l2, n_jobs, start)
-        workers = Workers(shards, Setting(layout), n_jobs)
-        return descent(f"lbfgs, {name}", shards, OverShards(workers.parts), l2, n_jobs, start, workers)
+            return descent(
+                "lbfgs here",
+                shards,
+                OverShards(LocalParts(shards, ObjectiveConfig(layout))),
+                l2,
+                n_jobs,
+                start,
+            )
+        workers = RayParts(shards, ObjectiveConfig(layout), n_jobs)
+        return descent(f"lbfgs, {name}", shards, OverShards(workers), l2, n_jobs, start, workers)
 
     for parts in map(int, options.parts.split(",")):
-        climb = Climb(layout, l2, parts)
+        config = DualConfig(layout, parts, l2=l2)
         by_ray = parts > 1 and not options.here
-        climbing = Climbing(shards, climb, n_jobs) if by_ray else Here(shards, climb)
+        backend = RayParts(shards, config, n_jobs) if by_ray else LocalParts(shards, config)
         told = f"dual, {name if by_ray else 'here'}, {parts} part{'s' * (parts > 1)}"
-        ascent(told, climb, climbing, options.gap, n_jobs, gradients).walk(best.objective_, options.gap)
+        ascent(told, config, backend, options.gap, n_jobs, gradients).walk(best.objective_, options.gap)
         gc.collect()  # and with them the workers of L-BFGS
     gradients(np.zeros(len(layout))).walk(best.objective_, options.gap)
 

@@ -15,7 +15,7 @@ from tagwise.base.parameters import parameters_of
 from tagwise.cli import cli
 from tagwise.estimators import LEARNERS
 from tagwise.learners.backends import BACKENDS, Backend
-from tagwise.learners.sharded.objective import local
+from tagwise.learners.sharded.config import LocalParts, ShardConfig
 
 from ..golden.corpus import shapes
 from .options import (
@@ -368,9 +368,12 @@ def train_cluster(bench: Bench) -> None:
     asked: list[object] = []
     for module in ("backend", "crew"):
         bench.patch.setattr(f"tagwise.ray.{module}.connected", lambda address=None: asked.append(address))
-    bench.patch.setattr(
-        "tagwise.ray.backend.source", lambda shards, workers: (asked.append(workers), local(shards, None))[1]
-    )
+
+    def workers(shards: tw.Shards, config: ShardConfig, n: int) -> LocalParts:
+        asked.append(n)
+        return LocalParts(shards, config)
+
+    bench.patch.setattr("tagwise.ray.backend.RayParts", workers)
     ray = bench.made(folder, "--backend", "ray", "--address", "auto", "--workers", 2)
     assert ray == bench.made(folder)
     assert asked == ["auto", None, 2]

@@ -12,7 +12,8 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.learners import dual
-from tagwise.learners.sharded.dual import SWEEPS, Climb, Climbers, DualShards, Here
+from tagwise.learners.sharded.config import LocalParts
+from tagwise.learners.sharded.dual import SWEEPS, DualConfig, DualShards, PartSet
 
 from .corpora import Corpus, random_corpus
 from .parameters.rows import names, problem
@@ -83,8 +84,8 @@ def of_shards(shards: tw.Shards) -> Corpus:
 
 
 def ascent(shards: tw.Shards, parts: int, l2: float = 0.5, memory: int | None = None) -> DualShards:
-    climb = Climb(shards.layout(), l2, parts)
-    return DualShards(climb, Here(shards, climb, memory))
+    config = DualConfig(shards.layout(), parts, l2=l2)
+    return DualShards(config, LocalParts(shards, config, memory))
 
 
 @pytest.mark.parametrize("parts", PARTS)
@@ -174,10 +175,10 @@ def test_threads_and_files_change_no_bit(shards: tw.Shards) -> None:
 def test_what_ascends_lies_in_files_where_memory_is_short(tmp_path: Path) -> None:
     tw.write_conll(tw.load_corpus("wnut17-ner")[0][:300], tmp_path / "a.conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S2", shard_tokens=2000)
-    climb = Climb(shards.layout(), 1.0, 2)
-    assert Climbers(shards, climb, range(2), None).paged == 0
-    needed = climb.bytes_each(shards) * shards.manifest["node_attributes"]
-    paged = Climbers(shards, climb, range(2), 1000).paged
+    config = DualConfig(shards.layout(), 2)
+    assert PartSet(shards, config, range(2), None).paged == 0
+    needed = config.bytes_each(shards) * shards.manifest["node_attributes"]
+    paged = PartSet(shards, config, range(2), 1000).paged
     assert 0.3 * needed < paged < 2.0 * needed
 
 
@@ -222,7 +223,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", GIVEN)
 def test_training_ends_at_the_optimum_of_all(larger: tw.Shards, name: str) -> None:
     given = GIVEN[name]
-    best = tw.CRF(optimizer="lbfgs", l2=2.0, tol=1e-9, **given).fit(larger)
+    best = tw.fit_shards(tw.CRF(optimizer="lbfgs", l2=2.0, tol=1e-9, **given), larger)
     for parts in (1, 3):
         tagger = tw.fit_shards(tw.CRF(**SETTINGS, **given), larger, parts=parts)
         assert best.objective_ <= tagger.objective_ * (1 + 1e-6)

@@ -12,7 +12,8 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset.layout import codes_of
-from tagwise.learners.sharded.objective import OverShards, Setting, ShardObjectives, local
+from tagwise.learners.sharded.config import LocalParts
+from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
 from tagwise.learners.sums import Part, Tree, logarithmic, plain, total_of
 
 CORPUS = tw.load_corpus("wnut17-ner")[0]
@@ -132,13 +133,13 @@ def test_in_files_or_in_memory_the_bits_are_the_same(tmp_path: Path) -> None:
     tw.write_conll(CORPUS[:600], tmp_path / "a.conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", shard_tokens=6_500)
     assert len(shards) == 2
-    setting = Setting(shards.layout())
-    w = np.random.default_rng(1).normal(size=len(setting.layout))
+    config = ObjectiveConfig(shards.layout())
+    w = np.random.default_rng(1).normal(size=len(config.layout))
     found = []
     for memory in (None, 1):
-        parts = ShardObjectives(shards, setting, range(2), memory)
-        assert (parts.paged > 1 << 20) == (memory is not None)
-        objective = OverShards(parts.parts)
+        parts = LocalParts(shards, config, memory)
+        assert (parts.held.paged > 1 << 20) == (memory is not None)
+        objective = OverShards(parts)
         for n_jobs in (1, 2):
             gradient = np.empty(len(w))
             found.append((objective.value(w, gradient, n_jobs), gradient.tobytes()))
@@ -189,12 +190,12 @@ def test_an_objective_of_shards_keeps_the_protocol(files: Path) -> None:
     shards = encoded(files, "many", 400)
     whole = encoded(files, "one", 10**6)
     for loss in ("log", "exp"):
-        setting = Setting(shards.layout(), loss)
+        config = ObjectiveConfig(shards.layout(), loss=loss)
         ours, theirs = (
-            local(shards, None)(setting),
+            OverShards(LocalParts(shards, config)),
             _core.Objective(whole.dataset(0), whole.layout(), loss=loss),
         )
-        w = np.full(len(setting.layout), 0.01)
+        w = np.full(len(config.layout), 0.01)
         one, other = np.empty(len(w)), np.empty(len(w))
         for name in ("value", "log_value")[: 1 + (loss == "exp")]:
             found, expected = getattr(ours, name)(w, one), getattr(theirs, name)(w, other)

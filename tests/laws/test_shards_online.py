@@ -11,8 +11,9 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.learners.sharded.objective import ranges
-from tagwise.learners.sharded.online import Course, OnlineShards, local, mixed
+from tagwise.learners.sharded.config import LocalParts
+from tagwise.learners.sharded.held import ranges
+from tagwise.learners.sharded.online import OnlineConfig, OnlineShards, mixed
 
 from .online import corpus, learner, native
 
@@ -46,11 +47,11 @@ def told(weights: dict[str, Any]) -> tuple[bytes, ...]:
     return tuple(np.asarray(weights[name]).tobytes() for name in ("weights", "sums", "variance", "steps"))
 
 
-def visited(shards: tw.Shards, course: Course, numbers: range, epoch: int) -> np.ndarray:
+def visited(shards: tw.Shards, config: OnlineConfig, numbers: range, epoch: int) -> np.ndarray:
     """The sentences of the corpus in the order that a pass over these shards has them in."""
     first = np.cumsum([0, *(shards.sentences(k) for k in range(len(shards)))])
-    order = [numbers[i] for i in course.order(len(numbers), epoch, len(shards) + numbers.start)]
-    found = [first[k] + course.order(shards.sentences(k), epoch, k) for k in order]
+    order = [numbers[i] for i in config.order(len(numbers), epoch, len(shards) + numbers.start)]
+    found = [first[k] + config.order(shards.sentences(k), epoch, k) for k in order]
     return np.concatenate(found).astype(np.uint32)
 
 
@@ -60,18 +61,18 @@ def test_one_after_the_other_they_are_the_corpus(
     shards: tw.Shards, whole: _core.Dataset, rule: str, shuffle: bool, memory: int | None
 ) -> None:
     """Weights, sums and variances of the same sentences in memory, in the same order, to the bit."""
-    course = Course(shards.layout(), RULES[rule], shuffle=shuffle, seed=3)
-    ours = OnlineShards(local(shards, course, 1, memory), 1, np.zeros(len(course.layout)), True)
-    theirs = _core.Online(whole, course.layout, RULES[rule]())
+    config = OnlineConfig(shards.layout(), rule=RULES[rule], shuffle=shuffle, seed=3)
+    ours = OnlineShards(LocalParts(shards, config, memory), config, np.zeros(len(config.layout)))
+    theirs = _core.Online(whole, config.layout, RULES[rule]())
     for epoch in range(2):
-        order = visited(shards, course, range(len(shards)), epoch)
+        order = visited(shards, config, range(len(shards)), epoch)
         assert sorted(order) == list(range(len(SOME)))
         assert ours.epoch() == pytest.approx(theirs.epoch(order), rel=1e-12)
         assert told(ours.state()) == told(theirs.state())
         assert ours.weights().tobytes() == theirs.weights().tobytes()
     assert ours.epochs == theirs.epochs == 2
     if shuffle:
-        assert visited(shards, course, range(5), 0).tolist() != visited(shards, course, range(5), 1).tolist()
+        assert visited(shards, config, range(5), 0).tolist() != visited(shards, config, range(5), 1).tolist()
 
 
 @pytest.mark.parametrize("name", ["perceptron", "mira-5", "arow"])
@@ -97,18 +98,18 @@ def test_mixing_is_that_of_the_core(name: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_parts_are_mixed(shards: tw.Shards, whole: _core.Dataset, rule: str) -> None:
     """The twin: means of weights that each part finds alone; the average is over all steps of all parts."""
-    course = Course(shards.layout(), RULES[rule], seed=1)
-    begin = np.zeros(len(course.layout))
-    ours = OnlineShards(local(shards, course, 3, None), 3, begin, True)
+    config = OnlineConfig(shards.layout(), 3, rule=RULES[rule], seed=1)
+    begin = np.zeros(len(config.layout))
+    ours = OnlineShards(LocalParts(shards, config), config, begin)
     state: dict[str, Any] = {"weights": begin}
     total, steps = np.zeros(len(begin)), 0
     for epoch in range(2):
         ours.epoch()
         found = []
         for part in ranges(len(shards), 3):
-            alone = _core.Online(whole, course.layout, RULES[rule]())
+            alone = _core.Online(whole, config.layout, RULES[rule]())
             alone.restore(state)
-            alone.epoch(visited(shards, course, part, epoch))
+            alone.epoch(visited(shards, config, part, epoch))
             found.append(alone.state())
             total += alone.steps * alone.weights()
             steps += alone.steps
@@ -116,7 +117,7 @@ def test_parts_are_mixed(shards: tw.Shards, whole: _core.Dataset, rule: str) -> 
         np.testing.assert_allclose(ours.weights(False), mean, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(ours.weights(), total / steps, rtol=1e-5, atol=1e-6)
         state = {name: ours.state()[name] for name in ("weights", "variance")}  # so that ties fall alike
-    threads = OnlineShards(local(shards, course, 3, 1, n_jobs=2), 3, begin, True)
+    threads = OnlineShards(LocalParts(shards, config, 1), config, begin, n_jobs=2)
     for _ in range(2):
         threads.epoch()
     assert told(threads.state()) == told(ours.state())

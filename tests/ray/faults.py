@@ -27,7 +27,8 @@ import numpy as np
 
 import tagwise as tw
 import tagwise.ray
-from tagwise.learners.sharded.objective import OverShards, Setting, local
+from tagwise.learners.sharded.config import LocalParts
+from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
 
 ROOT = Path(__file__).parents[2]
 
@@ -240,13 +241,13 @@ class Evaluation(Work):
     kind = "Worker"
 
     def __init__(self, folder: Path, sentences: int = 1000) -> None:
-        from tagwise.ray.training import Workers
+        from tagwise.ray.backend import RayParts
 
         super().__init__(folder, sentences)
         self.shards = tw.encode(folder / "in" / "*.conll", folder / "enc", features="S2", shard_tokens=2000)
-        self.setting = Setting(self.shards.layout())
-        self.points = np.random.default_rng(1).normal(size=(30, len(self.setting.layout)))
-        self.workers = Workers(self.shards, self.setting, 2)
+        self.config = ObjectiveConfig(self.shards.layout())
+        self.points = np.random.default_rng(1).normal(size=(30, len(self.config.layout)))
+        self.workers = RayParts(self.shards, self.config, 2)
 
     def _all(self, objective: Any) -> Any:
         out, gradient = [], np.empty(self.points.shape[1])
@@ -256,11 +257,11 @@ class Evaluation(Work):
 
     def by_ray(self) -> Any:
         """By the workers."""
-        return self._all(OverShards(self.workers.parts))
+        return self._all(OverShards(self.workers))
 
     def here(self) -> Any:
         """By one process."""
-        return self._all(local(self.shards, None)(self.setting))
+        return self._all(OverShards(LocalParts(self.shards, self.config)))
 
 
 WORKS: dict[str, type[Work]] = {"evaluation": Evaluation, "encoding": Encoding, "tagging": Tagging}

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.learners.sharded.dual import Climb, DualShards, Here
+from tagwise.learners.sharded.config import LocalParts
+from tagwise.learners.sharded.dual import DualConfig, DualShards
 
 pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 
-from tagwise.ray.climbing import Workers
+from tagwise.ray.backend import RayParts
 
 SETTINGS: dict[str, Any] = {"max_iter": 4, "optimizer": "dual", "l2": 1.0, "tol": 1e-6}
 PARTS = 4
@@ -64,9 +65,9 @@ def test_one_part_is_not_for_ray(nodes: Any, shards: tw.Shards) -> None:
 
 def test_workers_that_are_killed_do_their_rounds_once_more(nodes: Any, shards: tw.Shards) -> None:
     """One is killed between rounds, one within a round, one before a certificate, one before its points are wanted."""
-    climb = Climb(shards.layout(), 1.0, 3)
-    workers = Workers(shards, climb, 2)
-    theirs, ours = DualShards(climb, workers), DualShards(climb, Here(shards, climb))
+    config = DualConfig(shards.layout(), 3)
+    workers = RayParts(shards, config, 2)
+    theirs, ours = DualShards(config, workers), DualShards(config, LocalParts(shards, config))
 
     def kill(wait: float) -> threading.Timer:
         victim = workers.crew._asked(0, lambda actor: actor.ready.remote())

@@ -16,13 +16,14 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.learners.sharded import online
-from tagwise.learners.sharded.objective import OverShards, Setting, local
-from tagwise.learners.sharded.online import Course, OnlineShards
+from tagwise.learners.sharded.config import LocalParts
+from tagwise.learners.sharded.held import ranges
+from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
+from tagwise.learners.sharded.online import OnlineConfig, OnlineShards
 
 pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 
-from tagwise.ray.training import Learners, Workers, ranges
+from tagwise.ray.backend import RayParts
 
 SETTINGS: dict[str, Any] = {"max_iter": 6, "optimizer": "lbfgs", "l2": 0.3}
 
@@ -82,10 +83,10 @@ def test_workers_that_are_killed_are_made_anew(
     nodes: Any, shards: tw.Shards, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At random moments a worker's process is killed; each evaluation has the bits of one machine."""
-    setting = Setting(shards.layout())
-    workers, here = Workers(shards, setting, 2), local(shards, None)(setting)
+    config = ObjectiveConfig(shards.layout())
+    workers, here = RayParts(shards, config, 2), OverShards(LocalParts(shards, config))
     chance = random.Random(7)
-    w = np.zeros(len(setting.layout))
+    w = np.zeros(len(config.layout))
     with caplog.at_level(logging.WARNING, "tagwise"):
         for kill in range(3):
             w = np.random.default_rng(kill).normal(size=len(w))
@@ -93,10 +94,10 @@ def test_workers_that_are_killed_are_made_anew(
             victim = workers.crew._asked(chance.randrange(2), lambda actor: actor.ready.remote())
             timer = threading.Timer(chance.random() * 0.02, os.kill, (victim, signal.SIGKILL))
             timer.start()
-            found = OverShards(workers.parts).value(w, gradient)
+            found = OverShards(workers).value(w, gradient)
             timer.join()
             assert (found, gradient.tobytes()) == (here.value(w, theirs), theirs.tobytes())
-        workers.parts(w, 1, "value")  # the last kill may have come behind the last evaluation
+        workers.call("sums", w, "value", n_jobs=1)  # the last kill may have come behind the last evaluation
     assert workers.lost == 3
     assert sum("was lost" in record.message for record in caplog.records) == workers.lost
 
@@ -113,17 +114,17 @@ def test_mixing_does_not_depend_on_the_workers(
 
 
 def test_mixing_needs_parts(nodes: Any, shards: tw.Shards) -> None:
-    with pytest.raises(tw.ParameterError, match="parts=8"):
+    with pytest.raises(tw.ParameterError, match="parts=2"):
         tw.fit_shards(tw.MIRA(epochs=1), shards, backend="ray")
 
 
 def test_learners_that_are_killed_are_made_anew(nodes: Any, shards: tw.Shards) -> None:
     """One is killed before, one within an epoch; what is mixed is what one machine has."""
-    course = Course(shards.layout(), functools.partial(_core.Rule, "arow"))
-    begin = np.zeros(len(course.layout))
-    learners = Learners(shards, course, 4, 2)
-    theirs = OnlineShards(learners.parts, 4, begin, True)
-    ours = OnlineShards(online.local(shards, course, 4, None), 4, begin, True)
+    config = OnlineConfig(shards.layout(), 4, rule=functools.partial(_core.Rule, "arow"))
+    begin = np.zeros(len(config.layout))
+    learners = RayParts(shards, config, 2)
+    theirs = OnlineShards(learners, config, begin)
+    ours = OnlineShards(LocalParts(shards, config), config, begin)
     for wait in (0.0, 0.02):
         victim = learners.crew._asked(1, lambda actor: actor.ready.remote())
         timer = threading.Timer(wait, os.kill, (victim, signal.SIGKILL))
@@ -142,7 +143,7 @@ def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
     path = shards.path / "shard-00001.arrays"
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")
     with pytest.raises(tw.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
-        Workers(shards, Setting(layout), 2)
+        RayParts(shards, ObjectiveConfig(layout), 2)
     left = tw.Shards(shards.path, on_error="skip")
     assert left.skipped == (1,)
     theirs = tw.fit_shards(tw.CRF(**SETTINGS), left, backend="ray", workers=2)

@@ -28,26 +28,34 @@ class Part:
     slack: float = 0.0  # bound of the rounding of the gradient, where somebody needs it
 
 
+def _writable(gradient: Vector) -> Vector:
+    """The gradient, or a copy of one in the read-only memory of a cluster's object store."""
+    return gradient if gradient.flags.writeable else gradient.copy()
+
+
 def plain(a: Part, b: Part) -> Part:
     """The sum of two neighbours; the gradient of the left one is overwritten."""
-    np.add(a.gradient, b.gradient, out=a.gradient)
-    return Part(a.first, a.level + 1, a.value + b.value, max(a.largest, b.largest), a.gradient)
+    gradient = _writable(a.gradient)
+    np.add(gradient, b.gradient, out=gradient)
+    return Part(a.first, a.level + 1, a.value + b.value, max(a.largest, b.largest), gradient)
 
 
 def logarithmic(a: Part, b: Part) -> Part:
     """Of v = log sum_i e^{l_i} of both: log(e^{v_a} + e^{v_b}), and gradients weighted by their shares of that sum."""
     most = max(a.value, b.value)
     value = most + math.log(math.exp(a.value - most) + math.exp(b.value - most))
-    a.gradient *= math.exp(a.value - value)
-    a.gradient += math.exp(b.value - value) * b.gradient
-    return Part(a.first, a.level + 1, value, max(a.largest, b.largest), a.gradient)
+    gradient = _writable(a.gradient)
+    gradient *= math.exp(a.value - value)
+    gradient += math.exp(b.value - value) * b.gradient
+    return Part(a.first, a.level + 1, value, max(a.largest, b.largest), gradient)
 
 
 def both(a: Part, b: Part) -> Part:
     """Add two neighbours whose `largest` and `slack` are sums as well."""
-    np.add(a.gradient, b.gradient, out=a.gradient)
+    gradient = _writable(a.gradient)
+    np.add(gradient, b.gradient, out=gradient)
     value, largest, slack = a.value + b.value, a.largest + b.largest, a.slack + b.slack
-    return Part(a.first, a.level + 1, value, largest, a.gradient, slack)
+    return Part(a.first, a.level + 1, value, largest, gradient, slack)
 
 
 class Tree:
@@ -77,6 +85,14 @@ def _belong(a: Part, b: Part) -> bool:
     return a.level == b.level and a.first % (2 << a.level) == 0 and a.first + (1 << a.level) == b.first
 
 
+def added(parts: Iterable[Part], add: Callable[[Part, Part], Part]) -> list[Part]:
+    """Parts that come in the order of their shards, added as far as they belong together."""
+    tree = Tree(add)
+    for part in parts:
+        tree.push(part)
+    return tree.parts
+
+
 def total_of(parts: Iterable[Part], add: Callable[[Part, Part], Part]) -> Part:
     """The sum of parts that come in the order of their shards."""
     tree = Tree(add)
@@ -85,4 +101,4 @@ def total_of(parts: Iterable[Part], add: Callable[[Part, Part], Part]) -> Part:
     return tree.total()
 
 
-__all__ = ["Part", "Tree", "both", "logarithmic", "plain", "total_of"]
+__all__ = ["Part", "Tree", "added", "both", "logarithmic", "plain", "total_of"]

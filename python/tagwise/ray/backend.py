@@ -1,15 +1,135 @@
-"""The backend of `fit_shards(..., backend="ray")`: the workers of a cluster hold the shards."""
+"""The backend of `fit_shards(..., backend="ray")`: workers hold shards or parts of them.
+
+Arguments of a call go out once, through the object store. Results come back in the order of the units, and the driver
+adds them in the same tree (`learners.sums`) or mixes them in the same order as one process does, so that the bits are
+those of one process. A worker that is lost is replaced. Calls that change its state, such as the rounds of a dual
+ascent, are logged, and a new worker repeats them; Ray moves logged arguments to disk beyond its memory.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.shards.reader import Shards
-from tagwise.learners.sharded.online import Engine
-from tagwise.ray.climbing import Workers
-from tagwise.ray.crew import connected
-from tagwise.ray.training import mixing, source
+from tagwise.learners.sharded.config import ShardBackend, ShardConfig
+from tagwise.learners.sharded.held import ranges
+from tagwise.ray.crew import Crew, connected, places
 
 
-def backend(shards: Shards, workers: int | None = None) -> Engine:
+@dataclass(frozen=True)
+class Call:
+    """A call of the held objects; arrays and states among its arguments are references to the object store."""
+
+    method: str
+    given: tuple[Any, ...]
+    options: dict[str, Any]
+
+    def of(self, held: Any) -> Any:
+        """Do it."""
+        import ray
+
+        given = [ray.get(x) if isinstance(x, ray.ObjectRef) else x for x in self.given]
+        return getattr(held, self.method)(*given, **self.options)
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """The shards, and what is trained on them."""
+
+    path: str
+    skipped: tuple[int, ...]
+    config: ShardConfig
+    memory: int | None  # of a machine
+
+
+class Worker:
+    """An actor: it holds some of the units, and has one CPU."""
+
+    def __init__(self, config: WorkerConfig, begin: int, end: int) -> None:
+        self.config, self.numbers = config, range(begin, end)
+        self.done = 0  # calls of the log
+        self.last: Any = None
+
+    @cached_property
+    def held(self) -> Any:
+        """Created by the first call, which reports errors."""
+        of = self.config
+        memory = None if of.memory is None else of.memory // (os.cpu_count() or 1)
+        return of.config.hold(Shards(of.path, skipped=of.skipped), self.numbers, memory)
+
+    def ready(self) -> int:
+        """Create what is held; return the id of the process."""
+        assert self.held is not None
+        return os.getpid()
+
+    def call(self, log: Sequence[Call], call: Call | None) -> Any:
+        """Do the calls of the log that were not done, then `call`; without one, return the result of the last."""
+        for one in log[self.done :]:
+            self.last = one.of(self.held)
+            self.done += 1
+        return self.last if call is None else call.of(self.held)
+
+
+class RayParts:
+    """The backend of a cluster: every worker holds some of the units."""
+
+    def __init__(self, shards: Shards, config: ShardConfig, workers: int | None = None) -> None:
+        n = config.n_units(shards)
+        if n == 1 and config.unit == "parts":
+            raise ParameterError(
+                "backend='ray' trains parts of the shards at the same time: set their number (parts=2; there are "
+                f"{len(shards)} shards on disk), or use backend='local'"
+            )
+        shares = ranges(n, places() if workers is None else workers)
+        names = [f"{config.unit} {share.start} to {share.stop - 1}" for share in shares]
+        told = WorkerConfig(os.path.abspath(shards.path), shards.skipped, config, shards.memory)
+        self.changes = config.changes
+        self.crew = Crew(Worker, told, [(share.start, share.stop) for share in shares], names)
+        self.sent = 0  # bytes of arguments and results that went over the object store
+        self._log: list[Call] = []
+        self.crew.all(lambda actor: actor.ready.remote())
+
+    @property
+    def lost(self) -> int:
+        """Number of workers that were replaced."""
+        return self.crew.lost
+
+    def call(self, method: str, *given: Any, **options: Any) -> list[Any]:
+        """Call a method of all held objects; each worker has one thread."""
+        large = (np.ndarray, dict, list)
+        self.sent += _bytes(given)
+        kept = tuple(self.crew.ray.put(x) if isinstance(x, large) else x for x in given)
+        call, logged = Call(method, kept, dict.fromkeys(options, 1)), method in self.changes
+        if logged:
+            self._log.append(call)
+        found = self.crew.all(lambda actor: actor.call.remote(self._log, None if logged else call))
+        self.sent += _bytes(found)
+        return found
+
+    def close(self) -> None:
+        """Stop the actors and free what they hold."""
+        self._log.clear()
+        self.crew.dismiss()
+
+
+def _bytes(value: Any) -> int:
+    """Bytes of the arrays in a value."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(_bytes(getattr(value, name)) for name in vars(value))
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return sum(map(_bytes, parts))
+
+
+def backend(shards: Shards, workers: int | None = None) -> ShardBackend:
     """Return what trains on the shards; Ray is connected to a cluster if it is not yet.
 
     Args:
@@ -17,11 +137,7 @@ def backend(shards: Shards, workers: int | None = None) -> Engine:
         workers: number of workers. Default: one per CPU of the cluster.
     """
     connected()
-    return Engine(
-        source(shards, workers),
-        lambda course, parts: mixing(shards, course, parts, workers),
-        lambda climb: Workers(shards, climb, workers),
-    )
+    return lambda config: RayParts(shards, config, workers)
 
 
-__all__ = ["backend"]
+__all__ = ["RayParts", "Worker", "backend"]

@@ -64,13 +64,11 @@ class Crew:
     names: what each of them works on, in words.
     """
 
-    def __init__(
-        self, kind: type, told: Any, given: Sequence[tuple[Any, ...]], names: Sequence[str], cpus: int = 1
-    ) -> None:
+    def __init__(self, kind: type, told: Any, given: Sequence[tuple[Any, ...]], names: Sequence[str]) -> None:
         self.ray = connected()
         self.given, self.names = list(given), list(names)
         self.told = self.ray.put(told)
-        self.kind = self.ray.remote(num_cpus=cpus, max_restarts=0)(kind)
+        self.kind = self.ray.remote(num_cpus=1, max_restarts=0)(kind)
         self.actors = [self._made(each) for each in self.given]
         self.lost = 0  # workers that were made anew
 

@@ -24,10 +24,7 @@ from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback
-from tagwise.learners.sharded import online
-from tagwise.learners.sharded.dual import Here
-from tagwise.learners.sharded.objective import Rules, local
-from tagwise.learners.sharded.online import Engine
+from tagwise.learners.sharded.config import LocalParts, ShardBackend, ShardRules
 from tagwise.model.model import Model, transfer
 from tagwise.scores.constraints import Constraints
 
@@ -88,7 +85,7 @@ def fit_shards(
     params = tagger.checked()
     learner = learner_of(tagger, params)
     n_parts = _checked_parts(params.get("parts", 1) if parts is None else parts, shards)
-    engine = _engine(shards, backend, workers, params["n_jobs"] or 0)
+    trainer = _backend(shards, backend, workers)
     recipe = _recipe(params["features"], shards)
     choice = {name: params[name] for name in ("min_count", "all_pairs", "start_end")}
     layout, vocabulary = shards.layout(**choice), shards.vocabulary(params["min_count"])
@@ -115,7 +112,7 @@ def fit_shards(
             tagger.name, task, checkpoint, scored, dev_y, f"{shards.digest}, {n_parts} parts"
         )
     task.callbacks = listeners(callbacks, params)
-    result = watched(lambda task: learner.train(tagger, task, shards, engine, n_parts), task, tagger.name)
+    result = watched(lambda task: learner.train(tagger, task, shards, trainer, n_parts), task, tagger.name)
     tagger._keep(task, result)
     tagger._ended(result)
     return tagger
@@ -131,7 +128,7 @@ def _checked_parts(parts: int, shards: Shards) -> int:
     return parts
 
 
-def _rules(params: dict[str, Any], labels: list[str]) -> tuple[Rules, Limits]:
+def _rules(params: dict[str, Any], labels: list[str]) -> tuple[ShardRules, Limits]:
     """The constraints as shards are trained with them, and as the model keeps them."""
     constraints = Constraints.parse(params["constraints"])
     if constraints.scheme == "auto":
@@ -141,7 +138,7 @@ def _rules(params: dict[str, Any], labels: list[str]) -> tuple[Rules, Limits]:
         )
     found = constraints.rules(labels)
     forbidden = None if found.pairs.all() else found.forbidden
-    return Rules(constraints, labels), Limits(constraints, forbidden=forbidden, once=found.once)
+    return ShardRules(constraints, labels), Limits(constraints, forbidden=forbidden, once=found.once)
 
 
 def _recipe(features: Any, shards: Shards) -> Recipe:
@@ -157,21 +154,16 @@ def _recipe(features: Any, shards: Shards) -> Recipe:
     return recipe
 
 
-def _engine(shards: Shards, backend: str, workers: int | None, n_jobs: int) -> Engine:
-    """The functions of a backend that work on the shards."""
-    if backend not in backends():
-        raise ParameterError(f"backend={backend!r}: expected one of {', '.join(backends())}")
-    if backend != LOCAL:
-        engine: Engine = extensions.load("shards", backend).backend(shards, workers)
-        return engine
+def _backend(shards: Shards, name: str, workers: int | None) -> ShardBackend:
+    """The backend of that name for the shards."""
+    if name not in backends():
+        raise ParameterError(f"backend={name!r}: expected one of {', '.join(backends())}")
+    if name != LOCAL:
+        found: ShardBackend = extensions.load("shards", name).backend(shards, workers)
+        return found
     if workers is not None:
         raise ParameterError(f"workers={workers!r} needs backend='ray'; leave it out, or set n_jobs")
-    memory = shards.memory
-    return Engine(
-        local(shards, memory),
-        lambda course, n: online.local(shards, course, n, memory, n_jobs),
-        lambda climb: Here(shards, climb, memory),
-    )
+    return lambda config: LocalParts(shards, config, shards.memory)
 
 
 __all__ = ["LOCAL", "backends", "fit_shards"]

@@ -21,8 +21,10 @@ from tagwise.estimators.crf import CRF, check_once, cost_matrix
 from tagwise.estimators.online import OnlineTagger, RuleContext, run_epochs
 from tagwise.estimators.task import Task
 from tagwise.learners.loop import Result
-from tagwise.learners.sharded.objective import Rules, ShardedProblem, Steps
-from tagwise.learners.sharded.online import Course, Engine, OnlineShards
+from tagwise.learners.sharded.config import ShardBackend, ShardRules
+from tagwise.learners.sharded.objective import Steps
+from tagwise.learners.sharded.online import OnlineConfig, OnlineShards
+from tagwise.learners.sharded.problem import ShardedProblem
 
 Choices = dict[str, tuple[Any, ...]]
 
@@ -31,10 +33,10 @@ Choices = dict[str, tuple[Any, ...]]
 class ShardTask(Task):
     """A training run on shards: `data` is empty, and every shard applies the rules to its own sentences."""
 
-    rules: Rules | None = None
+    rules: ShardRules | None = None
 
 
-def crf(tagger: CRF, task: ShardTask, shards: Shards, engine: Engine, parts: int) -> Result:
+def crf(tagger: CRF, task: ShardTask, shards: Shards, backend: ShardBackend, parts: int) -> Result:
     """Minimise the loss of all shards; dual ascent may work on several parts at once."""
     params = task.params
     if task.limits is not None and task.limits.once is not None:
@@ -51,15 +53,14 @@ def crf(tagger: CRF, task: ShardTask, shards: Shards, engine: Engine, parts: int
         cost=cost_matrix(params, task.labels, shards.label_counts),
         shards=shards,
         min_count=params["min_count"],
-        source=engine.objective,
+        backend=backend,
         rules=task.rules,
-        climbing=engine.climbing,
         n_parts=parts,
     )
     return tagger._optimise(task, problem, task.start)
 
 
-def memm(tagger: MEMM, task: ShardTask, shards: Shards, engine: Engine, parts: int) -> Result:
+def memm(tagger: MEMM, task: ShardTask, shards: Shards, backend: ShardBackend, parts: int) -> Result:
     """Minimise the loss of all steps of all shards."""
     if parts > 1:
         raise ParameterError(f"parts={parts}: a MEMM goes through all shards. Leave parts out")
@@ -72,27 +73,27 @@ def memm(tagger: MEMM, task: ShardTask, shards: Shards, engine: Engine, parts: i
         step_layout(task.layout),
         shards=shards,
         min_count=params["min_count"],
-        source=engine.objective,
+        backend=backend,
         steps=Steps(params["start_end"], weights),
     )
     return tagger._optimise(task, problem)
 
 
-def online(tagger: OnlineTagger, task: ShardTask, shards: Shards, engine: Engine, parts: int) -> Result:
+def online(
+    tagger: OnlineTagger, task: ShardTask, shards: Shards, backend: ShardBackend, parts: int
+) -> Result:
     """Epochs over the shards, one shard after the other or in parts whose weights are mixed."""
     params = task.params
     context = RuleContext(params, task.labels, task.label_type)
-    course = Course(
+    config = OnlineConfig(
         task.layout,
-        functools.partial(type(tagger)._rule, type(tagger)(**tagger.get_params()), context),
-        params["average"],
-        params["shuffle"],
-        params["seed"],
-        params["min_count"],
-        task.rules,
+        n_parts=parts,
+        rules=task.rules,
+        rule=functools.partial(type(tagger)._rule, type(tagger)(**tagger.get_params()), context),
+        **{name: params[name] for name in ("min_count", "average", "shuffle", "seed")},
     )
     tagger.__dict__.pop("state_", None)
-    learner = OnlineShards(engine.parts(course, parts), parts, task.start, params["average"])
+    learner = OnlineShards(backend(config), config, task.start, task.n_jobs)
     result = run_epochs(learner, task)
     tagger.state_ = learner.state()
     return result

@@ -17,10 +17,11 @@ their sentences in any order need 7 for that.) The visits of an epoch come in sw
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +29,12 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.parameters import cores
 from tagwise.dataset.shards.reader import Shards
-from tagwise.learners.sharded.held import Held, folder_of, ranges
-from tagwise.learners.sums import Part, Tree, both, total_of
+from tagwise.learners.sharded.config import PartsBackend, ShardConfig
+from tagwise.learners.sharded.held import Held, folder_of
+from tagwise.learners.sums import Part, added, both, total_of
 from tagwise.scores.protocols import Vector
 
-#: Bytes that a dual ascent keeps for each attribute of each token, the dual point left out: measured on conll2002-es.
+#: Bytes that a dual ascent keeps for each attribute of each token, without the dual point: measured on conll2002-es.
 KEPT = 20
 #: Numbers in a lane of the core.
 LANE = 16
@@ -45,38 +47,40 @@ Point = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Climb:
-    """How shards are ascended, in so many parts."""
+class DualConfig(ShardConfig):
+    """Dual ascent with this regularization."""
 
-    layout: _core.Layout
-    l2: float
-    n_parts: int = 1
-    min_count: int = 1
-    limits: Callable[[_core.Dataset], _core.Limits] | None = None
+    changes: ClassVar[tuple[str, ...]] = ("round", "restore")
+
+    l2: float = 1.0
+
+    def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> PartSet:
+        """The ascent of these parts."""
+        return PartSet(shards, self, numbers, memory)
 
     def dual(self, shards: Shards, part: range) -> _core.Dual:
-        """The ascent of a part, with weights that move as far as those of one of so many should."""
+        """The ascent of a part, whose weights move `n_parts` times as far as its dual point says."""
         data = _core.Dataset.joined([shards.dataset(k, self.min_count) for k in part])
-        limits = None if self.limits is None else self.limits(data)
-        return _core.Dual(data, self.layout, self.l2 / self.n_parts, limits=limits, sweeps=SWEEPS)
+        l2 = self.l2 / self.n_parts
+        return _core.Dual(data, self.layout, l2, limits=self.limits(data), sweeps=SWEEPS)
 
     def bytes_each(self, shards: Shards) -> float:
-        """About what the ascent takes, an attribute of a token."""
+        """Estimated bytes of the ascent per attribute of a token."""
         lanes = -(-self.layout.n_labels // LANE)
         point = 4 * LANE * lanes * shards.n_tokens + 4 * self.layout.n_edge * shards.n_sentences
         attributes: int = shards.manifest["node_attributes"]
         return KEPT + point / max(attributes, 1)
 
 
-class Climbers:
-    """Some of the parts, and their share of the dual point."""
+class PartSet:
+    """Some of the parts, with their dual points."""
 
-    def __init__(self, shards: Shards, climb: Climb, numbers: range, memory: int | None = None) -> None:
-        self.shards, self.climb, self.numbers = shards, climb, numbers
-        self.parts = ranges(len(shards), climb.n_parts)
+    def __init__(self, shards: Shards, config: DualConfig, numbers: range, memory: int | None = None) -> None:
+        self.shards, self.config, self.numbers = shards, config, numbers
+        self.parts = config.parts(shards)
         here = range(self.parts[numbers.start].start, self.parts[numbers.stop - 1].stop)
-        folder = folder_of(shards, here, memory, climb.bytes_each(shards))
-        self._held = Held(lambda part: climb.dual(shards, self.parts[part]), numbers, folder, self._place)
+        folder = folder_of(shards, here, memory, config.bytes_each(shards))
+        self._held = Held(lambda part: config.dual(shards, self.parts[part]), numbers, folder, self._place)
 
     def _place(self, part: int, sentence: int) -> str:
         """File and line of a sentence of a part."""
@@ -91,23 +95,30 @@ class Climbers:
         """Bytes that lie in files; 0 where all is held in memory."""
         return self._held.paged
 
-    def round(self, part: int, w: Vector, seed: int, n_jobs: int) -> tuple[int, Part]:
-        """An epoch of a part: tokens visited, and what the weights of all change by.
+    def round(self, w: Vector, seed: int, n_jobs: int = 0) -> tuple[int, list[Part]]:
+        """Do an epoch of each part: tokens visited, and what the weights of all change by.
 
-        Of the part, `value` is the sum of the distances that visits found, `largest` how many visits failed.
+        Of a part, `value` is the sum of the distances that visits found, `largest` the number of visits that failed.
+        Parts ascend at once, each by one thread; a single part by all of them.
         """
         begin = np.asarray(w, dtype=np.float32).astype(np.float64)  # which is what the core keeps
+        threads = n_jobs if len(self.numbers) == 1 else 1
 
         def epoch(part: int, core: _core.Dual) -> tuple[int, Part]:
             core.set_weights(begin)
-            tokens, failed, distance = core.epoch(seed + part, n_jobs)
-            change: Any = ((core.weights() - begin) / self.climb.n_parts).astype(np.float32)
+            tokens, failed, distance = core.epoch(seed + part, threads)
+            change: Any = ((core.weights() - begin) / self.config.n_parts).astype(np.float32)
             return tokens, Part(part, 0, distance, float(failed), change)
 
-        return self._held.one(part, epoch)
+        if len(self.numbers) == 1:
+            found = [self._held.one(self.numbers[0], epoch)]
+        else:
+            with ThreadPoolExecutor(n_jobs or cores(), thread_name_prefix="tagwise-part") as pool:
+                found = list(pool.map(lambda part: self._held.one(part, epoch), self.numbers))
+        return sum(tokens for tokens, _ in found), added((part for _, part in found), both)
 
-    def terms(self, part: int, w: Vector, couples: bool, n_jobs: int) -> Part:
-        """What a part adds to the certificate at the weights of all.
+    def terms(self, w: Vector, couples: bool, n_jobs: int = 0) -> list[Part]:
+        """What these parts add to the certificate at the weights of all.
 
         `value` is the loss, `largest` the divergence, `gradient` what features have in the gold labels more than is
         expected, with `slack`. Without `couples`, the loss alone, in single precision.
@@ -120,108 +131,51 @@ class Climbers:
             loss, divergence, slack, observed = core.terms(n_jobs)
             return Part(part, 0, loss, divergence, observed, slack)
 
-        return self._held.one(part, of)
+        return added(self._held.each(of), both)
 
     def points(self) -> list[Point]:
         """The dual points of these parts."""
         return list(self._held.each(lambda _, core: core.state()[1:4]))
 
     def restore(self, points: Sequence[Point], epochs: int) -> None:
-        """Go on from such points."""
+        """Continue from the dual points of all parts."""
 
         def set_point(part: int, core: _core.Dual) -> None:
-            core.restore(core.state()[0], *points[part - self.numbers.start], epochs)
+            core.restore(core.state()[0], *points[part], epochs)
 
         deque(self._held.each(set_point), 0)
-
-
-class Climbing(Protocol):
-    """Who ascends the parts: threads of this process, or workers of a cluster."""
-
-    def round(self, w: Vector, seed: int, n_jobs: int, /) -> tuple[int, Iterable[Part]]:
-        """Tokens that were visited, and parts in their order, added as far as they belong together."""
-
-    def terms(self, w: Vector, couples: bool, n_jobs: int, /) -> Iterable[Part]:
-        """The same of the certificate."""
-
-    def points(self) -> list[Point]:
-        """The dual points of all parts."""
-
-    def restore(self, points: Sequence[Point], epochs: int, /) -> None:
-        """Go on from such points."""
-
-    def close(self) -> None:
-        """Let go of what is held."""
-
-
-class Here:
-    """All parts in this process, by threads."""
-
-    def __init__(self, shards: Shards, climb: Climb, memory: int | None = None) -> None:
-        self.n = len(ranges(len(shards), climb.n_parts))
-        self.climbers = Climbers(shards, climb, range(self.n), memory)
-
-    def round(self, w: Vector, seed: int, n_jobs: int, /) -> tuple[int, list[Part]]:
-        """Parts at once, each by one thread; one part by all of them."""
-        if self.n == 1:
-            tokens, part = self.climbers.round(0, w, seed, n_jobs)
-            return tokens, [part]
-        with ThreadPoolExecutor(n_jobs or cores(), thread_name_prefix="tagwise-part") as threads:
-            found = list(threads.map(lambda part: self.climbers.round(part, w, seed, 1), range(self.n)))
-        return sum(tokens for tokens, _ in found), [part for _, part in found]
-
-    def terms(self, w: Vector, couples: bool, n_jobs: int, /) -> list[Part]:
-        """One part after the other."""
-        return [self.climbers.terms(part, w, couples, n_jobs) for part in range(self.n)]
-
-    def points(self) -> list[Point]:
-        """The dual points of all parts."""
-        return self.climbers.points()
-
-    def restore(self, points: Sequence[Point], epochs: int, /) -> None:
-        """Go on from such points."""
-        self.climbers.restore(points, epochs)
-
-    def close(self) -> None:
-        """Let go of what is held."""
-        del self.climbers
-
-
-def added(parts: Iterable[Part]) -> list[Part]:
-    """Parts in their order, added as far as they belong together."""
-    tree = Tree(both)
-    for part in parts:
-        tree.push(part)
-    return tree.parts
 
 
 class DualShards:
     """The ascent of all shards: what `_core.Dual` is for a dataset."""
 
-    def __init__(self, climb: Climb, climbing: Climbing) -> None:
-        self.climb, self.climbing = climb, climbing
+    def __init__(self, config: DualConfig, parts: PartsBackend) -> None:
+        self.config, self.parts = config, parts
         self.epochs = 0  # rounds so far
-        self._w: Vector = np.zeros(len(climb.layout))
+        self._w: Vector = np.zeros(len(config.layout))
 
     def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
         """One round: tokens visited, visits that float32 could not do, sum of the distances that the visits found."""
-        tokens, parts = self.climbing.round(self._w, seed, n_jobs)
-        total = total_of(parts, both)
+        found = self.parts.call("round", self._w.astype(np.float32), seed, n_jobs=n_jobs)
+        total = total_of(chain.from_iterable(parts for _, parts in found), both)
         # As the parts keep them: P is that of these weights.
         self._w = (self._w + total.gradient).astype(np.float32).astype(np.float64)
         self.epochs += 1
-        return tokens, int(total.largest), total.value
+        return sum(tokens for tokens, _ in found), int(total.largest), total.value
 
     def primal(self, n_jobs: int = 0) -> float:
         """The primal of the weights now in single precision; NaN if a sentence is out of range."""
-        loss = total_of(self.climbing.terms(self._w, False, n_jobs), both).value
-        return loss + self.climb.l2 * _core.dot(self._w, self._w, n_jobs)
+        return self._terms(False, n_jobs).value + self.config.l2 * _core.dot(self._w, self._w, n_jobs)
 
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
         """The primal of the weights now and a lower bound of all objectives, in double precision."""
-        total = total_of(self.climbing.terms(self._w, True, n_jobs), both)
+        total = self._terms(True, n_jobs)
         terms = (total.value, total.largest, total.slack, total.gradient)
-        return _core.dual_bounds(self._w, self.climb.l2, *terms)
+        return _core.dual_bounds(self._w, self.config.l2, *terms)
+
+    def _terms(self, couples: bool, n_jobs: int) -> Part:
+        found = self.parts.call("terms", self._w.astype(np.float32), couples, n_jobs=n_jobs)
+        return total_of(chain.from_iterable(found), both)
 
     def weights(self) -> Vector:
         """The weights now."""
@@ -229,14 +183,14 @@ class DualShards:
 
     def state(self) -> tuple[Any, ...]:
         """What training can be resumed from, to the bit: marginals, pair sums and numbers are lists, one a part."""
-        points = self.climbing.points()
+        points = list(chain.from_iterable(self.parts.call("points")))
         nodes, pairs, blocks = ([point[i] for point in points] for i in range(3))
         return self._w.copy(), nodes, pairs, blocks, self.epochs
 
     def restore(self, weights: Vector, nodes: Any, pairs: Any, blocks: Any, epochs: int) -> None:
         """Go on from a state."""
-        self.climbing.restore(list(zip(nodes, pairs, blocks)), epochs)
+        self.parts.call("restore", list(zip(nodes, pairs, blocks)), epochs)
         self._w, self.epochs = np.array(weights), epochs
 
 
-__all__ = ["Climb", "Climbers", "Climbing", "DualShards", "Here", "Point", "added"]
+__all__ = ["SWEEPS", "DualConfig", "DualShards", "PartSet", "Point"]

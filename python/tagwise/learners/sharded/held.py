@@ -53,11 +53,11 @@ class Held(Generic[T]):
         self._made: list[tuple[T, _core.Paged | None]] = []
         for k in numbers:
             if folder is None:
-                self._made.append((self._told(k, make, k), None))
+                self._made.append((self._located(k, make, k), None))
                 continue
             paged = _core.Paged(folder)
             with _ONE_AT_A_TIME, paged:
-                made = self._told(k, make, k)
+                made = self._located(k, make, k)
             paged.release()
             self._made.append((made, paged))
 
@@ -81,13 +81,13 @@ class Held(Generic[T]):
         return self._used(k, use, made, paged)
 
     def _used(self, k: int, use: Callable[[int, T], R], made: T, paged: _core.Paged | None) -> R:
-        found = self._told(k, use, k, made)
+        found = self._located(k, use, k, made)
         if paged is not None:
             paged.release()
         return found
 
-    def _told(self, k: int, call: Callable[..., R], *given: object) -> R:
-        """What a call says; what it refuses is named by file and line."""
+    def _located(self, k: int, call: Callable[..., R], *given: object) -> R:
+        """Call; a TrainingError names the sentence by file and line."""
         try:
             return call(*given)
         except TrainingError as error:

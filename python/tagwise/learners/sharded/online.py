@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,42 +22,41 @@ import tagwise._core as _core
 from tagwise.base.domains import DomainError
 from tagwise.base.parameters import cores
 from tagwise.dataset.shards.reader import Shards
-from tagwise.learners.sharded.dual import Climb, Climbing
-from tagwise.learners.sharded.held import KEPT, ranges
-from tagwise.learners.sharded.objective import Rules, Setting
+from tagwise.learners.sharded.config import PartsBackend, ShardConfig
+from tagwise.learners.sharded.held import KEPT
 from tagwise.optimizers.base import Vector
-from tagwise.scores.protocols import Objective
 
 #: Bytes that a learner keeps for each feature: weight, sum, variance.
 _FEATURE = 20
 
 State = dict[str, Any]
-#: The state and the tally of each part, given the one to begin with and the number of the epoch.
-Parts = Callable[[State, int], Sequence[tuple[State, dict[str, Any]]]]
+#: The state and the tally of a part after an epoch.
+Learnt = tuple[State, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Course:
-    """How an online learner goes through shards. `rule`: makes what it does with a wrong guess."""
+class OnlineConfig(ShardConfig):
+    """Epochs of an online learner. rule: makes its update rule."""
 
-    layout: _core.Layout
-    rule: Callable[[], _core.Rule]
+    rule: Callable[[], _core.Rule] | None = None
     average: bool = True
     shuffle: bool = True
     seed: int = 0
-    min_count: int = 1
-    rules: Rules | None = None
+
+    def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> ShardLearner:
+        """The learner of these parts."""
+        return ShardLearner(shards, self, numbers, memory)
 
     def learner(self, shards: Shards, k: int) -> _core.Online:
-        """That of one shard."""
+        """The learner of one shard."""
+        assert self.rule is not None
         epochs, data = _core.Epochs(average=self.average, shuffle=False), shards.dataset(k, self.min_count)
-        limits = None if self.rules is None else self.rules.limits(data)
-        return _core.Online(data, self.layout, self.rule(), epochs=epochs, limits=limits)
+        return _core.Online(data, self.layout, self.rule(), epochs=epochs, limits=self.limits(data))
 
     def order(self, n: int, epoch: int, k: int) -> NDArray[np.uint32]:
         """The order of n things in an epoch, from the raw bits of a generator that are the same everywhere.
 
-        >>> Course(None, None, seed=1).order(5, 0, 3).tolist() == sorted(range(5))
+        >>> OnlineConfig(None, seed=1).order(5, 0, 3).tolist() == sorted(range(5))
         False
         """
         if not self.shuffle:
@@ -65,35 +65,35 @@ class Course:
         return np.argsort(bits, kind="stable").astype(np.uint32)
 
 
-@dataclass(frozen=True)
-class Engine:
-    """What works on shards: it gives their objective, parts that an online learner mixes, and who climbs the dual."""
+class ShardLearner:
+    """Learns from some of the parts, in each from one shard after the other; the next shard is prepared meanwhile.
 
-    objective: Callable[[Setting], Objective]
-    parts: Callable[[Course, int], Parts]
-    climbing: Callable[[Climb], Climbing]
-
-
-class Pupil:
-    """Learns from some shards, one after the other; the one that comes next is made ready meanwhile.
-
-    What the core makes of a shard is kept where that of all shards is within `memory`, else made again for each epoch:
-    two of them at a time.
+    The learners of shards are kept if those of all shards are within `memory`; otherwise they are made again for each
+    epoch, two of them at a time.
     """
 
-    def __init__(self, shards: Shards, course: Course, numbers: range, memory: int | None = None) -> None:
-        self.shards, self.course, self.numbers = shards, course, numbers
-        needed = shards.manifest["node_attributes"] * KEPT + len(shards) * len(course.layout) * _FEATURE
+    def __init__(
+        self, shards: Shards, config: OnlineConfig, numbers: range, memory: int | None = None
+    ) -> None:
+        self.shards, self.config = shards, config
+        self.parts = config.parts(shards)[numbers.start : numbers.stop]
+        needed = shards.manifest["node_attributes"] * KEPT + len(shards) * len(config.layout) * _FEATURE
         self._kept: dict[int, _core.Online] | None = {} if memory is None or needed <= memory else None
 
-    def learn(self, state: State, epoch: int) -> tuple[State, dict[str, Any]]:
-        """One pass from a state: the state behind it, and sums over its steps."""
+    def learn(self, state: State, epoch: int, n_jobs: int = 1) -> list[Learnt]:
+        """One pass over each part, from the same state. n_jobs: parts at a time, 0 for one per core."""
+        if len(self.parts) == 1:
+            return [self._learn(self.parts[0], state, epoch)]
+        with ThreadPoolExecutor(n_jobs or cores(), thread_name_prefix="tagwise-part") as pool:
+            return list(pool.map(lambda part: self._learn(part, state, epoch), self.parts))
+
+    def _learn(self, part: range, state: State, epoch: int) -> Learnt:
         tally: Counter[str] = Counter()
-        first = len(self.shards) + self.numbers.start  # an order of its own for each part
-        visited = [self.numbers[i] for i in self.course.order(len(self.numbers), epoch, first)]
+        first = len(self.shards) + part.start  # an order of its own for each part
+        visited = [part[i] for i in self.config.order(len(part), epoch, first)]
         for k, learner in self._learners(visited):
             learner.restore(state)
-            tally.update(learner.epoch(self.course.order(self.shards.sentences(k), epoch, k)))
+            tally.update(learner.epoch(self.config.order(self.shards.sentences(k), epoch, k)))
             state = learner.state()
         return {**state, "epochs": epoch + 1}, dict(tally)
 
@@ -110,17 +110,17 @@ class Pupil:
 
     def _made(self, k: int) -> _core.Online:
         if self._kept is None:
-            return self.course.learner(self.shards, k)
+            return self.config.learner(self.shards, k)
         if k not in self._kept:
-            self._kept[k] = self.course.learner(self.shards, k)
+            self._kept[k] = self.config.learner(self.shards, k)
         return self._kept[k]
 
 
 class OnlineShards:
     """An online learner of all shards: what `_core.Online` is for a dataset."""
 
-    def __init__(self, parts: Parts, n_parts: int, start: Vector, average: bool) -> None:
-        self.parts, self.n_parts, self.average = parts, n_parts, average
+    def __init__(self, parts: PartsBackend, config: OnlineConfig, start: Vector, n_jobs: int = 0) -> None:
+        self.parts, self.config, self.n_jobs = parts, config, n_jobs
         self._state: State = {"weights": np.array(start), "steps": 0.0, "epochs": 0}
 
     @property
@@ -143,23 +143,26 @@ class OnlineShards:
     def weights(self, averaged: bool = True) -> Vector:
         """The weights now, or their average over all steps."""
         w: Vector = np.array(self._state["weights"])
-        if averaged and self.average and len(self._state.get("sums", ())):
+        if averaged and self.config.average and len(self._state.get("sums", ())):
             w -= self._state["sums"] / max(self._state["steps"], 1.0)
         return w
 
     def epoch(self) -> dict[str, Any]:
         """One pass over all shards; sums over its steps."""
-        epoch = self.epochs
-        if self.n_parts == 1:
-            ((self._state, tally),) = self.parts(self._state, epoch)
+        if self.config.n_parts == 1:
+            ((self._state, tally),) = self._learnt(self._state)
             return tally
         begin: State = {name: self._state[name] for name in ("weights", "variance") if name in self._state}
-        found = self.parts(begin, epoch)
+        found = self._learnt(begin)
         self._state = mixed(self._state, [state for state, _ in found])
         total: Counter[str] = Counter()
         for _, tally in found:
             total.update(tally)
         return dict(total)
+
+    def _learnt(self, state: State) -> list[Learnt]:
+        """An epoch of each part from a state."""
+        return list(chain.from_iterable(self.parts.call("learn", state, self.epochs, n_jobs=self.n_jobs)))
 
 
 def mixed(before: State, parts: Sequence[State]) -> State:
@@ -189,18 +192,4 @@ def mixed(before: State, parts: Sequence[State]) -> State:
     return {**out, "sums": sums}
 
 
-def local(shards: Shards, course: Course, n_parts: int, memory: int | None, n_jobs: int = 0) -> Parts:
-    """The parts of a run on this machine, by so many threads (0: one a core)."""
-    numbers = ranges(len(shards), n_parts)
-    pupils = [Pupil(shards, course, part, memory) for part in numbers]
-
-    def parts(state: State, epoch: int) -> list[tuple[State, dict[str, Any]]]:
-        if len(pupils) == 1:
-            return [pupils[0].learn(state, epoch)]
-        with ThreadPoolExecutor(n_jobs or cores(), thread_name_prefix="tagwise-part") as threads:
-            return list(threads.map(lambda pupil: pupil.learn(state, epoch), pupils))
-
-    return parts
-
-
-__all__ = ["Course", "Engine", "OnlineShards", "Pupil", "local", "mixed"]
+__all__ = ["OnlineConfig", "OnlineShards", "ShardLearner", "mixed"]

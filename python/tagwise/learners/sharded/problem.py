@@ -1,0 +1,94 @@
+"""The optimization problem of a corpus in shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise.dataset.shards.reader import Shards
+from tagwise.learners.problem import ObjectiveMaker, Problem, scale_of
+from tagwise.learners.sharded.config import ShardBackend, ShardRules
+from tagwise.learners.sharded.dual import DualConfig, DualShards
+from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards, Steps
+from tagwise.scores.protocols import Objective, Vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardedProblem(Problem):
+    """What is minimised over shards; `data` is empty."""
+
+    shards: Shards
+    backend: ShardBackend
+    min_count: int = 1
+    rules: ShardRules | None = None
+    steps: Steps | None = None
+    n_parts: int = 1  # that ascend at once
+
+    def objective(self, backend: ObjectiveMaker | None = None) -> Objective:
+        """Loss and gradient of all shards."""
+        return OverShards(self.backend(self.config))
+
+    @property
+    def config(self) -> ObjectiveConfig:
+        """The config of the objectives of shards."""
+        return ObjectiveConfig(
+            self.layout,
+            min_count=self.min_count,
+            rules=self.rules,
+            loss=self.loss,
+            cost=self.cost,
+            steps=self.steps,
+        )
+
+    def total_loss(self, w: Vector, n_jobs: int) -> float:
+        """The loss at `w` in double precision, one shard at a time."""
+        return sum(self.config.total_loss(self.shards, k, w, n_jobs) for k in range(len(self.shards)))
+
+    @cached_property
+    def mass(self) -> tuple[float, float]:
+        """Sentences and tokens."""
+        return float(self.shards.n_sentences), float(self.shards.n_tokens)
+
+    def scale(self) -> NDArray[np.float32]:
+        """From the counts of attributes that the shards have."""
+        kept = self.shards.counts[self.shards.kept(self.min_count)]
+        if self.steps is not None:
+            kept = np.concatenate([kept, self.steps.counts(self.shards)])
+        return scale_of(kept, self.shards.n_tokens, self.layout)
+
+    def why_no_dual(self, l2: float) -> str | None:
+        """The feature of the problem that dual ascent does not support, or None."""
+        odd = {
+            "the steps of a MEMM": self.steps is not None,
+            "edge attributes": self.shards.recipe.has_edges,
+            "labels that occur once": self.rules is not None and self.rules.once,
+        }
+        return next((what for what, there in odd.items() if there), super().why_no_dual(l2))
+
+    @contextmanager
+    def ascending(self, l2: float) -> Iterator[DualShards]:
+        """Rounds of dual ascent by the backend."""
+        config = DualConfig(self.layout, self.n_parts, self.min_count, self.rules, l2)
+        parts = self.backend(config)
+        try:
+            yield DualShards(config, parts)
+        finally:
+            parts.close()
+
+    @property
+    def hasty(self) -> bool:
+        """Where parts ascend at once, the last stretch is slow."""
+        return self.n_parts > 1
+
+    @property
+    def warms_up(self) -> bool:
+        """Stochastic epochs go through one training set in memory."""
+        return False
+
+
+__all__ = ["ShardedProblem"]
