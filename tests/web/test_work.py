@@ -68,17 +68,6 @@ def test_what_asks_for_more_is_not_usual(request_: dict[str, Any]) -> None:
     assert not tagging.job_of(request_, Limits(tokens=1000)).usual
 
 
-BODIES = [
-    *(json.dumps(request).encode() for request in REQUESTS),
-    json.dumps(REQUESTS[0], ensure_ascii=False).encode(),
-    b' {"tokens": ["a"]}',
-    b'{"tokens": ["a"]}\n',
-    b'{"tokens": ["\\u00e9\\ud83d\\ude00"]}',
-    b'{"sentences": [["a"], {"word": ["b"]}]}',
-    b'{"tokens": {"word": ["b"]}}',
-    b'{"text": "a b"}',
-    b'{"tokens": ["a"], "kbest": 2}',
-]
 WRONG = [
     b'{"tokens": ["a"], "tokens": ["b"]}',
     b"",
@@ -106,24 +95,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("body", BODIES)
-def test_words_are_found_in_one_step_where_there_is_nothing_else(body: bytes) -> None:
-    """The job is the one that reading by the schema gives; that is left what has more, blanks around, or pairs."""
-    words = shapes.words_of(body)
-    wanted = tagging.job_of(parsed_body(body, shapes.TAG_DOMAIN), Limits(tokens=1000))
-    if words is None:
-        assert not wanted.usual or body.strip() != body or b"\\ud83d" in body
-        return
-    found = tagging.job_of_words(words, Limits(tokens=1000))
-    assert wanted.usual
-    assert [getattr(found, name) for name in tagging.Job.__slots__] == [
-        getattr(wanted, name) for name in tagging.Job.__slots__
-    ]
-
-
 @pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_is_left_to_those_who_tell_of_it(body: bytes) -> None:
-    assert shapes.words_of(body) is None
+def test_what_is_wrong_is_refused(body: bytes) -> None:
     with pytest.raises(tw.TagwiseError):
         tagging.job_of(parsed_body(body, shapes.TAG_DOMAIN), Limits(tokens=1000))
 

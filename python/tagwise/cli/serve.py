@@ -102,15 +102,16 @@ def serve(
       tagwise serve en-ner --host 0.0.0.0 --allow-host tagger.internal
       curl -s localhost:8000/tag -d '{"text": "Peter flew to London."}'
     """
+    from tagwise.apps.web import need
+
+    need("tagwise serve")
     from tagwise.apps.serve.models import Shelf
     from tagwise.apps.serve.service import Service, Settings, application
     from tagwise.apps.serve.workers import supervise
-    from tagwise.apps.web import need
     from tagwise.apps.web.guards import new_token
     from tagwise.apps.web.limits import Limits
     from tagwise.apps.web.running import bound, run, url_of
 
-    need("tagwise serve", ("uvicorn",))
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
     shelf = Shelf.read(
         [name for name in models if not is_ready(name)],

@@ -22,10 +22,9 @@ from tagwise.apps.annotate.project import EXPORTS, LONGEST_LABEL, MOST_SENTENCES
 from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.session import LONGEST_SEARCH, Session
 from tagwise.apps.annotate.why import spans_of
-from tagwise.apps.web.problems import Problem, parsed_body, problem_of
-from tagwise.apps.web.problems import body_of as problem_body
+from tagwise.apps.web.problems import HANDLERS, Problem, parsed_body
 from tagwise.base.domains import Choice, Domain, Integer, Listed, Record, Text
-from tagwise.base.exceptions import ParameterError, TagwiseError
+from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.formats import FORMATS, read
 from tagwise.corpus.sentence import Corpus
 
@@ -119,9 +118,7 @@ class Events:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
         with self._lock:
             if len(self._listeners) >= MOST_LISTENERS:
-                raise Problem(
-                    503, "BusyError", "too many pages are open; close one", [(b"retry-after", b"5")]
-                )
+                raise Problem(503, "BusyError", "too many pages are open; close one", {"retry-after": "5"})
             self._listeners[queue] = asyncio.get_running_loop()
         try:
             yield b": hello\n\n"
@@ -183,8 +180,7 @@ class Annotate:
             Route("/api/compare", self.compare, methods=post),
             Route("/api/compare/report", self.report, methods=get),
         ]
-        handlers = {404: _missing, 405: _missing, TagwiseError: _refused, Exception: _refused}
-        return Starlette(routes=routes, exception_handlers=handlers)
+        return Starlette(routes=routes, exception_handlers=HANDLERS)
 
     @staticmethod
     def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
@@ -296,20 +292,6 @@ def _agreement(session: Session, data: bytes) -> dict[str, Any]:
             for one in found.disagreements[:100]
         ],
     }
-
-
-async def _missing(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
-    said = {"type": "NotFound", "message": "there is nothing here", "status": status}
-    return JSONResponse({"error": said}, status_code=status)
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    problem = problem_of(error)
-    headers = {name.decode(): value.decode() for name, value in problem.headers}
-    return Response(
-        problem_body(problem), status_code=problem.status, media_type="application/json", headers=headers
-    )
 
 
 __all__ = ["Annotate", "Events"]

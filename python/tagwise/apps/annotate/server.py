@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from starlette.types import ASGIApp
+
 from tagwise.apps.annotate.app import MOST_FILE, Annotate
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.web import running
-from tagwise.apps.web.asgi import App
 from tagwise.apps.web.guards import Guards, new_token
 from tagwise.apps.web.limits import Limited, Limits
 
@@ -19,7 +20,7 @@ GRACE = 1.0
 SWITCH = 0.0005
 
 
-def guarded(session: Session, token: str, host: str = "127.0.0.1") -> App:
+def guarded(session: Session, token: str, host: str = "127.0.0.1") -> ASGIApp:
     """The application behind its guards."""
     limited = Limited(Annotate(session).app(), Limits(body=MOST_FILE, seconds=60.0))
     return Guards(limited, host, token=token)

@@ -33,14 +33,9 @@ TOGETHER = 64
 BATCH = 20_000
 
 
-def busy(seconds: int = 1) -> Problem:
+def busy() -> Problem:
     """The refusal of what has no place to wait in."""
-    return Problem(
-        503,
-        "BusyError",
-        "too many requests are waiting; try again later",
-        [(b"retry-after", str(seconds).encode())],
-    )
+    return Problem(503, "BusyError", "too many requests are waiting; try again later", {"retry-after": "1"})
 
 
 Waiting = asyncio.Future[bytes]

@@ -1,4 +1,4 @@
-"""The application: paths to handlers. Plain ASGI, since the paths are few and a router would take longer than a tag."""
+"""The application: Starlette routes to handlers."""
 
 from __future__ import annotations
 
@@ -7,26 +7,36 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import anyio
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tagwise.apps.serve import openapi, shapes, tagging
 from tagwise.apps.serve.batching import Batcher
 from tagwise.apps.serve.metrics import Metrics
 from tagwise.apps.serve.models import Shelf
-from tagwise.apps.web.asgi import App, Message, Receive, Scope, Send, answer, header
 from tagwise.apps.web.guards import Guards
 from tagwise.apps.web.limits import Limited, Limits
-from tagwise.apps.web.problems import JSON, Problem, body_of, parsed_body, problem_of
+from tagwise.apps.web.problems import HANDLERS, JSON, Problem, content_of, parsed_body, problem_of
 
 logger = logging.getLogger("tagwise.apps.serve")
 
-NDJSON = b"application/x-ndjson"
-#: Lines of a stream that are worked on together.
+NDJSON = "application/x-ndjson"
+#: Content types of one request; the second is what `curl -d` sends by default.
+ONE = (JSON, "application/x-www-form-urlencoded")
+#: Lines of a stream that are processed together.
 WINDOW = 64
-
-Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+#: Bytes of a body above which it is parsed in a thread.
+LARGE = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -39,18 +49,18 @@ class Settings:
     reload: float = 1.0
 
 
-def kind_of(scope: Scope) -> bytes:
-    """The content type of a request, without parameters."""
-    return (header(scope, b"content-type") or JSON).split(b";")[0].strip().lower()
+def kind_of(scope: Scope) -> str:
+    """Return the content type of a request, without parameters."""
+    return str(Headers(scope=scope).get("content-type", JSON)).partition(";")[0].strip().lower()
 
 
 def is_stream(scope: Scope) -> bool:
-    """Whether a request is lines without end."""
-    return scope["path"] == "/tag" and kind_of(scope) == NDJSON
+    """Return whether a request is lines without end."""
+    return bool(scope["path"] == "/tag") and kind_of(scope) == NDJSON
 
 
 class Service:
-    """The application; `application` puts guards and limits around it."""
+    """The handlers; `application` puts guards and limits around them."""
 
     def __init__(self, shelf: Shelf, settings: Settings | None = None, worker: int = 0) -> None:
         self.shelf, self.settings = shelf, settings or Settings()
@@ -59,56 +69,43 @@ class Service:
             name: Batcher(model, self.metrics, self.settings.waiting, self.settings.waiting_tokens)
             for name, model in shelf.models.items()
         }
-        self._first = self.batchers[shelf.first.name]
         self.ready = False
         self._stream = asyncio.Semaphore(64)  # streams hold a window each
-        self._routes: dict[str, dict[str, Handler]] = {
-            "/tag": {"POST": self.tag},
-            "/explain": {"POST": self.explain},
-            "/models": {"GET": self.models},
-            "/health": {"GET": self.health},
-            "/ready": {"GET": self.is_ready},
-            "/metrics": {"GET": self.metrics_text},
-            "/openapi.json": {"GET": self.openapi},
-            "/": {"GET": self.page},
-            "/style.css": {"GET": self.style},
+
+    def app(self) -> Starlette:
+        """Return the routes."""
+        endpoints = {
+            "/tag": self.tag,
+            "/explain": self.explain,
+            "/models": self.models,
+            "/health": self.health,
+            "/ready": self.is_ready,
+            "/metrics": self.metrics_text,
+            "/openapi.json": self.openapi,
+            "/": self.page,
+            "/style.css": self.style,
         }
+        routes = [
+            Route(path, endpoints[path], methods=[method.upper() for method in methods])
+            for path, methods in openapi.OPERATIONS.items()
+        ]
+        app = Starlette(routes=routes, exception_handlers=HANDLERS, lifespan=self._lifespan)
+        app.router.redirect_slashes = False
+        return app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            return await self._life(receive, send)
-        methods = self._routes.get(scope["path"])
-        if methods is None:
-            raise Problem(404, "PathError", f"there is nothing at {scope['path'][:200]!r}; see /")
-        handler = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
-        if handler is None:
-            allowed = ", ".join(methods)
-            raise Problem(
-                405,
-                "MethodError",
-                f"{scope['path']} takes {allowed}, not {scope['method'][:20]}",
-                [(b"allow", allowed.encode())],
-                close=True,
-            )
-        return await handler(scope, receive, send)
-
-    async def _life(self, receive: Receive, send: Send) -> None:
-        watching: asyncio.Task[None] | None = None
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                watching = asyncio.create_task(self._watch())
-                self.ready = True
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                self.ready = False
-                if watching is not None:
-                    watching.cancel()
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await watching
-                for batcher in self.batchers.values():
-                    batcher.close()
-                return await send({"type": "lifespan.shutdown.complete"})
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self._watch())
+        self.ready = True
+        try:
+            yield
+        finally:
+            self.ready = False
+            watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watching
+            for batcher in self.batchers.values():
+                batcher.close()
 
     async def _watch(self) -> None:
         """Look at the files every so often."""
@@ -130,55 +127,54 @@ class Service:
             raise Problem(404, "ModelError", f"there is no model {name[:100]!r}; there are: {known}")
         return self.batchers[name]
 
-    async def _tagged(self, body: bytes | bytearray) -> bytes:
-        """The answer of one request of /tag."""
-        limits, words = self.settings.limits, shapes.words_of(body)
-        if words is not None:
-            return await self._in_time(self._first.submit(tagging.job_of_words(words, limits)))
+    def _job(self, body: bytes) -> tuple[Batcher, tagging.Job]:
+        """Parse a request of /tag."""
         request = parsed_body(body, shapes.TAG_DOMAIN)
-        return await self._in_time(self._batcher(request).submit(tagging.job_of(request, limits)))
+        return self._batcher(request), tagging.job_of(request, self.settings.limits)
 
-    async def _in_time(self, future: asyncio.Future[bytes]) -> bytes:
-        """The answer that a future gives, which is cancelled at the deadline."""
+    async def _tagged(self, body: bytes) -> bytes:
+        """Return the answer to one request of /tag."""
+        large = len(body) > LARGE
+        batcher, job = await run_in_threadpool(self._job, body) if large else self._job(body)
+        return await self._in_time(batcher.submit(job))
+
+    async def _in_time(self, answer: Awaitable[bytes]) -> bytes:
+        """Await an answer; it is cancelled at the deadline."""
         seconds = self.settings.limits.seconds
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        timer = loop.call_later(seconds, future.cancel)
         try:
-            return await future
-        except asyncio.CancelledError:
-            if not future.cancelled() or loop.time() < end:  # the request was cancelled, and not by the timer
-                raise
+            with anyio.fail_after(seconds):
+                return await answer
+        except TimeoutError:
             said = f"no answer within {seconds:g} s; send less at once, or try again later"
-            raise Problem(503, "TimeError", said, [(b"retry-after", b"1")]) from None
-        finally:
-            timer.cancel()
+            raise Problem(503, "TimeError", said, {"retry-after": "1"}) from None
 
-    async def tag(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def tag(self, request: Request) -> Any:
         """POST /tag."""
-        kind = kind_of(scope)
-        if kind == NDJSON:
-            return await self.stream(receive, send)
-        if kind not in (JSON, b"application/x-www-form-urlencoded"):  # curl -d says the second of anything
+        if (kind := kind_of(request.scope)) == NDJSON:
+            return self.stream
+        if kind not in ONE:
             raise unsupported(kind)
-        return await answer(send, 200, await self._tagged(await whole(receive)), JSON)
+        return Response(await self._tagged(await request.body()), media_type=JSON)
 
-    async def explain(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def explain(self, request: Request) -> Response:
         """POST /explain."""
-        if (kind := kind_of(scope)) not in (JSON, b"application/x-www-form-urlencoded"):
+        if (kind := kind_of(request.scope)) not in ONE:
             raise unsupported(kind)
-        request = parsed_body(await whole(receive), shapes.EXPLAIN_DOMAIN)
-        batcher, limits = self._batcher(request), self.settings.limits
-        found, cost = tagging.explained(batcher.model.loaded, batcher.model.name, request, limits)
-        await answer(send, 200, await self._in_time(asyncio.ensure_future(batcher.call(found, cost))), JSON)
+        given = await run_in_threadpool(parsed_body, await request.body(), shapes.EXPLAIN_DOMAIN)
+        batcher, limits = self._batcher(given), self.settings.limits
+        found, cost = tagging.explained(batcher.model.loaded, batcher.model.name, given, limits)
+        return Response(await self._in_time(batcher.call(found, cost)), media_type=JSON)
 
-    async def stream(self, receive: Receive, send: Send) -> None:
-        """POST /tag of lines: a window of them is read, labelled and answered before the next one is read."""
+    async def stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /tag of lines: a window of them is read, labelled and answered before the next one is read.
+
+        Starlette's StreamingResponse would wait for the end of the connection on the channel that the body comes from.
+        """
         if self._stream.locked():
-            raise Problem(503, "BusyError", "too many streams; try again later", [(b"retry-after", b"1")])
+            raise Problem(503, "BusyError", "too many streams; try again later", {"retry-after": "1"})
         async with self._stream:
             started, number = False, 0
-            async for lines in windows(receive, self.settings.limits.body):
+            async for lines in windows(Request(scope, receive).stream(), self.settings.limits.body):
                 found = await asyncio.gather(*map(self._tagged, lines), return_exceptions=True)
                 out = bytearray()
                 for one in found:
@@ -191,29 +187,30 @@ class Service:
                     out += failed(one, number)
                 if not started:
                     started = True
-                    head = [(b"content-type", NDJSON)]
+                    head = [(b"content-type", NDJSON.encode())]
                     await send({"type": "http.response.start", "status": 200, "headers": head})
                 await send({"type": "http.response.body", "body": bytes(out), "more_body": True})
             if not started:
-                return await answer(send, 200, b"", NDJSON)
-            return await send({"type": "http.response.body", "body": b""})
+                await Response(b"", media_type=NDJSON)(scope, receive, send)
+                return
+            await send({"type": "http.response.body", "body": b""})
 
-    async def models(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def models(self, _: Request) -> Response:
         """GET /models."""
         found = {"models": [model.described() for model in self.shelf.models.values()]}
-        await answer(send, 200, json.dumps(found).encode() + b"\n", JSON)
+        return Response(json.dumps(found) + "\n", media_type=JSON)
 
-    async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def health(self, _: Request) -> Response:
         """GET /health."""
-        await answer(send, 200, b'{"status":"ok"}\n', JSON)
+        return Response(b'{"status":"ok"}\n', media_type=JSON)
 
-    async def is_ready(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def is_ready(self, _: Request) -> Response:
         """GET /ready."""
         if not self.ready:
-            raise Problem(503, "ReadyError", "the server starts or ends", [(b"retry-after", b"1")])
-        await answer(send, 200, b'{"status":"ready"}\n', JSON)
+            raise Problem(503, "ReadyError", "the server starts or ends", {"retry-after": "1"})
+        return Response(b'{"status":"ready"}\n', media_type=JSON)
 
-    async def metrics_text(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def metrics_text(self, _: Request) -> Response:
         """GET /metrics."""
         models = self.shelf.models
         gauges = {
@@ -223,65 +220,50 @@ class Service:
             "model_reload_failures": {name: float(m.failures) for name, m in models.items()},
         }
         text = "\n".join([*self.metrics.lines(gauges), ""])
-        await answer(send, 200, text.encode(), b"text/plain; version=0.0.4; charset=utf-8")
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    async def openapi(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def openapi(self, _: Request) -> Response:
         """GET /openapi.json."""
-        await answer(send, 200, json.dumps(openapi.document()).encode(), JSON)
+        return Response(json.dumps(openapi.document()), media_type=JSON)
 
-    async def page(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def page(self, _: Request) -> Response:
         """GET /."""
-        await answer(send, 200, openapi.page(list(self.batchers)).encode(), b"text/html; charset=utf-8")
+        return Response(openapi.page(list(self.batchers)), media_type="text/html")
 
-    async def style(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def style(self, _: Request) -> Response:
         """GET /style.css."""
-        await answer(send, 200, openapi.STYLE.encode(), b"text/css; charset=utf-8")
+        return Response(openapi.STYLE, media_type="text/css")
 
 
-def unsupported(kind: bytes) -> Problem:
-    """The refusal of a body that is neither."""
-    shown = kind[:60].decode("latin-1")
-    return Problem(415, "TypeError", f"{shown}: send application/json or application/x-ndjson", close=True)
+def unsupported(kind: str) -> Problem:
+    """Return the refusal of another content type."""
+    return Problem(
+        415, "TypeError", f"{kind[:60]}: send application/json or application/x-ndjson", close=True
+    )
 
 
 def failed(error: Exception, number: int) -> bytes:
-    """The answer of a line of a stream that is wrong."""
+    """Return the answer to a line of a stream that is wrong."""
     problem = problem_of(error)
     if problem.status == 500:
         logger.error("line %d of a stream", number, exc_info=error)
-    found = json.loads(body_of(problem))
-    return json.dumps({**found, "line": number}).encode() + b"\n"
+    return json.dumps({**content_of(problem), "line": number}).encode() + b"\n"
 
 
-async def whole(receive: Receive) -> bytes | bytearray:
-    """A body, all of it."""
-    message = await receive()
-    body = message.get("body", b"")
-    if not message.get("more_body"):
-        return bytes(body)
-    out = bytearray(body)
-    while message.get("more_body"):
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionResetError("the other side has gone")
-        out += message.get("body", b"")
-    return out
+async def windows(chunks: AsyncIterator[bytes], longest: int) -> AsyncIterator[list[bytes]]:
+    """Yield the lines of a body in lists, as they arrive, without blank ones.
 
-
-async def windows(receive: Receive, longest: int) -> Any:
-    """The lines of a body in lists, as they arrive, blank ones left out; no line may be longer than `longest` bytes."""
-    rest, more = bytearray(), True  # of the last line, which has no end yet
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionResetError("the other side has gone")
-        body, more = message.get("body", b""), message.get("more_body", False)
-        lines: list[bytearray] = []
-        if more and b"\n" not in body:
-            rest += body
+    Raises:
+        Problem: A line is longer than `longest` bytes.
+    """
+    rest = bytearray()  # of the last line, which has no end yet
+    async for chunk in chunks:
+        lines: list[bytes] = []
+        if b"\n" in chunk:
+            head, _, tail = chunk.rpartition(b"\n")
+            lines, rest = bytes(rest + head).split(b"\n"), bytearray(tail)
         else:
-            head, _, tail = body.rpartition(b"\n") if more else (body, b"", b"")
-            lines, rest = (rest + head).split(b"\n"), bytearray(tail)
+            rest += chunk
         if max(map(len, (rest, *lines))) > longest:
             raise Problem(
                 413, "LimitError", f"a line is longer than {longest:,} bytes; send shorter ones", close=True
@@ -289,17 +271,20 @@ async def windows(receive: Receive, longest: int) -> Any:
         lines = [line for line in lines if line.strip()]
         for begin in range(0, len(lines), WINDOW):
             yield lines[begin : begin + WINDOW]
+    if rest.strip():
+        yield [bytes(rest)]
 
 
 class Counted:
     """Counts requests, their statuses and times; unknown paths are one."""
 
-    def __init__(self, app: App, metrics: Metrics, paths: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, paths: Iterable[str]) -> None:
         self.app, self.metrics, self.paths = app, metrics, frozenset(paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
+            return
         begin, status = time.perf_counter(), 500
 
         async def sending(message: Message) -> None:
@@ -315,14 +300,13 @@ class Counted:
             self.metrics.in_flight -= 1
             path = scope["path"] if scope["path"] in self.paths else "other"
             self.metrics.request(path, status, time.perf_counter() - begin)
-        return None
 
 
 def application(
     service: Service, bound: str = "127.0.0.1", hosts: Iterable[str] = (), token: str | None = None
-) -> App:
+) -> ASGIApp:
     """The service behind its guards and limits."""
-    limited = Limited(service, service.settings.limits, is_stream)
+    limited = Limited(service.app(), service.settings.limits, is_stream)
     guarded = Guards(limited, bound=bound, hosts=hosts, token=token, open_paths=("/health", "/ready"))
     return Counted(guarded, service.metrics, openapi.OPERATIONS)
 

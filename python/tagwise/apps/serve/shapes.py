@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 from tagwise.base.domains import Domain, Either, Flag, Integer, Listed, Record, Text
-from tagwise.base.files.sealed import distinct
 
 Schema = dict[str, Any]
 
@@ -56,9 +54,6 @@ EXPLAIN: Schema = {
     "oneOf": [{"required": ["text"]}, {"required": ["tokens"]}],
 }
 
-_DECODE = json.JSONDecoder(object_pairs_hook=distinct).raw_decode
-_ONLY_STRINGS = frozenset({str})
-
 
 def domain_of(schema: Schema) -> Domain:
     """Return the domain of a JSON schema, by the keywords that are used above."""
@@ -81,27 +76,4 @@ def domain_of(schema: Schema) -> Domain:
 TAG_DOMAIN, EXPLAIN_DOMAIN = domain_of(TAG), domain_of(EXPLAIN)
 
 
-def words_of(body: bytes | bytearray) -> list[list[str]] | None:
-    """Return the sentences of a request that has the words of one or of many, and nothing else.
-
-    None of any other request and of a wrong one, which `parsed_body` reports.
-    """
-    try:
-        text = body.decode()
-        found, end = _DECODE(text)
-    except (ValueError, RecursionError):
-        return None
-    if end != len(text) or type(found) is not dict or len(found) != 1:
-        return None
-    given = found.get("sentences")
-    if given is None:
-        given = [found.get("tokens")]
-    if type(given) is not list or (b"\\" in body and "\\ud" in text.lower()):  # halves of a pair, perhaps
-        return None
-    for sentence in given:
-        if type(sentence) is not list or not _ONLY_STRINGS.issuperset(map(type, sentence)):
-            return None
-    return given
-
-
-__all__ = ["EXPLAIN", "EXPLAIN_DOMAIN", "SENTENCE", "SOURCES", "TAG", "TAG_DOMAIN", "words_of"]
+__all__ = ["EXPLAIN", "EXPLAIN_DOMAIN", "SENTENCE", "SOURCES", "TAG", "TAG_DOMAIN"]

@@ -15,9 +15,13 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Iterable
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, urlencode
 
-from tagwise.apps.web.asgi import App, Headers, Message, Receive, Scope, Send, header, headers_of
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from tagwise.apps.web.problems import Problem, respond
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -27,16 +31,17 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-HEADERS = (
-    (b"content-security-policy", POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
-NO_STORE = (b"cache-control", b"no-store")
-EVERY = (*HEADERS, NO_STORE)
+#: Headers of every answer that does not set them itself.
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 #: host, or [address of IPv6], and a port perhaps.
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
 
@@ -67,12 +72,6 @@ def hosts_for(bound: str, told: Iterable[str] = ()) -> tuple[frozenset[str], boo
     return frozenset({*LOOPBACK, bound.lower(), *(name.lower() for name in told)}), not inside
 
 
-def with_headers(given: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Headers of an answer with those of every answer that it lacks."""
-    names = {name for name, _ in given}
-    return [*given, *(pair for pair in EVERY if pair[0] not in names)]
-
-
 class Guards:
     """Puts the guards around an application.
 
@@ -86,7 +85,7 @@ class Guards:
 
     def __init__(
         self,
-        app: App,
+        app: ASGIApp,
         bound: str = "127.0.0.1",
         hosts: Iterable[str] = (),
         token: str | None = None,
@@ -94,64 +93,71 @@ class Guards:
     ) -> None:
         self.app, self.token, self.open_paths = app, token, frozenset(open_paths)
         self.hosts, self.addresses = hosts_for(bound, hosts)
-        self._fine: set[bytes] = set()  # Host headers that were looked at: few, and bounded
+        self._fine: set[str] = set()  # Host headers that were looked at: few, and bounded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            return await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
+            return
         if scope["type"] != "http":  # no websockets are spoken here
-            return await send({"type": "websocket.close", "code": 1008})
+            await send({"type": "websocket.close", "code": 1008})
+            return
 
-        started = False
+        sent = "nothing"
 
         async def sending(message: Message) -> None:
-            nonlocal started
+            nonlocal sent
             if message["type"] == "http.response.start":
-                started = True
-                message["headers"] = with_headers(message.get("headers", ()))
+                given = list(message.get("headers", ()))
+                names = {name for name, _ in given}
+                message["headers"] = given + [pair for pair in _RAW if pair[0] not in names]
+            sent = (
+                "all" if message["type"] == "http.response.body" and not message.get("more_body") else "part"
+            )
             await send(message)
 
         try:
-            return await self._through(scope, receive, sending)
+            await self._through(scope, receive, sending)
+            return
         except Exception as error:
-            return await respond(error, scope, sending, started)
+            await respond(error, scope, receive, sending, sent)
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, lead it on, or refuse it."""
         self.check_origin(scope, self.check_host(scope))
-        if (headers := self.visit(scope)) is not None:
-            await send({"type": "http.response.start", "status": 303, "headers": headers})
-            return await send({"type": "http.response.body", "body": b""})
+        if (redirect := self.visit(scope)) is not None:
+            await redirect(scope, receive, send)
+            return
         if not self.knows_token(scope):
             raise Problem(
                 401,
                 "TokenError",
                 "open the URL that was printed where the server was started: it has the token of this session",
-                [(b"www-authenticate", b"Bearer")],
+                {"www-authenticate": "Bearer"},
                 close=True,
             )
-        return await self.app(scope, receive, send)
+        await self.app(scope, receive, send)
 
-    def check_host(self, scope: Scope) -> bytes:
+    def check_host(self, scope: Scope) -> str:
         """The Host header, where it is one of ours."""
-        found = headers_of(scope, b"host")
+        found = Headers(scope=scope).getlist("host")
         if len(found) != 1:
             raise Problem(400, "HostError", "a request has one Host header", close=True)
         if not self.is_ours(found[0]):
             raise Problem(
                 421,
                 "HostError",
-                f"this server does not answer to the name {found[0][:100].decode('latin-1')!r}; "
+                f"this server does not answer to the name {found[0][:100]!r}; "
                 "start it with --allow-host NAME to let it",
                 close=True,
             )
-        return found[0]
+        return str(found[0])
 
-    def is_ours(self, host: bytes) -> bool:
+    def is_ours(self, host: str) -> bool:
         """Whether a Host header has a name that the server answers to."""
         if host in self._fine:
             return True
-        name = host_name(host.decode("latin-1"))
+        name = host_name(host)
         known = name is not None and (
             "*" in self.hosts or name in self.hosts or (self.addresses and is_address(name))
         )
@@ -160,16 +166,16 @@ class Guards:
         return known
 
     @staticmethod
-    def check_origin(scope: Scope, host: bytes) -> None:
+    def check_origin(scope: Scope, host: str) -> None:
         """A request that changes something comes from a page of ours, or from no page at all."""
         if scope["method"] in SAFE:
             return
-        origin = header(scope, b"origin")
-        if origin is not None:
-            scheme, _, place = origin.partition(b"://")
-            mine = scheme in (b"http", b"https") and place.lower() == host.lower()
+        headers = Headers(scope=scope)
+        if (origin := headers.get("origin")) is not None:
+            scheme, _, place = origin.partition("://")
+            mine = scheme in ("http", "https") and place.lower() == host.lower()
         else:
-            mine = header(scope, b"sec-fetch-site") in (None, b"same-origin", b"none")
+            mine = headers.get("sec-fetch-site") in (None, "same-origin", "none")
         if not mine:
             raise Problem(403, "OriginError", "a page of another site may not send this request", close=True)
 
@@ -182,13 +188,9 @@ class Guards:
         """Whether a request brings the token: in the cookie, or as a bearer."""
         if self.token is None or scope["path"] in self.open_paths:
             return True
-        given = [
-            value.strip()[len(self.cookie(scope)) + 1 :]
-            for line in headers_of(scope, b"cookie")
-            for value in line.decode("latin-1").split(";")
-            if value.strip().startswith(self.cookie(scope) + "=")
-        ]
-        bearer = (header(scope, b"authorization") or b"").decode("latin-1")
+        request = HTTPConnection(scope)
+        given = [request.cookies.get(self.cookie(scope), "")]
+        bearer = request.headers.get("authorization", "")
         if bearer[:7].lower() == "bearer ":
             given.append(bearer[7:].strip())
         return any(self._is_token(value) for value in given)
@@ -196,26 +198,19 @@ class Guards:
     def _is_token(self, value: str) -> bool:
         return self.token is not None and hmac.compare_digest(value.encode(), self.token.encode())
 
-    def visit(self, scope: Scope) -> list[tuple[bytes, bytes]] | None:
-        """What sends a visitor with the right token in the URL on to the page, with a cookie; None for any other."""
-        if (
-            self.token is None
-            or scope["method"] not in ("GET", "HEAD")
-            or b"token=" not in scope["query_string"]
-        ):
+    def visit(self, scope: Scope) -> Response | None:
+        """Redirect a visitor with the right token in the URL to the page without it, with a cookie; None for others."""
+        if self.token is None or scope["method"] not in ("GET", "HEAD"):
             return None
-        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        pairs = HTTPConnection(scope).query_params.multi_items()
         if not any(name == "token" and self._is_token(value) for name, value in pairs):
             return None
         rest = urlencode([(name, value) for name, value in pairs if name != "token"])
         # one slash in front, so that a path such as //elsewhere stays a path of this server
         path = "/" + quote(scope["path"].lstrip("/\\"), safe="/~!$&'()*+,;=:@")
-        cookie = f"{self.cookie(scope)}={self.token}; HttpOnly; SameSite=Strict; Path=/"
-        return [
-            (b"location", (path + ("?" + rest if rest else "")).encode()),
-            (b"set-cookie", cookie.encode()),
-            (b"content-length", b"0"),
-        ]
+        response = RedirectResponse(path + ("?" + rest if rest else ""), 303)
+        response.set_cookie(self.cookie(scope), self.token, httponly=True, samesite="strict")
+        return response
 
 
 __all__ = ["HEADERS", "LOOPBACK", "POLICY", "Guards", "host_name", "hosts_for", "is_address", "new_token"]

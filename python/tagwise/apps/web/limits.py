@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 
-from tagwise.apps.web.asgi import App, Message, Receive, Scope, Send, header
+import anyio
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from tagwise.apps.web.problems import Problem
 
 
@@ -31,38 +32,6 @@ class Limits:
     characters: int = 10_000
 
 
-class Deadline:
-    """A limit on the time of what the current task does inside; `asyncio.timeout`, which Python 3.10 has not.
-
-    `TimeoutError` comes out where the time has passed.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.passed = seconds, False
-
-    def __enter__(self) -> Deadline:
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a deadline is for what runs in a task")
-        self._task = task
-        self._handle = asyncio.get_running_loop().call_later(self.seconds, self._pass)
-        return self
-
-    def _pass(self) -> None:
-        self.passed = True
-        self._task.cancel()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._handle.cancel()
-        if self.passed and kind is asyncio.CancelledError:
-            uncancel = getattr(self._task, "uncancel", None)
-            if uncancel is not None and uncancel() > 0:
-                return  # somebody else has cancelled the task as well
-            raise TimeoutError from error
-
-
 def whole(_: Scope) -> bool:
     """No request is a stream."""
     return False
@@ -76,18 +45,18 @@ class Limited:
     the length of a line.
     """
 
-    def __init__(self, app: App, limits: Limits, is_stream: Callable[[Scope], bool] = whole) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, is_stream: Callable[[Scope], bool] = whole) -> None:
         self.app, self.limits, self.is_stream = app, limits, is_stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
+            return
         limits, stream = self.limits, self.is_stream(scope)
-        said = header(scope, b"content-length")
-        if said is not None and not stream and said.isdigit() and int(said) > limits.body:
+        length = Headers(scope=scope).get("content-length", "")
+        if not stream and length.isdigit() and int(length) > limits.body:
             raise self.too_long()
-        loop = asyncio.get_running_loop()
-        end = loop.time() + limits.seconds
+        end = anyio.current_time() + limits.seconds
         arrived = 0
         done = False
 
@@ -96,7 +65,7 @@ class Limited:
             if done:  # whoever asks now waits for the other side to go
                 return await receive()
             try:
-                with Deadline(limits.seconds if stream else max(end - loop.time(), 0.0)):
+                with anyio.fail_after(limits.seconds if stream else max(end - anyio.current_time(), 0.0)):
                     message = await receive()
             except TimeoutError:
                 raise Problem(
@@ -111,7 +80,7 @@ class Limited:
             done = not message.get("more_body", False)
             return message
 
-        return await self.app(scope, receiving, send)
+        await self.app(scope, receiving, send)
 
     def too_long(self) -> Problem:
         """The refusal of a body that is too long."""
@@ -124,4 +93,4 @@ class Limited:
         )
 
 
-__all__ = ["Deadline", "Limited", "Limits"]
+__all__ = ["Limited", "Limits"]

@@ -19,10 +19,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tagwise.apps.web import need
-from tagwise.apps.web.asgi import App, Receive, Scope, Send, answer
-from tagwise.apps.web.guards import HEADERS, NO_STORE
-from tagwise.apps.web.problems import JSON, Problem, body_of
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tagwise.apps.web.guards import HEADERS
+from tagwise.apps.web.problems import Problem, response_of
 from tagwise.base.exceptions import ParameterError, TagwiseError, refusal
 
 HEADER_SECONDS = 10.0
@@ -159,7 +159,7 @@ def protocol_class(
 class Crowded:
     """Refuses requests while there are more connections, or requests, than there may be."""
 
-    def __init__(self, app: App, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int) -> None:
         self.app, self.most = app, most
         self.state: Any = None  # uvicorn's, which knows both
 
@@ -167,14 +167,15 @@ class Crowded:
         state = self.state
         crowd = 0 if state is None else max(len(state.connections), len(state.tasks))
         if scope["type"] != "http" or crowd <= self.most:
-            return await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
+            return
         said = "there are too many connections; try again later"
-        problem = Problem(503, "BusyError", said, [(b"retry-after", b"1")], close=True)
-        return await answer(send, 503, body_of(problem), JSON, [*problem.headers, *HEADERS, NO_STORE])
+        problem = Problem(503, "BusyError", said, {"retry-after": "1", **HEADERS}, close=True)
+        await response_of(problem)(scope, receive, send)
 
 
 def server_of(
-    app: App,
+    app: ASGIApp,
     *,
     connections: int = CONNECTIONS,
     grace: float = GRACE,
@@ -194,7 +195,6 @@ def server_of(
         half_closed: answer those who have closed their side of a connection behind a request.
         unread: seconds that a client may leave an answer unread.
     """
-    need("a server", ("uvicorn",))
     import uvicorn
 
     base: Any = uvicorn.Server
@@ -243,7 +243,7 @@ def server_of(
 
 
 def run(
-    app: App,
+    app: ASGIApp,
     listening: socket.socket,
     *,
     ready: Callable[[], None] | None = None,
@@ -262,7 +262,7 @@ def run(
 
 
 @contextlib.contextmanager
-def running(app: App, host: str = "127.0.0.1", port: int = 0, **settings: Any) -> Iterator[str]:
+def running(app: ASGIApp, host: str = "127.0.0.1", port: int = 0, **settings: Any) -> Iterator[str]:
     """Serve an application in a thread while the block runs; its URL. It has ended when the block has."""
     listening = bound(host, port)
     url = url_of(listening)
