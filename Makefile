@@ -72,7 +72,7 @@ test-ray: $(VENV)/.dev ## the tests of tagwise.ray on a cluster of this machine,
 
 # Packages of tagwise[web], and playwright, which drives the system's Chromium: an environment outside the clone as well.
 test-browser: $(VENV)/.dev ## the tests of tagwise.apps.web, serve and annotate, in an environment of their own, with Chromium if it is there
-	PYTHONPATH="$(abspath python)" $$($(PY) tools/environments.py browser) -m pytest tests/web $(ARGS)
+	PYTHONPATH="$(abspath python)" $$($(PY) tools/environments.py browser) -m pytest tests/web tests/cli/test_options_serve.py $(ARGS)
 
 # The package's own needs at the lower bounds of pyproject.toml, and at what the index has today. Both take the core that `make dev` built:
 # abi3 serves every Python. The command line's own tests look at tables of one version of rich, and are not for these.

@@ -19,6 +19,7 @@ class Started:
     """What a call of serve would have run."""
 
     def __init__(self, bench: Bench) -> None:
+        pytest.importorskip("starlette", reason="tagwise[web] is not installed: make test-browser")
         self.apps: list[Any] = []
         self.address: Any = None
         bench.patch.setattr("tagwise.apps.web.need", lambda *_: None)
@@ -188,7 +189,7 @@ def serve_queue(bench: Bench) -> None:
     """Requests that may wait."""
     for args, most in (((), 1024), (("--queue", 7), 7)):
         app = served(bench, bench.model, *args)[1]
-        (batcher,) = app.app.app.app.batchers.values()
+        (batcher,) = app.app.app.app.routes[0].endpoint.__self__.batchers.values()
         assert batcher.most == most
 
 

@@ -17,6 +17,8 @@ NEEDS = {
     "tagwise.torch": "torch",
     "tagwise.apps.annotate.app": "starlette",
     "tagwise.apps.annotate.server": "starlette",
+    "tagwise.apps.serve": "starlette",
+    "tagwise.apps.web.": "starlette",
 }
 LEFT_OUT = (
     "tagwise._core",

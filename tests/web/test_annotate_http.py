@@ -138,7 +138,7 @@ def test_the_token_in_the_url_becomes_a_cookie(served: tuple[Any, Any]) -> None:
     assert found.headers["location"] == "/"
     cookie = found.headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
+    assert "SameSite=strict" in cookie
     assert ask(app, "GET", "/", {"cookie": cookie.partition(";")[0]}).status == 200
 
 

@@ -210,8 +210,8 @@ def test_commands_of_the_page(address: tuple[str, int], command: str) -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the way to install it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(TagwiseError, match=r"needs uvicorn.*pip install 'tagwise\[web\]'"):
-        need("tagwise serve", ("uvicorn",))
+    with pytest.raises(TagwiseError, match=r"needs starlette and uvicorn.*pip install 'tagwise\[web\]'"):
+        need("tagwise serve")
 
 
 # --- processes ----------------------------------------------------------------------------------------------
