@@ -66,6 +66,7 @@ __all__ = [
     "Vocabulary",
     "WapitiRegex",
     "WordSets",
+    "_Launch",
     "__version__",
     "add_ridge",
     "add_scaled",
@@ -192,6 +193,16 @@ class Chains:
         arrays given: by node scores [B, T, L], edge scores [L, L], start and end scores [L]."""
     def best(self, paths: NDArray[np.int64], n_jobs: int = 0) -> NDArray[np.float64]:
         """Best paths into `paths` [B, T], -1 beyond an end; their scores [B]."""
+
+@final
+class _Launch:
+    """A kernel of a GPU: `call` is where the driver's cuLaunchKernel lies, `function` the kernel's handle. Both must
+    stay what they are while it lives, and nobody can check addresses: for `tagwise.torch` alone. Every argument is 64
+    bits wide."""
+
+    def __new__(cls, call: int, function: int) -> _Launch: ...
+    def __call__(self, grid: tuple[int, int, int], block: int, stream: int, /, *arguments: int) -> int:
+        """Launches blocks of so many threads on a stream; answers the driver's error, 0 for none."""
 
 @final
 class Dataset:

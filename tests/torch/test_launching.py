@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
+import tagwise._core as _core  # noqa: E402
 from tagwise.base.exceptions import TagwiseError  # noqa: E402
 from tagwise.torch.engines import launching  # noqa: E402
 
@@ -61,9 +62,11 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     monkeypatch.setattr(launching, "_driver", lambda: noting)
     monkeypatch.setattr(launching, "_module", lambda *_: kernels)
     monkeypatch.setattr(launching, "_stream", lambda device: 1000 + device)
-    launching._context.cache_clear()
+    for kept in (launching._launcher, launching._context):
+        kept.cache_clear()
     yield noting
-    launching._context.cache_clear()
+    for kept in (launching._launcher, launching._context):
+        kept.cache_clear()
 
 
 def test_a_launch_tells_the_driver_all(driver: Driver) -> None:
@@ -91,9 +94,17 @@ def test_a_launch_that_fails_is_an_error(driver: Driver) -> None:
     assert len(driver.seen) == 2
 
 
-def test_arguments_are_numbers(driver: Driver) -> None:
-    """Anything else is an error before the driver is called."""
-    for wrong in (1.5, None):
-        with pytest.raises(TypeError):
-            launching.Kernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, wrong)  # type: ignore[arg-type]
+def test_what_is_no_launch_is_refused() -> None:
+    """No function to call; more arguments than there is room for; what is no number of 64 bits."""
+    with pytest.raises(ValueError, match="cuLaunchKernel"):
+        _core._Launch(0, 1)
+    driver = Driver(0)
+    launch = _core._Launch(ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p).value or 0, 1)
+    with pytest.raises(ValueError, match="a kernel of 65 arguments: at most 64"):
+        launch((1, 1, 1), 1, 0, *[0] * 65)
+    for wrong in (2**63, 1.5, None):
+        with pytest.raises((OverflowError, TypeError)):
+            launch((1, 1, 1), 1, 0, wrong)  # type: ignore[arg-type]
     assert not driver.seen
+    assert launch((1, 1, 1), 1, 0) == 0
+    assert len(driver.seen) == 1

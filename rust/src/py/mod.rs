@@ -8,6 +8,7 @@ pub mod boosting;
 mod chains;
 pub mod common;
 pub mod crfsuite;
+mod driver;
 pub mod dual;
 pub mod encode;
 pub mod file;
@@ -60,6 +61,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     boosting::register(m)?;
     chains::register(m)?;
     common::register(m)?;
+    driver::register(m)?;
     dual::register(m)?;
     crfsuite::register(m)?;
     encode::register(m)?;

@@ -1,7 +1,8 @@
 """Compiling and launching the kernels of `kernels/`: by NVRTC, for the device and the numbers at hand.
 
 `cuda.core` compiles; nothing is built on the user's machine beforehand. What was compiled is kept for the process, by
-source, device and macros. Kernels are launched through the driver that PyTorch has loaded.
+source, device and macros. The core launches, through the driver that PyTorch has loaded: what lies between a call in
+Python and a kernel is paid at every step of training.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 
+import tagwise._core as _core
 from tagwise.base.exceptions import TagwiseError
 
 Macros = tuple[tuple[str, int], ...]
@@ -50,13 +52,6 @@ def _driver() -> Any:
         ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "windll") else "libcuda.so.1"),
         ctypes.c_void_p,
     )
-    driver.cuLaunchKernel.argtypes = [
-        pointer,  # kernel
-        *[ctypes.c_uint] * 7,  # blocks x, y, z; threads x, y, z; bytes of shared memory
-        pointer,  # stream
-        ctypes.POINTER(pointer),  # addresses of the arguments
-        pointer,
-    ]
     driver.cuDevicePrimaryCtxRetain.argtypes = [pointer, ctypes.c_int]
     driver.cuCtxGetCurrent.argtypes = [pointer]
     driver.cuCtxPushCurrent_v2.argtypes = [pointer]
@@ -87,6 +82,12 @@ def _in_context(device: int) -> Iterator[None]:
             driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
+@cache
+def _launcher() -> int:
+    """Where the driver's function lies that launches."""
+    return ctypes.cast(_driver().cuLaunchKernel, ctypes.c_void_p).value or 0
+
+
 class Kernel:
     """A compiled kernel; every argument is 64 bits wide. Called, it goes to PyTorch's stream of its device.
 
@@ -96,25 +97,18 @@ class Kernel:
 
     def __init__(self, source: str, device: int, macros: Macros, name: str) -> None:
         self._held = _module(source, device, macros).get_kernel(name)  # unloaded with the last who holds it
-        self._function, self._device, self._name = int(self._held.handle), device, name
+        self._launch = _core._Launch(_launcher(), int(self._held.handle))
+        self._device, self._name = device, name
 
     def __call__(self, grid: tuple[int, int, int], block: int, *arguments: int) -> None:
         """Launch blocks of so many threads."""
-        if self._launch(grid, block, arguments):
+        if self._launch(grid, block, _stream(self._device), *arguments):
             with _in_context(self._device):
-                failed = self._launch(grid, block, arguments)
+                failed = self._launch(grid, block, _stream(self._device), *arguments)
             if failed:
                 raise TagwiseError(
                     f"the kernel {self._name} was not launched: the driver says error {failed}"
                 )
-
-    def _launch(self, grid: tuple[int, int, int], block: int, arguments: tuple[int, ...]) -> int:
-        """Return the driver's error, 0 for none. The driver has copied the arguments when it returns."""
-        values = (ctypes.c_int64 * len(arguments))(*arguments)
-        first = ctypes.addressof(values)
-        places = (ctypes.c_void_p * len(arguments))(*range(first, first + ctypes.sizeof(values), 8))
-        stream = _stream(self._device)
-        return int(_driver().cuLaunchKernel(self._function, *grid, block, 1, 1, 0, stream, places, None))
 
 
 @cache

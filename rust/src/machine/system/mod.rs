@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod container;
+pub mod driver;
 pub mod environment;
 pub mod hash;
 pub mod lazy;

@@ -1,0 +1,97 @@
+//! Kernels of a GPU, launched through the driver that PyTorch has loaded. All that is known of it here is where its function
+//! `cuLaunchKernel` lies: nothing is linked, and what lies between a call in Python and a kernel is paid at every step of
+//! training.
+
+use std::ffi::c_void;
+
+/// Kernel; blocks x, y, z; threads x, y, z; bytes of shared memory; stream; addresses of the arguments; more options.
+type Call = unsafe extern "system" fn(
+    *mut c_void,
+    u32,
+    u32,
+    u32,
+    u32,
+    u32,
+    u32,
+    u32,
+    *mut c_void,
+    *mut *mut c_void,
+    *mut *mut c_void,
+) -> i32;
+
+/// Arguments that a kernel has at most.
+pub const MOST: usize = 64;
+
+/// A kernel whose arguments are 64 bits wide each.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    call: Call,
+    function: usize,
+}
+
+impl Kernel {
+    /// # Safety
+    /// `call` is the address of the driver's `cuLaunchKernel`, `function` the handle of one of its kernels; both stay what they
+    /// are while this lives.
+    pub unsafe fn new(call: usize, function: usize) -> Option<Kernel> {
+        let call: Option<Call> = std::mem::transmute(call);
+        Some(Kernel { call: call?, function })
+    }
+
+    /// Launches `grid` blocks of so many threads; answers the driver's error, 0 for none. The driver has copied the arguments
+    /// when it returns.
+    ///
+    /// # Safety
+    /// The arguments are those of the kernel; `stream` is one of its device, or 0.
+    pub unsafe fn launch(&self, grid: [u32; 3], block: u32, stream: usize, arguments: &mut [i64]) -> i32 {
+        debug_assert!(arguments.len() <= MOST);
+        let mut places = [std::ptr::null_mut::<c_void>(); MOST];
+        for (place, argument) in places.iter_mut().zip(arguments) {
+            *place = std::ptr::from_mut(argument).cast();
+        }
+        let ([x, y, z], none) = (grid, std::ptr::null_mut());
+        let (function, stream) = (self.function as *mut c_void, stream as *mut c_void);
+        (self.call)(function, x, y, z, block, 1, 1, 0, stream, places.as_mut_ptr(), none)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    thread_local! {
+        static SEEN: RefCell<Vec<i64>> = RefCell::default();
+    }
+
+    unsafe extern "system" fn noting(
+        function: *mut c_void,
+        x: u32,
+        y: u32,
+        z: u32,
+        threads: u32,
+        _: u32,
+        _: u32,
+        shared: u32,
+        stream: *mut c_void,
+        places: *mut *mut c_void,
+        more: *mut *mut c_void,
+    ) -> i32 {
+        assert!(more.is_null() && shared == 0);
+        let arguments = [0, 1, 2].map(|i| *(*places.add(i)).cast::<i64>());
+        let told = [function as i64, x.into(), y.into(), z.into(), threads.into(), stream as i64];
+        SEEN.set(told.into_iter().chain(arguments).collect());
+        7
+    }
+
+    #[test]
+    fn a_driver_gets_what_it_is_told() {
+        // SAFETY: `noting` is a function of that type, which takes three arguments.
+        unsafe {
+            assert!(Kernel::new(0, 5).is_none());
+            let kernel = Kernel::new(noting as *const () as usize, 5).unwrap();
+            assert_eq!(kernel.launch([2, 3, 4], 32, 9, &mut [-1, i64::MAX, 0]), 7);
+        }
+        assert_eq!(SEEN.take(), [5, 2, 3, 4, 32, 9, -1, i64::MAX, 0]);
+    }
+}
