@@ -95,14 +95,14 @@ def engine_on(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
     made: list[Both] = []
     on = torch.device(device)
 
-    def objective(problem: Any) -> Both:
+    def both(problem: Any) -> Both:
         made.append(Both(problem, on))
         return made[-1]
 
     def scorer(*given: Any) -> Any:
         return objective.Scorer(*given, on=on)
 
-    other = Backend("other", objective, scorer, vectors=lambda n_jobs: backend.Vectors(on))
+    other = Backend("other", both, scorer, vectors=lambda n_jobs: backend.Vectors(on))
     patch.setitem(BACKENDS, "other", other)
     with using("other"):
         yield made
