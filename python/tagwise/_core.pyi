@@ -63,6 +63,7 @@ __all__ = [
     "Template",
     "Terms",
     "Texts",
+    "TokenRegex",
     "Vocabulary",
     "WapitiRegex",
     "WordSets",
@@ -375,6 +376,14 @@ class Stop:
     @staticmethod
     def look() -> None:
         """Raise StoppedError if the work of this thread is to stop. For loops in Python."""
+
+@final
+class TokenRegex:
+    """A regular expression that matches tokens as a whole, in time linear in the token."""
+
+    def __new__(cls, pattern: str, ignore_case: bool = False) -> TokenRegex: ...
+    def column(self, tokens: Iterable[object]) -> list[str]:
+        """Return "1" for each token that matches, "" for the others and for objects that are not valid text."""
 
 @final
 class WapitiRegex:

@@ -47,6 +47,8 @@ def decoders(m: Made) -> Targets:
         "Stop": (lambda: c.Stop, given()),
         "Stop.ask": (lambda: c.Stop().ask, given()),
         "Stop.look": (lambda: c.Stop.look, given()),
+        "TokenRegex": (lambda: c.TokenRegex, given(pattern="a+", ignore_case=True)),
+        "TokenRegex.column": (lambda: c.TokenRegex("a+").column, given(tokens=["a", "b"])),
         "WapitiRegex": (lambda: c.WapitiRegex, given(source=b"a?b*")),
         "WapitiRegex.find": (lambda: c.WapitiRegex(b"a?b*").find, given(text=b"aab")),
         "claim": (lambda: c.claim, given(what="this", bytes=1, remedy="stop")),

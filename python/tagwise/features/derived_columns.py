@@ -19,19 +19,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import tagwise._core as _core
 from tagwise.base.domains import is_text
 from tagwise.base.exceptions import ParameterError, TemplateError
 from tagwise.base.files.regular import read_regular
 from tagwise.base.imports import function_at
-from tagwise.features.automaton import Automaton
 from tagwise.features.sets import SETS
 
 #: Tokens of an entry, and how far a window goes.
 LONGEST, WIDEST = 100, 10
 #: Words of the template language that a column without quotes cannot be named.
 RESERVED = ("bias", "first", "last", "edge", "pad", "absent")
-#: Answers of a pattern that are remembered.
-REMEMBERED = 100_000
 
 Entry = tuple[str, ...]
 
@@ -187,13 +185,15 @@ class Gazetteer(Mark):
 
 
 class Regex(Mark):
-    r"""A regular expression that a token as a whole matches or not; `features.automaton` says which there are.
+    r"""A regular expression that matches tokens as a whole, in time linear in the token.
 
     Args:
-        name: its column, and what its attribute is called.
-        pattern: the expression, in the syntax of `re` as far as that is regular.
-        ignore_case: whether capitals and small letters are the same.
-        window: attributes of the tokens at most so far away, too.
+        name: Name of its column and of its attribute.
+        pattern: The expression, in the syntax of the Rust crate `regex`: that of `re` without look-around and
+            backreferences. `\w` also matches combining marks, but not `²` or `½`; `\s` is Unicode's White_Space;
+            a literal `{`, or a `[` in a class, needs a backslash.
+        ignore_case: Whether to ignore case, by Unicode's simple case folding.
+        window: Add the attribute of the neighbours at most this many tokens away.
 
     >>> Regex("code", "[A-Z]{2}-[0-9]+").column(["AB-17", "AB17"])
     ['1', '']
@@ -207,21 +207,12 @@ class Regex(Mark):
             raise ParameterError(f"Regex {name}: {pattern!r:.80} is no pattern; expected a text")
         self.pattern, self.ignore_case = str(pattern), bool(ignore_case)
         try:
-            self._automaton = Automaton(self.pattern, self.ignore_case)
+            self._regex = _core.TokenRegex(self.pattern, self.ignore_case)
         except TemplateError as error:
             raise TemplateError(f"Regex {name}: {error}") from None
-        self._known: dict[str, str] = {}
 
     def column(self, tokens: Sequence[Any]) -> list[str]:
-        known, out = self._known, []
-        for token in tokens:
-            found = known.get(token) if isinstance(token, str) else ""
-            if found is None:
-                if len(known) >= REMEMBERED:
-                    known.clear()
-                found = known[token] = "1" if self._automaton.matches(token) else ""
-            out.append(found)
-        return out
+        return self._regex.column(tokens)
 
     def template(self) -> str:
         return f'{self.name} = {self.name}[{self._offsets()}].one_of("1")?\n'

@@ -13,7 +13,7 @@ use crate::dataset::csr::Csr;
 use crate::dataset::dense::Dense;
 use crate::dataset::runs::{Rows, Runs};
 use crate::error::{Error, Result};
-use crate::machine::system::on_write::OnWrite;
+use std::sync::Arc;
 
 /// Gold label of a token that has none.
 pub const NO_LABEL: u16 = u16::MAX;
@@ -22,19 +22,19 @@ pub const NO_LABEL: u16 = u16::MAX;
 #[derive(Clone, Debug)]
 pub struct Dataset {
     pub sentences: Vec<usize>, // [N + 1] first token of each sentence
-    pub node: OnWrite<Rows>,   // one row a token
+    pub node: Arc<Rows>,       // one row per token; shared by datasets with other labels or cut elsewhere
     pub edge: Csr,             // one row a token, or no row at all where no edge attribute exists
     pub gold: Vec<u16>,        // [tokens], or empty for an unlabelled corpus
     pub cuts: Vec<bool>,       // [N + 1] whether a sentence goes on behind a border, or empty where none does
 }
 
-impl From<Csr> for OnWrite<Rows> {
+impl From<Csr> for Arc<Rows> {
     fn from(rows: Csr) -> Self {
         Rows::from(rows).into()
     }
 }
 
-impl From<Runs> for OnWrite<Rows> {
+impl From<Runs> for Arc<Rows> {
     fn from(runs: Runs) -> Self {
         Rows::from(runs).into()
     }
@@ -96,10 +96,6 @@ impl Dataset {
         }
     }
 
-    pub fn end_sentence(&mut self) {
-        self.sentences.push(self.node.rows());
-    }
-
     /// The sentences of several labelled datasets, one behind the other, without edge attributes, vectors and cuts.
     pub fn joined(parts: &[&Dataset]) -> Result<Dataset> {
         let mut rows = Csr::default();
@@ -156,7 +152,7 @@ impl Dataset {
                 "{labels} labels behind attribute {first} have no place for the gold labels"
             )));
         }
-        let mut out = Dataset::default();
+        let (mut out, mut rows) = (Dataset::default(), Csr::default());
         for (i, s) in self.sentences.windows(2).enumerate() {
             let (begins, ends) = self.ends(i);
             for t in s[0]..s[1] {
@@ -165,21 +161,22 @@ impl Dataset {
                     continue;
                 }
                 for (id, value) in self.node.csr().row(t) {
-                    out.node.csr_mut().push(id, value);
+                    rows.push(id, value);
                 }
                 match before {
-                    Some(y) => out.node.csr_mut().push(first + u32::from(y), 1.0),
-                    None if start_end && begins => out.node.csr_mut().push(first + labels, 1.0),
+                    Some(y) => rows.push(first + u32::from(y), 1.0),
+                    None if start_end && begins => rows.push(first + labels, 1.0),
                     None => {}
                 }
                 if start_end && ends && t + 1 == s[1] {
-                    out.node.csr_mut().push(first + labels + 1, 1.0);
+                    rows.push(first + labels + 1, 1.0);
                 }
-                out.node.csr_mut().end_row();
+                rows.end_row();
                 out.gold.push(self.gold[t]);
-                out.end_sentence();
+                out.sentences.push(rows.rows());
             }
         }
+        out.node = rows.into();
         Ok(out)
     }
 

@@ -6,7 +6,7 @@
 
 use crate::dataset::csr::Csr;
 use crate::dataset::dense::Dense;
-use crate::machine::system::lazy::Lazy;
+use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -110,67 +110,62 @@ impl Runs {
     }
 }
 
-/// Attributes of tokens as rows. Where they are kept in runs, or vectors beside them, rows of all attributes are made when
-/// somebody asks for them by `csr`.
+/// Attributes of tokens as rows. If tokens have runs or vectors, `csr` builds rows of all attributes on its first call.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
-    rows: Lazy<Csr>,
+    rows: Csr, // all attributes, or those that are not in vectors; empty if there are runs
     runs: Option<Runs>,
-    beside: Option<(Csr, Dense)>, // the other attributes, and the vectors
+    dense: Option<Dense>,
+    /// Rows of all attributes. A race instead of a lock: in a process forked during `csr` a lock would stay closed.
+    all: OnceBox<Csr>,
 }
 
 impl From<Runs> for Rows {
     fn from(runs: Runs) -> Rows {
-        Rows { rows: Lazy::default(), runs: Some(runs), beside: None }
+        Rows { runs: Some(runs), ..Rows::default() }
     }
 }
 
 impl From<Csr> for Rows {
     fn from(rows: Csr) -> Rows {
-        Rows { rows: rows.into(), runs: None, beside: None }
+        Rows { rows, ..Rows::default() }
     }
 }
 
 impl Rows {
-    /// One row a token, made of the runs where nobody asked before: a pass over the corpus.
+    /// One row per token. The first call takes a pass over the corpus if there are runs or vectors.
     #[inline]
     pub fn csr(&self) -> &Csr {
-        self.rows.get_or_make(|| match &self.beside {
-            Some((rows, dense)) => dense.joined(rows),
-            None => self.runs.as_ref().map(Runs::rows).unwrap_or_default(),
-        })
+        match (&self.runs, &self.dense) {
+            (None, None) => &self.rows,
+            (Some(runs), _) => self.all.get_or_init(|| Box::new(runs.rows())),
+            (None, Some(dense)) => self.all.get_or_init(|| Box::new(dense.joined(&self.rows))),
+        }
     }
 
-    /// One row a token, without its vector.
+    /// One row per token, without its vector.
     #[inline]
     pub fn sparse(&self) -> &Csr {
-        self.beside.as_ref().map_or_else(|| self.csr(), |(rows, _)| rows)
+        match self.dense {
+            Some(_) => &self.rows,
+            None => self.csr(),
+        }
     }
 
-    /// The vectors, where tokens have some.
+    /// The vectors, if tokens have some.
     pub fn dense(&self) -> Option<&Dense> {
-        self.beside.as_ref().map(|(_, dense)| dense)
+        self.dense.as_ref()
     }
 
     /// The same rows with vectors beside them, which have none yet.
     pub fn with_dense(&self, dense: Dense) -> Rows {
-        Rows { rows: Lazy::default(), runs: None, beside: Some((self.csr().clone(), dense)) }
+        Rows { rows: self.csr().clone(), dense: Some(dense), ..Rows::default() }
     }
 
     /// Attributes and values of a token, its vector last; nothing is made.
     #[inline]
     pub fn row(&self, token: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
         self.sparse().row(token).chain(self.dense().into_iter().flat_map(move |dense| dense.entries(token)))
-    }
-
-    /// The rows to be changed. Whoever changes them has them alone: runs and vectors are given up.
-    pub fn csr_mut(&mut self) -> &mut Csr {
-        let _ = self.csr();
-        (self.runs, self.beside) = (None, None);
-        match self.rows.get_mut() {
-            Some(rows) => rows,
-            None => unreachable!("made above"),
-        }
     }
 
     pub fn runs(&self) -> Option<&Runs> {

@@ -6,5 +6,6 @@ pub mod raw;
 pub mod rule;
 pub mod template;
 pub mod text;
+pub mod token_regex;
 pub mod tokens;
 pub mod wapiti;

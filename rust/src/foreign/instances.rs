@@ -182,7 +182,7 @@ impl Instances {
             }
             data.sentences.push(rows.rows());
         }
-        *data.node.csr_mut() = rows;
+        data.node = rows.into();
         Ok(data)
     }
 }

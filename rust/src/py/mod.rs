@@ -27,6 +27,7 @@ pub mod raw;
 pub mod scorer;
 mod stop;
 pub mod svm;
+mod token_regex;
 pub mod vector;
 mod wapiti;
 pub mod words;
@@ -82,6 +83,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     scorer::register(m)?;
     stop::register(m)?;
     svm::register(m)?;
+    token_regex::register(m)?;
     wapiti::register(m)?;
     words::register(m)?;
     m.add("RENORMALIZED", (renormalize::FIRST, renormalize::EVERY))?;

@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::budget;
 use crate::machine::system::container::Buf;
-use crate::machine::system::lazy::Lazy;
 use crate::machine::system::testing::{self, Way};
 use crate::scores::tagging_layout::{Sums, Table};
+use once_cell::race::OnceBox;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
@@ -30,9 +30,9 @@ pub struct Scorer {
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
-    pub(crate) local: bool,     // every step a classifier of its own: `log::normalize_locally`
-    table: Lazy<Option<Table>>, // made when it pays
-    pub(crate) sums: Keep,      // of runs, by this table
+    pub(crate) local: bool,        // every step a classifier of its own: `log::normalize_locally`
+    table: OnceBox<Option<Table>>, // built when it pays
+    pub(crate) sums: Keep,         // of runs, by this table
 }
 
 /// Keeps sums for the next call; never waited for.
@@ -116,7 +116,7 @@ impl Scorer {
             start,
             end,
             local: false,
-            table: Lazy::default(),
+            table: OnceBox::new(),
             sums: Keep::default(),
         })
     }
@@ -173,7 +173,7 @@ impl Scorer {
     /// The packed weights, where they pay for so many tokens.
     pub(crate) fn table(&self, tokens: usize) -> Option<&Table> {
         if tokens >= WORTH_A_TABLE || testing::is_forced(Way::Table) {
-            self.table.get_or_make(|| Table::new(&self.layout, &self.weights));
+            self.table.get_or_init(|| Box::new(Table::new(&self.layout, &self.weights)));
         }
         self.table.get().and_then(Option::as_ref).filter(|_| !testing::is_forced(Way::Layout))
     }

@@ -400,23 +400,24 @@ impl<'a> Extractor<'a> {
         self.afford()?;
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
-        let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
-        // Room for every rule at every token, of which only what is used is ever touched, and the rest given back.
-        data.node.csr_mut().ids.reserve(self.tokens.tokens() * self.node.width);
-        data.node.csr_mut().ptr.reserve(self.tokens.tokens());
+        let (mut rows, mut edge_rows) = (Csr::default(), Csr::default());
+        // Space for every rule at every token: pages that are never written take no memory, and the rest is given back.
+        rows.ids.reserve(self.tokens.tokens() * self.node.width);
+        rows.ptr.reserve(self.tokens.tokens());
         let (mut keys, joined) = (Vec::new(), self.joined());
         let (node, edge) = (self.joints(&self.node, &joined), self.joints(&self.edge, &joined));
         for bounds in self.tokens.sentences.windows(2) {
             stop::look();
             let at = (bounds[0], bounds[1] - bounds[0]);
-            self.intern(&self.node, at, vocab, (&mut known, &node), &mut keys, data.node.csr_mut())?;
+            self.intern(&self.node, at, vocab, (&mut known, &node), &mut keys, &mut rows)?;
             if !self.edge.is_empty() {
-                self.intern(&self.edge, at, vocab, (&mut known, &edge), &mut keys, &mut data.edge)?;
+                self.intern(&self.edge, at, vocab, (&mut known, &edge), &mut keys, &mut edge_rows)?;
             }
         }
-        data.node.csr_mut().ids.shrink_to_fit();
-        data.edge.ids.shrink_to_fit();
-        Ok(data)
+        rows.ids.shrink_to_fit();
+        edge_rows.ids.shrink_to_fit();
+        let sentences = self.tokens.sentences.clone();
+        Ok(Dataset { sentences, node: rows.into(), edge: edge_rows, ..Dataset::default() })
     }
 
     /// Append the rows of the sentence of `length` tokens at `begin`, adding what is new to the vocabulary.

@@ -9,6 +9,7 @@
 
 use crate::machine::system::stop;
 use crate::scores::online_layout::TokenCells;
+use hashbrown::hash_table::{Entry, HashTable};
 
 /// Paths that are worked on side by side: a vector of float64 where the machine has them.
 const BLOCK: usize = 8;
@@ -20,61 +21,39 @@ struct Item {
     value: f32, // times the row
 }
 
-/// Numbers 0, 1, ... for cells in the order they are first asked for: a table small enough for the nearest caches.
+/// Numbers 0, 1, ... for weights, in the order of their first occurrence.
 #[derive(Default)]
 pub(crate) struct Numbers {
-    slots: Vec<u32>, // a power of two of them: 1 + number, 0 where free
+    table: HashTable<u32>,
     pub cells: Vec<u32>,
 }
 
 impl Numbers {
     pub fn clear(&mut self) {
-        // As large as this sentence needed it: one long sentence does not slow down all after it.
-        self.slots.truncate((4 * self.cells.len()).next_power_of_two().max(1024));
-        self.slots.fill(0);
+        self.table.clear();
         self.cells.clear();
     }
 
     #[inline(always)]
     pub fn of(&mut self, cell: u32) -> usize {
-        if 2 * self.cells.len() >= self.slots.len() {
-            self.grow();
-        }
-        let mask = self.slots.len() - 1;
-        let mut at = Numbers::hash(cell) & mask;
-        loop {
-            let number = self.slots[at & mask] as usize;
-            if number == 0 {
-                self.cells.push(cell);
-                self.slots[at & mask] = self.cells.len() as u32;
-                return self.cells.len() - 1;
+        let cells = &mut self.cells;
+        let same = |&number: &u32| cells[number as usize] == cell;
+        match self.table.entry(hash(cell), same, |&number| hash(cells[number as usize])) {
+            Entry::Occupied(found) => *found.get() as usize,
+            Entry::Vacant(free) => {
+                free.insert(cells.len() as u32);
+                cells.push(cell);
+                cells.len() - 1
             }
-            if self.cells[number - 1] == cell {
-                return number - 1;
-            }
-            at += 1;
         }
     }
+}
 
-    /// The high half of a product with the golden ratio (Knuth, volume 3, 6.4).
-    #[inline(always)]
-    fn hash(cell: u32) -> usize {
-        (u64::from(cell).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let size = (2 * self.slots.len()).max(1024);
-        self.slots.clear();
-        self.slots.resize(size, 0);
-        for (number, &cell) in self.cells.iter().enumerate() {
-            let mut at = Numbers::hash(cell) & (size - 1);
-            while self.slots[at] != 0 {
-                at = (at + 1) & (size - 1);
-            }
-            self.slots[at] = number as u32 + 1;
-        }
-    }
+/// A product with the golden ratio (Knuth, volume 3, 6.4), whose best bits are the high ones. The table takes the slot
+/// from the low bits and a tag from the high ones, hence the rotation.
+#[inline(always)]
+fn hash(cell: u32) -> u64 {
+    u64::from(cell).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32)
 }
 
 /// d_j = S(y) - S(y_j) for k paths, feature by feature.

@@ -255,22 +255,24 @@ pub(super) fn encode_attributes(
 ) -> PyResult<PyDataset> {
     let py = vocab.py();
     let mut inner = Dataset::default();
+    let rows;
     let mut bounds = None;
     if vocab.try_borrow()?.inner.is_locked() {
         let vocab = vocab.try_borrow()?;
-        (*inner.node.csr_mut(), inner.sentences) = read(Ids::Locked(&vocab.inner), "X", sentences, n_jobs)?;
+        (rows, inner.sentences) = read(Ids::Locked(&vocab.inner), "X", sentences, n_jobs)?;
         if let Some(edge) = edge {
             let (rows, found) = read(Ids::Locked(&vocab.inner), "edge", edge, n_jobs)?;
             (inner.edge, bounds) = (rows, Some(found));
         }
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
-        (*inner.node.csr_mut(), inner.sentences) = read(Ids::Growing(&mut vocab.inner), "X", sentences, n_jobs)?;
+        (rows, inner.sentences) = read(Ids::Growing(&mut vocab.inner), "X", sentences, n_jobs)?;
         if let Some(edge) = edge {
             let (rows, found) = read(Ids::Growing(&mut vocab.inner), "edge", edge, n_jobs)?;
             (inner.edge, bounds) = (rows, Some(found));
         }
     }
+    inner.node = rows.into();
     if let Some(bounds) = bounds {
         if bounds != inner.sentences {
             let first = bounds.iter().zip(&inner.sentences).position(|(a, b)| a != b);

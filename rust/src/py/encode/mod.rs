@@ -360,7 +360,9 @@ fn prune(
         let counts = vocab.counts().to_vec();
         let map = vocab.retain(|id| counts[id as usize] >= min_count)?;
         let mut data = Dataset::clone(data);
-        data.node.csr_mut().renumber(&map);
+        let mut rows = data.node.csr().clone();
+        rows.renumber(&map);
+        data.node = rows.into();
         data.edge.renumber(&map);
         Ok::<_, Error>(data)
     })??;
