@@ -419,15 +419,7 @@ unsafe fn search_kernel<S: Find>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A few bits of noise.
-    struct Noise(u64);
-    impl Noise {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % n
-        }
-    }
+    use crate::machine::system::shuffle::Generator;
 
     /// Every path with its score, best first, then by the last label, the one before it, and so on.
     fn all(terms: &Lookback, x: &Sentence<'_>) -> Vec<(f64, Vec<u16>)> {
@@ -442,7 +434,7 @@ mod tests {
     /// Whole numbers add exactly and tie often; where features look no further than a cell, lists are those of all paths.
     #[test]
     fn lists_agree_with_enumeration() {
-        let mut noise = Noise(11);
+        let mut noise = Generator::new(11, 0, 0);
         for round in 0..120u64 {
             let cell = 1 + noise.below(3) as usize;
             let far = 1 + noise.below(cell as u64) as usize;

@@ -246,15 +246,7 @@ pub fn kbest(scores: &Scores<'_>, k: usize) -> Vec<(f64, Vec<u16>)> {
 mod tests {
     use super::*;
     use crate::chain::viterbi::double::Search;
-
-    /// A few bits of noise.
-    struct Noise(u64);
-    impl Noise {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % n
-        }
-    }
+    use crate::machine::system::shuffle::Generator;
 
     fn all(scores: &Scores<'_>) -> Vec<(f64, Vec<u16>)> {
         let (l, n) = (scores.labels, scores.positions());
@@ -279,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_k_agrees_with_enumeration() {
-        let mut noise = Noise(7);
+        let mut noise = Generator::new(7, 0, 0);
         for round in 0..300 {
             let (l, n) = (1 + noise.below(4) as usize, 1 + noise.below(4) as usize);
             // Whole numbers tie often and add exactly; a few scores forbid.

@@ -236,14 +236,12 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::system::shuffle::Generator;
 
     #[test]
     fn solutions_meet_the_optimality_conditions() {
-        let mut state = 11u64;
-        let mut draw = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((state >> 33) % 2001) as f64 / 500.0 - 2.0
-        };
+        let mut noise = Generator::new(11, 0, 0);
+        let mut draw = || noise.below(2001) as f64 / 500.0 - 2.0;
         for round in 0..500 {
             let (k, n) = (1 + round % 7, 1 + round % 5);
             // Few dimensions and repeated rows: dependent and identical differences.

@@ -72,14 +72,12 @@ pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, m: f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::system::shuffle::Generator;
 
     #[test]
     fn visits_lead_to_the_optimality_conditions() {
-        let mut state = 5u64;
-        let mut draw = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((state >> 33) % 2001) as f64 / 500.0 - 2.0
-        };
+        let mut noise = Generator::new(5, 0, 0);
+        let mut draw = || noise.below(2001) as f64 / 500.0 - 2.0;
         for round in 0..300 {
             let (k, n) = (1 + round % 6, 1 + round % 5);
             let mut d: Vec<Vec<f64>> = (0..k).map(|_| (0..n).map(|_| draw().round()).collect()).collect();

@@ -29,7 +29,8 @@ impl Generator {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    /// A whole number of [0, n).
+    pub fn below(&mut self, n: u64) -> u64 {
         let reject = n.wrapping_neg() % n;
         loop {
             let m = u128::from(self.draw()) * u128::from(n);

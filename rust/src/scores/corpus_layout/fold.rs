@@ -235,16 +235,14 @@ impl Fold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::system::shuffle::Generator;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     /// Whatever the tokens, the rows that are left, each with all that it carries, are the rows there were.
     #[test]
     fn every_row_is_counted_once() {
-        let mut state = 1u64;
-        let mut random = |n: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
+        let mut noise = Generator::new(1, 0, 0);
+        let mut random = |n: u64| noise.below(n);
         let mut joint = 0;
         for round in 0..200 {
             let n_rows = 12;

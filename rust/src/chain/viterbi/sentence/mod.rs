@@ -367,6 +367,7 @@ impl Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::system::shuffle::Generator;
     use crate::chain::viterbi::kbest::kbest;
     use crate::chain::lattice::Scores;
     use crate::machine::simd::dispatch::dispatch;
@@ -395,11 +396,8 @@ mod tests {
         for ways in ["", "avx2", "baseline"] {
             crate::machine::system::testing::with(ways, || {
                 let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0, -0.0, 1.0];
-                let mut state = 5u64;
-                let mut draw = |only: u64| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    odd[((state >> 33) % only) as usize]
-                };
+                let mut noise = Generator::new(5, 0, 0);
+                let mut draw = |only: u64| odd[noise.below(only) as usize];
                 for round in 0..600u64 {
                     let (l, n, only) =
                         ([1, 2, 3, 15, 17, 33, 70][round as usize % 7], 1 + round as usize % 4, 1 + round % 8);
@@ -432,11 +430,8 @@ mod tests {
     dispatch!(fn odd_paths(chart: &mut Chart, steps: &Steps, found: &mut Paths) = odd_kernel);
 
     fn agree() {
-        let mut state = 3u64;
-        let mut below = |n: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % n
-        };
+        let mut noise = Generator::new(3, 0, 0);
+        let mut below = |n: u64| noise.below(n);
         for round in 0..150u64 {
             let l = [1, 2, 3, 5, 16, 17, 33, 49, 65, 70][below(10) as usize];
             let n = 1 + below(6) as usize;
