@@ -182,7 +182,7 @@ def test_a_sum_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (lambda: tw.Gazetteer(["a"], name="a b"), tw.ParameterError, "cannot be its name"),
         (lambda: tw.Gazetteer(["a"], name="bias"), tw.ParameterError, "cannot be its name"),
         (lambda: tw.Gazetteer(["a"], name="g", window=11), tw.ParameterError, "window=11"),
-        (lambda: tw.Regex("r", "(a"), tw.TemplateError, "Regex r: .*not closed"),
+        (lambda: tw.Regex("r", "(a"), tw.TemplateError, "Regex r: .*unclosed group"),
         (lambda: tw.Regex("r", b"a"), tw.ParameterError, "is no pattern"),  # type: ignore[arg-type]
     ],
 )

@@ -32,7 +32,7 @@ def patterns() -> st.SearchStrategy[str]:
 
     def more(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         grouped = inner.map(lambda p: f"(?:{p})")
-        repeats = st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "{0}", "{,2}", "{1,}", "*?", "+?", "??"])
+        repeats = st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "{0}", "{0,2}", "{1,}", "*?", "+?", "??"])
         return st.one_of(
             st.tuples(inner, inner).map("".join),
             st.tuples(inner, inner).map("|".join).map(lambda p: f"({p})"),
@@ -67,9 +67,9 @@ def test_ends_and_escapes_mean_what_they_mean_to_re(pattern: str) -> None:
 
 def test_classes_that_differ_from_re() -> None:
     """The differences that the documentation names."""
-    assert matches(r"e\w", "e\u0301") and not re.fullmatch(r"e\w", "e\u0301")
-    assert not matches(r"\w", "²") and re.fullmatch(r"\w", "²")
-    assert not matches(r"\s", "\x1f") and re.fullmatch(r"\s", "\x1f")
+    for pattern, text, ours in ((r"e\w", "e\u0301", True), (r"\w", "²", False), (r"\s", "\x1f", False)):
+        assert matches(pattern, text) is ours
+        assert (re.fullmatch(pattern, text) is not None) is not ours
 
 
 def test_objects_that_are_not_valid_text_do_not_match() -> None:
@@ -88,8 +88,9 @@ REFUSED = {
     "a)|(b": "unopened group",
     "[a": "unclosed character class",
     "[z-a]": "invalid character class range",
+    "a{,2}": "repetition quantifier expects a valid decimal",
     "a{3,2}": "invalid repetition count range",
-    r"\u12": "hexadecimal",
+    r"\u12": "incomplete escape sequence",
     "(" * 60 + ")" * 60: "nested",
     "a" * 1001: "1001 characters, the limit is 1000",
     r"(\w{100}){100}": "its automaton takes more than",

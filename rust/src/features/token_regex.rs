@@ -11,7 +11,7 @@ use regex_syntax::ParserBuilder;
 /// Limits: characters of a pattern, nesting of its groups, bytes of its automaton.
 const LENGTH: usize = 1000;
 const NESTING: u32 = 50;
-const AUTOMATON: usize = 1 << 20;
+const AUTOMATON: usize = 1 << 22;
 
 /// A compiled pattern.
 pub struct TokenRegex(meta::Regex);
