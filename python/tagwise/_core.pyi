@@ -53,7 +53,6 @@ __all__ = [
     "Online",
     "Order",
     "OrderObjective",
-    "Paged",
     "Rounds",
     "Rule",
     "Scorer",
@@ -229,10 +228,10 @@ class Dataset:
     def edge(self) -> _Csr:
         """Edge attributes in CSR form; no rows where there are none."""
     @staticmethod
-    def joined(parts: Sequence[Dataset]) -> Dataset:
-        """The sentences of several labelled datasets, one behind the other.
+    def joined(parts: Iterable[Dataset], folder: str | PathLike[str] | None = None) -> Dataset:
+        """The sentences of several labelled datasets, in order, without edge attributes, vectors and cuts.
 
-        Without edge attributes, vectors and cuts.
+        folder: write the rows to files there, one dataset at a time.
         """
     def cut(self, most: int) -> tuple[Dataset, NDArray[np.uint32]]:
         """Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece.
@@ -465,7 +464,9 @@ class Objective:
         limits: Limits | None = None,
         partial: _Support | None = None,
         cost: NDArray[np.float64] | None = None,
-    ) -> Objective: ...
+        folder: str | PathLike[str] | None = None,
+    ) -> Objective:
+        """`folder`: keep large arrays in files there."""
     def evaluate(self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
         """Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature."""
     def value(
@@ -480,8 +481,13 @@ class Objective:
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
         """`value` in double precision."""
-    def rest(self) -> None:
-        """Give up what evaluations write to; the next one makes it anew."""
+    @property
+    def paged_bytes(self) -> int:
+        """Bytes of large arrays in files."""
+    def release(self) -> None:
+        """Free the buffers of evaluations, and drop arrays that are in files from memory."""
+    def prefetch(self) -> None:
+        """Have the system read arrays that are in files in the background."""
 
 def total_loss(
     dataset: Dataset,
@@ -496,24 +502,6 @@ def total_loss(
     n_jobs: int = 0,
 ) -> float:
     """The loss of a training set at `w` in double precision, without its gradient."""
-
-@final
-class Paged:
-    """Large arrays that are made inside the `with` block lie in files of a folder, and not in the process's memory.
-
-    The system keeps what it has room for. One can be open at a time.
-    """
-
-    def __new__(cls, folder: str | PathLike[str]) -> Paged: ...
-    def __enter__(self) -> Paged: ...
-    def __exit__(self, *_exception: object) -> None: ...
-    @property
-    def n_bytes(self) -> int:
-        """Bytes in files."""
-    def release(self) -> None:
-        """Let the system have the memory back; what it holds stays in the files."""
-    def ahead(self) -> None:
-        """Ask the system to read what will be needed soon."""
 
 @final
 class Stochastic:
@@ -556,8 +544,19 @@ class Dual:
         sample_weight: NDArray[np.float64] | None = None,
         limits: Limits | None = None,
         sweeps: int = 0,
+        folder: str | PathLike[str] | None = None,
     ) -> Dual:
-        """`sweeps`: that the visits of an epoch come in, each in the order of the sentences; 0 for any order."""
+        """`sweeps`: that the visits of an epoch come in, each in the order of the sentences; 0 for any order.
+
+        `folder`: keep large arrays in files there.
+        """
+    @property
+    def paged_bytes(self) -> int:
+        """Bytes of large arrays in files."""
+    def release(self) -> None:
+        """Drop arrays that are in files from memory."""
+    def prefetch(self) -> None:
+        """Have the system read arrays that are in files in the background."""
     def epoch(self, seed: int = 0, n_jobs: int = 0, together: bool | None = None) -> tuple[int, int, float]:
         """One epoch of visits.
 

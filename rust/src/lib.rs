@@ -5,9 +5,6 @@ pub mod error;
 // The machine: vector instructions, files in memory, numbers drawn in a fixed order. Knows nothing of language.
 pub mod machine;
 
-#[global_allocator]
-static ALLOCATOR: machine::system::paged::Allocator = machine::system::paged::Allocator;
-
 // Sentences to attributes.
 pub mod features;
 

@@ -110,7 +110,6 @@ def batch(m: Made) -> Targets:
             lambda: lambda ptr, ids, values: c.Dataset.from_arrays(d.offsets, d.gold, (ptr, ids, values)),
             given(**dict(zip(("ptr", "ids", "values"), d.node()))),
         ),
-        "Paged": (lambda: c.Paged, given(folder="/tmp")),
         "Objective": (
             lambda: flat(told.objective),
             given(

@@ -184,7 +184,7 @@ def datasets(m: Made) -> Targets:
             given(**keys, checks=np.ones(len(vocab), u64), counts=np.ones(len(vocab), u32)),
         ),
         "Dataset.cut": (lambda: d.cut, given(most=2)),
-        "Dataset.joined": (lambda: c.Dataset.joined, given(parts=[d, d])),
+        "Dataset.joined": (lambda: c.Dataset.joined, given(parts=[d, d], folder="/tmp")),
         "Dataset.steps": (lambda: d.steps, given(first=3, labels=3, start_end=True)),
         "Dataset.with_vectors": (
             lambda: d.with_vectors,

@@ -1,6 +1,8 @@
 //! Rows of (id, value) in flat arrays.
 
 use crate::dataset::vocab::NONE;
+use crate::error::Result;
+use crate::machine::system::paged::{PagedVec, Pages, Writer};
 
 /// Rows of (id, value): row r is `ptr[r]..ptr[r + 1]`. All values are 1 while `values` is empty.
 #[derive(Clone, Debug)]
@@ -16,9 +18,134 @@ impl Default for Csr {
     }
 }
 
+/// Rows that are borrowed, from memory or from files.
+#[derive(Clone, Copy, Debug)]
+pub struct CsrRef<'a> {
+    pub ptr: &'a [usize],
+    pub ids: &'a [u32],
+    pub values: &'a [f32],
+}
+
+impl<'a> CsrRef<'a> {
+    pub fn rows(&self) -> usize {
+        self.ptr.len() - 1
+    }
+
+    /// Value of entry `at`.
+    #[inline]
+    pub fn value(&self, at: usize) -> f32 {
+        if self.values.is_empty() {
+            1.0
+        } else {
+            self.values[at]
+        }
+    }
+
+    /// A row without its values.
+    #[inline(always)]
+    pub fn ids_of(self, r: usize) -> &'a [u32] {
+        &self.ids[self.ptr[r]..self.ptr[r + 1]]
+    }
+
+    /// Entries of row r as (id, value).
+    #[inline]
+    pub fn row(self, r: usize) -> impl Iterator<Item = (u32, f32)> + 'a {
+        (self.ptr[r]..self.ptr[r + 1]).map(move |at| (self.ids[at], self.value(at)))
+    }
+
+    pub fn to_owned(self) -> Csr {
+        Csr { ptr: self.ptr.to_vec(), ids: self.ids.to_vec(), values: self.values.to_vec() }
+    }
+}
+
+/// Rows in memory or in files, which stay as they are.
+pub struct PagedCsr {
+    ptr: PagedVec<usize>,
+    ids: PagedVec<u32>,
+    values: PagedVec<f32>,
+}
+
+impl PagedCsr {
+    pub fn view(&self) -> CsrRef<'_> {
+        CsrRef { ptr: &self.ptr, ids: &self.ids, values: &self.values }
+    }
+
+    pub fn add_to(&self, pages: &mut Pages) {
+        pages.add(&self.ptr);
+        pages.add(&self.ids);
+        pages.add(&self.values);
+    }
+}
+
+impl From<Csr> for PagedCsr {
+    fn from(rows: Csr) -> Self {
+        PagedCsr { ptr: rows.ptr.into(), ids: rows.ids.into(), values: rows.values.into() }
+    }
+}
+
+impl Default for PagedCsr {
+    fn default() -> Self {
+        Csr::default().into()
+    }
+}
+
+impl std::fmt::Debug for PagedCsr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PagedCsr[{}]", self.view().rows())
+    }
+}
+
+/// Rows that are appended, to memory or to files.
+pub struct CsrWriter {
+    ptr: Writer<usize>,
+    ids: Writer<u32>,
+    values: Writer<f32>,
+    entries: usize,
+    valued: bool,
+}
+
+impl CsrWriter {
+    pub fn new(pages: Option<&Pages>) -> Result<CsrWriter> {
+        let mut ptr = Writer::new(pages)?;
+        ptr.push(&[0])?;
+        let (ids, values) = (Writer::new(pages)?, Writer::new(pages)?);
+        Ok(CsrWriter { ptr, ids, values, entries: 0, valued: false })
+    }
+
+    pub fn append(&mut self, rows: CsrRef<'_>) -> Result<()> {
+        let ends: Vec<usize> = rows.ptr[1..].iter().map(|&end| self.entries + end).collect();
+        self.ptr.push(&ends)?;
+        self.ids.push(rows.ids)?;
+        if !self.valued && !rows.values.is_empty() {
+            self.valued = true;
+            self.values.fill(1.0, self.entries)?;
+        }
+        match rows.values.is_empty() {
+            false => self.values.push(rows.values)?,
+            true if self.valued => self.values.fill(1.0, rows.ids.len())?,
+            true => {}
+        }
+        self.entries += rows.ids.len();
+        Ok(())
+    }
+
+    pub fn finish(self, mut pages: Option<&mut Pages>) -> Result<PagedCsr> {
+        Ok(PagedCsr {
+            ptr: self.ptr.finish(pages.as_deref_mut())?,
+            ids: self.ids.finish(pages.as_deref_mut())?,
+            values: self.values.finish(pages)?,
+        })
+    }
+}
+
 impl Csr {
     pub fn rows(&self) -> usize {
         self.ptr.len() - 1
+    }
+
+    #[inline]
+    pub fn view(&self) -> CsrRef<'_> {
+        CsrRef { ptr: &self.ptr, ids: &self.ids, values: &self.values }
     }
 
     /// Append to the row being built; NONE (an unknown attribute) and zero values are dropped.
@@ -59,21 +186,6 @@ impl Csr {
         &self.ids[self.ptr[r]..self.ptr[r + 1]]
     }
 
-    /// Append the rows of another.
-    pub fn append(&mut self, other: &Csr) {
-        let before = self.ids.len();
-        self.ids.extend_from_slice(&other.ids);
-        self.ptr.extend(other.ptr[1..].iter().map(|&end| before + end));
-        if self.values.is_empty() && !other.values.is_empty() {
-            self.values = vec![1.0; before];
-        }
-        match other.values.is_empty() {
-            true if self.values.is_empty() => {}
-            true => self.values.resize(self.ids.len(), 1.0),
-            false => self.values.extend_from_slice(&other.values),
-        }
-    }
-
     /// Append the rows of another, all of value 1.
     pub fn append_ones(&mut self, other: &Csr) {
         debug_assert!(other.values.is_empty());
@@ -92,17 +204,13 @@ impl Csr {
     /// Value of entry `at`.
     #[inline]
     pub fn value(&self, at: usize) -> f32 {
-        if self.values.is_empty() {
-            1.0
-        } else {
-            self.values[at]
-        }
+        self.view().value(at)
     }
 
     /// Entries of row r as (id, value).
     #[inline]
     pub fn row(&self, r: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
-        (self.ptr[r]..self.ptr[r + 1]).map(|at| (self.ids[at], self.value(at)))
+        self.view().row(r)
     }
 
     /// Renumber through `map`, dropping what maps to NONE.

@@ -1,6 +1,6 @@
 //! Vectors of tokens: numbers that every token has, kept as one matrix.
 
-use crate::dataset::csr::Csr;
+use crate::dataset::csr::{Csr, CsrRef};
 use crate::error::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Dense {
     }
 
     /// Rows with the vectors behind their other attributes.
-    pub fn joined(&self, rows: &Csr) -> Csr {
+    pub fn joined(&self, rows: CsrRef<'_>) -> Csr {
         let mut out = Csr::default();
         out.ids.reserve_exact(rows.ids.len() + self.values.len());
         out.values.reserve_exact(rows.ids.len() + self.values.len());

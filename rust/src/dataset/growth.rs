@@ -1,6 +1,6 @@
 //! Layouts of models that grow: one with the features of two, and the part of one that some sentences see.
 
-use crate::dataset::csr::Csr;
+use crate::dataset::csr::{Csr, CsrRef};
 use crate::dataset::layout::{Layout, LayoutArrays};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -102,15 +102,15 @@ pub fn narrowed(layout: &Layout, data: &Dataset) -> Result<Option<(Layout, Datas
         }
         (out.pair_ptr, out.pair) = (pair_ptr.into(), pair.into());
     }
-    let renumbered = |rows: &Csr| Csr {
-        ptr: rows.ptr.clone(),
+    let renumbered = |rows: CsrRef<'_>| Csr {
+        ptr: rows.ptr.to_vec(),
         ids: rows.ids.iter().map(|a| used.partition_point(|b| b < a) as u32).collect(),
-        values: rows.values.clone(),
+        values: rows.values.to_vec(),
     };
     let part = Dataset {
         sentences: data.sentences.clone(),
         node: renumbered(node).into(),
-        edge: renumbered(&data.edge),
+        edge: renumbered(data.edge.view()),
         gold: data.gold.clone(),
         cuts: data.cuts.clone(),
     };

@@ -9,10 +9,12 @@ pub mod plan;
 pub mod runs;
 pub mod vocab;
 
-use crate::dataset::csr::Csr;
+use crate::dataset::csr::{Csr, CsrWriter, PagedCsr};
 use crate::dataset::dense::Dense;
 use crate::dataset::runs::{Rows, Runs};
 use crate::error::{Error, Result};
+use crate::machine::system::paged::Pages;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Gold label of a token that has none.
@@ -30,7 +32,7 @@ pub struct Dataset {
 
 impl From<Csr> for Arc<Rows> {
     fn from(rows: Csr) -> Self {
-        Rows::from(rows).into()
+        Rows::from(PagedCsr::from(rows)).into()
     }
 }
 
@@ -96,25 +98,41 @@ impl Dataset {
         }
     }
 
-    /// The sentences of several labelled datasets, one behind the other, without edge attributes, vectors and cuts.
-    pub fn joined(parts: &[&Dataset]) -> Result<Dataset> {
-        let mut rows = Csr::default();
+    /// The sentences of several labelled datasets, in order, without edge attributes, vectors and cuts. The rows are written
+    /// to files if there are `pages`; datasets are taken one at a time.
+    pub fn joined<P: Deref<Target = Dataset>, E: From<Error>>(
+        parts: impl Iterator<Item = std::result::Result<P, E>>,
+        mut pages: Option<Pages>,
+    ) -> std::result::Result<Dataset, E> {
+        let mut rows = CsrWriter::new(pages.as_ref())?;
         let (mut sentences, mut gold) = (vec![0], Vec::new());
-        rows.ids.reserve_exact(parts.iter().map(|part| part.node.csr().ids.len()).sum());
-        rows.ptr.reserve_exact(parts.iter().map(|part| part.tokens()).sum());
         for part in parts {
+            let part = part?;
             let whole = part.cuts.is_empty() && part.node.dense().is_none() && !part.has_edge_attributes();
             if !whole || part.gold.len() != part.tokens() {
                 return Err(Error::Value(
                     "datasets to join must be labelled, without edge attributes, vectors and cut sentences".into(),
-                ));
+                )
+                .into());
             }
-            let before = rows.rows();
+            let before = gold.len();
             sentences.extend(part.sentences[1..].iter().map(|&end| before + end));
             gold.extend_from_slice(&part.gold);
-            rows.append(part.node.csr());
+            rows.append(part.node.csr())?;
         }
-        Ok(Dataset { sentences, node: rows.into(), gold, ..Dataset::default() })
+        let node = Arc::new(Rows::from(rows.finish(pages.as_mut())?));
+        Ok(Dataset { sentences, node, gold, ..Dataset::default() })
+    }
+
+    /// The same dataset with its rows in files. Runs and vectors stay in memory.
+    pub fn paged(&self, pages: &mut Pages) -> Result<Dataset> {
+        let mut out = self.clone();
+        if self.node.runs().is_none() && self.node.dense().is_none() {
+            let mut rows = CsrWriter::new(Some(pages))?;
+            rows.append(self.node.csr())?;
+            out.node = Arc::new(rows.finish(Some(pages))?.into());
+        }
+        Ok(out)
     }
 
     /// The same tokens with every sentence of more than `most` tokens cut into pieces of similar length, which know where

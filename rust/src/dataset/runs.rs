@@ -4,8 +4,9 @@
 //! A token's scores are the sum of its runs' sums and of its single attributes. A run is summed by itself first, whether
 //! the sum is kept or not, so that scores have the same bits whatever was tagged before.
 
-use crate::dataset::csr::Csr;
+use crate::dataset::csr::{Csr, CsrRef, PagedCsr};
 use crate::dataset::dense::Dense;
+use crate::machine::system::paged::Pages;
 use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -111,9 +112,9 @@ impl Runs {
 }
 
 /// Attributes of tokens as rows. If tokens have runs or vectors, `csr` builds rows of all attributes on its first call.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Rows {
-    rows: Csr, // all attributes, or those that are not in vectors; empty if there are runs
+    rows: PagedCsr, // all attributes, or those that are not in vectors; empty if there are runs
     runs: Option<Runs>,
     dense: Option<Dense>,
     /// Rows of all attributes. A race instead of a lock: in a process forked during `csr` a lock would stay closed.
@@ -126,8 +127,8 @@ impl From<Runs> for Rows {
     }
 }
 
-impl From<Csr> for Rows {
-    fn from(rows: Csr) -> Rows {
+impl From<PagedCsr> for Rows {
+    fn from(rows: PagedCsr) -> Rows {
         Rows { rows, ..Rows::default() }
     }
 }
@@ -135,19 +136,24 @@ impl From<Csr> for Rows {
 impl Rows {
     /// One row per token. The first call takes a pass over the corpus if there are runs or vectors.
     #[inline]
-    pub fn csr(&self) -> &Csr {
+    pub fn csr(&self) -> CsrRef<'_> {
         match (&self.runs, &self.dense) {
-            (None, None) => &self.rows,
-            (Some(runs), _) => self.all.get_or_init(|| Box::new(runs.rows())),
-            (None, Some(dense)) => self.all.get_or_init(|| Box::new(dense.joined(&self.rows))),
+            (None, None) => self.rows.view(),
+            (Some(runs), _) => self.all.get_or_init(|| Box::new(runs.rows())).view(),
+            (None, Some(dense)) => self.all.get_or_init(|| Box::new(dense.joined(self.rows.view()))).view(),
         }
+    }
+
+    /// Count the files that the rows are in as `pages`.
+    pub fn add_to(&self, pages: &mut Pages) {
+        self.rows.add_to(pages);
     }
 
     /// One row per token, without its vector.
     #[inline]
-    pub fn sparse(&self) -> &Csr {
+    pub fn sparse(&self) -> CsrRef<'_> {
         match self.dense {
-            Some(_) => &self.rows,
+            Some(_) => self.rows.view(),
             None => self.csr(),
         }
     }
@@ -159,7 +165,7 @@ impl Rows {
 
     /// The same rows with vectors beside them, which have none yet.
     pub fn with_dense(&self, dense: Dense) -> Rows {
-        Rows { rows: self.csr().clone(), dense: Some(dense), ..Rows::default() }
+        Rows { rows: self.csr().to_owned().into(), dense: Some(dense), ..Rows::default() }
     }
 
     /// Attributes and values of a token, its vector last; nothing is made.
@@ -180,8 +186,10 @@ impl Rows {
     /// The largest attribute.
     pub fn largest(&self) -> Option<u32> {
         // The largest of all, which vectors find faster than a search the first that is too large.
-        let most = |rows: &Csr| rows.ids.iter().copied().max();
+        let most = |rows: CsrRef<'_>| rows.ids.iter().copied().max();
         let last = self.dense().map(|dense| dense.first + dense.size as u32 - 1);
-        self.runs.as_ref().map_or_else(|| most(self.sparse()).max(last), |runs| runs.book.largest.max(most(&runs.rest)))
+        self.runs
+            .as_ref()
+            .map_or_else(|| most(self.sparse()).max(last), |runs| runs.book.largest.max(most(runs.rest.view())))
     }
 }

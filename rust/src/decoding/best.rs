@@ -87,7 +87,7 @@ impl Scorer {
         let plan = Plan::new(&data.sentences);
         let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(&runs.book, self.sums.take())?)));
         let from = match &runs {
-            Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((runs, sums)) },
+            Some((runs, sums)) => Attributes { single: runs.rest.view(), runs: Some((runs, sums)) },
             None => Attributes { single: data.node.csr(), runs: None },
         };
         let job = BatchDecoding { scorer: self, table, from, data, support, output };

@@ -2,12 +2,14 @@
 
 use crate::error::Error;
 use crate::learners::dual::{bounds, Block, Dual, DualState, Terms};
+use crate::machine::system::paged::Pages;
 use crate::py::common::{guard, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::options::{self, listed, PyLimits};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 
 /// Dual block ascent on the log loss of a training set with l2 |w|^2.
 #[pyclass(name = "Dual", module = "tagwise._core")]
@@ -22,7 +24,7 @@ type Parts<'py> =
 #[pymethods]
 impl PyDual {
     #[new]
-    #[pyo3(signature = (dataset, layout, l2, *, sample_weight = None, limits = None, sweeps = 0))]
+    #[pyo3(signature = (dataset, layout, l2, *, sample_weight = None, limits = None, sweeps = 0, folder = None))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -31,11 +33,12 @@ impl PyDual {
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
         limits: Option<&PyLimits>,
         sweeps: usize,
+        folder: Option<PathBuf>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
         let weights = listed(sample_weight);
-        let mut inner = run(py, 0, || Dual::new(data, layout, l2, weights, &limits))??;
+        let mut inner = run(py, 0, || Dual::new(data, layout, l2, weights, &limits, folder.map(Pages::new)))??;
         inner.set_sweeps(sweeps);
         Ok(PyDual { inner })
     }
@@ -66,6 +69,22 @@ impl PyDual {
     #[pyo3(signature = (n_jobs = 0))]
     fn certificate(&self, py: Python<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         run(py, n_jobs, || self.inner.certificate())
+    }
+
+    /// Bytes of large arrays in files.
+    #[getter]
+    fn paged_bytes(&self) -> usize {
+        self.inner.pages().map_or(0, Pages::bytes)
+    }
+
+    /// Drop arrays that are in files from memory.
+    fn release(&self) {
+        self.inner.pages().iter().for_each(|pages| pages.release());
+    }
+
+    /// Have the system read arrays that are in files in the background.
+    fn prefetch(&self) {
+        self.inner.pages().iter().for_each(|pages| pages.prefetch());
     }
 
     /// Epochs so far.

@@ -22,7 +22,6 @@ pub mod once;
 pub mod online;
 pub mod options;
 pub mod order;
-mod paged;
 pub mod raw;
 pub mod scorer;
 mod stop;
@@ -78,7 +77,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     online::register(m)?;
     options::register(m)?;
     order::register(m)?;
-    paged::register(m)?;
     raw::register(m)?;
     scorer::register(m)?;
     stop::register(m)?;

@@ -8,6 +8,7 @@ use crate::learners::batch::loss::Loss;
 use crate::learners::batch::objective::Objective;
 use crate::learners::batch::terms::Terms;
 use crate::learners::batch::total;
+use crate::machine::system::paged::Pages;
 use crate::machine::system::shuffle::Generator;
 use crate::py::common::{self, guard, run, support, In, Out, PySupport};
 use crate::py::encode::PyDataset;
@@ -15,6 +16,7 @@ use crate::py::layout::PyLayout;
 use crate::py::options::{self, listed, PyLimits};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 
 /// What an objective is made of, from Python's values.
 fn terms(
@@ -126,13 +128,14 @@ impl PyStochastic {
 #[pyclass(name = "Objective", module = "tagwise._core", frozen)]
 pub struct PyObjective {
     inner: Objective,
+    pages: Option<Pages>, // files of large arrays
 }
 
 #[pymethods]
 impl PyObjective {
     #[new]
     #[pyo3(signature = (
-        dataset, layout, *, loss = "log", sample_weight = None, limits = None, partial = None, cost = None,
+        dataset, layout, *, loss = "log", sample_weight = None, limits = None, partial = None, cost = None, folder = None,
     ))]
     fn new(
         py: Python<'_>,
@@ -143,10 +146,17 @@ impl PyObjective {
         limits: Option<&PyLimits>,
         partial: Option<PySupport<'_>>,
         cost: Option<PyReadonlyArray2<'_, f64>>,
+        folder: Option<PathBuf>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let terms = full_terms(py, (&data, &layout), loss, sample_weight, limits, partial, cost)?;
-        Ok(PyObjective { inner: run(py, 0, || Objective::new(data, layout, terms))?? })
+        let mut pages = folder.map(Pages::new);
+        let inner = run(py, 0, || {
+            let mut inner = Objective::new(data, layout, terms)?;
+            pages.iter_mut().try_for_each(|pages| inner.page(pages))?;
+            Ok::<_, Error>(inner)
+        })??;
+        Ok(PyObjective { inner, pages })
     }
 
     /// Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature.
@@ -173,12 +183,24 @@ impl PyObjective {
         self.at(py, w, gradient, n_jobs, (false, true))
     }
 
-    /// Give up what evaluations write to; the next one makes it anew.
-    fn rest(&self) -> PyResult<()> {
+    /// Bytes of large arrays in files.
+    #[getter]
+    fn paged_bytes(&self) -> usize {
+        self.pages.as_ref().map_or(0, Pages::bytes)
+    }
+
+    /// Free the buffers of evaluations, and drop arrays that are in files from memory.
+    fn release(&self) -> PyResult<()> {
         guard(|| {
             self.inner.rest();
+            self.pages.iter().for_each(Pages::release);
             Ok(())
         })
+    }
+
+    /// Have the system read arrays that are in files in the background.
+    fn prefetch(&self) {
+        self.pages.iter().for_each(Pages::prefetch);
     }
 }
 

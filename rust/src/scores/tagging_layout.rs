@@ -5,7 +5,7 @@
 //! at this label, and so every attribute costs the same few instructions without a branch.
 //! The arrays of a `Layout` say the same in a third of the memory, but cost four cache misses an attribute.
 
-use crate::dataset::csr::Csr;
+use crate::dataset::csr::{Csr, CsrRef};
 use crate::dataset::layout::Layout;
 use crate::dataset::runs::{Book, Runs};
 use crate::machine::simd::dispatch::dispatch;
@@ -73,7 +73,7 @@ pub struct Sums {
 /// Where the attributes of tokens are read: one by one, and where there are runs, as rows of their sums.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
-    pub single: &'a Csr,
+    pub single: CsrRef<'a>,
     pub runs: Option<(&'a Runs, &'a Sums)>,
 }
 
@@ -98,7 +98,7 @@ dispatch!(
 /// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) {
-    let from = Attributes { single: runs, runs: None };
+    let from = Attributes { single: runs.view(), runs: None };
     let count = sums.len() / table.width;
     for (i, row) in sums.chunks_exact_mut(table.width).enumerate() {
         if i + 1 < count {
@@ -310,7 +310,7 @@ impl Table {
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn score_wide<S: Simd>(&self, data: &Csr, token: usize, out: &mut [Lane]) {
+    unsafe fn score_wide<S: Simd>(&self, data: CsrRef<'_>, token: usize, out: &mut [Lane]) {
         out.fill(Lane::ZERO);
         for at in data.ptr[token]..data.ptr[token + 1] {
             let entry = self.entries[data.ids[at] as usize];
@@ -326,7 +326,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn add_pairs(&self, data: &Csr, at: usize, out: &mut [Lane]) {
+    fn add_pairs(&self, data: CsrRef<'_>, at: usize, out: &mut [Lane]) {
         let value = data.value(at);
         for pair in self.pairs_of(data.ids[at]) {
             out[pair.label as usize / WIDTH].0[pair.label as usize % WIDTH] += pair.weight * value;

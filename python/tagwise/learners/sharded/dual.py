@@ -58,11 +58,14 @@ class DualConfig(ShardConfig):
         """The ascent of these parts."""
         return PartSet(shards, self, numbers, memory)
 
-    def dual(self, shards: Shards, part: range) -> _core.Dual:
-        """The ascent of a part, whose weights move `n_parts` times as far as its dual point says."""
-        data = _core.Dataset.joined([shards.dataset(k, self.min_count) for k in part])
-        l2 = self.l2 / self.n_parts
-        return _core.Dual(data, self.layout, l2, limits=self.limits(data), sweeps=SWEEPS)
+    def dual(self, shards: Shards, part: range, folder: str | None = None) -> _core.Dual:
+        """The ascent of a part, whose weights move `n_parts` times as far as its dual point says.
+
+        folder: keep large arrays in files there.
+        """
+        data = _core.Dataset.joined((shards.dataset(k, self.min_count) for k in part), folder)
+        limits, l2 = self.limits(data), self.l2 / self.n_parts
+        return _core.Dual(data, self.layout, l2, limits=limits, sweeps=SWEEPS, folder=folder)
 
     def bytes_each(self, shards: Shards) -> float:
         """Estimated bytes of the ascent per attribute of a token."""
@@ -80,7 +83,9 @@ class PartSet:
         self.parts = config.parts(shards)
         here = range(self.parts[numbers.start].start, self.parts[numbers.stop - 1].stop)
         folder = folder_of(shards, here, memory, config.bytes_each(shards))
-        self._held = Held(lambda part: config.dual(shards, self.parts[part]), numbers, folder, self._place)
+        self._held = Held(
+            lambda part, folder: config.dual(shards, self.parts[part], folder), numbers, folder, self._place
+        )
 
     def _place(self, part: int, sentence: int) -> str:
         """File and line of a sentence of a part."""

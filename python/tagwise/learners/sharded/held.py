@@ -1,8 +1,8 @@
 """What engines make of shards, held in memory or paged to disk.
 
 What an engine keeps of a shard is several times its arrays, and takes as long to make as a dozen evaluations. So it is
-made once. Where all of it is more than memory allows, it lies in files (`_core.Paged`): the system keeps as much of it
-in memory as there is room, the shard that comes next is asked for ahead, and one that is done with is let go.
+made once. If all of it is more than memory allows, its large arrays are in files: the system keeps as much of them in
+memory as fits, the next shard is prefetched, and one that is done with is released.
 """
 
 from __future__ import annotations
@@ -10,20 +10,31 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-import tagwise._core as _core
 from tagwise.base.exceptions import TrainingError
 from tagwise.dataset.shards.reader import Shards
 
-T = TypeVar("T")
+
+class Paging(Protocol):
+    """An engine whose large arrays may be in files."""
+
+    @property
+    def paged_bytes(self) -> int:
+        """Bytes of large arrays in files."""
+
+    def prefetch(self) -> None:
+        """Have the system read arrays that are in files in the background."""
+
+    def release(self) -> None:
+        """Drop arrays that are in files from memory."""
+
+
+T = TypeVar("T", bound=Paging)
 R = TypeVar("R")
 
-#: Arrays that are made while a `Paged` is open are its own, whichever thread makes them.
-_ONE_AT_A_TIME = threading.Lock()
 #: Bytes that an engine keeps for each attribute of each token: measured on conll2002-es, 11, and some room.
 KEPT = 14
 
@@ -41,50 +52,49 @@ def folder_of(shards: Shards, numbers: range, memory: int | None, bytes_each: fl
 
 
 class Held(Generic[T]):
-    """What is made of each of some shards or parts of them, kept in memory, or in files of a folder.
+    """What is made of each of some shards or parts of them.
 
+    make: builds one, with large arrays in files of the folder if one is given.
     place: file and line of a sentence of one of them.
     """
 
     def __init__(
-        self, make: Callable[[int], T], numbers: range, folder: str | None, place: Callable[[int, int], str]
+        self,
+        make: Callable[[int, str | None], T],
+        numbers: range,
+        folder: str | None,
+        place: Callable[[int, int], str],
     ) -> None:
         self.numbers, self._place = numbers, place
-        self._made: list[tuple[T, _core.Paged | None]] = []
-        for k in numbers:
-            if folder is None:
-                self._made.append((self._located(k, make, k), None))
-                continue
-            paged = _core.Paged(folder)
-            with _ONE_AT_A_TIME, paged:
-                made = self._located(k, make, k)
-            paged.release()
-            self._made.append((made, paged))
+        self._made = [self._released(self._located(k, make, k, folder)) for k in numbers]
 
     @property
     def paged(self) -> int:
-        """Bytes that lie in files; 0 where all is held in memory."""
-        return sum(paged.n_bytes for _, paged in self._made if paged is not None)
+        """Bytes in files; 0 if all is held in memory."""
+        return sum(made.paged_bytes for made in self._made)
 
     def each(self, use: Callable[[int, T], R]) -> Iterator[R]:
-        """What `use` says of each of them, in their order; the next one is asked for meanwhile."""
-        for i, (k, (made, paged)) in enumerate(zip(self.numbers, self._made)):
-            if paged is not None and (later := self._made[(i + 1) % len(self._made)][1]) is not None:
-                later.ahead()
-            yield self._used(k, use, made, paged)
+        """Return what `use` returns for each of them, in order; the next one is prefetched meanwhile."""
+        for i, (k, made) in enumerate(zip(self.numbers, self._made)):
+            self._made[(i + 1) % len(self._made)].prefetch()
+            yield self._used(k, use, made)
 
     def one(self, k: int, use: Callable[[int, T], R]) -> R:
-        """What `use` says of one of them."""
-        made, paged = self._made[k - self.numbers.start]
-        if paged is not None:
-            paged.ahead()
-        return self._used(k, use, made, paged)
+        """Return what `use` returns for one of them."""
+        made = self._made[k - self.numbers.start]
+        made.prefetch()
+        return self._used(k, use, made)
 
-    def _used(self, k: int, use: Callable[[int, T], R], made: T, paged: _core.Paged | None) -> R:
+    def _used(self, k: int, use: Callable[[int, T], R], made: T) -> R:
         found = self._located(k, use, k, made)
-        if paged is not None:
-            paged.release()
+        self._released(made)
         return found
+
+    @staticmethod
+    def _released(made: T) -> T:
+        if made.paged_bytes:
+            made.release()
+        return made
 
     def _located(self, k: int, call: Callable[..., R], *given: object) -> R:
         """Call; a TrainingError names the sentence by file and line."""

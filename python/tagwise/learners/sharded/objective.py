@@ -76,10 +76,10 @@ class ObjectiveConfig(ShardConfig):
         more = {"loss": self.loss, "sample_weight": weight, "limits": self.limits(data), "cost": self.cost}
         return data, more
 
-    def objective(self, shards: Shards, k: int) -> _core.Objective:
-        """The objective of one shard."""
+    def objective(self, shards: Shards, k: int, folder: str | None = None) -> _core.Objective:
+        """The objective of one shard, with large arrays in files of a folder if one is given."""
         data, more = self._of(shards, k)
-        return _core.Objective(data, self.layout, **more)
+        return _core.Objective(data, self.layout, **more, folder=folder)
 
     def total_loss(self, shards: Shards, k: int, w: Vector, n_jobs: int) -> float:
         """The loss of one shard in double precision."""
@@ -94,7 +94,9 @@ class ShardObjectives:
         self, shards: Shards, config: ObjectiveConfig, numbers: range, memory: int | None = None
     ) -> None:
         folder = folder_of(shards, numbers, memory)
-        self._held = Held(lambda k: config.objective(shards, k), numbers, folder, shards.place)
+        self._held = Held(
+            lambda k, folder: config.objective(shards, k, folder), numbers, folder, shards.place
+        )
 
     @property
     def paged(self) -> int:
@@ -103,13 +105,10 @@ class ShardObjectives:
 
     def sums(self, w: Vector, kind: Kind, n_jobs: int = 0) -> list[Part]:
         """The parts of these shards, added as far as they belong together."""
-        in_files = self.paged > 0
 
         def part(k: int, objective: _core.Objective) -> Part:
             gradient = np.empty(len(w))
             value, largest = getattr(objective, kind)(w, gradient, n_jobs)
-            if in_files:
-                objective.rest()
             return Part(k, 0, value, largest, gradient)
 
         return added(self._held.each(part), _add(kind))

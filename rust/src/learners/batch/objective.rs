@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
 use crate::learners::batch::pass::{run_chunk, Pass, PassWork, Sums, FEW, GROUP};
 use crate::learners::batch::terms::{check, not_finite, EdgeScores, Setting, Terms};
-use crate::machine::system::budget;
 use crate::machine::simd::dispatch::FlushToZero;
-use crate::machine::system::testing::{self, Way};
-use crate::machine::system::paged;
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::budget;
+use crate::machine::system::paged::Pages;
+use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
+use crate::machine::system::testing::{self, Way};
 use crate::scores::corpus_layout::{Grain, Nodes};
 use crate::scores::scorer::afford;
 use rayon::prelude::*;
@@ -78,10 +78,8 @@ impl Objective {
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
         let remedy = "use fewer features, or train on shards (tagwise encode)";
-        if !paged::is_open() {
-            let bytes = budget::bytes(&[data.node.sparse().ids.len(), PER_ATTRIBUTE]);
-            budget::need(&format!("{} tokens made ready for training", data.tokens()), bytes, remedy)?;
-        }
+        let bytes = budget::bytes(&[data.node.sparse().ids.len(), PER_ATTRIBUTE]);
+        budget::need(&format!("{} tokens made ready for training", data.tokens()), bytes, remedy)?;
         let mut nodes = Nodes::new(&data, &layout, &plan, grain(l))?;
         let bytes = budget::bytes(&[nodes.n_lanes(), plan.chunks.len() + 1, size_of::<Lane>()]);
         let rare = budget::bytes(&[nodes.n_copies(), 2 * size_of::<f32>()]);
@@ -102,6 +100,12 @@ impl Objective {
             }
         }
         Ok(Objective { data, layout, terms, plan, nodes, pattern, memory: Mutex::default() })
+    }
+
+    /// Move large arrays to files.
+    pub fn page(&mut self, pages: &mut Pages) -> Result<()> {
+        self.data = Arc::new(self.data.paged(pages)?);
+        self.nodes.page(pages)
     }
 
     pub fn layout(&self) -> &Layout {

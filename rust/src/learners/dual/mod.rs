@@ -21,17 +21,18 @@ mod epoch;
 mod shard;
 mod visit;
 
-use crate::chain::sums::sentence::{Beside, Moves};
 use crate::chain::limits::Limits;
+use crate::chain::sums::sentence::{Beside, Moves};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::system::budget;
-use crate::machine::system::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::budget;
+use crate::machine::system::paged::{PagedVec, Pages, Writer};
+use crate::machine::system::shuffle::Generator;
+use crate::scores::check::check_weights;
 use crate::scores::online_layout::spread::Spread;
 use crate::scores::online_layout::Cells;
-use crate::scores::check::check_weights;
 pub use certify::{bounds, Terms};
 use std::sync::Arc;
 
@@ -94,11 +95,12 @@ struct Ground {
 
 pub struct Dual {
     ground: Ground,
-    w: Vec<Lane>,       // [cells]
-    nodes: Vec<f32>,    // [tokens, L] marginals of q
-    pairs: Vec<f32>,    // [sentences, edge features] their pair sums
-    blocks: Vec<Block>, // [sentences]
+    w: Vec<Lane>,         // [cells]
+    nodes: PagedVec<f32>, // [tokens, L] marginals of q
+    pairs: PagedVec<f32>, // [sentences, edge features] their pair sums
+    blocks: Vec<Block>,   // [sentences]
     epochs: u64,
+    pages: Option<Pages>, // files of large arrays
 }
 
 /// What a visit works on.
@@ -118,7 +120,15 @@ impl Scratch {
 }
 
 impl Dual {
-    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, l2: f64, weights: Vec<f64>, limits: &Limits) -> Result<Dual> {
+    /// `pages`: large arrays are written to these files.
+    pub fn new(
+        data: Arc<Dataset>,
+        layout: Arc<Layout>,
+        l2: f64,
+        weights: Vec<f64>,
+        limits: &Limits,
+        mut pages: Option<Pages>,
+    ) -> Result<Dual> {
         let (n, l) = (data.len(), layout.labels);
         if data.has_edge_attributes() || data.node.dense().is_some() || limits.once.is_some() {
             return Err(Error::Value(
@@ -131,16 +141,28 @@ impl Dual {
         let sample_weight = if weights.is_empty() { vec![1.0; n] } else { weights };
         check_weights(&sample_weight, n)?;
         let (width, edges) = (l.div_ceil(WIDTH), layout.edges.len());
-        budget::claim(
-            &format!("the dual point of {} tokens, {l} labels and {n} sentences, {edges} label pairs", data.tokens()),
-            budget::bytes(&[data.tokens(), l, 4]).saturating_add(budget::bytes(&[n, edges, 4])),
-            "take optimizer='lbfgs'",
-        )?;
+        if pages.is_none() {
+            budget::claim(
+                &format!(
+                    "the dual point of {} tokens, {l} labels and {n} sentences, {edges} label pairs",
+                    data.tokens()
+                ),
+                budget::bytes(&[data.tokens(), l, 4]).saturating_add(budget::bytes(&[n, edges, 4])),
+                "take optimizer='lbfgs'",
+            )?;
+        }
         budget::give_back();
         let (cells, places) = Cells::new(data, &layout, &limits.forbidden, limits.support.as_ref())?;
         // Before what is kept: building them takes as much again as they do.
-        let spread = Spread::new(&cells, &places)?;
+        let spread = Spread::new(&cells, &places, pages.as_mut())?;
         drop(places);
+        pages.iter_mut().for_each(|pages| cells.data.node.add_to(pages));
+        let mut zeros = |n: usize| {
+            let mut zeros = Writer::new(pages.as_ref())?;
+            zeros.fill(0.0, n)?;
+            zeros.finish(pages.as_mut())
+        };
+        let (nodes, pairs) = (zeros(cells.data.tokens() * l)?, zeros(n * edges)?);
         budget::give_back();
         let mut no_edge = vec![Lane([f32::NEG_INFINITY; WIDTH]); l * width];
         for pair in (0..l * l).filter(|&pair| cells.allowed[pair]) {
@@ -150,8 +172,9 @@ impl Dual {
         let last = l - (width - 1) * WIDTH;
         let mut out = Dual {
             w: vec![Lane::ZERO; cells.cells() / WIDTH],
-            nodes: vec![0.0; cells.data.tokens() * l],
-            pairs: vec![0.0; n * edges],
+            nodes,
+            pairs,
+            pages,
             blocks: vec![Block { distance: f64::INFINITY, kappa: 1.0, visits: 0 }; n],
             epochs: 0,
             ground: Ground {
@@ -233,6 +256,11 @@ impl Dual {
         bounds(&self.weights(), self.ground.l2, &self.terms())
     }
 
+    /// Files of large arrays.
+    pub fn pages(&self) -> Option<&Pages> {
+        self.pages.as_ref()
+    }
+
     /// Epochs so far.
     pub fn epochs(&self) -> u64 {
         self.epochs
@@ -255,7 +283,7 @@ impl Dual {
         DualState {
             weights: flat(&self.w),
             nodes: flat(&self.padded()),
-            pairs: self.pairs.clone(),
+            pairs: self.pairs.to_vec(),
             blocks: self.blocks.clone(),
             epochs: self.epochs,
         }

@@ -4,11 +4,10 @@
 //! history, beams, lists. What grows faster than its input is claimed here first. The limit is half of the machine's
 //! memory, or of the control group's that the process is in; the environment variable `TAGWISE_MEMORY` gives another one in
 //! GiB. Where the system refuses the process more than so many bytes (`ulimit -d`, `ulimit -v`), no call may claim more than
-//! is left of them: what the allocator does not get ends the process, what is claimed in vain is an error.
+//! is left of them: a failed allocation aborts the process, a failed claim is an error that can be reported.
 
 use crate::error::{Error, Result};
 use crate::machine::system::environment;
-use crate::machine::system::paged;
 use std::path::Path;
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -123,13 +122,9 @@ fn most(whole: bool) -> Result<(usize, &'static str)> {
     })
 }
 
-/// Refuses what would take more bytes than the limit; `what` says what takes them, `remedy` what to do. Nothing is refused
-/// while large arrays lie in files.
+/// Return an error if `bytes` exceed the limit; `what` takes them, `remedy` is what to do.
 pub fn claim(what: &str, bytes: usize, remedy: &str) -> Result<()> {
-    match paged::is_open() {
-        true => Ok(()),
-        false => refuse(what, bytes, remedy, false),
-    }
+    refuse(what, bytes, remedy, false)
 }
 
 /// The same for what grows as its input does, which may take all that there is.

@@ -1,184 +1,216 @@
-//! Memory that lies in files: while a `Paged` is open, large blocks are mapped from files without a name instead of taken
-//! from the heap, so that the system can write them out and drop them where memory is short, as it does with files that it
-//! has read. It is the same memory to whoever computes with it, so no result changes.
+//! Arrays that can be moved to files, for training sets larger than memory.
 //!
-//! The allocator of the core asks here. A block that is freed is looked for among those in files, if there are any; nobody
-//! else pays more than a comparison. The file has no name as soon as it is open, so that nobody else writes to it and
-//! nothing is left of it. Its bytes are written before they are mapped: a full disk is an answer then and no SIGBUS later,
-//! and the block comes from the heap.
+//! The system writes the pages of a mapped file out and drops them when memory is short, and reads them again on access.
+//! Computations read the same numbers either way, so no result changes. A file loses its name as soon as it is open: no
+//! other process can write to it, and nothing is left of it. Its bytes are written before they are mapped, so that a full
+//! disk is an error and not a SIGBUS.
 
-use memmap2::MmapMut;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use crate::error::{Error, Result};
+use memmap2::MmapRaw;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
-/// Smaller blocks stay on the heap: one in a file takes several calls of the system, and a map of which it has 65,530 for a
-/// process. What a shard of 200,000 tokens has in smaller ones is some hundred kilobytes.
+/// Smaller arrays stay in memory: a process may have 65,530 maps.
 const LARGE: usize = 1 << 16;
-/// What a map begins at a multiple of, on every machine.
-const PAGE: usize = 4096;
 
-/// The number of the `Paged` that is open, 0 for none.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-/// Blocks that lie in files now.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Numbers of owners, and of files, that were given out.
-static NUMBERS: AtomicUsize = AtomicUsize::new(0);
-static STATE: Mutex<State> = Mutex::new(State { folder: None, blocks: BTreeMap::new() });
+/// Types that files can hold.
+///
+/// # Safety
+/// Values have no padding, and every bit pattern is a value.
+pub unsafe trait Flat: Copy + Send + Sync + 'static {}
+// SAFETY: numbers.
+unsafe impl Flat for u16 {}
+// SAFETY: as above.
+unsafe impl Flat for u32 {}
+// SAFETY: as above.
+unsafe impl Flat for usize {}
+// SAFETY: as above.
+unsafe impl Flat for f32 {}
+// SAFETY: two numbers of the same size.
+unsafe impl Flat for (u32, u32) {}
 
-struct State {
-    folder: Option<PathBuf>,
-    blocks: BTreeMap<usize, Block>, // by address
+/// A vector that can be moved to a file. It cannot grow after that.
+pub enum PagedVec<T: Flat> {
+    Memory(Vec<T>),
+    File { map: Arc<MmapRaw>, len: usize },
 }
 
-struct Block {
-    map: MmapMut,
-    owner: usize,
-}
-
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether large blocks lie in files now.
-pub fn is_open() -> bool {
-    OPEN.load(Relaxed) != 0
-}
-
-/// The allocator of the core: the system's, and files while somebody asks for them.
-pub struct Allocator;
-
-/// A block in a file; None where there is no room, or nobody has a `Paged` open.
-fn mapped(layout: Layout) -> Option<*mut u8> {
-    let owner = OPEN.load(Relaxed);
-    if owner == 0 || layout.size() < LARGE || layout.align() > PAGE {
-        return None;
+impl<T: Flat> PagedVec<T> {
+    /// The vector to grow.
+    pub fn vec(&mut self) -> &mut Vec<T> {
+        if let PagedVec::File { .. } = self {
+            *self = PagedVec::Memory(self.to_vec());
+        }
+        match self {
+            PagedVec::Memory(v) => v,
+            PagedVec::File { .. } => unreachable!("copied above"),
+        }
     }
-    let mut state = state();
-    let map = file(state.folder.as_deref()?, layout.size()).ok()?;
-    let at = map.as_ptr().cast_mut();
-    COUNT.fetch_add(1, Relaxed);
-    state.blocks.insert(at as usize, Block { map, owner });
-    Some(at)
 }
 
-/// So many zeros in a file without a name.
-fn file(folder: &Path, size: usize) -> std::io::Result<MmapMut> {
-    let name = format!(".tagwise-{}-{}.pages", std::process::id(), NUMBERS.fetch_add(1, Relaxed));
-    let path = folder.join(name);
-    let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
-    let mut left = size;
-    while left > 0 {
-        left -= file.write(&ZEROS[..left.min(ZEROS.len())])?;
+impl<T: Flat> Deref for PagedVec<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        match self {
+            PagedVec::Memory(v) => v,
+            // SAFETY: `Writer::finish` mapped a file of `len` elements at the begin of a page; only `deref_mut` writes to it.
+            PagedVec::File { map, len } => unsafe { std::slice::from_raw_parts(map.as_ptr().cast::<T>(), *len) },
+        }
     }
-    // SAFETY: the file has no name and this process alone has it open: nobody else writes to it or cuts it short.
-    unsafe { MmapMut::map_mut(&file) }
 }
 
-/// The block that begins here, where it lies in a file.
-fn take(at: *mut u8, size: usize) -> Option<Block> {
-    if size < LARGE || COUNT.load(Relaxed) == 0 {
-        return None;
+impl<T: Flat> DerefMut for PagedVec<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            PagedVec::Memory(v) => v,
+            // SAFETY: as above. The other owner of the map is `Pages`, which does not look at the elements.
+            PagedVec::File { map, len } => unsafe {
+                std::slice::from_raw_parts_mut(map.as_mut_ptr().cast::<T>(), *len)
+            },
+        }
     }
-    let found = state().blocks.remove(&(at as usize));
-    found.inspect(|_| {
-        COUNT.fetch_sub(1, Relaxed);
-    })
 }
 
-// SAFETY: a block comes from the system's allocator or is a map of its own that is at least as large, begins at a page and
-// lives until it is freed; `take` tells which of them it is, since addresses of live blocks are distinct.
-unsafe impl GlobalAlloc for Allocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        mapped(layout).unwrap_or_else(|| System.alloc(layout))
+impl<T: Flat> Default for PagedVec<T> {
+    fn default() -> Self {
+        PagedVec::Memory(Vec::new())
+    }
+}
+
+impl<T: Flat> From<Vec<T>> for PagedVec<T> {
+    fn from(v: Vec<T>) -> Self {
+        PagedVec::Memory(v)
+    }
+}
+
+fn as_bytes<T: Flat>(values: &[T]) -> &[u8] {
+    // SAFETY: T has no padding, and u8 needs no alignment.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }
+}
+
+/// An array that is written from begin to end, to memory or to a file.
+pub enum Writer<T: Flat> {
+    Memory(Vec<T>),
+    File { file: File, folder: PathBuf, len: usize, of: PhantomData<T> },
+}
+
+fn refused(folder: &Path, error: &std::io::Error) -> Error {
+    Error::Memory(format!(
+        "{}: cannot move training data to a file ({error}); free space there, or allow more memory",
+        folder.display()
+    ))
+}
+
+impl<T: Flat> Writer<T> {
+    pub fn new(pages: Option<&Pages>) -> Result<Writer<T>> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let Some(folder) = pages.map(|pages| pages.folder.clone()) else { return Ok(Writer::Memory(Vec::new())) };
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!(".tagwise-{}-{number}.pages", std::process::id()));
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let file = opened.and_then(|file| std::fs::remove_file(&path).map(|()| file));
+        let file = file.map_err(|error| refused(&folder, &error))?;
+        Ok(Writer::File { file, folder, len: 0, of: PhantomData })
     }
 
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        mapped(layout).unwrap_or_else(|| System.alloc_zeroed(layout))
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        match take(at, layout.size()) {
-            Some(block) => drop(block),
-            None => System.dealloc(at, layout),
+    /// Make space for `more` elements in memory, and no more.
+    pub fn reserve_exact(&mut self, more: usize) {
+        if let Writer::Memory(v) = self {
+            v.reserve_exact(more);
         }
     }
 
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let on_heap = layout.size() < LARGE || COUNT.load(Relaxed) == 0;
-        if on_heap && (size < LARGE || OPEN.load(Relaxed) == 0) {
-            return System.realloc(at, layout, size);
+    pub fn push(&mut self, values: &[T]) -> Result<()> {
+        match self {
+            Writer::Memory(v) => v.extend_from_slice(values),
+            Writer::File { file, folder, len, .. } => {
+                file.write_all(as_bytes(values)).map_err(|error| refused(folder, &error))?;
+                *len += values.len();
+            }
         }
-        let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
-        if !new.is_null() {
-            std::ptr::copy_nonoverlapping(at, new, size.min(layout.size()));
-            self.dealloc(at, layout);
+        Ok(())
+    }
+
+    /// Append a value `n` times.
+    pub fn fill(&mut self, value: T, n: usize) -> Result<()> {
+        if let Writer::Memory(v) = self {
+            v.resize(v.len() + n, value);
+            return Ok(());
         }
-        new
+        let some = vec![value; n.min(LARGE)];
+        (0..n).step_by(LARGE).try_for_each(|at| self.push(&some[..(n - at).min(LARGE)]))
+    }
+
+    pub fn finish(self, pages: Option<&mut Pages>) -> Result<PagedVec<T>> {
+        match self {
+            Writer::Memory(v) => Ok(PagedVec::Memory(v)),
+            Writer::File { len: 0, .. } => Ok(PagedVec::default()),
+            Writer::File { file, folder, len, .. } => {
+                let map = MmapRaw::map_raw(&file).map_err(|error| refused(&folder, &error))?;
+                let array = PagedVec::File { map: Arc::new(map), len };
+                pages.into_iter().for_each(|pages| pages.add(&array));
+                Ok(array)
+            }
+        }
     }
 }
 
-/// Whose blocks are in files.
-pub struct Paged {
-    number: usize,
+/// The files of one owner.
+pub struct Pages {
     folder: PathBuf,
+    maps: Vec<Arc<MmapRaw>>,
 }
 
-impl Paged {
-    pub fn new(folder: PathBuf) -> Paged {
-        Paged { number: NUMBERS.fetch_add(1, Relaxed) + 1, folder }
+impl Pages {
+    pub fn new(folder: PathBuf) -> Pages {
+        Pages { folder, maps: Vec::new() }
     }
 
-    /// Large blocks lie in files from now on, whichever thread asks for them; false where another one is open.
-    pub fn open(&self) -> bool {
-        let mut state = state();
-        let free = OPEN.load(Relaxed) == 0;
-        if free {
-            state.folder = Some(self.folder.clone());
-            OPEN.store(self.number, Relaxed);
+    /// Move a large array to a file.
+    pub fn take<T: Flat>(&mut self, array: &mut PagedVec<T>) -> Result<()> {
+        if matches!(array, PagedVec::Memory(v) if size_of_val(&v[..]) >= LARGE) {
+            let mut writer = Writer::new(Some(self))?;
+            writer.push(array)?;
+            *array = writer.finish(Some(self))?;
         }
-        free
+        Ok(())
     }
 
-    /// Blocks come from the heap again.
-    pub fn close(&self) {
-        if OPEN.load(Relaxed) == self.number {
-            OPEN.store(0, Relaxed);
+    /// Count an array that is in a file as one of these.
+    pub fn add<T: Flat>(&mut self, array: &PagedVec<T>) {
+        if let PagedVec::File { map, .. } = array {
+            self.maps.push(map.clone());
         }
     }
 
     /// Bytes in files.
     pub fn bytes(&self) -> usize {
-        state().blocks.values().filter(|block| block.owner == self.number).map(|block| block.map.len()).sum()
+        self.maps.iter().map(|map| map.len()).sum()
     }
 
-    /// Let the system have the pages back; what they hold stays in the files, and comes from there when it is read again.
+    /// Drop the pages from the memory of the process; the files keep their contents.
     pub fn release(&self) {
         #[cfg(unix)]
-        for block in state().blocks.values().filter(|block| block.owner == self.number) {
+        for map in &self.maps {
             // SAFETY: the pages are shared with the file, which keeps what was written to them.
-            let _a_hint = unsafe { block.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            let _a_hint = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
     }
 
-    /// Ask the system for the pages, which will be read soon.
-    pub fn ahead(&self) {
+    /// Have the system read the pages in the background.
+    pub fn prefetch(&self) {
         #[cfg(unix)]
-        for block in state().blocks.values().filter(|block| block.owner == self.number) {
-            let _a_hint = block.map.advise(memmap2::Advice::WillNeed);
+        for map in &self.maps {
+            let _a_hint = map.advise(memmap2::Advice::WillNeed);
         }
-    }
-}
-
-impl Drop for Paged {
-    fn drop(&mut self) {
-        self.close();
     }
 }
 
@@ -186,32 +218,31 @@ impl Drop for Paged {
 mod tests {
     use super::*;
 
-    /// Blocks in files hold what is written to them, through growth, release and the end of their owner; where no file can be
-    /// made the heap is there. One test, since one can be open at a time; blocks of other tests may be among those in files.
+    /// Arrays in files hold what is written to them, through release, writes and growth.
     #[test]
     fn arrays_in_files_are_arrays() {
-        let paged = Paged::new(std::env::temp_dir());
-        assert!(paged.open() && !Paged::new(std::env::temp_dir()).open());
-        let mut numbers: Vec<u64> = (0..1 << 18).collect();
-        let before: Vec<u64> = vec![7; 1 << 17];
-        numbers.extend(&before);
-        paged.close();
-        let most = paged.bytes();
-        assert!(most >= 3 << 20);
-        paged.release();
-        paged.ahead();
-        numbers.extend(0..1 << 18); // grows on, on the heap
-        drop(before);
-        let expected = (0..1 << 18).chain(std::iter::repeat_n(7, 1 << 17)).chain(0..1 << 18);
-        assert!(numbers.iter().copied().eq(expected));
-        assert!(paged.bytes() <= most - (3 << 20));
-        numbers.truncate(3);
-        numbers.shrink_to_fit();
-        assert_eq!(numbers, [0, 1, 2]);
+        let mut pages = Pages::new(std::env::temp_dir());
+        let mut array = PagedVec::from((0..1u32 << 17).collect::<Vec<_>>());
+        pages.take(&mut array).unwrap();
+        assert_eq!(pages.bytes(), 4 << 17);
+        array[7] = 1;
+        pages.release();
+        pages.prefetch();
+        assert!(array.iter().enumerate().all(|(i, &x)| x == if i == 7 { 1 } else { i as u32 }));
+        array.vec().push(9);
+        assert_eq!((array.len(), array[7], array[1 << 17]), ((1 << 17) + 1, 1, 9));
 
-        let nowhere = Paged::new("/there/is/no/such/folder".into());
-        assert!(nowhere.open());
-        let zeros = vec![0u8; 1 << 21];
-        assert!(nowhere.bytes() == 0 && zeros.iter().all(|&x| x == 0));
+        let mut small = PagedVec::from(vec![1u16, 2]);
+        pages.take(&mut small).unwrap();
+        assert!(matches!(small, PagedVec::Memory(_)));
+        for pages in [None, Some(&mut pages)] {
+            let mut writer = Writer::new(pages.as_deref()).unwrap();
+            writer.push(&[1.0f32, 2.0]).unwrap();
+            writer.fill(3.0, 100_000).unwrap();
+            let found = writer.finish(pages).unwrap();
+            assert!(found.len() == 100_002 && found[..3] == [1.0, 2.0, 3.0] && found[100_001] == 3.0);
+        }
+        let nowhere = Pages::new("/there/is/no/such/folder".into());
+        assert!(matches!(Writer::<u32>::new(Some(&nowhere)), Err(Error::Memory(_))));
     }
 }

@@ -7,16 +7,18 @@ mod strings;
 mod texts;
 mod tokens;
 
-use crate::dataset::csr::Csr;
+use crate::dataset::csr::{Csr, CsrRef};
 use crate::dataset::dense::Dense;
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::Error;
+use crate::machine::system::paged::Pages;
 use crate::py::common::{guard, run};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use tokens::{each, kind, PyTemplate};
@@ -25,7 +27,11 @@ type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// tagwise.base.exceptions.CorpusError with this message.
 pub fn corpus_error(py: Python<'_>, message: String) -> PyErr {
-    match py.import("tagwise.base.exceptions").and_then(|m| m.getattr("CorpusError")).and_then(|kind| kind.call1((message,))) {
+    match py
+        .import("tagwise.base.exceptions")
+        .and_then(|m| m.getattr("CorpusError"))
+        .and_then(|kind| kind.call1((message,)))
+    {
         Ok(value) => PyErr::from_value(value),
         Err(e) => e,
     }
@@ -228,15 +234,20 @@ impl PyDataset {
 
     /// Edge attributes in CSR form; no rows where there are none.
     fn edge<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
-        csr(py, &self.inner.edge)
+        csr(py, self.inner.edge.view())
     }
 
-    /// The sentences of several labelled datasets, one behind the other; without edge attributes, vectors and cuts.
+    /// The sentences of several labelled datasets, in order; without edge attributes, vectors and cuts. With a folder the
+    /// rows are written to files there, one dataset at a time.
     #[staticmethod]
-    fn joined(py: Python<'_>, parts: Vec<PyRef<'_, PyDataset>>) -> PyResult<PyDataset> {
-        let parts: Vec<_> = parts.iter().map(|part| part.inner.clone()).collect();
-        let data = run(py, 1, || Dataset::joined(&parts.iter().map(|part| &**part).collect::<Vec<_>>()))??;
-        Ok(PyDataset { inner: data.into() })
+    #[pyo3(signature = (parts, folder = None))]
+    fn joined(parts: &Bound<'_, PyAny>, folder: Option<PathBuf>) -> PyResult<PyDataset> {
+        let mut parts = parts.try_iter()?;
+        let parts = std::iter::from_fn(|| {
+            let next = parts.next()?;
+            Some(next.and_then(|part| Ok::<_, PyErr>(part.cast::<PyDataset>()?.get().inner.clone())))
+        });
+        guard(|| Ok(PyDataset { inner: Dataset::joined(parts, folder.map(Pages::new))?.into() }))
     }
 
     /// Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece. Pieces know
@@ -326,11 +337,11 @@ fn rows((ptr, ids, values): Given<'_>, name: &str) -> PyResult<Csr> {
     Ok(Csr { ptr, ids, values })
 }
 
-fn csr<'py>(py: Python<'py>, rows: &Csr) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
+fn csr<'py>(py: Python<'py>, rows: CsrRef<'_>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
     (
         PyArray1::from_iter(py, rows.ptr.iter().map(|&p| p as u64)),
-        PyArray1::from_slice(py, &rows.ids),
-        PyArray1::from_slice(py, &rows.values),
+        PyArray1::from_slice(py, rows.ids),
+        PyArray1::from_slice(py, rows.values),
     )
 }
 
@@ -360,7 +371,7 @@ fn prune(
         let counts = vocab.counts().to_vec();
         let map = vocab.retain(|id| counts[id as usize] >= min_count)?;
         let mut data = Dataset::clone(data);
-        let mut rows = data.node.csr().clone();
+        let mut rows = data.node.csr().to_owned();
         rows.renumber(&map);
         data.node = rows.into();
         data.edge.renumber(&map);

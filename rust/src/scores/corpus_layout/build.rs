@@ -1,13 +1,14 @@
 //! Nodes of a training set: which attributes get rows, where each token's rows and rare features lie.
 
-use crate::dataset::csr::Csr;
+use crate::dataset::csr::CsrRef;
 use crate::dataset::dense::Dense;
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
-use crate::machine::system::testing::{self, Taken};
 use crate::machine::simd::WIDTH;
+use crate::machine::system::paged::PagedVec;
+use crate::machine::system::testing::{self, Taken};
 use crate::scores::corpus_layout::bundle::Bundles;
 use crate::scores::corpus_layout::dense::DenseRows;
 use crate::scores::corpus_layout::fold::Fold;
@@ -39,9 +40,9 @@ struct FrequentRows {
 }
 
 impl FrequentRows {
-    fn new(rows: &Csr, dense: Option<&Dense>, layout: &Layout, least: u32) -> FrequentRows {
+    fn new(rows: CsrRef<'_>, dense: Option<&Dense>, layout: &Layout, least: u32) -> FrequentRows {
         let mut count = vec![0u32; layout.attributes];
-        for &a in &rows.ids {
+        for &a in rows.ids {
             count[a as usize] += 1;
         }
         let full = dense.map_or(0..0, Dense::attributes);
@@ -101,8 +102,8 @@ impl Nodes {
         if grain.fold && attributes.values.is_empty() {
             let n_rows = out.n_rows();
             let alone = |r| frequent.boundaries.contains(&r) || vectors.contains(&r);
-            out.fold = Fold::new(n_rows, &mut row_ptr, &mut out.rows, alone);
-            out.fold.join(&mut row_ptr, &mut out.rows, alone);
+            out.fold = Fold::new(n_rows, &mut row_ptr, out.rows.vec(), alone);
+            out.fold.join(&mut row_ptr, out.rows.vec(), alone);
             // Joint rows have no features of their own.
             out.row_features.resize(out.fold.n_rows() + 1, out.row_index.len() as u64);
             out.fold.level();
@@ -123,24 +124,24 @@ impl Nodes {
             labels,
             width: labels.div_ceil(WIDTH),
             group,
-            order: Vec::new(),
-            row_ptr: Vec::new(),
-            rows: Vec::new(),
-            row_values: Vec::new(),
+            order: PagedVec::default(),
+            row_ptr: PagedVec::default(),
+            rows: PagedVec::default(),
+            row_values: PagedVec::default(),
             bundles: Bundles::default(),
-            row_steps: Vec::new(),
+            row_steps: PagedVec::default(),
             steps: Steps::default(),
             rare_ptr: vec![0],
-            rare: Vec::new(),
-            rare_values: Vec::new(),
-            gold: Vec::with_capacity(slots),
-            gold_edges: Vec::new(),
+            rare: PagedVec::default(),
+            rare_values: PagedVec::default(),
+            gold: Vec::with_capacity(slots).into(),
+            gold_edges: PagedVec::default(),
             gold_edge_ptr: vec![0],
             row_features: std::mem::take(&mut frequent.features),
             row_index: std::mem::take(&mut frequent.index),
             row_at: Vec::new(),
             hot: Vec::new(),
-            copies: Vec::new(),
+            copies: PagedVec::default(),
             copy_ptr: vec![0],
             fold: Fold::default(),
             dense: None,
@@ -154,7 +155,7 @@ impl Nodes {
     fn read_tokens(
         &mut self,
         data: &Dataset,
-        attributes: &Csr,
+        attributes: CsrRef<'_>,
         layout: &Layout,
         plan: &Plan,
         grain: Grain,
@@ -198,7 +199,7 @@ impl Nodes {
     fn read_token(
         &mut self,
         data: &Dataset,
-        attributes: &Csr,
+        attributes: CsrRef<'_>,
         layout: &Layout,
         frequent: &FrequentRows,
         stand: &Stand<'_>,
@@ -211,35 +212,35 @@ impl Nodes {
         for at in attributes.ptr[token]..attributes.ptr[token + 1] {
             let (a, value) = (attributes.ids[at] as usize, attributes.value(at));
             if frequent.of[a] != u32::MAX {
-                self.rows.push(frequent.of[a]);
+                self.rows.vec().push(frequent.of[a]);
                 if valued {
-                    self.row_values.push(value);
+                    self.row_values.vec().push(value);
                 }
                 continue;
             }
             let (first, of) = layout.node(a as u32);
             if copy_of[a].1 != chunk as u32 {
                 copy_of[a] = ((self.copies.len() - self.copy_ptr[chunk]) as u32, chunk as u32);
-                self.copies.extend((first..first + of.len()).map(|f| f as u32));
+                self.copies.vec().extend((first..first + of.len()).map(|f| f as u32));
             }
             for (i, &y) in of.iter().enumerate() {
-                self.rare.push(RareFeature { copy: copy_of[a].0 + i as u32, place: place(y) });
+                self.rare.vec().push(RareFeature { copy: copy_of[a].0 + i as u32, place: place(y) });
                 if valued {
-                    self.rare_values.push(value);
+                    self.rare_values.vec().push(value);
                 }
             }
         }
         let (n, (begins, ends)) = (batch.lengths[lane] as usize, data.ends(batch.sentences[lane] as usize));
         for (row, here) in frequent.boundaries.into_iter().zip([begins && t == 0, ends && t + 1 == n]) {
             if here && self.row_features[row as usize] < self.row_features[row as usize + 1] {
-                self.rows.push(row);
+                self.rows.vec().push(row);
                 if valued {
-                    self.row_values.push(1.0);
+                    self.row_values.vec().push(1.0);
                 }
             }
         }
         let gold = data.gold.get(token).copied().unwrap_or(NO_LABEL);
-        self.gold.push(if (gold as usize) < labels { place(gold) } else { NOWHERE });
+        self.gold.vec().push(if (gold as usize) < labels { place(gold) } else { NOWHERE });
     }
 
     /// The vectors of tokens, whose rows begin with row `first`. Their sums are those of all tokens, so all are hot.
@@ -265,7 +266,7 @@ impl Nodes {
     /// The same entries row by row.
     fn bundle(&mut self, plan: &Plan, group: usize) {
         if self.is_wide() {
-            self.row_steps = self.row_values.clone();
+            self.row_steps = self.row_values.to_vec().into();
             return;
         }
         let (classes, lanes) = (self.classes(), self.n_lanes());
@@ -280,8 +281,8 @@ impl Nodes {
                 }
             }
         };
-        (self.bundles, self.row_steps) =
-            Bundles::new(plan, group, self.width, classes, lanes, entries, &self.row_values);
+        let (bundles, steps) = Bundles::new(plan, group, self.width, classes, lanes, entries, &self.row_values);
+        (self.bundles, self.row_steps) = (bundles, steps.into());
     }
 
     /// Most neighbours of a sentence have one of a few pairs of labels.
@@ -294,7 +295,7 @@ impl Nodes {
                 edges.extend(gold.windows(2).map(|y| u32::from(y[0]) * self.labels as u32 + u32::from(y[1])));
             }
             edges.sort_unstable();
-            self.gold_edges.extend(edges.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)));
+            self.gold_edges.vec().extend(edges.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)));
             self.gold_edge_ptr.push(self.gold_edges.len() as u32);
         }
     }
@@ -333,11 +334,11 @@ impl Nodes {
         }
         let class = |r: u32| if classes == 1 { 0 } else { lanes[r as usize] - 1 };
         let (rows, values) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.row_values));
-        self.rows.reserve_exact(rows.len());
-        self.row_values.reserve_exact(values.len());
-        self.order.reserve_exact(plan.slots);
-        self.row_ptr.reserve_exact(plan.slots * classes + 1);
-        self.row_ptr.push(0);
+        self.rows.vec().reserve_exact(rows.len());
+        self.row_values.vec().reserve_exact(values.len());
+        self.order.vec().reserve_exact(plan.slots);
+        self.row_ptr.vec().reserve_exact(plan.slots * classes + 1);
+        self.row_ptr.vec().push(0);
         let mut tokens: Vec<([u32; 4], u32, usize)> = Vec::new(); // rows of each length, place, slot
         for batch in &plan.batches {
             let mut slot = batch.slot;
@@ -355,19 +356,19 @@ impl Nodes {
                 tokens.sort_unstable();
             }
             for &(_, place, slot) in &tokens {
-                self.order.push(place);
+                self.order.vec().push(place);
                 let range = row_ptr[slot]..row_ptr[slot + 1];
                 for c in 0..classes {
                     for at in range.clone().filter(|&at| class(rows[at]) == c) {
-                        self.rows.push(self.row_at[rows[at] as usize]);
-                        self.row_values.extend(values.get(at));
+                        self.rows.vec().push(self.row_at[rows[at] as usize]);
+                        self.row_values.vec().extend(values.get(at));
                     }
-                    self.row_ptr.push(self.rows.len() as u32);
+                    self.row_ptr.vec().push(self.rows.len() as u32);
                 }
             }
         }
         let mut count = vec![0u32; self.n_lanes() + 1];
-        for &first in &self.rows {
+        for &first in self.rows.iter() {
             count[first as usize] += 1;
         }
         let hot = (0..self.n_rows()).filter(|&r| count[self.row_at[r] as usize] >= HOT);

@@ -6,7 +6,9 @@
 //! the processor expects it to.
 
 use crate::dataset::plan::{Batch, Plan};
+use crate::error::Result;
 use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
+use crate::machine::system::paged::{Flat, PagedVec, Pages};
 use std::ops::Range;
 
 /// Rows that are asked for before they are needed.
@@ -19,18 +21,27 @@ struct Head {
     tokens: u32,
 }
 
+// SAFETY: two numbers of the same size.
+unsafe impl Flat for Head {}
+
 /// Rows of all groups.
 #[derive(Default)]
 pub struct Bundles {
     width: usize,
     group_of: Vec<u32>,    // [batches] the group that a batch is the first of
-    heads: Vec<Head>,      // group by group, those of one lane, then those of two, ...
+    heads: PagedVec<Head>, // group by group, those of one lane, then those of two, ...
     head_ptr: Vec<usize>,  // [groups * classes + 1]
-    places: Vec<u32>,      // first lane among the group's tiles of each head's tokens
+    places: PagedVec<u32>, // first lane among the group's tiles of each head's tokens
     place_ptr: Vec<usize>, // [groups + 1]
 }
 
 impl Bundles {
+    /// Move large arrays to files.
+    pub fn page(&mut self, pages: &mut Pages) -> Result<()> {
+        pages.take(&mut self.heads)?;
+        pages.take(&mut self.places)
+    }
+
     /// `entries(batch)`: those of a batch as (class, first lane of the row, place within the batch). `values`: of all entries
     /// in this order, empty for 1; they come back in the order in which `add` takes them.
     pub fn new(
@@ -70,14 +81,14 @@ impl Bundles {
                     rows.sort_unstable_by_key(|&row| (count[row as usize], row));
                     for &row in &*rows {
                         let tokens = std::mem::take(&mut count[row as usize]);
-                        out.heads.push(Head { row, tokens });
+                        out.heads.vec().push(Head { row, tokens });
                         next[row as usize] = to;
                         to += tokens;
                     }
                     out.head_ptr.push(out.heads.len());
                     rows.clear();
                 }
-                out.places.resize(to as usize, 0);
+                out.places.vec().resize(to as usize, 0);
                 for (i, &(row, place)) in found.iter().enumerate() {
                     let to = next[row as usize] as usize;
                     out.places[to] = place;

@@ -28,9 +28,11 @@ pub use spread::spread;
 use crate::chain::limits::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
+use crate::error::Result;
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::system::paged::{Flat, PagedVec, Pages};
+use crate::machine::system::shared::Shared;
 use crate::scores::corpus_layout::bundle::Bundles;
 use crate::scores::corpus_layout::dense::DenseRows;
 use crate::scores::corpus_layout::fold::Fold;
@@ -49,30 +51,33 @@ struct RareFeature {
     place: u32,
 }
 
+// SAFETY: two numbers of the same size.
+unsafe impl Flat for RareFeature {}
+
 /// The tokens of a plan, slot by slot, as rows and rare features.
 pub struct Nodes {
     pub labels: usize,
-    pub width: usize,     // lanes of the longest row: L / 16 rounded up
-    pub group: usize,     // batches that go through the phases together
-    order: Vec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
-    row_ptr: Vec<u32>,    // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
-    rows: Vec<u32>,       // first lane of each row
-    row_values: Vec<f32>, // empty while all are 1
-    bundles: Bundles,     // the same, row by row, unless labels are very many
-    row_steps: Vec<f32>,  // what residuals are multiplied by on their way to a row; empty while all are 1
-    steps: Steps,         // where the tokens of a position are, with very many labels
-    rare_ptr: Vec<usize>, // [batches + 1]
-    rare: Vec<RareFeature>,
-    rare_values: Vec<f32>,
-    gold: Vec<u32>,              // [slots] place of the gold label, or NOWHERE
-    gold_edges: Vec<(u32, u32)>, // edges of each sentence's gold labels, and how often it has them
-    gold_edge_ptr: Vec<u32>,     // [sentences + 1]
-    row_features: Vec<u64>,      // [rows + 1] features of each row, into `row_index`
-    row_index: Vec<(u32, u16)>,  // (feature, label)
-    row_at: Vec<u32>,            // [rows + 1] first lane of each row
-    hot: Vec<u32>,               // lanes of rows so frequent that float32 does not hold their sums
-    copies: Vec<u32>,            // feature of each copy, chunk by chunk
-    copy_ptr: Vec<usize>,        // [chunks + 1]
+    pub width: usize,          // lanes of the longest row: L / 16 rounded up
+    pub group: usize,          // batches that go through the phases together
+    order: PagedVec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
+    row_ptr: PagedVec<u32>, // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
+    rows: PagedVec<u32>,    // first lane of each row
+    row_values: PagedVec<f32>, // empty while all are 1
+    bundles: Bundles,       // the same, row by row, unless labels are very many
+    row_steps: PagedVec<f32>, // what residuals are multiplied by on their way to a row; empty while all are 1
+    steps: Steps,           // where the tokens of a position are, with very many labels
+    rare_ptr: Vec<usize>,   // [batches + 1]
+    rare: PagedVec<RareFeature>,
+    rare_values: PagedVec<f32>,
+    gold: PagedVec<u32>,              // [slots] place of the gold label, or NOWHERE
+    gold_edges: PagedVec<(u32, u32)>, // edges of each sentence's gold labels, and how often it has them
+    gold_edge_ptr: Vec<u32>,          // [sentences + 1]
+    row_features: Vec<u64>,           // [rows + 1] features of each row, into `row_index`
+    row_index: Vec<(u32, u16)>,       // (feature, label)
+    row_at: Vec<u32>,                 // [rows + 1] first lane of each row
+    hot: Vec<u32>,                    // lanes of rows so frequent that float32 does not hold their sums
+    copies: PagedVec<u32>,            // feature of each copy, chunk by chunk
+    copy_ptr: Vec<usize>,             // [chunks + 1]
     fold: Fold,
     dense: Option<DenseRows>,
     pub support: Masks,
@@ -83,8 +88,8 @@ pub struct Nodes {
 /// Sets of labels as rows of 0 and -infinity, and the set of each slot.
 #[derive(Default)]
 pub struct Masks {
-    rows: Vec<Lane>, // [sets, width]
-    of: Vec<u32>,    // [slots], empty without sets
+    rows: Vec<Lane>,   // [sets, width]
+    of: PagedVec<u32>, // [slots], empty without sets
 }
 
 /// The place of a gold label that is not known.
@@ -115,6 +120,23 @@ unsafe fn fill_kernel<S: Simd>(
 }
 
 impl Nodes {
+    /// Move large arrays to files.
+    pub fn page(&mut self, pages: &mut Pages) -> Result<()> {
+        let masks = [&mut self.support.of, &mut self.partial.of];
+        for array in [&mut self.order, &mut self.row_ptr, &mut self.rows, &mut self.gold, &mut self.copies]
+            .into_iter()
+            .chain(masks)
+        {
+            pages.take(array)?;
+        }
+        for array in [&mut self.row_values, &mut self.row_steps, &mut self.rare_values] {
+            pages.take(array)?;
+        }
+        pages.take(&mut self.rare)?;
+        pages.take(&mut self.gold_edges)?;
+        self.bundles.page(pages)
+    }
+
     /// Move the gradient of the hot rows into double precision. A float32 sum of many thousand residuals swallows the
     /// small ones, and the gradient then no longer fits the loss; so this is called every few thousand tokens.
     pub fn drain_hot(&self, gradient: &mut [Lane], sums: &mut Vec<f64>) {
@@ -131,16 +153,17 @@ impl Nodes {
     /// Answers the number of each lane: [lanes].
     pub fn set_pace(&mut self, pace: impl Fn(u32) -> f32) -> Vec<f32> {
         let mut count = vec![0u32; self.n_lanes() + 1];
-        for &first in &self.rows {
+        for &first in self.rows.iter() {
             count[first as usize] += 1;
         }
         let of = |first: u32| pace(count[first as usize]);
-        self.row_steps = if self.is_wide() {
+        let steps: Vec<f32> = if self.is_wide() {
             let steps = self.rows.iter().enumerate();
             steps.map(|(i, &first)| of(first) * self.row_steps.get(i).copied().unwrap_or(1.0)).collect()
         } else {
             self.bundles.steps(&self.row_steps, of)
         };
+        self.row_steps = steps.into();
         self.row_at.windows(2).flat_map(|at| (at[0]..at[1]).map(|_| of(at[0])).collect::<Vec<_>>()).collect()
     }
 
@@ -160,7 +183,7 @@ impl Nodes {
         plan.for_each_slot(|_, b, lane, t| {
             of.push(support.of[data.sentences[plan.batches[b].sentences[lane] as usize] + t]);
         });
-        Masks { rows: mask_rows(&support.sets, self.labels, self.width), of }
+        Masks { rows: mask_rows(&support.sets, self.labels, self.width), of: of.into() }
     }
 
     pub fn n_rows(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Distinct tokens, and the kernel of one of them with all.
 
-use crate::dataset::csr::Csr;
+use crate::dataset::csr::{Csr, CsrRef};
 use crate::error::{Error, Result};
 use crate::scores::kernel::Kernel;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub struct Distinct {
 
 impl Distinct {
     /// In order of first occurrence.
-    pub fn new(tokens: &Csr) -> Distinct {
+    pub fn new(tokens: CsrRef<'_>) -> Distinct {
         let mut out = Distinct::default();
         let mut first: HashMap<u64, u32> = HashMap::new();
         let mut next: Vec<u32> = Vec::new(); // the next row with the same hash

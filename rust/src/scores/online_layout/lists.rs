@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::machine::simd::WIDTH;
+use crate::machine::system::paged::{Flat, PagedVec, Pages, Writer};
 use crate::scores::online_layout::read::check_length;
 use crate::scores::online_layout::{Cells, Places};
 use rayon::prelude::*;
@@ -9,6 +10,8 @@ use std::ops::Range;
 
 /// Parts that lists are made in.
 const PARTS: usize = 8;
+/// Tokens whose lists are in memory at a time on their way to a file.
+const ROUND: usize = 1 << 17;
 
 /// So many features that follow each other in a list, each with so many places.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +24,10 @@ pub(super) struct Run {
 /// Features of each sentence with their places in it: lists of a feature's number and then its places; narrow rows before wide ones, and
 /// those with few places first, so that the machine can tell how long each is.
 #[derive(Default)]
-pub(super) struct Lists<I> {
+pub(super) struct Lists<I: Flat> {
     pub runs: Vec<Run>,
-    pub entries: Vec<I>,
-    pub values: Vec<f32>, // [entries] of the places; empty where all are 1
+    pub entries: PagedVec<I>,
+    pub values: PagedVec<f32>, // [entries] of the places; empty where all are 1
 }
 
 /// Where a sentence's lists begin.
@@ -43,7 +46,7 @@ pub(super) enum RowLists {
 }
 
 /// A number of a list.
-pub(super) trait Number: Copy + Into<u32> + Send {
+pub(super) trait Number: Flat + Into<u32> {
     fn of(x: u32) -> Self;
 }
 
@@ -107,9 +110,9 @@ impl Sorter {
             }
         }
         let whole = to.entries.len() + self.features.len() + self.found.len();
-        to.entries.resize(whole, I::of(0));
+        to.entries.vec().resize(whole, I::of(0));
         if valued {
-            to.values.resize(whole, 0.0);
+            to.values.vec().resize(whole, 0.0);
         }
         self.next.clear();
         for (&feature, &c) in self.features.iter().zip(&self.counts) {
@@ -144,25 +147,7 @@ impl Begin {
     }
 }
 
-impl<I> Lists<I> {
-    /// Room for these, and no more.
-    fn reserve<'a>(&mut self, parts: impl Iterator<Item = &'a Lists<I>>)
-    where
-        I: 'a,
-    {
-        let sum =
-            parts.fold([0; 3], |n, part| [n[0] + part.runs.len(), n[1] + part.entries.len(), n[2] + part.values.len()]);
-        self.runs.reserve_exact(sum[0]);
-        self.entries.reserve_exact(sum[1]);
-        self.values.reserve_exact(sum[2]);
-    }
-
-    fn append(&mut self, mut more: Lists<I>) {
-        self.runs.append(&mut more.runs);
-        self.entries.append(&mut more.entries);
-        self.values.append(&mut more.values);
-    }
-
+impl<I: Flat> Lists<I> {
     /// Those of one sentence.
     #[inline(always)]
     pub fn some(&self, runs: Range<usize>, entries: Range<usize>) -> Runs<'_, I> {
@@ -225,21 +210,64 @@ fn read<I: Number + Default>(of: &Cells, places: &Places<'_>, sentences: Range<u
 /// Where each sentence's lists begin or end, those of its rows and those of its single cells.
 pub(super) type Part<I> = (Vec<Begin>, Lists<I>, Lists<u32>);
 
-/// The lists of all sentences: in parts, one a thread at a time, which are put one behind the other.
-pub(super) fn build<I: Number + Default>(of: &Cells, places: &Places<'_>) -> Result<Part<I>> {
-    let n = of.data.len();
-    let at = |part: usize| n * part / PARTS;
-    let parts = (0..PARTS).into_par_iter().with_max_len(1);
-    let parts: Vec<Part<I>> = parts.map(|part| read::<I>(of, places, at(part)..at(part + 1))).collect::<Result<_>>()?;
-    let (mut begins, mut rows, mut cells) = (vec![Begin::default()], Lists::default(), Lists::default());
-    begins.reserve_exact(n);
-    rows.reserve(parts.iter().map(|part| &part.1));
-    cells.reserve(parts.iter().map(|part| &part.2));
-    for (part, more_rows, more_cells) in parts {
-        let last = begins[begins.len() - 1];
-        begins.extend(part.iter().map(|begin| begin.behind(last)));
-        rows.append(more_rows);
-        cells.append(more_cells);
+/// Lists that are appended, to memory or to files.
+struct ListsWriter<I: Flat> {
+    runs: Vec<Run>,
+    entries: Writer<I>,
+    values: Writer<f32>,
+}
+
+impl<I: Flat> ListsWriter<I> {
+    fn new(pages: Option<&Pages>) -> Result<ListsWriter<I>> {
+        Ok(ListsWriter { runs: Vec::new(), entries: Writer::new(pages)?, values: Writer::new(pages)? })
     }
-    Ok((begins, rows, cells))
+
+    /// Make space for these, and no more.
+    fn reserve<'a>(&mut self, parts: impl Iterator<Item = &'a Lists<I>>) {
+        let sum =
+            parts.fold([0; 3], |n, part| [n[0] + part.runs.len(), n[1] + part.entries.len(), n[2] + part.values.len()]);
+        self.runs.reserve_exact(sum[0]);
+        self.entries.reserve_exact(sum[1]);
+        self.values.reserve_exact(sum[2]);
+    }
+
+    fn append(&mut self, mut more: Lists<I>) -> Result<()> {
+        self.runs.append(&mut more.runs);
+        self.entries.push(&more.entries)?;
+        self.values.push(&more.values)
+    }
+
+    fn finish(self, mut pages: Option<&mut Pages>) -> Result<Lists<I>> {
+        let entries = self.entries.finish(pages.as_deref_mut())?;
+        Ok(Lists { runs: self.runs, entries, values: self.values.finish(pages)? })
+    }
+}
+
+/// The lists of all sentences: in parts, one per thread at a time, which are appended in order. Lists that go to files are
+/// read in rounds, so that only those of one round are in memory.
+pub(super) fn build<I: Number + Default>(
+    of: &Cells,
+    places: &Places<'_>,
+    mut pages: Option<&mut Pages>,
+) -> Result<Part<I>> {
+    let n = of.data.len();
+    let rounds = if pages.is_some() { of.data.tokens() / ROUND + 2 } else { 1 };
+    let at = |part: usize| n * part / (PARTS * rounds);
+    let (mut begins, mut rows, mut cells) =
+        (vec![Begin::default()], ListsWriter::new(pages.as_deref())?, ListsWriter::new(pages.as_deref())?);
+    begins.reserve_exact(n);
+    for round in 0..rounds {
+        let parts = (PARTS * round..PARTS * (round + 1)).into_par_iter().with_max_len(1);
+        let parts: Vec<Part<I>> =
+            parts.map(|part| read::<I>(of, places, at(part)..at(part + 1))).collect::<Result<_>>()?;
+        rows.reserve(parts.iter().map(|part| &part.1));
+        cells.reserve(parts.iter().map(|part| &part.2));
+        for (part, more_rows, more_cells) in parts {
+            let last = begins[begins.len() - 1];
+            begins.extend(part.iter().map(|begin| begin.behind(last)));
+            rows.append(more_rows)?;
+            cells.append(more_cells)?;
+        }
+    }
+    Ok((begins, rows.finish(pages.as_deref_mut())?, cells.finish(pages)?))
 }

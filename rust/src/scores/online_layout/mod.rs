@@ -75,7 +75,7 @@ impl Cells {
         let allowed = allowed_edges(l, forbidden)?;
         check_gold(&data, l, &allowed, support)?;
         let mut count = vec![0u32; layout.attributes];
-        for &a in &data.node.csr().ids {
+        for &a in data.node.csr().ids {
             count[a as usize] = count[a as usize].saturating_add(1);
         }
         let is_row = |a: usize| count[a] >= FREQUENT || layout.node(a as u32).1.len() >= MANY;
@@ -239,7 +239,7 @@ impl Places<'_> {
         let csr = cells.data.node.csr();
         for at in csr.ptr[begin + t]..csr.ptr[begin + t + 1] {
             let (a, value) = (csr.ids[at], csr.value(at));
-            self.ask(&csr.ids, at);
+            self.ask(csr.ids, at);
             let lane = self.row_of[a as usize];
             if lane != u32::MAX {
                 row(lane, value);

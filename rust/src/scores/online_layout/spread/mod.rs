@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{bytes, prefetch, Lane, WIDTH};
+use crate::machine::system::paged::Pages;
 use crate::scores::online_layout::lists::{build, Begin, Lists, Number, RowLists, Runs};
 use crate::scores::online_layout::{Cells, Places};
 use std::marker::PhantomData;
@@ -247,13 +248,13 @@ unsafe fn scores_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: 
 }
 
 impl Spread {
-    pub(crate) fn new(cells: &Cells, places: &Places<'_>) -> Result<Spread> {
+    pub(crate) fn new(cells: &Cells, places: &Places<'_>, pages: Option<&mut Pages>) -> Result<Spread> {
         let longest = cells.data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
         if cells.exists.len().max(longest) <= 1 << 16 {
-            let (begins, rows, cells) = build(cells, places)?;
+            let (begins, rows, cells) = build(cells, places, pages)?;
             return Ok(Spread { begins, rows: RowLists::Short(rows), cells });
         }
-        let (begins, rows, cells) = build(cells, places)?;
+        let (begins, rows, cells) = build(cells, places, pages)?;
         Ok(Spread { begins, rows: RowLists::Long(rows), cells })
     }
 
