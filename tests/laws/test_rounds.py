@@ -293,11 +293,13 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(larger: tw.Shards, tmp_path: 
     assert bits(again) == bits(whole)
 
 
-def test_joined_datasets_are_their_sentences_in_order() -> None:
-    """With values where one has them; a lone dataset stays what it is."""
+@pytest.mark.parametrize("in_files", [False, True])
+def test_joined_datasets_are_their_sentences_in_order(tmp_path: Path, in_files: bool) -> None:
+    """With values if one has them; a lone dataset stays what it is. The files are gone at once."""
     ones, valued = random_corpus(1, 3, n=7), random_corpus(2, 3, n=5, valued=True)
     for parts in ([ones], [ones, valued], [valued, ones], [ones, ones, valued]):
-        made = _core.Dataset.joined([part.data for part in parts])
+        made = _core.Dataset.joined((part.data for part in parts), tmp_path if in_files else None)
+        assert not list(tmp_path.iterdir())
         assert made.gold.tolist() == [y for part in parts for y in part.data.gold.tolist()]
         lengths = [n for part in parts for n in np.diff(part.data.offsets.astype(int)).tolist()]
         assert np.diff(made.offsets.astype(int)).tolist() == lengths
@@ -310,6 +312,8 @@ def test_joined_datasets_are_their_sentences_in_order() -> None:
     for odd in (random_corpus(1, 3, n=4, edge_attributes=True).data, ones.data.cut(2)[0]):
         with pytest.raises(ValueError, match="without edge attributes"):
             _core.Dataset.joined([ones.data, odd])
+    with pytest.raises(tw.MemoryLimitError, match="cannot move training data to a file"):
+        _core.Dataset.joined([ones.data], tmp_path / "missing")
 
 
 @pytest.mark.parametrize("parts", PARTS)
