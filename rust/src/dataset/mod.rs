@@ -11,7 +11,7 @@ pub mod vocab;
 
 use crate::dataset::csr::{Csr, CsrWriter, PagedCsr};
 use crate::dataset::dense::Dense;
-use crate::dataset::runs::{Rows, Runs};
+use crate::dataset::runs::{Rows, TokenRuns};
 use crate::error::{Error, Result};
 use crate::machine::system::paged::Pages;
 use std::ops::Deref;
@@ -36,8 +36,8 @@ impl From<Csr> for Arc<Rows> {
     }
 }
 
-impl From<Runs> for Arc<Rows> {
-    fn from(runs: Runs) -> Self {
+impl From<TokenRuns> for Arc<Rows> {
+    fn from(runs: TokenRuns) -> Self {
         Rows::from(runs).into()
     }
 }

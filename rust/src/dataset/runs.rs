@@ -19,23 +19,23 @@ pub const NOTHING: u32 = 0;
 
 /// Runs with their attributes, in the order in which they were met. Runs are added, never changed.
 #[derive(Clone, Debug)]
-pub struct Book {
+pub struct RunTable {
     pub ids: Csr,             // attributes of each run
     pub largest: Option<u32>, // of all attributes
     /// The same of two books only where one is the other's beginning.
     pub number: u64,
 }
 
-impl Default for Book {
+impl Default for RunTable {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let mut ids = Csr::default();
         ids.end_row(); // NOTHING
-        Book { ids, largest: None, number: NEXT.fetch_add(1, Ordering::Relaxed) }
+        RunTable { ids, largest: None, number: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 }
 
-impl Book {
+impl RunTable {
     /// Append runs; the number of the first.
     pub fn append(&mut self, runs: &Csr) -> u32 {
         let first = self.ids.rows() as u32;
@@ -47,12 +47,12 @@ impl Book {
 
 /// Attributes of tokens, without values: as many runs for each, then single ones.
 #[derive(Clone, Debug, Default)]
-pub struct Runs {
-    pub book: Arc<Book>,
+pub struct TokenRuns {
+    pub book: Arc<RunTable>,
     pub of: Vec<u32>,  // [tokens, groups] runs of each token
     pub rest: Csr,     // its other attributes
     pub groups: usize, // runs of a token
-    pub home: Arc<Spare>,
+    pub home: Arc<BufferPool>,
 }
 
 /// Most ids that are kept of one array, and arrays that are kept.
@@ -61,9 +61,9 @@ const KEPT: usize = 2;
 
 /// Memory of runs that are gone, for those to come: pages fresh from the system cost as much as what is written to them.
 #[derive(Debug, Default)]
-pub struct Spare(Mutex<Vec<Csr>>); // never waited for: in a forked process it may be held for ever
+pub struct BufferPool(Mutex<Vec<Csr>>); // never waited for: in a forked process it may be held for ever
 
-impl Spare {
+impl BufferPool {
     /// An empty array, with the most room of those kept, or with the least.
     pub fn take(&self, most: bool) -> Csr {
         let Ok(mut kept) = self.0.try_lock() else { return Csr::default() };
@@ -85,14 +85,14 @@ impl Spare {
     }
 }
 
-impl Drop for Runs {
+impl Drop for TokenRuns {
     fn drop(&mut self) {
         self.home.give(std::mem::take(&mut self.rest));
         self.home.give(Csr { ids: std::mem::take(&mut self.of), ..Csr::default() });
     }
 }
 
-impl Runs {
+impl TokenRuns {
     /// Runs of a token.
     #[inline(always)]
     pub fn of(&self, token: usize) -> &[u32] {
@@ -115,14 +115,14 @@ impl Runs {
 #[derive(Debug, Default)]
 pub struct Rows {
     rows: PagedCsr, // all attributes, or those that are not in vectors; empty if there are runs
-    runs: Option<Runs>,
+    runs: Option<TokenRuns>,
     dense: Option<Dense>,
     /// Rows of all attributes. A race instead of a lock: in a process forked during `csr` a lock would stay closed.
     all: OnceBox<Csr>,
 }
 
-impl From<Runs> for Rows {
-    fn from(runs: Runs) -> Rows {
+impl From<TokenRuns> for Rows {
+    fn from(runs: TokenRuns) -> Rows {
         Rows { runs: Some(runs), ..Rows::default() }
     }
 }
@@ -174,7 +174,7 @@ impl Rows {
         self.sparse().row(token).chain(self.dense().into_iter().flat_map(move |dense| dense.entries(token)))
     }
 
-    pub fn runs(&self) -> Option<&Runs> {
+    pub fn runs(&self) -> Option<&TokenRuns> {
         self.runs.as_ref()
     }
 

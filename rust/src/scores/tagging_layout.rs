@@ -7,7 +7,7 @@
 
 use crate::dataset::csr::{Csr, CsrRef};
 use crate::dataset::layout::Layout;
-use crate::dataset::runs::{Book, Runs};
+use crate::dataset::runs::{RunTable, TokenRuns};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{ask, prefetch, Lane, Simd, WIDTH};
 use rayon::prelude::*;
@@ -74,7 +74,7 @@ pub struct Sums {
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     pub single: CsrRef<'a>,
-    pub runs: Option<(&'a Runs, &'a Sums)>,
+    pub runs: Option<(&'a TokenRuns, &'a Sums)>,
 }
 
 impl Attributes<'_> {
@@ -153,7 +153,7 @@ impl Table {
 
     /// Sums of the attributes of each run of a book, as far as they are kept; `known`: what this table summed before.
     /// None where rows are too wide for `score` to use them.
-    pub fn sums(&self, book: &Book, mut known: Sums) -> Option<Sums> {
+    pub fn sums(&self, book: &RunTable, mut known: Sums) -> Option<Sums> {
         if self.width > WIDEST {
             return None;
         }
@@ -172,7 +172,7 @@ impl Table {
 
     /// The sum of a run: the kept one, or made now, with the same bits.
     #[inline(always)]
-    fn sum_of<'a>(&self, (runs, sums): (&Runs, &'a Sums), run: u32, room: &'a mut [Lane; WIDEST]) -> &'a [Lane] {
+    fn sum_of<'a>(&self, (runs, sums): (&TokenRuns, &'a Sums), run: u32, room: &'a mut [Lane; WIDEST]) -> &'a [Lane] {
         let at = run as usize * self.width;
         if at + self.width <= sums.rows.len() {
             return &sums.rows[at..at + self.width];

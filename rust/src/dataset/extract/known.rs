@@ -3,7 +3,7 @@
 
 use crate::dataset::csr::Csr;
 use crate::dataset::extract::{chunks, Extractor, Hash, RulePlan, ABSENT};
-use crate::dataset::runs::{Book, NOTHING};
+use crate::dataset::runs::{RunTable, NOTHING};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::features::rule::{outside, TemplateRule};
 use crate::features::tokens::Tokens;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 const MOST_TEXTS: usize = 1 << 16;
 
 /// Distinct texts, and what was found for them.
-pub struct Known {
+pub struct TextCache {
     pub tokens: Tokens,
     stamp: u64, // of the vocabulary
     pub found: Found,
@@ -22,7 +22,7 @@ pub struct Known {
 /// What was found for the texts of each column.
 #[derive(Default)]
 pub struct Found {
-    pub(super) book: Arc<Book>,
+    pub(super) book: Arc<RunTable>,
     /// [columns] [texts] the first of a text's runs, of which it has one for each group of the column.
     pub(super) first: Vec<Vec<u32>>,
     /// [columns] [texts x shared] values of the atoms that joint rules use.
@@ -31,10 +31,10 @@ pub struct Found {
     pub(super) outside: [Vec<u32>; 2],
 }
 
-impl Known {
-    pub fn new(columns: usize, stamp: u64) -> Known {
+impl TextCache {
+    pub fn new(columns: usize, stamp: u64) -> TextCache {
         let found = Found { first: vec![Vec::new(); columns], joined: vec![Vec::new(); columns], ..Found::default() };
-        Known { tokens: Tokens::new(columns), stamp, found }
+        TextCache { tokens: Tokens::new(columns), stamp, found }
     }
 
     /// [columns] texts that something was found for.
@@ -45,23 +45,23 @@ impl Known {
 
 /// Keeps what is known for the next call: that of one vocabulary, and never waited for.
 #[derive(Default)]
-pub struct Keep(Mutex<Option<Known>>); // in a forked process it may be held for ever
+pub struct Keep(Mutex<Option<TextCache>>); // in a forked process it may be held for ever
 
 impl Keep {
     /// What is kept of this vocabulary, without any sentences, or nothing known. The caller has it alone.
-    pub fn take(&self, columns: usize, stamp: u64) -> Known {
+    pub fn take(&self, columns: usize, stamp: u64) -> TextCache {
         let kept = self.0.try_lock().ok().and_then(|mut kept| kept.take());
         match kept.filter(|known| known.stamp == stamp) {
             Some(mut known) => {
                 known.tokens.clear();
                 known
             }
-            None => Known::new(columns, stamp),
+            None => TextCache::new(columns, stamp),
         }
     }
 
     /// Keep it, unless it is too much.
-    pub fn give(&self, known: Known) {
+    pub fn give(&self, known: TextCache) {
         if let Ok(mut kept) = self.0.try_lock() {
             if known.tokens.texts() <= MOST_TEXTS {
                 *kept = Some(known);
@@ -130,7 +130,7 @@ impl Extractor<'_> {
 }
 
 /// Runs of each group at the places outside of a sentence that it can look at, the nearest first: where they begin.
-fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, book: &mut Book) -> Vec<u32> {
+fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, book: &mut RunTable) -> Vec<u32> {
     let of = plan.groups.iter().map(|group| {
         if !group.pad {
             return NOTHING;
@@ -150,8 +150,8 @@ fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, book: &mut Book) -> Vec<u32>
 mod tests {
     use super::*;
 
-    fn of(texts: usize) -> Known {
-        let mut known = Known::new(1, 7);
+    fn of(texts: usize) -> TextCache {
+        let mut known = TextCache::new(1, 7);
         (0..texts).for_each(|i| known.tokens.columns[0].push(&i.to_string()).unwrap());
         known.tokens.end_sentence(texts);
         known

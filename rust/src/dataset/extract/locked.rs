@@ -5,7 +5,7 @@ use crate::dataset::csr::Csr;
 use crate::dataset::extract::joint::Joint;
 use crate::dataset::extract::known::Found;
 use crate::dataset::extract::{Extractor, Group, RulePlan, ABSENT, CHUNK};
-use crate::dataset::runs::{Runs, NOTHING, WORTH};
+use crate::dataset::runs::{TokenRuns, NOTHING, WORTH};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
 use crate::features::rule::TemplateRule;
@@ -74,7 +74,7 @@ impl Extractor<'_> {
         let node = match runs {
             true => {
                 let (book, home) = (found.book.clone(), self.spare.clone());
-                Runs { book, of: all.of, rest: all.node, groups, home }.into()
+                TokenRuns { book, of: all.of, rest: all.node, groups, home }.into()
             }
             false => {
                 all.node.ids.shrink_to_fit();

@@ -10,7 +10,7 @@ mod joint;
 pub mod known;
 mod locked;
 
-use crate::dataset::runs::Spare;
+use crate::dataset::runs::BufferPool;
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::machine::system::budget;
 use crate::machine::system::stop;
@@ -134,7 +134,7 @@ pub struct Extractor<'a> {
     values: Vec<Vec<Key>>,      // [columns] [texts from there on x atoms of the column]
     shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
     jobs: Jobs,
-    spare: Arc<Spare>, // memory of datasets that are gone
+    spare: Arc<BufferPool>, // memory of datasets that are gone
 }
 
 /// How work on chunks is spread; results come back in order.
@@ -186,7 +186,7 @@ impl<'a> Extractor<'a> {
         template: &'a Template,
         tokens: &'a Tokens,
         threads: usize,
-        spare: Arc<Spare>,
+        spare: Arc<BufferPool>,
         mut since: Vec<usize>,
     ) -> Extractor<'a> {
         since.resize(tokens.columns.len(), 0);

@@ -1,8 +1,8 @@
 //! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
 
-use crate::dataset::extract::known::{Keep, Known};
+use crate::dataset::extract::known::{Keep, TextCache};
 use crate::dataset::extract::Extractor;
-use crate::dataset::runs::Spare;
+use crate::dataset::runs::BufferPool;
 use crate::error::Error;
 use crate::features::template::Template;
 use crate::features::tokens::{Column, Tokens};
@@ -22,8 +22,8 @@ use std::sync::Arc;
 pub struct PyTemplate {
     pub inner: Template,
     text: String,
-    spare: Arc<Spare>, // of datasets made with it
-    known: Keep,       // what it found at distinct texts
+    spare: Arc<BufferPool>, // of datasets made with it
+    known: Keep,            // what it found at distinct texts
 }
 
 #[pymethods]
@@ -326,16 +326,16 @@ fn words_of(column: &Column, words: &PyWordSets) -> Vec<u32> {
 }
 
 /// What is known of distinct texts; nothing where the vocabulary grows.
-fn known(template: &PyTemplate, vocab: &Bound<'_, PyVocab>) -> PyResult<Known> {
+fn known(template: &PyTemplate, vocab: &Bound<'_, PyVocab>) -> PyResult<TextCache> {
     let (columns, stamp) = (template.inner.columns.len(), vocab.try_borrow()?.inner.stamp());
-    Ok(stamp.map_or_else(|| Known::new(columns, 0), |stamp| template.known.take(columns, stamp)))
+    Ok(stamp.map_or_else(|| TextCache::new(columns, 0), |stamp| template.known.take(columns, stamp)))
 }
 
 fn dataset(
     py: Python<'_>,
     of: &PyTemplate,
     vocab: &Bound<'_, PyVocab>,
-    mut known: Known,
+    mut known: TextCache,
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
     let (template, spare) = (&of.inner, of.spare.clone());
