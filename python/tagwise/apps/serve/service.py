@@ -7,17 +7,16 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tagwise.apps.serve import openapi, shapes, tagging
@@ -25,8 +24,8 @@ from tagwise.apps.serve.batching import Batcher
 from tagwise.apps.serve.metrics import Metrics
 from tagwise.apps.serve.models import Shelf
 from tagwise.apps.web.guards import Guards
-from tagwise.apps.web.limits import Limited, Limits
-from tagwise.apps.web.problems import HANDLERS, JSON, Problem, content_of, parsed_body, problem_of
+from tagwise.apps.web.limits import Limited, Limits, late
+from tagwise.apps.web.problems import JSON, Problem, content_of, parsed_body, problem_of
 
 logger = logging.getLogger("tagwise.apps.serve")
 
@@ -72,7 +71,7 @@ class Service:
         self.ready = False
         self._stream = asyncio.Semaphore(64)  # streams hold a window each
 
-    def app(self) -> Starlette:
+    def app(self) -> Router:
         """Return the routes."""
         endpoints = {
             "/tag": self.tag,
@@ -89,12 +88,10 @@ class Service:
             Route(path, endpoints[path], methods=[method.upper() for method in methods])
             for path, methods in openapi.OPERATIONS.items()
         ]
-        app = Starlette(routes=routes, exception_handlers=HANDLERS, lifespan=self._lifespan)
-        app.router.redirect_slashes = False
-        return app
+        return Router(routes, redirect_slashes=False, lifespan=self._lifespan)
 
     @contextlib.asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, _: Router) -> AsyncIterator[None]:
         watching = asyncio.create_task(self._watch())
         self.ready = True
         try:
@@ -136,17 +133,16 @@ class Service:
         """Return the answer to one request of /tag."""
         large = len(body) > LARGE
         batcher, job = await run_in_threadpool(self._job, body) if large else self._job(body)
-        return await self._in_time(batcher.submit(job))
+        return await batcher.submit(job)
 
-    async def _in_time(self, answer: Awaitable[bytes]) -> bytes:
-        """Await an answer; it is cancelled at the deadline."""
+    async def _line(self, line: bytes) -> bytes:
+        """Return the answer to one line of a stream, which has a deadline of its own."""
         seconds = self.settings.limits.seconds
         try:
             with anyio.fail_after(seconds):
-                return await answer
+                return await self._tagged(line)
         except TimeoutError:
-            said = f"no answer within {seconds:g} s; send less at once, or try again later"
-            raise Problem(503, "TimeError", said, {"retry-after": "1"}) from None
+            raise late(seconds) from None
 
     async def tag(self, request: Request) -> Any:
         """POST /tag."""
@@ -163,7 +159,7 @@ class Service:
         given = await run_in_threadpool(parsed_body, await request.body(), shapes.EXPLAIN_DOMAIN)
         batcher, limits = self._batcher(given), self.settings.limits
         found, cost = tagging.explained(batcher.model.loaded, batcher.model.name, given, limits)
-        return Response(await self._in_time(batcher.call(found, cost)), media_type=JSON)
+        return Response(await batcher.call(found, cost), media_type=JSON)
 
     async def stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /tag of lines: a window of them is read, labelled and answered before the next one is read.
@@ -175,7 +171,7 @@ class Service:
         async with self._stream:
             started, number = False, 0
             async for lines in windows(Request(scope, receive).stream(), self.settings.limits.body):
-                found = await asyncio.gather(*map(self._tagged, lines), return_exceptions=True)
+                found = await asyncio.gather(*map(self._line, lines), return_exceptions=True)
                 out = bytearray()
                 for one in found:
                     number += 1
@@ -306,7 +302,7 @@ def application(
     service: Service, bound: str = "127.0.0.1", hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """The service behind its guards and limits."""
-    limited = Limited(service.app(), service.settings.limits, is_stream)
+    limited = Limited(service.app(), service.settings.limits, is_stream, answers=True)
     guarded = Guards(limited, bound=bound, hosts=hosts, token=token, open_paths=("/health", "/ready"))
     return Counted(guarded, service.metrics, openapi.OPERATIONS)
 

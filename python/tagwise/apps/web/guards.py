@@ -124,6 +124,7 @@ class Guards:
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, lead it on, or refuse it."""
+        scope["app"] = self.app  # Starlette's router then raises for unknown paths and methods
         self.check_origin(scope, self.check_host(scope))
         if (redirect := self.visit(scope)) is not None:
             await redirect(scope, receive, send)

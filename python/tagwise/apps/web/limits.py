@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -32,21 +33,39 @@ class Limits:
     characters: int = 10_000
 
 
+def late(seconds: float) -> Problem:
+    """The refusal of a request whose answer takes too long."""
+    said = f"no answer within {seconds:g} s; send less at once, or try again later"
+    return Problem(503, "TimeError", said, {"retry-after": "1"})
+
+
 def whole(_: Scope) -> bool:
     """No request is a stream."""
     return False
 
 
 class Limited:
-    """Holds requests to limits of their bodies: bytes, and the time that the sender may take.
+    """Holds requests to limits of their bodies, bytes and time, and optionally to a limit on the time of the answer.
 
-    A body that is too long is refused by what its header says, before a byte of it is read, and again by what arrives.
+    A body that is too long is refused by its Content-Length, before a byte of it is read, and again by what arrives.
     Of a request that `is_stream` takes for a stream only the time between two pieces is limited: its handler sees to
-    the length of a line.
+    the length of a line. All of it is one cancel scope per request, whose deadline moves.
+
+    Args:
+        app: What is limited.
+        limits: The limits.
+        is_stream: Whether a request is a stream.
+        answers: Whether the answer to a whole body has to be complete within `limits.seconds` too.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits, is_stream: Callable[[Scope], bool] = whole) -> None:
-        self.app, self.limits, self.is_stream = app, limits, is_stream
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        is_stream: Callable[[Scope], bool] = whole,
+        answers: bool = False,
+    ) -> None:
+        self.app, self.limits, self.is_stream, self.answers = app, limits, is_stream, answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -56,31 +75,39 @@ class Limited:
         length = Headers(scope=scope).get("content-length", "")
         if not stream and length.isdigit() and int(length) > limits.body:
             raise self.too_long()
-        end = anyio.current_time() + limits.seconds
-        arrived = 0
-        done = False
+        arrived, done = 0, False
+        deadline = anyio.CancelScope(deadline=math.inf if stream else anyio.current_time() + limits.seconds)
 
         async def receiving() -> Message:
             nonlocal arrived, done
-            if done:  # whoever asks now waits for the other side to go
+            if done:  # a handler that receives now waits for the client to disconnect
                 return await receive()
-            try:
-                with anyio.fail_after(limits.seconds if stream else max(end - anyio.current_time(), 0.0)):
-                    message = await receive()
-            except TimeoutError:
-                raise Problem(
-                    408,
-                    "SlowError",
-                    f"the body did not arrive within {limits.seconds:g} s; send it faster, or in smaller requests",
-                    close=True,
-                ) from None
+            if stream:
+                deadline.deadline = anyio.current_time() + limits.seconds
+            message = await receive()
             arrived += len(message.get("body", b""))
             if arrived > limits.body and not stream:
                 raise self.too_long()
             done = not message.get("more_body", False)
+            if stream or (done and not self.answers):
+                deadline.deadline = math.inf
+            elif done:
+                deadline.deadline = anyio.current_time() + limits.seconds
             return message
 
-        await self.app(scope, receiving, send)
+        with deadline:
+            await self.app(scope, receiving, send)
+        if deadline.cancelled_caught:
+            raise late(limits.seconds) if done else self.too_slow()
+
+    def too_slow(self) -> Problem:
+        """The refusal of a body that arrives too slowly."""
+        return Problem(
+            408,
+            "SlowError",
+            f"the body did not arrive within {self.limits.seconds:g} s; send it faster, or in smaller requests",
+            close=True,
+        )
 
     def too_long(self) -> Problem:
         """The refusal of a body that is too long."""
@@ -93,4 +120,4 @@ class Limited:
         )
 
 
-__all__ = ["Limited", "Limits"]
+__all__ = ["Limited", "Limits", "late"]
