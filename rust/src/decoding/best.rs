@@ -14,7 +14,7 @@ use crate::decoding::lists::no_path;
 use crate::error::Result;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::simd::{square, square_mut, Lane, Simd, WIDTH};
 use crate::machine::system::budget;
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
@@ -124,6 +124,7 @@ const NEXT: usize = 2;
 const FAR: usize = 6;
 
 dispatch!(
+    /// Runs the batches, which no other thread works on; answers the first sentence that has no finite result.
     fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch], scratch: &mut DecodingWork) -> Option<u32> = batches_kernel
 );
 
@@ -153,12 +154,9 @@ impl DecodingWork {
     }
 }
 
-/// Runs the batches; answers the first sentence that has no finite result.
-///
-/// # Safety
-/// The machine has the instructions of `S`; no other thread works on these batches.
 #[inline(always)]
-unsafe fn batches_kernel<S: Find>(
+fn batches_kernel<S: Find>(
+    simd: S,
     job: &BatchDecoding<'_>,
     batches: &[Batch],
     scratch: &mut DecodingWork,
@@ -181,7 +179,7 @@ unsafe fn batches_kernel<S: Find>(
         }
         if scorer.edges.sparse.is_none() && batch.is_sparse(l) {
             for &s in &batch.sentences {
-                match one_sentence::<S>(job, s as usize, scratch) {
+                match one_sentence(simd, job, s as usize, scratch) {
                     true => scratch.by_sentence += 1,
                     false => scratch.leave(job, s),
                 }
@@ -190,14 +188,14 @@ unsafe fn batches_kernel<S: Find>(
         }
         scratch.work.reserve(&shape);
         for t in 0..shape.positions() {
-            score_position::<S>(job, batch, t, scratch);
+            score_position(simd, job, batch, t, scratch);
         }
         match &job.output {
             Output::Paths(paths) => {
-                // Each token belongs to one lane of one batch.
                 let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
-                let best = viterbi::batch::viterbi::<S>(&shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
-                    paths.set(begin(lane) + t, y);
+                let best = viterbi::batch::viterbi(simd, &shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
+                    // SAFETY: each token belongs to one lane of one batch.
+                    unsafe { paths.set(begin(lane) + t, y) };
                 });
                 for (lane, &s) in batch.sentences.iter().enumerate() {
                     if best[lane].is_finite() {
@@ -207,7 +205,7 @@ unsafe fn batches_kernel<S: Find>(
                     }
                 }
             }
-            Output::Marginals(p, log_z) => marginals_of_batch::<S>(job, batch, &shape, (p, log_z), scratch),
+            Output::Marginals(p, log_z) => marginals_of_batch(simd, job, batch, &shape, (p, log_z), scratch),
         }
     }
     testing::count(Taken::Lanes, scratch.by_lanes);
@@ -216,11 +214,8 @@ unsafe fn batches_kernel<S: Find>(
 }
 
 /// Node scores of a token into a row of lanes; `upcoming` tokens are prefetched.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn score_token<S: Simd>(
+fn score_token<S: Simd>(simd: S, 
     job: &BatchDecoding<'_>,
     token: usize,
     ends: (bool, bool),
@@ -235,7 +230,8 @@ unsafe fn score_token<S: Simd>(
             if let Some(next) = upcoming.0 {
                 table.prefetch(&job.from, next);
             }
-            table.score::<S>(&job.from, token, row);
+            // SAFETY: the runs of a job are sums of its table.
+            unsafe { table.score(simd, &job.from, token, row) };
             job.scorer.add_ends(ends, row);
         }
         None => {
@@ -246,17 +242,14 @@ unsafe fn score_token<S: Simd>(
     if let Some((support, masks)) = &job.support {
         let masks = &masks[support.of[token] as usize * row.len()..];
         for (x, mask) in row.iter_mut().zip(masks) {
-            S::store(S::add(S::load(x), S::load(mask)), x);
+            simd.store(simd.add(simd.load(x), simd.load(mask)), x);
         }
     }
 }
 
 /// One sentence with its labels in lanes; false if it has no finite result.
-///
-/// # Safety
-/// The machine has the instructions of `S`; no other thread works on the sentence.
 #[inline(always)]
-unsafe fn one_sentence<S: Find>(job: &BatchDecoding<'_>, sentence: usize, scratch: &mut DecodingWork) -> bool {
+fn one_sentence<S: Find>(simd: S, job: &BatchDecoding<'_>, sentence: usize, scratch: &mut DecodingWork) -> bool {
     let (scorer, l) = (job.scorer, job.scorer.layout.labels);
     let (begin, end) = (job.data.sentences[sentence], job.data.sentences[sentence + 1]);
     let (n, width) = (end - begin, l.div_ceil(WIDTH));
@@ -265,7 +258,7 @@ unsafe fn one_sentence<S: Find>(job: &BatchDecoding<'_>, sentence: usize, scratc
     let fill = |t: usize, row: &mut [Lane]| {
         let token = begin + t;
         let ends = (t == 0, token + 1 == end);
-        score_token::<S>(job, token, ends, (upcoming(token + NEXT), upcoming(token + FAR)), row);
+        score_token(simd, job, token, ends, (upcoming(token + NEXT), upcoming(token + FAR)), row);
     };
     match &job.output {
         Output::Paths(paths) => {
@@ -273,9 +266,10 @@ unsafe fn one_sentence<S: Find>(job: &BatchDecoding<'_>, sentence: usize, scratc
             chart.begin(n, false);
             for t in 0..n {
                 fill(t, &mut chart.node[t * width..(t + 1) * width]);
-                chart.advance::<S>(steps, t);
+                chart.advance(simd, steps, t);
             }
-            chart.best_path::<S>(steps, paths.slice(begin, n)).is_finite()
+            // SAFETY: a sentence belongs to one batch, and a batch to one thread, here and below.
+            chart.best_path(simd, steps, unsafe { paths.slice(begin, n) }).is_finite()
         }
         Output::Marginals(p, log_zs) => {
             single.reserve(n, l);
@@ -283,10 +277,12 @@ unsafe fn one_sentence<S: Find>(job: &BatchDecoding<'_>, sentence: usize, scratc
                 fill(t, row);
                 (l..width * WIDTH).for_each(|y| row[y / WIDTH].0[y % WIDTH] = f32::NEG_INFINITY);
             }
-            let Some(log_z) = single.forward::<S>(&scorer.edges, n) else { return false };
-            log_zs.set(sentence, log_z);
-            single.backward::<S>(&scorer.edges, n, |t, row| {
-                for (part, lane) in p.slice((begin + t) * l, l).chunks_mut(WIDTH).zip(row) {
+            let Some(log_z) = single.forward(simd, &scorer.edges, n) else { return false };
+            // SAFETY: as above.
+            unsafe { log_zs.set(sentence, log_z) };
+            single.backward(simd, &scorer.edges, n, |t, row| {
+                // SAFETY: as above.
+                for (part, lane) in unsafe { p.slice((begin + t) * l, l) }.chunks_mut(WIDTH).zip(row) {
                     part.copy_from_slice(&lane.0[..part.len()]);
                 }
             });
@@ -296,11 +292,8 @@ unsafe fn one_sentence<S: Find>(job: &BatchDecoding<'_>, sentence: usize, scratc
 }
 
 /// Node scores of position t of a batch.
-///
-/// # Safety
-/// The machine has the instructions of `S`; `scratch.work` is reserved for the batch.
 #[inline(always)]
-unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usize, scratch: &mut DecodingWork) {
+fn score_position<S: Simd>(simd: S, job: &BatchDecoding<'_>, batch: &Batch, t: usize, scratch: &mut DecodingWork) {
     let (data, l) = (job.data, job.scorer.layout.labels);
     let (width, active) = (l.div_ceil(WIDTH), batch.active(t));
     let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
@@ -314,22 +307,18 @@ unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usi
     for lane in 0..active {
         let token = begin(lane) + t;
         let ends = (t == 0, t + 1 == batch.lengths[lane] as usize);
-        score_token::<S>(job, token, ends, (ahead(lane + NEXT), ahead(lane + FAR)), row);
+        score_token(simd, job, token, ends, (ahead(lane + NEXT), ahead(lane + FAR)), row);
         (0..width).for_each(|v| tile.0[v][lane] = row[v]);
     }
     for v in 0..width {
-        let at = t * l + v * WIDTH;
-        let out: &mut [Lane; WIDTH] = &mut *work.psi[at..at + WIDTH].as_mut_ptr().cast();
-        S::transpose(&tile.0[v], out);
+        simd.transpose(&tile.0[v], square_mut(&mut work.psi[t * l + v * WIDTH..]));
     }
 }
 
 /// Marginals and log Z of a batch whose node scores are filled.
-///
-/// # Safety
-/// The machine has the instructions of `S`; no other thread works on the batch.
 #[inline(always)]
-unsafe fn marginals_of_batch<S: Simd>(
+fn marginals_of_batch<S: Simd>(
+    simd: S,
     job: &BatchDecoding<'_>,
     batch: &Batch,
     shape: &Shape,
@@ -342,19 +331,20 @@ unsafe fn marginals_of_batch<S: Simd>(
     let mut log_z = [0.0; WIDTH];
     sums::batch::forward(shape, edges, work, &mut log_z);
     for (lane, &s) in batch.sentences.iter().enumerate() {
-        log_zs.set(s as usize, log_z[lane]);
+        // SAFETY: a sentence belongs to one batch, as do its tokens below.
+        unsafe { log_zs.set(s as usize, log_z[lane]) };
         if log_z[lane].is_nan() {
             sums::batch::clear_lane(shape, work, lane);
         }
     }
     for t in (0..shape.positions()).rev() {
-        sums::batch::backward_step::<S, false>(shape, edges, work, &ones, t);
+        sums::batch::backward_step::<S, false>(simd, shape, edges, work, &ones, t);
         for v in 0..l.div_ceil(WIDTH) {
-            let from: &[Lane; WIDTH] = &*work.p[v * WIDTH..(v + 1) * WIDTH].as_ptr().cast();
-            S::transpose(from, &mut tile.0[v]);
+            simd.transpose(square(&work.p[v * WIDTH..]), &mut tile.0[v]);
         }
         for lane in 0..batch.active(t) {
-            let out = p.slice((data.sentences[batch.sentences[lane] as usize] + t) * l, l);
+            // SAFETY: as above.
+            let out = unsafe { p.slice((data.sentences[batch.sentences[lane] as usize] + t) * l, l) };
             for (v, part) in out.chunks_mut(WIDTH).enumerate() {
                 part.copy_from_slice(&tile.0[v][lane].0[..part.len()]);
             }

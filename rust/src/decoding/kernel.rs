@@ -304,10 +304,8 @@ struct KernelSearch<'a> {
 
 dispatch!(fn run(job: &KernelSearch<'_>, task: usize) -> Result<Lists> = run_kernel);
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(job: &KernelSearch<'_>, task: usize) -> Result<Lists> {
+fn run_kernel<S: Find>(simd: S, job: &KernelSearch<'_>, task: usize) -> Result<Lists> {
     let (data, l, steps) = (job.data, job.scorer.frame.labels, &job.scorer.steps);
     let mut chart = Chart::new(l);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
@@ -323,15 +321,15 @@ unsafe fn run_kernel<S: Find>(job: &KernelSearch<'_>, task: usize) -> Result<Lis
                 let allowed = job.support.is_none_or(|a| a.sets[a.of[begin + t] as usize * l + y]);
                 row[y / WIDTH].0[y % WIDTH] = if allowed { x } else { f32::NEG_INFINITY };
             }
-            chart.advance::<S>(steps, t);
+            chart.advance(simd, steps, t);
         }
         if job.k == 1 {
             paths.clear();
             paths.resize(n, 0);
             scores.clear();
-            scores.push(chart.best_path::<S>(steps, &mut paths));
+            scores.push(chart.best_path(simd, steps, &mut paths));
         } else {
-            chart.best_paths::<S>(steps, job.k, &mut scores, &mut paths);
+            chart.best_paths(simd, steps, job.k, &mut scores, &mut paths);
         }
         if job.k > 0 && !scores.first().is_some_and(|x| x.is_finite()) {
             return Err(no_path(s));

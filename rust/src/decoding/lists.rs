@@ -5,16 +5,16 @@
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
 
-use crate::chain::viterbi::kbest;
 use crate::chain::limits::support::Support;
+use crate::chain::viterbi::kbest;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::system::budget;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::system::testing::{self, Taken, Way};
 use crate::machine::simd::Lane;
+use crate::machine::system::budget;
 use crate::machine::system::stop;
+use crate::machine::system::testing::{self, Taken, Way};
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{doubles, Scored};
 use rayon::prelude::*;
@@ -101,10 +101,8 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
 
 dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<Lists> = run_kernel);
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists> {
+fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Lists> {
     let (scorer, data) = (job.scorer, job.data);
     let mut chart = Chart::new(scorer.layout.labels);
     let lists_pay = scorer.layout.labels >= MANY || testing::is_forced(Way::Sparse);
@@ -126,11 +124,11 @@ unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists
                     support.forbid_row(begin + t, scorer.layout.labels, row);
                 }
                 match &scorer.edges.sparse {
-                    Some(lists) if lists_pay => chart.advance_listed::<S>(lists, t),
-                    _ => chart.advance::<S>(job.steps, t),
+                    Some(lists) if lists_pay => chart.advance_listed(simd, lists, t),
+                    _ => chart.advance(simd, job.steps, t),
                 }
             }
-            chart.best_paths::<S>(job.steps, job.k, &mut scores, &mut paths);
+            chart.best_paths(simd, job.steps, job.k, &mut scores, &mut paths);
             finite = job.k == 0 || scores.first().is_some_and(|x| x.is_finite());
         }
         testing::count(if finite { Taken::Chart } else { Taken::Log }, 1);

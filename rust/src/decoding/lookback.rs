@@ -2,17 +2,17 @@
 
 use crate::chain::viterbi::sentence::Steps;
 
+use crate::chain::limits::support::Support;
 use crate::chain::lookback::beam::{self, Beam};
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Lookback;
-use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::{no_path, Lists};
 use crate::error::{Error, Result};
-use crate::machine::system::budget;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
+use crate::machine::system::budget;
 use crate::machine::system::stop;
 use crate::scores::document::{Memory, Words};
 use crate::scores::scorer::Scorer;
@@ -92,10 +92,9 @@ pub fn tag(job: &LookbackSearch<'_>) -> Result<Lists> {
 
 dispatch!(fn run(job: &LookbackSearch<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> = run_kernel);
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(
+fn run_kernel<S: Find>(
+    simd: S,
     job: &LookbackSearch<'_>,
     steps: &Steps,
     piece: usize,
@@ -118,7 +117,7 @@ unsafe fn run_kernel<S: Find>(
         for (t, row) in node.chunks_exact_mut(width).enumerate() {
             job.scorer.fill(data, begin + t, (t == 0, t + 1 == n), row);
             if let Some(words) = job.words {
-                memory.score::<S>(terms, job.rows, words, begin + t, row);
+                memory.score(simd, terms, job.rows, words, begin + t, row);
             }
             if let Some(support) = job.support {
                 support.forbid_row(begin + t, l, row);
@@ -128,7 +127,7 @@ unsafe fn run_kernel<S: Find>(
         let x = Sentence { node: &node, steps, rows: job.rows, same };
         let k = match job.decoder {
             Decoder::Cells { k } => {
-                found.run::<S>(&x, k, &mut scores, &mut paths);
+                found.run(simd, &x, k, &mut scores, &mut paths);
                 k
             }
             Decoder::Beam { width, k } => {

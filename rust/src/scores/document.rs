@@ -2,8 +2,8 @@
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::system::budget;
 use crate::machine::simd::{Lane, Simd};
+use crate::machine::system::budget;
 
 use crate::chain::lookback::Lookback;
 
@@ -104,12 +104,10 @@ impl Memory {
     }
 
     /// Add to the node scores of a token what the earlier sentences say: sum_u R[y_u, y].
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    pub(crate) unsafe fn score<S: Simd>(
+    pub(crate) fn score<S: Simd>(
         &self,
+        simd: S,
         terms: &Lookback,
         rows: &[Lane],
         words: &Words,
@@ -122,7 +120,7 @@ impl Memory {
                 let row = &rows[terms.repeat_row(label) * width..];
                 for (x, r) in node.iter_mut().zip(row) {
                     // A product, then a sum: the same bits with and without fused instructions.
-                    S::store(S::add(S::load(x), S::mul(S::splat(n), S::load(r))), x);
+                    simd.store(simd.add(simd.load(x), simd.mul(simd.splat(n), simd.load(r))), x);
                 }
             }
         }

@@ -94,17 +94,16 @@ dispatch!(
     fn sum_runs(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) = sum_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) {
+fn sum_kernel<S: Simd>(simd: S, table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) {
     let from = Attributes { single: runs.view(), runs: None };
     let count = sums.len() / table.width;
     for (i, row) in sums.chunks_exact_mut(table.width).enumerate() {
         if i + 1 < count {
             table.prefetch(&from, first + i + 1);
         }
-        table.score::<S>(&from, first + i, row);
+        // SAFETY: there are no runs of runs.
+        unsafe { table.score(simd, &from, first + i, row) };
     }
 }
 
@@ -224,19 +223,19 @@ impl Table {
     /// Scores of one token's labels into a row of the table's width.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `from.runs` are sums of this table.
+    /// `from.runs` are sums of this table.
     #[inline(always)]
-    pub unsafe fn score<S: Simd>(&self, from: &Attributes, token: usize, row: &mut [Lane]) {
+    pub unsafe fn score<S: Simd>(&self, simd: S, from: &Attributes, token: usize, row: &mut [Lane]) {
         match (self.width, from.single.values.is_empty()) {
-            (1, true) => self.score_in::<S, 1, true>(from, token, row),
-            (2, true) => self.score_in::<S, 2, true>(from, token, row),
-            (3, true) => self.score_in::<S, 3, true>(from, token, row),
-            (4, true) => self.score_in::<S, 4, true>(from, token, row),
-            (1, false) => self.score_in::<S, 1, false>(from, token, row),
-            (2, false) => self.score_in::<S, 2, false>(from, token, row),
-            (3, false) => self.score_in::<S, 3, false>(from, token, row),
-            (4, false) => self.score_in::<S, 4, false>(from, token, row),
-            _ => self.score_wide::<S>(from.single, token, row),
+            (1, true) => self.score_in::<S, 1, true>(simd, from, token, row),
+            (2, true) => self.score_in::<S, 2, true>(simd, from, token, row),
+            (3, true) => self.score_in::<S, 3, true>(simd, from, token, row),
+            (4, true) => self.score_in::<S, 4, true>(simd, from, token, row),
+            (1, false) => self.score_in::<S, 1, false>(simd, from, token, row),
+            (2, false) => self.score_in::<S, 2, false>(simd, from, token, row),
+            (3, false) => self.score_in::<S, 3, false>(simd, from, token, row),
+            (4, false) => self.score_in::<S, 4, false>(simd, from, token, row),
+            _ => self.score_wide(simd, from.single, token, row),
         }
     }
 
@@ -247,6 +246,7 @@ impl Table {
     #[inline(always)]
     unsafe fn score_in<S: Simd, const W: usize, const ONES: bool>(
         &self,
+        simd: S,
         from: &Attributes,
         token: usize,
         out: &mut [Lane],
@@ -254,13 +254,13 @@ impl Table {
         let data = from.single;
         debug_assert!(self.width == W && out.len() == W);
         // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
-        let mut sum = [S::splat(0.0); W];
+        let mut sum = [simd.splat(0.0); W];
         if let Some(of) = from.runs {
             let mut room = [Lane::ZERO; WIDEST];
             for &run in of.0.of(token) {
                 let row = self.sum_of(of, run, &mut room);
                 for j in 0..W {
-                    sum[j] = S::add(sum[j], S::load(&row[j]));
+                    sum[j] = simd.add(sum[j], simd.load(&row[j]));
                 }
             }
         }
@@ -274,27 +274,27 @@ impl Table {
                 let entry = self.entries[data.ids[at] as usize];
                 debug_assert!(W > 1 && entry.lanes() == 0 || (entry.first as usize) < self.rows.len());
                 let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
-                let value = S::splat(if ONES { 1.0 } else { data.value(at) });
+                let value = simd.splat(if ONES { 1.0 } else { data.value(at) });
                 if W == 1 {
-                    let x = S::mul(S::splat(entry.scale()), S::load(&*row));
-                    sum[0] = S::add(sum[0], if ONES { x } else { S::mul(value, x) });
+                    let x = simd.mul(simd.splat(entry.scale()), simd.load(&*row));
+                    sum[0] = simd.add(sum[0], if ONES { x } else { simd.mul(value, x) });
                     continue;
                 }
                 for j in 0..W {
                     let lane = if j < entry.lanes() { row.add(j) } else { &Lane::ZERO as *const Lane };
-                    let x = S::load(&*lane);
-                    sum[j] = S::add(sum[j], if ONES { x } else { S::mul(value, x) });
+                    let x = simd.load(&*lane);
+                    sum[j] = simd.add(sum[j], if ONES { x } else { simd.mul(value, x) });
                 }
                 lists[n] = (at - begin) as u8;
                 n += usize::from(entry.pairs() > 0);
             }
             if begin == data.ptr[token] {
                 for j in 0..W {
-                    S::store(sum[j], &mut out[j]);
+                    simd.store(sum[j], &mut out[j]);
                 }
             } else {
                 for j in 0..W {
-                    S::store(S::add(S::load(&out[j]), sum[j]), &mut out[j]);
+                    simd.store(simd.add(simd.load(&out[j]), sum[j]), &mut out[j]);
                 }
             }
             for &at in &lists[..n] {
@@ -303,22 +303,20 @@ impl Table {
             if stop == end {
                 break;
             }
-            (begin, n, sum) = (stop, 0, [S::splat(0.0); W]);
+            (begin, n, sum) = (stop, 0, [simd.splat(0.0); W]);
         }
     }
 
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn score_wide<S: Simd>(&self, data: CsrRef<'_>, token: usize, out: &mut [Lane]) {
+    fn score_wide<S: Simd>(&self, simd: S, data: CsrRef<'_>, token: usize, out: &mut [Lane]) {
         out.fill(Lane::ZERO);
         for at in data.ptr[token]..data.ptr[token + 1] {
             let entry = self.entries[data.ids[at] as usize];
-            let value = S::splat(data.value(at));
+            let value = simd.splat(data.value(at));
             if entry.lanes() > 0 {
                 let rows = &self.rows[entry.first as usize..entry.first as usize + entry.lanes()];
                 for (sum, row) in out.iter_mut().zip(rows) {
-                    S::store(S::add(S::load(sum), S::mul(value, S::load(row))), sum);
+                    simd.store(simd.add(simd.load(sum), simd.mul(value, simd.load(row))), sum);
                 }
             }
             self.add_pairs(data, at, out);

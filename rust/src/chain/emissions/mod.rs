@@ -5,18 +5,18 @@
 mod gold;
 mod rows;
 
-use crate::chain::emissions::rows::{Reading, Rows};
-use crate::chain::sums;
-use crate::chain::viterbi;
 use crate::chain::edges::Edges;
-use crate::chain::sums::batch::{Given, Shape, Work};
+use crate::chain::emissions::rows::{Reading, Rows};
 use crate::chain::lattice::Scores;
+use crate::chain::sums;
+use crate::chain::sums::batch::{NodeScores, Shape, Work};
 use crate::chain::sums::log64::Trellis;
+use crate::chain::viterbi;
 use crate::chain::viterbi::double::Search;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::find::Find;
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -200,10 +200,9 @@ dispatch!(
     fn find(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work, paths: &Shared<'_, i64>) -> [f64; WIDTH] = find_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn find_kernel<S: Find>(
+fn find_kernel<S: Find>(
+    simd: S,
     job: &Job<'_>,
     group: &[u32],
     shape: &Shape,
@@ -213,11 +212,12 @@ unsafe fn find_kernel<S: Find>(
     let chains = job.chains;
     let mut reading = Reading::new(chains, shape, Rows::new(chains, group));
     for t in 0..shape.positions() {
-        Given::<S>::give(&mut reading, t, &mut work.psi);
+        reading.fill(simd, t, &mut work.psi);
     }
-    let mut scores = viterbi::batch::viterbi::<S>(shape, &job.edges, work, |lane, t, y| {
+    let mut scores = viterbi::batch::viterbi(simd, shape, &job.edges, work, |lane, t, y| {
         if let Some(&b) = group.get(lane) {
-            paths.set(b as usize * chains.time + t, i64::from(y));
+            // SAFETY: nothing else writes to this sentence's part.
+            unsafe { paths.set(b as usize * chains.time + t, i64::from(y)) };
         }
     });
     for (_, score) in scores.iter_mut().enumerate().filter(|(lane, _)| reading.nan >> lane & 1 != 0) {
@@ -231,14 +231,12 @@ dispatch!(
     fn forward(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work) -> [f64; WIDTH] = forward_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn forward_kernel<S: Simd>(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work) -> [f64; WIDTH] {
+fn forward_kernel<S: Simd>(simd: S, job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work) -> [f64; WIDTH] {
     let mut log_z = [f64::NAN; WIDTH];
     if job.edges.scaled {
         let mut reading = Reading::new(job.chains, shape, Rows::new(job.chains, group));
-        sums::batch::forward_from::<S>(shape, &job.edges, work, &mut reading, &mut log_z);
+        sums::batch::forward_from(simd, shape, &job.edges, work, &mut reading, &mut log_z);
         for (_, z) in log_z.iter_mut().enumerate().filter(|(lane, _)| reading.nan >> lane & 1 != 0) {
             *z = f64::NAN;
         }
@@ -295,10 +293,9 @@ dispatch!(
     fn expect_group(job: &Job<'_>, shape: &Shape, work: &mut Work, into: Into<'_>, sums: &mut Expected) = expect_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn expect_kernel<S: Simd>(
+fn expect_kernel<S: Simd>(
+    simd: S,
     job: &Job<'_>,
     shape: &Shape,
     work: &mut Work,
@@ -314,9 +311,9 @@ unsafe fn expect_kernel<S: Simd>(
     let factor = Lane(weight.map(|w| w as f32));
     let mut written = (positions * l).next_multiple_of(WIDTH);
     for t in (0..positions).rev() {
-        sums::batch::backward_step::<S, false>(shape, &job.edges, work, &one, t);
+        sums::batch::backward_step::<S, false>(simd, shape, &job.edges, work, &one, t);
         for (p, psi) in work.p[..l].iter().zip(&mut work.psi[t * l..]) {
-            S::store(S::mul(S::load(p), S::load(&factor)), psi);
+            simd.store(simd.mul(simd.load(p), simd.load(&factor)), psi);
         }
         if t == 0 {
             add_weighted(&work.p[..l], weight, &mut sums.start);
@@ -332,7 +329,8 @@ unsafe fn expect_kernel<S: Simd>(
         }
         while written >= t * l + WIDTH {
             written -= WIDTH;
-            rows.write::<S>(&work.psi[written..], written, out);
+            // SAFETY: nothing else writes to the rows of these sentences.
+            unsafe { rows.write(simd, &work.psi[written..], written, out) };
         }
     }
     for ((lane, &m), sum) in work.pairs[..l * l].iter().zip(&job.edges.m).zip(&mut sums.edge) {

@@ -2,9 +2,9 @@
 //! those of a label do: sixteen numbers of each at a time are a square that is turned.
 
 use crate::chain::emissions::Chains;
-use crate::chain::sums::batch::{Given, Shape};
-use crate::machine::system::shared::Shared;
+use crate::chain::sums::batch::{NodeScores, Shape};
 use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
+use crate::machine::system::shared::Shared;
 
 /// Numbers ahead of those at hand that are asked for: sixteen rows are more than a machine foresees by itself.
 const AHEAD: usize = 4 * WIDTH;
@@ -39,11 +39,8 @@ impl Rows {
     }
 
     /// Numbers at..at + 16 of all sentences, 0 beyond their ends. Bit i of the answer: sentence i has a NaN among them.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; `out` has sixteen lanes.
     #[inline(always)]
-    unsafe fn read<S: Simd>(&self, from: &[f32], at: usize, out: &mut [Lane]) -> u32 {
+    fn read<S: Simd>(&self, simd: S, from: &[f32], at: usize, out: &mut [Lane]) -> u32 {
         let (mut tile, mut nan) = ([Lane::ZERO; WIDTH], 0);
         for (lane, row) in tile.iter_mut().enumerate() {
             let begin = self.begin[lane] + at;
@@ -56,7 +53,7 @@ impl Rows {
             nan |= u32::from(row.0.iter().fold(false, |nan, x| nan | x.is_nan())) << lane;
         }
         if let Some(out) = out.first_chunk_mut() {
-            S::transpose(&tile, out);
+            simd.transpose(&tile, out);
         }
         nan
     }
@@ -64,12 +61,12 @@ impl Rows {
     /// Lanes of the numbers at..at + 16 to where they belong; what is beyond an end is left alone.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `from` has sixteen lanes; no other thread touches these sentences.
+    /// No other thread touches these sentences.
     #[inline(always)]
-    pub unsafe fn write<S: Simd>(&self, from: &[Lane], at: usize, out: &Shared<'_, f32>) {
+    pub unsafe fn write<S: Simd>(&self, simd: S, from: &[Lane], at: usize, out: &Shared<'_, f32>) {
         let mut tile = [Lane::ZERO; WIDTH];
         if let Some(from) = from.first_chunk() {
-            S::transpose(from, &mut tile);
+            simd.transpose(from, &mut tile);
         }
         for (lane, row) in tile.iter().enumerate() {
             match self.some(lane, at) {
@@ -96,25 +93,25 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl<S: Simd> Given<S> for Reading<'_> {
+impl NodeScores for Reading<'_> {
     #[inline(always)]
-    unsafe fn give(&mut self, t: usize, psi: &mut [Lane]) {
+    fn fill<S: Simd>(&mut self, simd: S, t: usize, psi: &mut [Lane]) {
         let l = self.shape.labels;
         while self.done < (t + 1) * l {
-            self.nan |= self.rows.read::<S>(self.chains.node, self.done, &mut psi[self.done..]);
+            self.nan |= self.rows.read(simd, self.chains.node, self.done, &mut psi[self.done..]);
             self.done += WIDTH;
         }
         let here = &mut psi[t * l..(t + 1) * l];
         if t == 0 {
             for (s, &x) in here.iter_mut().zip(self.chains.start) {
-                S::store(S::add(S::load(s), S::splat(x)), s);
+                simd.store(simd.add(simd.load(s), simd.splat(x)), s);
             }
         }
         if !self.shape.full(t + 1) {
-            let ends = S::load(&self.shape.ends(t));
+            let ends = simd.load(&self.shape.ends(t));
             for (s, &x) in here.iter_mut().zip(self.chains.end) {
-                let score = S::load(s);
-                S::store(S::select_gt(ends, S::splat(0.0), S::add(score, S::splat(x)), score), s);
+                let score = simd.load(s);
+                simd.store(simd.select_gt(ends, simd.splat(0.0), simd.add(score, simd.splat(x)), score), s);
             }
         }
     }

@@ -17,93 +17,94 @@ struct Tops<S: Find> {
 
 impl<S: Find> Tops<S> {
     /// # Safety
-    /// The machine has the instructions of `S`; the labels `inside` are those of `a`.
+    /// The labels `inside` are those of `a`.
     #[inline(always)]
-    unsafe fn new(a: &[Lane], inside: &[u32]) -> Tops<S> {
-        let none = S::splat(f32::NEG_INFINITY);
+    unsafe fn new(simd: S, a: &[Lane], inside: &[u32]) -> Tops<S> {
+        let none = simd.splat(f32::NEG_INFINITY);
         let Some((&y, rest)) = inside.split_first() else {
             return Tops { first: none, second: none, third: none, tied: 0 };
         };
-        let (mut first, mut second, mut third) = (S::load(&a[y as usize]), none, none);
+        let (mut first, mut second, mut third) = (simd.load(&a[y as usize]), none, none);
         for &y in rest {
-            let x = S::load(a.get_unchecked(y as usize));
-            let lower = S::min(first, x);
-            first = S::max(x, first);
-            let lowest = S::min(second, lower);
-            second = S::max(lower, second);
-            third = S::max(lowest, third);
+            let x = simd.load(a.get_unchecked(y as usize));
+            let lower = simd.min(first, x);
+            first = simd.max(x, first);
+            let lowest = simd.min(second, lower);
+            second = simd.max(lower, second);
+            third = simd.max(lowest, third);
         }
-        let tied =
-            S::equal(first, second) & S::greater(first, none) | S::equal(second, third) & S::greater(second, none);
+        let tied = simd.equal(first, second) & simd.greater(first, none)
+            | simd.equal(second, third) & simd.greater(second, none);
         Tops { first, second, third, tied }
     }
 
     /// The largest without those of some edges, and the lanes where that is another than one of the three.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; the labels of `list` are those of `a`, and inside.
+    /// The labels of `list` are those of `a`, and inside.
     #[inline(always)]
-    unsafe fn without(&self, a: &[Lane], list: &[Entry]) -> (S::F, u32) {
-        let none = S::splat(f32::NEG_INFINITY);
+    unsafe fn without(&self, simd: S, a: &[Lane], list: &[Entry]) -> (S::F, u32) {
+        let none = simd.splat(f32::NEG_INFINITY);
         let (mut one, mut two, mut three) = (none, none, none);
         for e in list {
-            let x = S::load(a.get_unchecked(e.label as usize));
-            one = S::max(x, one);
-            two = S::max(S::select_gt(self.first, x, x, none), two);
-            three = S::max(S::select_gt(self.second, x, x, none), three);
+            let x = simd.load(a.get_unchecked(e.label as usize));
+            one = simd.max(x, one);
+            two = simd.max(simd.select_gt(self.first, x, x, none), two);
+            three = simd.max(simd.select_gt(self.second, x, x, none), three);
         }
-        let last = S::select_gt(self.third, three, self.third, none);
-        let later = S::select_gt(self.second, two, self.second, last);
-        let best = S::select_gt(self.first, one, self.first, later);
-        let all = !S::greater(self.second, two) & !S::greater(self.third, three) & S::greater(self.third, none);
-        (best, !S::greater(self.first, one) & (self.tied | all))
+        let last = simd.select_gt(self.third, three, self.third, none);
+        let later = simd.select_gt(self.second, two, self.second, last);
+        let best = simd.select_gt(self.first, one, self.first, later);
+        let all = !simd.greater(self.second, two) & !simd.greater(self.third, three) & simd.greater(self.third, none);
+        (best, !simd.greater(self.first, one) & (self.tied | all))
     }
 }
 
 /// As `best::viterbi`; `work.alpha` holds the best score of each label before its node score.
-///
-/// # Safety
-/// The machine has the instructions of `S`; `sparse` is of the shape's labels, `work` reserved for the shape.
 #[inline(always)]
-pub(crate) unsafe fn best_paths<S: Find>(
+pub(crate) fn best_paths<S: Find>(
+    simd: S,
     shape: &Shape,
     sparse: &Sparse,
     work: &mut Work,
     emit: impl FnMut(usize, usize, u16),
 ) -> [f64; WIDTH] {
     let l = shape.labels;
-    debug_assert!(sparse.pattern.labels == l && work.is_reserved(shape));
-    let none = S::splat(f32::NEG_INFINITY);
+    assert!(sparse.pattern.labels == l && work.is_reserved(shape));
+    let none = simd.splat(f32::NEG_INFINITY);
     let mut scores = [0.0; WIDTH];
     for t in 1..shape.positions() {
         let (before, here) = work.psi.split_at_mut(t * l);
-        let from = &before[(t - 1) * l..];
+        let from = &before[(t - 1) * l..]; // [L]
         let active = (0..WIDTH).fold(0, |bits, i| bits | u32::from(shape.lengths[i] as usize > t) << i);
-        let tops = Tops::<S>::new(from, &sparse.from);
+        // SAFETY: the labels of `sparse`, here and below, are those of the shape.
+        let tops = unsafe { Tops::new(simd, from, &sparse.from) };
         for y in 0..l {
             let list = sparse.list(y);
-            let less = list.get_unchecked(..sparse.less[y] as usize);
+            let less = &list[..sparse.less[y] as usize];
             let mut best = if sparse.pattern.to[y] { tops.first } else { none };
             if !less.is_empty() {
-                let (top, mut open) = tops.without(from, less);
+                // SAFETY: as above.
+                let (top, mut open) = unsafe { tops.without(simd, from, less) };
                 best = top;
                 open &= active;
                 if open != 0 {
-                    best = sparse.search::<S>(from, y, best, open);
+                    best = sparse.search(simd, from, y, best, open);
                 }
             }
             for e in list {
-                let x = S::add(S::load(from.get_unchecked(e.label as usize)), S::splat(e.value));
-                best = S::max(x, best);
+                // SAFETY: as above.
+                let from = unsafe { from.get_unchecked(e.label as usize) };
+                best = simd.max(simd.add(simd.load(from), simd.splat(e.value)), best);
             }
-            S::store(best, &mut work.alpha[t * l + y]);
-            S::store(S::add(best, S::load(&here[y])), &mut here[y]);
+            simd.store(best, &mut work.alpha[t * l + y]);
+            simd.store(simd.add(best, simd.load(&here[y])), &mut here[y]);
         }
         if renormalize::is_due(t) {
-            renormalize::sentences::<S>(shape, t, &mut here[..l], &mut scores);
+            renormalize::sentences(simd, shape, t, &mut here[..l], &mut scores);
         }
     }
-    ways_back::<S>(shape, sparse, work, emit, &mut scores);
+    ways_back(simd, shape, sparse, work, emit, &mut scores);
     scores
 }
 
@@ -121,13 +122,10 @@ impl Sparse {
     }
 
     /// The largest of the labels whose edge to y is not listed, one by one for some lanes; `best` for the others.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn search<S: Find>(&self, a: &[Lane], y: usize, best: S::F, lanes: u32) -> S::F {
+    fn search<S: Find>(&self, simd: S, a: &[Lane], y: usize, best: S::F, lanes: u32) -> S::F {
         let mut out = Lane::ZERO;
-        S::store(best, &mut out);
+        simd.store(best, &mut out);
         for lane in (0..WIDTH).filter(|lane| lanes >> lane & 1 != 0) {
             let mut top = f32::NEG_INFINITY;
             for &from in &self.from {
@@ -138,17 +136,15 @@ impl Sparse {
             }
             out.0[lane] = top;
         }
-        S::load(&out)
+        simd.load(&out)
     }
 }
 
 /// From the last labels to the first, sixteen sentences side by side: which label gave the best score of the next one?
 /// The best score of each last token is added to `scores`.
-///
-/// # Safety
-/// As for `best_paths`.
 #[inline(always)]
-unsafe fn ways_back<S: Find>(
+fn ways_back<S: Find>(
+    simd: S,
     shape: &Shape,
     sparse: &Sparse,
     work: &Work,
@@ -178,17 +174,14 @@ unsafe fn ways_back<S: Find>(
             }
         }
         if t > 0 {
-            before::<S>(sparse, &work.psi[(t - 1) * l..t * l], &known, open, &mut at);
+            before(simd, sparse, &work.psi[(t - 1) * l..t * l], &known, open, &mut at);
         }
     }
 }
 
 /// The labels before those of `at`, whose best scores are known.
-///
-/// # Safety
-/// As for `best_paths`; `a` is [L].
 #[inline(always)]
-unsafe fn before<S: Find>(sparse: &Sparse, a: &[Lane], known: &Lane, open: u32, at: &mut [usize; WIDTH]) {
+fn before<S: Find>(simd: S, sparse: &Sparse, a: &[Lane], known: &Lane, open: u32, at: &mut [usize; WIDTH]) {
     let mut found = [u32::MAX; WIDTH];
     let mut left = 0;
     for lane in (0..WIDTH).filter(|lane| open >> lane & 1 != 0) {
@@ -199,9 +192,9 @@ unsafe fn before<S: Find>(sparse: &Sparse, a: &[Lane], known: &Lane, open: u32, 
         }
         left |= u32::from(sparse.pattern.to[at[lane]]) << lane;
     }
-    let value = S::load(known);
+    let value = simd.load(known);
     for &y in &sparse.from {
-        let mut equal = S::equal(S::load(a.get_unchecked(y as usize)), value) & left;
+        let mut equal = simd.equal(simd.load(&a[y as usize]), value) & left;
         while equal != 0 {
             let lane = equal.trailing_zeros() as usize;
             equal &= equal - 1;

@@ -74,12 +74,10 @@ impl Ahead {
     }
 
     /// The k best paths, as `Search::run` has them; false where the chart is to find them.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    pub unsafe fn run<S: Find>(
+    pub fn run<S: Find>(
         &mut self,
+        simd: S,
         terms: &Lookback,
         x: &Sentence<'_>,
         k: usize,
@@ -92,10 +90,10 @@ impl Ahead {
         if !(3..=renormalize::FIRST).contains(&n) || !slack.is_finite() {
             return false;
         }
-        self.choose::<S>(l, width, x);
-        self.look_ahead::<S>(l, width, x);
-        let Some(least) = self.kth_of_beam::<S>(l, width, x, k) else { return false };
-        if !self.follow::<S>(l, width, x, k, least - slack) {
+        self.choose(simd, l, width, x);
+        self.look_ahead(simd, l, width, x);
+        let Some(least) = self.kth_of_beam(simd, l, width, x, k) else { return false };
+        if !self.follow(simd, l, width, x, k, least - slack) {
             return false;
         }
         self.finish(k, n, scores, paths);
@@ -103,11 +101,8 @@ impl Ahead {
     }
 
     /// The likely labels of each token: those whose best paths of the first order are best.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn choose<S: Find>(&mut self, l: usize, width: usize, x: &Sentence<'_>) {
+    fn choose<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>) {
         let n = x.node.len() / width;
         self.through.clear();
         self.through.extend_from_slice(&x.node[..n * width]);
@@ -117,19 +112,19 @@ impl Ahead {
         for t in 1..n {
             let (before, here) = self.through[(t - 1) * width..(t + 1) * width].split_at_mut(width);
             self.row.fill(Lane([NEVER; WIDTH]));
-            best_of::<S>(before, l, |b| x.steps.row(0, b), &mut self.row);
+            best_of(simd, before, l, |b| x.steps.row(0, b), &mut self.row);
             for (here, best) in here.iter_mut().zip(&self.row) {
-                S::store(S::add(S::load(here), S::load(best)), here);
+                simd.store(simd.add(simd.load(here), simd.load(best)), here);
             }
         }
         for t in (0..n).rev() {
             for v in 0..width {
                 let (through, after) = (&mut self.through[t * width + v], &mut self.after[v]);
-                S::store(S::add(S::load(through), S::load(after)), through);
-                S::store(S::add(S::load(after), S::load(&x.node[t * width + v])), after);
+                simd.store(simd.add(simd.load(through), simd.load(after)), through);
+                simd.store(simd.add(simd.load(after), simd.load(&x.node[t * width + v])), after);
             }
             self.row.fill(Lane([NEVER; WIDTH]));
-            best_of::<S>(&self.after, l, |c| x.steps.column(0, c), &mut self.row);
+            best_of(simd, &self.after, l, |c| x.steps.column(0, c), &mut self.row);
             std::mem::swap(&mut self.row, &mut self.after);
         }
         let few = LIKELY.min(l);
@@ -161,11 +156,8 @@ impl Ahead {
     /// ```
     ///
     /// Labels b of no class of their own are bounded side by side, the others one by one.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn look_ahead<S: Find>(&mut self, l: usize, width: usize, x: &Sentence<'_>) {
+    fn look_ahead<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>) {
         let (n, few, block) = (x.node.len() / width, LIKELY.min(l), (LIKELY + 1) * width);
         self.ahead.clear();
         self.ahead.resize(n * block, Lane([NEVER; WIDTH]));
@@ -174,43 +166,40 @@ impl Ahead {
         }
         for t in (0..n - 1).rev() {
             let classes = if t == 0 { 1 } else { LIKELY + 1 };
-            self.weigh::<S>(l, width, x, t);
+            self.weigh(simd, l, width, x, t);
             let (here, after) = self.ahead[t * block..(t + 2) * block].split_at_mut(block);
             let node = &x.node[(t + 1) * width..(t + 2) * width];
             let others = &after[LIKELY * width..];
             for (v, row) in self.row.iter_mut().enumerate() {
-                S::store(S::add(S::load(&node[v]), S::load(&others[v])), row);
+                simd.store(simd.add(simd.load(&node[v]), simd.load(&others[v])), row);
             }
             for class in 0..classes {
                 let (here, far) = (&mut here[class * width..(class + 1) * width], &self.rows[class * width..]);
                 for (v, sum) in self.after.iter_mut().enumerate() {
-                    S::store(S::add(S::load(&self.row[v]), S::load(&far[v])), sum);
+                    simd.store(simd.add(simd.load(&self.row[v]), simd.load(&far[v])), sum);
                 }
-                best_of::<S>(&self.after, l, |c| x.steps.column(0, c), here);
+                best_of(simd, &self.after, l, |c| x.steps.column(0, c), here);
             }
             for (i, &b) in self.likely[t * few..(t + 1) * few].iter().enumerate() {
                 let own = &after[i * width..(i + 1) * width];
                 for (v, row) in self.row.iter_mut().enumerate() {
-                    let sum = S::add(S::load(&node[v]), S::load(&own[v]));
-                    S::store(S::add(sum, S::load(&x.steps.row(0, b)[v])), row);
+                    let sum = simd.add(simd.load(&node[v]), simd.load(&own[v]));
+                    simd.store(simd.add(sum, simd.load(&x.steps.row(0, b)[v])), row);
                 }
                 for class in 0..classes {
-                    let mut most = S::splat(NEVER);
+                    let mut most = simd.splat(NEVER);
                     for (v, row) in self.row.iter().enumerate() {
-                        most = S::max(most, S::add(S::load(row), S::load(&self.rows[class * width + v])));
+                        most = simd.max(most, simd.add(simd.load(row), simd.load(&self.rows[class * width + v])));
                     }
-                    here[class * width + b / WIDTH].0[b % WIDTH] = S::largest(most);
+                    here[class * width + b / WIDTH].0[b % WIDTH] = simd.largest(most);
                 }
             }
         }
     }
 
     /// F_2 of the label before t by its class; 0 where there is none.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn weigh<S: Find>(&mut self, l: usize, width: usize, x: &Sentence<'_>, t: usize) {
+    fn weigh<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>, t: usize) {
         self.rows.clear();
         if t == 0 {
             self.rows.resize(width, Lane::ZERO);
@@ -220,17 +209,14 @@ impl Ahead {
         for a in 0..l {
             let class = self.class[(t - 1) * l + a] as usize * width;
             for (most, row) in self.rows[class..class + width].iter_mut().zip(&x.rows[a * width..]) {
-                S::store(S::max(S::load(most), S::load(row)), most);
+                simd.store(simd.max(simd.load(most), simd.load(row)), most);
             }
         }
     }
 
     /// The score of the k-th of the paths that a beam finds; none where it has fewer.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn kth_of_beam<S: Find>(&mut self, l: usize, width: usize, x: &Sentence<'_>, k: usize) -> Option<f32> {
+    fn kth_of_beam<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>, k: usize) -> Option<f32> {
         let (n, room) = (x.node.len() / width, 2 * k + BEAM);
         self.kept.clear();
         self.kept.push(Kept { most: 0.0, score: 0.0, before: 0, label: 0 });
@@ -240,18 +226,18 @@ impl Ahead {
                 let ahead = ahead_of(&self.ahead, &self.class, (l, width), t, kept.label);
                 for v in 0..width {
                     let sum = match t {
-                        0 => S::load(&x.node[v]),
-                        _ => reached::<S>(x, width, v, t, kept.score, (kept.before, kept.label)).1,
+                        0 => simd.load(&x.node[v]),
+                        _ => reached(simd, x, width, v, t, kept.score, (kept.before, kept.label)).1,
                     };
-                    let most = S::add(sum, S::load(&ahead[v]));
+                    let most = simd.add(sum, simd.load(&ahead[v]));
                     let floor = if self.next.len() < room { NEVER } else { self.next[room - 1].most };
-                    let mut bits = above::<S>(most, S::splat(floor));
+                    let mut bits = above(simd, most, simd.splat(floor));
                     if bits == 0 {
                         continue;
                     }
                     let (mut sums, mut mosts) = (Lane::ZERO, Lane::ZERO);
-                    S::store(sum, &mut sums);
-                    S::store(most, &mut mosts);
+                    simd.store(sum, &mut sums);
+                    simd.store(most, &mut mosts);
                     while bits != 0 {
                         let i = bits.trailing_zeros() as usize;
                         bits &= bits - 1;
@@ -273,11 +259,8 @@ impl Ahead {
     }
 
     /// All entries that may be on a path of at least this score; false where they are too many.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn follow<S: Find>(&mut self, l: usize, width: usize, x: &Sentence<'_>, k: usize, least: f32) -> bool {
+    fn follow<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>, k: usize, least: f32) -> bool {
         let n = x.node.len() / width;
         let Ahead { ahead, class, entries, begin, .. } = self;
         entries.clear();
@@ -289,22 +272,22 @@ impl Ahead {
                 entries.push(Entry { score, raw: score, back: 0, before: 0, label: y as u16 });
             }
         }
-        let least = S::splat(least);
+        let least = simd.splat(least);
         for t in 1..n {
             let (first, end) = (begin[t - 1], entries.len());
             for e in first..end {
                 let Entry { score, before, label, .. } = entries[e];
                 let ahead = ahead_of(ahead, class, (l, width), t, label);
                 for v in 0..width {
-                    let (raw, sum) = reached::<S>(x, width, v, t, score, (before, label));
-                    let most = S::add(sum, S::load(&ahead[v]));
-                    let mut bits = !above::<S>(least, most) & labels_of(l, v);
+                    let (raw, sum) = reached(simd, x, width, v, t, score, (before, label));
+                    let most = simd.add(sum, simd.load(&ahead[v]));
+                    let mut bits = !above(simd, least, most) & labels_of(l, v);
                     if bits == 0 {
                         continue;
                     }
                     let (mut raws, mut sums) = (Lane::ZERO, Lane::ZERO);
-                    S::store(raw, &mut raws);
-                    S::store(sum, &mut sums);
+                    simd.store(raw, &mut raws);
+                    simd.store(sum, &mut sums);
                     while bits != 0 {
                         let i = bits.trailing_zeros() as usize;
                         bits &= bits - 1;
@@ -365,29 +348,24 @@ fn ahead_of<'a>(ahead: &'a [Lane], class: &[u8], (l, width): (usize, usize), t: 
 }
 
 /// The largest of from(k) + rows(k) over the labels k, of each label.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn best_of<'a, S: Find>(from: &[Lane], l: usize, rows: impl Fn(usize) -> &'a [Lane], out: &mut [Lane]) {
+fn best_of<'a, S: Find>(simd: S, from: &[Lane], l: usize, rows: impl Fn(usize) -> &'a [Lane], out: &mut [Lane]) {
     for k in 0..l {
         let from = from[k / WIDTH].0[k % WIDTH];
         if from == NEVER {
             continue;
         }
-        let from = S::splat(from);
+        let from = simd.splat(from);
         for (out, row) in out.iter_mut().zip(rows(k)) {
-            S::store(S::max(S::load(out), S::add(from, S::load(row))), out);
+            simd.store(simd.max(simd.load(out), simd.add(from, simd.load(row))), out);
         }
     }
 }
 
 /// A lane of what an entry reaches at t, before and after the node scores: the sums of the chart, in its order.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn reached<S: Find>(
+fn reached<S: Find>(
+    simd: S,
     x: &Sentence<'_>,
     width: usize,
     v: usize,
@@ -395,22 +373,19 @@ unsafe fn reached<S: Find>(
     score: f32,
     (before, label): (u16, u16),
 ) -> (S::F, S::F) {
-    let mut row = S::load(&x.steps.row(0, label as usize)[v]);
+    let mut row = simd.load(&x.steps.row(0, label as usize)[v]);
     if t > 1 {
-        row = S::add(row, S::load(&x.rows[before as usize * width + v]));
+        row = simd.add(row, simd.load(&x.rows[before as usize * width + v]));
     }
-    let raw = S::add(S::splat(score), row);
-    (raw, S::add(raw, S::load(&x.node[t * width + v])))
+    let raw = simd.add(simd.splat(score), row);
+    (raw, simd.add(raw, simd.load(&x.node[t * width + v])))
 }
 
 /// Which numbers of a lane are larger than those of another; none of those that are no number.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn above<S: Find>(x: S::F, other: S::F) -> u32 {
-    let one = S::splat(1.0);
-    S::equal(S::select_gt(x, other, one, S::splat(0.0)), one)
+fn above<S: Find>(simd: S, x: S::F, other: S::F) -> u32 {
+    let one = simd.splat(1.0);
+    simd.equal(simd.select_gt(x, other, one, simd.splat(0.0)), one)
 }
 
 /// The bits of a lane that stand for labels.

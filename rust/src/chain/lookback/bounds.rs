@@ -6,8 +6,8 @@
 //! every label, and an entry whose score + high is below it is in no list. Scores of paths differ by far more than weights of
 //! single features do: of the L k entries that reach a cell a few more than k are left.
 
-use crate::chain::viterbi::sentence::Steps;
 use crate::chain::lookback::Lookback;
+use crate::chain::viterbi::sentence::Steps;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
@@ -65,11 +65,8 @@ impl Reach {
     }
 
     /// The floors of a token whose cells are full: `before` are the entries of the one before it, [prefixes, k, width].
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    pub unsafe fn floors<S: Find>(&mut self, terms: &Lookback, before: &[Lane], k: usize, depth: usize) {
+    pub fn floors<S: Find>(&mut self, simd: S, terms: &Lookback, before: &[Lane], k: usize, depth: usize) {
         let (width, l) = (terms.width(), terms.labels);
         let keep = l.pow(terms.cell as u32 - 2);
         let near = terms.cell.min(depth);
@@ -86,20 +83,20 @@ impl Reach {
                 digits /= l;
             }
             self.added.push(added);
-            let low = S::splat(added.0);
+            let low = simd.splat(added.0);
             let target = prefix % keep * k * width;
             let entries = &before[prefix * k * width..(prefix + 1) * k * width];
             for v in 0..width {
                 for rank in 0..k {
-                    let mut x = S::add(S::load(&entries[rank * width + v]), low);
+                    let mut x = simd.add(simd.load(&entries[rank * width + v]), low);
                     // The entries of a cell are sorted: what comes after is above no floor either.
-                    if none_above::<S>(x, S::load(&self.floor[target + (k - 1) * width + v])) {
+                    if none_above(simd, x, simd.load(&self.floor[target + (k - 1) * width + v])) {
                         break;
                     }
                     for floor in self.floor[target + v..].iter_mut().step_by(width).take(k) {
-                        let above = S::load(floor);
-                        S::store(S::max(x, above), floor);
-                        x = S::min(x, above);
+                        let above = simd.load(floor);
+                        simd.store(simd.max(x, above), floor);
+                        x = simd.min(x, above);
                     }
                 }
             }
@@ -108,40 +105,33 @@ impl Reach {
 
     /// Of a lane of entries, one a label, those that can be in a list of the cells they reach: bit i for number i. `target`
     /// is the row of cells that is reached, but for the label.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    pub unsafe fn within<S: Find>(
+    pub fn within<S: Find>(
         &self,
+        simd: S,
         prefix: usize,
         target: usize,
         v: usize,
         (k, width): (usize, usize),
         entries: &Lane,
     ) -> u32 {
-        let (base, zero) = (S::load(entries), S::splat(0.0));
-        let floor = S::load(&self.floor[(target * k + k - 1) * width + v]);
-        let most = S::add(base, S::splat(self.added[prefix].1));
+        let (base, zero) = (simd.load(entries), simd.splat(0.0));
+        let floor = simd.load(&self.floor[(target * k + k - 1) * width + v]);
+        let most = simd.add(base, simd.splat(self.added[prefix].1));
         let depth = self.slack / ROUNDING;
-        let sizes = S::add(S::add(magnitude::<S>(base), magnitude::<S>(floor)), S::splat(depth * self.size));
-        let least = S::sub(floor, S::mul(S::splat(self.slack), sizes));
-        S::equal(S::select_gt(least, most, S::splat(1.0), zero), zero)
+        let sizes = simd.add(simd.add(magnitude(simd, base), magnitude(simd, floor)), simd.splat(depth * self.size));
+        let least = simd.sub(floor, simd.mul(simd.splat(self.slack), sizes));
+        simd.equal(simd.select_gt(least, most, simd.splat(1.0), zero), zero)
     }
 }
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn magnitude<S: Find>(x: S::F) -> S::F {
-    S::max(x, S::sub(S::splat(0.0), x))
+fn magnitude<S: Find>(simd: S, x: S::F) -> S::F {
+    simd.max(x, simd.sub(simd.splat(0.0), x))
 }
 
 /// Whether no number of a lane is larger than that of another one.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-pub unsafe fn none_above<S: Find>(x: S::F, other: S::F) -> bool {
-    S::equal(S::select_gt(x, other, S::splat(1.0), S::splat(0.0)), S::splat(0.0)) == (1 << WIDTH) - 1
+pub fn none_above<S: Find>(simd: S, x: S::F, other: S::F) -> bool {
+    simd.equal(simd.select_gt(x, other, simd.splat(1.0), simd.splat(0.0)), simd.splat(0.0)) == (1 << WIDTH) - 1
 }

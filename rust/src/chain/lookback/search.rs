@@ -13,17 +13,17 @@
 //!
 //! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
 
-use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::chain::lookback::bounded_search::Ahead;
 use crate::chain::lookback::bounds::{none_above, Reach};
 use crate::chain::lookback::Lookback;
 use crate::chain::viterbi::renormalize;
-use crate::machine::system::budget;
+use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::system::testing::{self, Way};
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::budget;
 use crate::machine::system::stop;
+use crate::machine::system::testing::{self, Way};
 
 /// Rows of cells between two looks whether the call is to stop.
 const LOOK: usize = 256;
@@ -115,12 +115,10 @@ impl Search {
     }
 
     /// The k best paths: their scores, and their labels one after the other. Fewer where fewer exist.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    pub(crate) unsafe fn run<S: Find>(
+    pub(crate) fn run<S: Find>(
         &mut self,
+        simd: S,
         x: &Sentence<'_>,
         k: usize,
         scores: &mut Vec<f64>,
@@ -142,14 +140,14 @@ impl Search {
             self.chart.begin(n, false);
             self.chart.node[..n * self.width].copy_from_slice(x.node);
             for t in 0..n {
-                self.chart.advance::<S>(x.steps, t);
+                self.chart.advance(simd, x.steps, t);
             }
-            return self.chart.best_paths::<S>(x.steps, k, scores, paths);
+            return self.chart.best_paths(simd, x.steps, k, scores, paths);
         }
         if Ahead::serves(&self.terms)
             && x.same.is_empty()
             && !testing::is_forced(Way::Broad)
-            && self.few.run::<S>(&self.terms, x, k, scores, paths)
+            && self.few.run(simd, &self.terms, x, k, scores, paths)
         {
             return;
         }
@@ -172,27 +170,24 @@ impl Search {
             self.now[..filled].fill(Lane([NEVER; WIDTH]));
             if t == 0 {
                 for v in 0..self.width {
-                    S::store(S::add(S::load(&x.node[v]), S::load(&self.pad[v])), &mut self.now[v]);
+                    simd.store(simd.add(simd.load(&x.node[v]), simd.load(&self.pad[v])), &mut self.now[v]);
                 }
                 continue;
             }
-            self.step::<S>(x, t);
+            self.step(simd, x, t);
             for (i, s) in self.now[..filled].iter_mut().enumerate() {
-                S::store(S::add(S::load(s), S::load(&x.node[t * self.width + i % self.width])), s);
+                simd.store(simd.add(simd.load(s), simd.load(&x.node[t * self.width + i % self.width])), s);
             }
             if renormalize::is_due(t) {
-                self.shift += renormalize::labels::<S>(&mut self.now[..filled]);
+                self.shift += renormalize::labels(simd, &mut self.now[..filled]);
             }
         }
         self.finish(scores, paths);
     }
 
     /// Every entry at t-1 into the cells at t.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn step<S: Find>(&mut self, x: &Sentence<'_>, t: usize) {
+    fn step<S: Find>(&mut self, simd: S, x: &Sentence<'_>, t: usize) {
         let (terms, width, k) = (self.terms, self.width, self.k);
         let l = terms.labels;
         let full = t >= terms.cell;
@@ -209,7 +204,7 @@ impl Search {
         }
         let bounded = full && depth >= 2 && !repeated && Reach::serves(&terms);
         if bounded {
-            self.reach.floors::<S>(&terms, &self.before, k, depth);
+            self.reach.floors(simd, &terms, &self.before, k, depth);
         }
         for prefix in 0..self.prefixes(t - 1) {
             if prefix % LOOK == 0 {
@@ -222,7 +217,7 @@ impl Search {
             for v in 0..width {
                 let lane = &self.before[prefix * k * width + v];
                 let mut labels = match bounded {
-                    true => self.reach.within::<S>(prefix, below, v, (k, width), lane),
+                    true => self.reach.within(simd, prefix, below, v, (k, width), lane),
                     false => (1 << WIDTH) - 1,
                 };
                 while labels != 0 {
@@ -232,18 +227,15 @@ impl Search {
                         break;
                     }
                     let target = if terms.cell == 1 { 0 } else { below * l + label };
-                    self.follow::<S>(x, t, Reached { prefix, below, label, target, depth, need, bounded });
+                    self.follow(simd, x, t, Reached { prefix, below, label, target, depth, need, bounded });
                 }
             }
         }
     }
 
     /// The entries of one cell at t-1 into the cells that they reach.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn follow<S: Find>(&mut self, x: &Sentence<'_>, t: usize, cell: Reached) {
+    fn follow<S: Find>(&mut self, simd: S, x: &Sentence<'_>, t: usize, cell: Reached) {
         let Reached { prefix, below, label, target, depth, need, bounded } = cell;
         let (terms, width, k, stride) = (self.terms, self.width, self.k, self.stride());
         let (l, repeated) = (terms.labels, !x.same.is_empty() && x.same[t] != 0);
@@ -257,7 +249,7 @@ impl Search {
             // The entries of a cell are sorted: what comes after is in no list either.
             if rank > 0
                 && bounded
-                && self.reach.within::<S>(prefix, below, v, (k, width), &self.before[at]) >> bit & 1 == 0
+                && self.reach.within(simd, prefix, below, v, (k, width), &self.before[at]) >> bit & 1 == 0
             {
                 break;
             }
@@ -272,14 +264,14 @@ impl Search {
                 self.row.copy_from_slice(edge);
                 for q in 2..=depth {
                     let row = terms.far_row(q, self.labels[q - 1] as usize) * width;
-                    add::<S>(&mut self.row, &x.rows[row..row + width]);
+                    add(simd, &mut self.row, &x.rows[row..row + width]);
                 }
                 if repeated {
                     let mut u = t;
                     while x.same[u] != 0 {
                         u -= x.same[u] as usize;
                         let row = terms.repeat_row(self.labels[t - u - 1] as usize) * width;
-                        add::<S>(&mut self.row, &x.rows[row..row + width]);
+                        add(simd, &mut self.row, &x.rows[row..row + width]);
                     }
                 }
                 if terms.tuples {
@@ -287,43 +279,40 @@ impl Search {
                     let cell = prefix * l + label;
                     for n in 2..=terms.cell.min(t) {
                         let row = terms.tuple_row(n, cell % l.pow(n as u32)) * width;
-                        add::<S>(&mut self.row, &x.rows[row..row + width]);
+                        add(simd, &mut self.row, &x.rows[row..row + width]);
                     }
                 }
             } else {
                 self.row.copy_from_slice(edge);
             }
-            self.merge::<S>(t * stride, target, base, entry);
+            self.merge(simd, t * stride, target, base, entry);
         }
     }
 
     /// The row of an entry, its score added, into the k rows of a cell, which are sorted.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn merge<S: Find>(&mut self, back: usize, target: usize, base: f32, entry: usize) {
+    fn merge<S: Find>(&mut self, simd: S, back: usize, target: usize, base: f32, entry: usize) {
         let (width, k) = (self.width, self.k);
         for v in 0..width {
-            let x = S::add(S::splat(base), S::load(&self.row[v]));
-            let e = S::splat(entry as f32);
+            let x = simd.add(simd.splat(base), simd.load(&self.row[v]));
+            let e = simd.splat(entry as f32);
             // From the last to the first, each against the one above it: equals keep their order.
             let mut at = (target * k + k - 1) * width + v;
-            let mut s = S::load(&self.now[at]);
-            if none_above::<S>(x, s) {
+            let mut s = simd.load(&self.now[at]);
+            if none_above(simd, x, s) {
                 continue;
             }
-            let mut b = S::load(&self.back[back + at]);
+            let mut b = simd.load(&self.back[back + at]);
             for _ in 1..k {
-                let (above, from) = (S::load(&self.now[at - width]), S::load(&self.back[back + at - width]));
-                let (here, its) = (S::select_gt(x, s, x, s), S::select_gt(x, s, e, b));
-                S::store(S::select_gt(x, above, above, here), &mut self.now[at]);
-                S::store(S::select_gt(x, above, from, its), &mut self.back[back + at]);
+                let (above, from) = (simd.load(&self.now[at - width]), simd.load(&self.back[back + at - width]));
+                let (here, its) = (simd.select_gt(x, s, x, s), simd.select_gt(x, s, e, b));
+                simd.store(simd.select_gt(x, above, above, here), &mut self.now[at]);
+                simd.store(simd.select_gt(x, above, from, its), &mut self.back[back + at]);
                 (s, b) = (above, from);
                 at -= width;
             }
-            S::store(S::select_gt(x, s, x, s), &mut self.now[at]);
-            S::store(S::select_gt(x, s, e, b), &mut self.back[back + at]);
+            simd.store(simd.select_gt(x, s, x, s), &mut self.now[at]);
+            simd.store(simd.select_gt(x, s, e, b), &mut self.back[back + at]);
         }
     }
 
@@ -372,12 +361,10 @@ impl Search {
     }
 }
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn add<S: Find>(row: &mut [Lane], more: &[Lane]) {
+fn add<S: Find>(simd: S, row: &mut [Lane], more: &[Lane]) {
     for (a, b) in row.iter_mut().zip(more) {
-        S::store(S::add(S::load(a), S::load(b)), a);
+        simd.store(simd.add(simd.load(a), simd.load(b)), a);
     }
 }
 
@@ -399,22 +386,9 @@ pub fn score(terms: &Lookback, x: &Sentence<'_>, path: &[u16]) -> f64 {
 
 dispatch!(
     /// The k best paths of one sentence.
-    pub fn search(search: &mut Search, x: &Sentence<'_>, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>)
-        = search_kernel
+    pub fn search(search: &mut Search, x: &Sentence<'_>, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>) =
+        |simd| search.run(simd, x, k, scores, paths)
 );
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn search_kernel<S: Find>(
-    search: &mut Search,
-    x: &Sentence<'_>,
-    k: usize,
-    scores: &mut Vec<f64>,
-    paths: &mut Vec<u16>,
-) {
-    search.run::<S>(x, k, scores, paths);
-}
 
 #[cfg(test)]
 mod tests {

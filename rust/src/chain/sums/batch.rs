@@ -162,18 +162,16 @@ impl Work {
 }
 
 /// sum_y' from(y') m[y', y..y+N], the inner product of every recursion.
-///
-/// # Safety
-/// The machine has the instructions of `S`; `m` is [L, L], `from` [L], and y + N <= L.
 #[inline(always)]
-pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &[Lane], y: usize) -> [S::F; N] {
-    debug_assert!(m.len() == labels * labels && from.len() == labels && y + N <= labels);
-    let mut sum = [S::splat(0.0); N];
-    let mut row = m.as_ptr().add(y);
+pub fn product<S: Simd, const N: usize>(simd: S, m: &[f32], labels: usize, from: &[Lane], y: usize) -> [S::F; N] {
+    assert!(m.len() == labels * labels && from.len() == labels && y + N <= labels);
+    let mut sum = [simd.splat(0.0); N];
+    let mut row = m.as_ptr().wrapping_add(y);
     for a in from {
-        let a = S::load(a);
+        let a = simd.load(a);
         for (j, s) in sum.iter_mut().enumerate() {
-            *s = S::fma(a, S::splat(*row.add(j)), *s);
+            // SAFETY: numbers y..y + N of as many rows as there are labels, by the assertion.
+            *s = simd.fma(a, simd.splat(unsafe { *row.add(j) }), *s);
         }
         row = row.wrapping_add(labels);
     }
@@ -181,119 +179,108 @@ pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &
 }
 
 /// Where node scores come from.
-pub trait Given<S: Simd> {
+pub trait NodeScores {
     /// Scores of position t into their place of `psi`, [T, L] and slack for a whole tile; positions come in order.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
-    unsafe fn give(&mut self, t: usize, psi: &mut [Lane]);
+    fn fill<S: Simd>(&mut self, simd: S, t: usize, psi: &mut [Lane]);
 }
 
-/// They are there.
-struct There;
+/// Node scores are already in `psi`; nothing to do.
+struct Prefilled;
 
-impl<S: Simd> Given<S> for There {
+impl NodeScores for Prefilled {
     #[inline(always)]
-    unsafe fn give(&mut self, _: usize, _: &mut [Lane]) {}
+    fn fill<S: Simd>(&mut self, _: S, _: usize, _: &mut [Lane]) {}
 }
 
 dispatch!(
     /// Node scores in `work.psi` -> psi, alpha, 1/c; writes log Z of each sentence, or NaN where it is flagged. `edges` is of
     /// the shape's labels, `work` reserved for the shape. Compiled by itself: within its callers, each of them large, the
     /// compiler's time grows with the square of what is put into one function.
-    pub fn forward(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) = forward_kernel
+    pub fn forward(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) =
+        |simd| forward_from(simd, shape, edges, work, &mut Prefilled, log_z)
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn forward_kernel<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) {
-    forward_from::<S>(shape, edges, work, &mut There, log_z);
-}
-
 /// As `forward`, with scores that are given position by position.
-///
-/// # Safety
-/// The machine has the instructions of `S`; otherwise as for `forward`.
 #[inline(always)]
-pub unsafe fn forward_from<S: Simd>(
+pub fn forward_from<S: Simd>(
+    simd: S,
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
-    given: &mut impl Given<S>,
+    scores: &mut impl NodeScores,
     log_z: &mut [f64; WIDTH],
 ) {
     let (l, positions) = (shape.labels, shape.positions());
     assert!(edges.labels == l && work.is_reserved(shape));
     let mut logs = LogScales::<WIDTH>::new();
-    let (zero, one) = (S::splat(0.0), S::splat(1.0));
+    let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
     let mut worst = one;
     // The least entry of a reachable label, if edges are forbidden.
     let forbids = edges.underflow.forbids;
     let mut least = one;
     for t in 0..positions {
-        given.give(t, &mut work.psi);
+        scores.fill(simd, t, &mut work.psi);
         let psi = &mut work.psi[t * l..(t + 1) * l];
-        let mut top = S::load(&psi[0]);
+        let mut top = simd.load(&psi[0]);
         for s in &psi[1..] {
-            top = S::max(top, S::load(s));
+            top = simd.max(top, simd.load(s));
         }
         let full = shape.full(t);
-        let mask = if full { one } else { S::load(&shape.mask(t)) };
+        let mask = if full { one } else { simd.load(&shape.mask(t)) };
         // psi = exp(s - top), summed up with the incoming alphas.
         let mut c = zero;
         if t == 0 {
             for (s, a) in psi.iter_mut().zip(&mut work.alpha[..l]) {
-                let e = S::mul(S::exp_below(S::load(s), top), mask);
-                S::store(e, s);
-                S::store(e, a);
-                c = S::add(c, e);
-                least = S::min(least, S::select_gt(e, zero, e, one));
+                let e = simd.mul(simd.exp_below(simd.load(s), top), mask);
+                simd.store(e, s);
+                simd.store(e, a);
+                c = simd.add(c, e);
+                least = simd.min(least, simd.select_gt(e, zero, e, one));
             }
         } else {
             for s in psi.iter_mut() {
-                let e = S::exp_below(S::load(s), top);
-                S::store(if full { e } else { S::select_gt(mask, zero, e, zero) }, s);
+                let e = simd.exp_below(simd.load(s), top);
+                simd.store(if full { e } else { simd.select_gt(mask, zero, e, zero) }, s);
             }
             let (before, here) = work.alpha.split_at_mut(t * l);
             let from = &before[(t - 1) * l..];
             if let Some(sparse) = &edges.sparse {
                 let mut step = ForwardStep::<S> { psi, alpha: &mut here[..l], c, forbids, least };
-                sparse.forward::<S, false>(from, &mut step);
+                sparse.forward::<S, false>(simd, from, &mut step);
                 (c, least) = (step.c, step.least);
             } else {
                 by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
-                    let sum = product::<S, N>(&edges.m, l, from, y);
+                    let sum = product::<S, N>(simd, &edges.m, l, from, y);
                     for j in 0..N {
-                        let p = S::load(&psi[y + j]);
-                        let a = S::mul(sum[j], p);
-                        S::store(a, &mut here[y + j]);
-                        c = S::add(c, a);
+                        let p = simd.load(&psi[y + j]);
+                        let a = simd.mul(sum[j], p);
+                        simd.store(a, &mut here[y + j]);
+                        c = simd.add(c, a);
                         if forbids {
-                            least = S::min(least, S::select_gt(S::min(sum[j], p), zero, a, one));
+                            least = simd.min(least, simd.select_gt(simd.min(sum[j], p), zero, a, one));
                         }
                     }
                 });
             }
         }
         // Padding has c = 0: its inverse is 0 and it takes no part in the logarithm.
-        let guarded = if full { c } else { S::select_gt(mask, zero, c, one) };
-        worst = S::min(worst, guarded);
-        let exact = S::div(one, guarded);
-        let inverse = S::mul(exact, mask);
-        S::store(inverse, &mut work.inverse[t]);
+        let guarded = if full { c } else { simd.select_gt(mask, zero, c, one) };
+        worst = simd.min(worst, guarded);
+        let exact = simd.div(one, guarded);
+        let inverse = simd.mul(exact, mask);
+        simd.store(inverse, &mut work.inverse[t]);
         for a in &mut work.alpha[t * l..(t + 1) * l] {
-            S::store(S::mul(S::load(a), inverse), a);
+            simd.store(simd.mul(simd.load(a), inverse), a);
         }
         let (mut tops, mut scales) = (Lane::ZERO, Lane::ZERO);
-        S::store(if full { top } else { S::select_gt(mask, zero, top, zero) }, &mut tops);
+        simd.store(if full { top } else { simd.select_gt(mask, zero, top, zero) }, &mut tops);
         // What the alphas were multiplied by, as it was rounded, is what the logarithm must undo.
-        S::store(exact, &mut scales);
+        simd.store(exact, &mut scales);
         logs.times(t, &tops.0, &scales.0);
     }
     let (mut scale, mut entry) = (Lane::ZERO, Lane::ZERO);
-    S::store(worst, &mut scale);
-    S::store(least, &mut entry);
+    simd.store(worst, &mut scale);
+    simd.store(least, &mut entry);
     for i in 0..WIDTH {
         let n = shape.lengths[i];
         let z = logs.log_z(i, n, edges.max);
@@ -315,11 +302,9 @@ pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
 /// in place of psi_t. With lists of edges and `OVER` every other gamma takes the place of the one before. Call it for
 /// t = T-1 down to 0. Those in `work.p` add up to the weight: what rounding took from
 /// beta_t, which adds up over a long sentence, is given back at every step.
-///
-/// # Safety
-/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` as `forward` left it.
 #[inline(always)]
-pub unsafe fn backward_step<S: Simd, const OVER: bool>(
+pub fn backward_step<S: Simd, const OVER: bool>(
+    simd: S,
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
@@ -341,9 +326,9 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     };
     let mut step = BackwardStep::<S> {
         last: !shape.full(t + 1),
-        ends: S::load(&ends),
-        weight: S::load(weight),
-        inverse: S::load(&work.inverse[t]),
+        ends: simd.load(&ends),
+        weight: simd.load(weight),
+        inverse: simd.load(&work.inverse[t]),
         alpha: &work.alpha[t * l..(t + 1) * l],
         psi: &mut work.psi[t * l..(t + 1) * l],
         p: &mut work.p[..l],
@@ -351,27 +336,27 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     };
     if t + 1 == shape.positions() {
         for y in 0..l {
-            step.finish::<OVER>(y, S::splat(0.0));
+            step.finish::<OVER>(simd, y, simd.splat(0.0));
         }
     } else if let Some(sparse) = &edges.sparse {
-        sparse.backward::<S, false>(&after[..l], &mut Back::<S, OVER>(&mut step));
+        sparse.backward::<S, false>(simd, &after[..l], &mut Back::<S, OVER>(&mut step));
     } else {
         let from = &after[..l];
         by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
-            let sum = product::<S, N>(&edges.transposed, l, from, y);
+            let sum = product::<S, N>(simd, &edges.transposed, l, from, y);
             for j in 0..N {
-                step.finish::<OVER>(y + j, sum[j]);
+                step.finish::<OVER>(simd, y + j, sum[j]);
             }
         });
     }
     if !OVER {
-        let mut sum = S::splat(0.0);
+        let mut sum = simd.splat(0.0);
         for p in &*step.p {
-            sum = S::add(sum, S::load(p));
+            sum = simd.add(sum, simd.load(p));
         }
-        let back = S::select_gt(sum, S::splat(0.0), S::div(step.weight, sum), S::splat(1.0));
+        let back = simd.select_gt(sum, simd.splat(0.0), simd.div(step.weight, sum), simd.splat(1.0));
         for x in step.p.iter_mut().chain(step.gamma.iter_mut().take(l)) {
-            S::store(S::mul(S::load(x), back), x);
+            simd.store(simd.mul(simd.load(x), back), x);
         }
     }
 }
@@ -387,14 +372,14 @@ struct ForwardStep<'a, S: Simd> {
 
 impl<S: Simd> Finish<S> for ForwardStep<'_, S> {
     #[inline(always)]
-    unsafe fn finish(&mut self, y: usize, sum: S::F) {
-        let psi = S::load(&self.psi[y]);
-        let a = S::mul(sum, psi);
-        S::store(a, &mut self.alpha[y]);
-        self.c = S::add(self.c, a);
+    fn finish(&mut self, simd: S, y: usize, sum: S::F) {
+        let psi = simd.load(&self.psi[y]);
+        let a = simd.mul(sum, psi);
+        simd.store(a, &mut self.alpha[y]);
+        self.c = simd.add(self.c, a);
         if self.forbids {
-            let one = S::splat(1.0);
-            self.least = S::min(self.least, S::select_gt(S::min(sum, psi), S::splat(0.0), a, one));
+            let one = simd.splat(1.0);
+            self.least = simd.min(self.least, simd.select_gt(simd.min(sum, psi), simd.splat(0.0), a, one));
         }
     }
 }
@@ -412,18 +397,16 @@ struct BackwardStep<'a, S: Simd> {
 }
 
 impl<S: Simd> BackwardStep<'_, S> {
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn finish<const OVER: bool>(&mut self, y: usize, mut beta: S::F) {
-        let zero = S::splat(0.0);
+    fn finish<const OVER: bool>(&mut self, simd: S, y: usize, mut beta: S::F) {
+        let zero = simd.splat(0.0);
         if self.last {
-            beta = S::select_gt(self.ends, zero, self.weight, beta);
+            beta = simd.select_gt(self.ends, zero, self.weight, beta);
         }
-        let (alpha, psi) = (S::load(&self.alpha[y]), S::load(&self.psi[y]));
-        S::store(S::mul(alpha, beta), if OVER { &mut self.psi[y] } else { &mut self.p[y] });
-        let gamma = S::mul(S::mul(psi, beta), self.inverse);
-        S::store(S::select_gt(alpha, zero, gamma, zero), &mut self.gamma[y]);
+        let (alpha, psi) = (simd.load(&self.alpha[y]), simd.load(&self.psi[y]));
+        simd.store(simd.mul(alpha, beta), if OVER { &mut self.psi[y] } else { &mut self.p[y] });
+        let gamma = simd.mul(simd.mul(psi, beta), self.inverse);
+        simd.store(simd.select_gt(alpha, zero, gamma, zero), &mut self.gamma[y]);
     }
 }
 
@@ -432,13 +415,13 @@ struct Back<'a, 'b, S: Simd, const OVER: bool>(&'a mut BackwardStep<'b, S>);
 
 impl<S: Simd, const OVER: bool> Finish<S> for Back<'_, '_, S, OVER> {
     #[inline(always)]
-    unsafe fn finish(&mut self, y: usize, sum: S::F) {
-        self.0.finish::<OVER>(y, sum);
+    fn finish(&mut self, simd: S, y: usize, sum: S::F) {
+        self.0.finish::<OVER>(simd, y, sum);
     }
 }
 
 /// The tiles of `add_pairs` that hold one of these edges (label' * L + label).
-pub fn tiles<S: Simd>(labels: usize, edges: &[u32]) -> Vec<bool> {
+pub fn tiles<S: Simd>(_: S, labels: usize, edges: &[u32]) -> Vec<bool> {
     let mut asked = vec![false; labels * labels];
     edges.iter().for_each(|&e| asked[e as usize] = true);
     let mut out = Vec::new();
@@ -460,10 +443,9 @@ dispatch!(
     ) = add_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn add_kernel<S: Simd>(
+fn add_kernel<S: Simd>(
+    simd: S,
     edges: &Edges,
     wanted: &[bool],
     left: &[Lane],
@@ -472,7 +454,7 @@ unsafe fn add_kernel<S: Simd>(
     positions: Range<usize>,
 ) {
     if let Some(sparse) = &edges.sparse {
-        return sparse.add_pairs::<S>(left, right, pairs, positions);
+        return sparse.add_pairs(simd, left, right, pairs, positions);
     }
     const STEP: usize = 8;
     let (l, n, mut begin) = (edges.labels, positions.end, positions.start);
@@ -483,25 +465,28 @@ unsafe fn add_kernel<S: Simd>(
         by_block!([1 2 3 4] S::TALL, l, from, P => {
             by_block!([1 2 3 4 5 6] S::WIDE, l, to, Q => {
                 if wanted.next() != Some(&false) {
-                    let mut sum = [[S::splat(0.0); Q]; P];
+                    let mut sum = [[simd.splat(0.0); Q]; P];
                     for (i, row) in sum.iter_mut().enumerate() {
                         for (j, s) in row.iter_mut().enumerate() {
-                            *s = S::load(&pairs[(from + i) * l + to + j]);
+                            *s = simd.load(&pairs[(from + i) * l + to + j]);
                         }
                     }
                     for t in begin..end {
-                        let a = left.as_ptr().add((t - 1) * l + from);
-                        let g = right.as_ptr().add(t * l + to);
-                        for (i, row) in sum.iter_mut().enumerate() {
-                            let x = S::load(&*a.add(i));
-                            for (j, s) in row.iter_mut().enumerate() {
-                                *s = S::fma(x, S::load(&*g.add(j)), *s);
+                        // SAFETY: `left` and `right` have n rows of l lanes; from + P and to + Q are at most l.
+                        unsafe {
+                            let a = left.as_ptr().add((t - 1) * l + from);
+                            let g = right.as_ptr().add(t * l + to);
+                            for (i, row) in sum.iter_mut().enumerate() {
+                                let x = simd.load(&*a.add(i));
+                                for (j, s) in row.iter_mut().enumerate() {
+                                    *s = simd.fma(x, simd.load(&*g.add(j)), *s);
+                                }
                             }
                         }
                     }
                     for (i, row) in sum.iter().enumerate() {
                         for (j, s) in row.iter().enumerate() {
-                            S::store(*s, &mut pairs[(from + i) * l + to + j]);
+                            simd.store(*s, &mut pairs[(from + i) * l + to + j]);
                         }
                     }
                 }

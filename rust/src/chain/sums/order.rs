@@ -192,12 +192,9 @@ dispatch!(
 );
 
 /// rows[stem(s), y] += from(s) M[s, y]; states without probability are passed over.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
 #[allow(clippy::extra_unused_type_parameters)] // the compiler makes vectors of the loop; the type chooses which
-unsafe fn push_kernel<S: Simd>(graph: &Graph, m: &[f64], from: &[f64], rows: &mut [f64]) {
+fn push_kernel<S: Simd>(_: S, graph: &Graph, m: &[f64], from: &[f64], rows: &mut [f64]) {
     let l = graph.labels;
     for (s, (&stem, &a)) in graph.stem.iter().zip(from).enumerate() {
         if a > 0.0 {
@@ -211,11 +208,9 @@ unsafe fn push_kernel<S: Simd>(graph: &Graph, m: &[f64], from: &[f64], rows: &mu
 
 /// beta(s) = sum_y M[s, y] rows[stem(s), y]; expected[s, y] += weight alpha(s) rows[stem(s), y], the factor M[s, y] left
 /// for the end. A state that no path reaches needs neither.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn pull_kernel<S: Simd>(
+fn pull_kernel<S: Simd>(
+    _: S,
     graph: &Graph,
     m: &[f64],
     rows: &[f64],

@@ -15,8 +15,8 @@
 //! it does not add up along a sentence.
 
 use crate::chain::edges::Edges;
-use crate::chain::sums::batch::{product, Shape, Work};
 use crate::chain::lists::Finish;
+use crate::chain::sums::batch::{product, Shape, Work};
 use crate::machine::simd::{Lane, Simd, WIDTH};
 
 /// Further scratch: each [T, L].
@@ -47,52 +47,47 @@ struct Kept<'a>(&'a mut [Lane]);
 
 impl<S: Simd> Finish<S> for Kept<'_> {
     #[inline(always)]
-    unsafe fn finish(&mut self, y: usize, sum: S::F) {
-        S::store(sum, &mut self.0[y]);
+    fn finish(&mut self, simd: S, y: usize, sum: S::F) {
+        simd.store(sum, &mut self.0[y]);
     }
 }
 
 /// M-weighted sums of `from` over all labels: out(y) = sum_k from(k) M[k, y] (`AHEAD`), or sum_k M[y, k] from(k).
-///
-/// # Safety
-/// The machine has the instructions of `S`; `from` and `out` are [L].
+/// `from` and `out` are [L].
 #[inline(always)]
-unsafe fn apply<S: Simd, const AHEAD: bool>(edges: &Edges, from: &[Lane], out: &mut [Lane]) {
+fn apply<S: Simd, const AHEAD: bool>(simd: S, edges: &Edges, from: &[Lane], out: &mut [Lane]) {
     let l = edges.labels;
     debug_assert!(from.len() == l && out.len() == l);
     if let Some(sparse) = &edges.sparse {
         let mut kept = Kept(out);
         return if AHEAD {
-            sparse.forward::<S, true>(from, &mut kept)
+            sparse.forward::<S, true>(simd, from, &mut kept)
         } else {
-            sparse.backward::<S, true>(from, &mut kept)
+            sparse.backward::<S, true>(simd, from, &mut kept)
         };
     }
     let m = if AHEAD { &edges.m } else { &edges.transposed };
     let mut y = 0;
     while y < l {
         if y + 4 <= l {
-            let sum = product::<S, 4>(m, l, from, y);
+            let sum = product::<S, 4>(simd, m, l, from, y);
             for j in 0..4 {
-                S::store(sum[j], &mut out[y + j]);
+                simd.store(sum[j], &mut out[y + j]);
             }
             y += 4;
         } else {
-            S::store(product::<S, 1>(m, l, from, y)[0], &mut out[y]);
+            simd.store(product::<S, 1>(simd, m, l, from, y)[0], &mut out[y]);
             y += 1;
         }
     }
 }
 
 /// sum_y a(y) b(y).
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn inner<S: Simd>(a: &[Lane], b: &[Lane]) -> S::F {
-    let mut sum = S::splat(0.0);
+fn inner<S: Simd>(simd: S, a: &[Lane], b: &[Lane]) -> S::F {
+    let mut sum = simd.splat(0.0);
     for (a, b) in a.iter().zip(b) {
-        sum = S::fma(S::load(a), S::load(b), sum);
+        sum = simd.fma(simd.load(a), simd.load(b), sum);
     }
     sum
 }
@@ -100,11 +95,10 @@ unsafe fn inner<S: Simd>(a: &[Lane], b: &[Lane]) -> S::F {
 /// Residuals (the gold label's omega not yet subtracted) into `more.p`, and the factors of the pair residuals into `more.u`
 /// and `more.v`. Before: alpha in `work.alpha`, gamma in `work.gamma`, psi in `work.psi`, p in `more.p`, and `more.omega`.
 /// `gold(t, lane)` is the gold label.
-///
-/// # Safety
-/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` and `more` reserved for the shape.
+/// `edges` is of the shape's labels, `work` and `more` reserved for the shape.
 #[inline(always)]
-pub unsafe fn residuals<S: Simd>(
+pub fn residuals<S: Simd>(
+    simd: S,
     shape: &Shape,
     edges: &Edges,
     work: &Work,
@@ -125,23 +119,23 @@ pub unsafe fn residuals<S: Simd>(
         }
     }
     for t in 0..n {
-        let (inverse, mut omega) = (S::load(&work.inverse[t]), S::load(&more.omega[t]));
+        let (inverse, mut omega) = (simd.load(&work.inverse[t]), simd.load(&more.omega[t]));
         if t > 0 {
             let (before, _) = more.u.split_at(t * l);
-            apply::<S, true>(edges, &before[(t - 1) * l..], &mut more.product[..l]);
-            omega = S::sub(omega, inner::<S>(&more.product[..l], &work.gamma[t * l..(t + 1) * l]));
+            apply::<S, true>(simd, edges, &before[(t - 1) * l..], &mut more.product[..l]);
+            omega = simd.sub(omega, inner(simd, &more.product[..l], &work.gamma[t * l..(t + 1) * l]));
         }
         for y in 0..l {
             let at = t * l + y;
-            let mut residual = S::mul(omega, S::load(&more.p[at]));
-            let mut u = S::mul(omega, S::load(&work.alpha[at]));
+            let mut residual = simd.mul(omega, simd.load(&more.p[at]));
+            let mut u = simd.mul(omega, simd.load(&work.alpha[at]));
             if t > 0 {
-                let moved = S::load(&more.product[y]);
-                residual = S::fma(S::load(&work.gamma[at]), moved, residual);
-                u = S::fma(S::mul(S::load(&work.psi[at]), inverse), moved, u);
+                let moved = simd.load(&more.product[y]);
+                residual = simd.fma(simd.load(&work.gamma[at]), moved, residual);
+                u = simd.fma(simd.mul(simd.load(&work.psi[at]), inverse), moved, u);
             }
-            S::store(residual, &mut more.p[at]);
-            S::store(u, &mut more.u[at]);
+            simd.store(residual, &mut more.p[at]);
+            simd.store(u, &mut more.u[at]);
         }
         for lane in 0..WIDTH {
             if active(t, lane) {
@@ -151,21 +145,21 @@ pub unsafe fn residuals<S: Simd>(
         }
     }
     for t in (0..n).rev() {
-        let (inverse, mut omega) = (S::load(&work.inverse[t]), S::load(&more.omega[t]));
+        let (inverse, mut omega) = (simd.load(&work.inverse[t]), simd.load(&more.omega[t]));
         if t + 1 < n {
             let (_, after) = more.v.split_at((t + 1) * l);
-            apply::<S, false>(edges, &after[..l], &mut more.product[..l]);
-            omega = S::sub(omega, inner::<S>(&more.product[..l], &work.alpha[t * l..(t + 1) * l]));
+            apply::<S, false>(simd, edges, &after[..l], &mut more.product[..l]);
+            omega = simd.sub(omega, inner(simd, &more.product[..l], &work.alpha[t * l..(t + 1) * l]));
         }
         for y in 0..l {
             let at = t * l + y;
-            let mut v = S::mul(omega, S::load(&work.gamma[at]));
+            let mut v = simd.mul(omega, simd.load(&work.gamma[at]));
             if t + 1 < n {
-                let moved = S::load(&more.product[y]);
-                S::store(S::fma(S::load(&work.alpha[at]), moved, S::load(&more.p[at])), &mut more.p[at]);
-                v = S::fma(S::mul(S::load(&work.psi[at]), inverse), moved, v);
+                let moved = simd.load(&more.product[y]);
+                simd.store(simd.fma(simd.load(&work.alpha[at]), moved, simd.load(&more.p[at])), &mut more.p[at]);
+                v = simd.fma(simd.mul(simd.load(&work.psi[at]), inverse), moved, v);
             }
-            S::store(v, &mut more.v[at]);
+            simd.store(v, &mut more.v[at]);
         }
         for lane in 0..WIDTH {
             if active(t, lane) {

@@ -105,7 +105,7 @@ struct Scaled<'a, S> {
     factors: &'a Factors,
     pairs: &'a mut [Doubles],
     rows: &'a mut [Vec<Doubles>; 3],
-    level: std::marker::PhantomData<S>,
+    simd: S,
 }
 
 /// to += x y.
@@ -124,8 +124,7 @@ impl<S: Find> Conditionals for Scaled<'_, S> {
         let width = self.factors.width;
         let [from, moved, _] = &mut *self.rows;
         divide(u, &self.precise.beta[(t - 1) * width..t * width], from);
-        // SAFETY: all rows are [width], and `scaled_kernel` runs with the instructions of `S`.
-        unsafe { product::<S>(&self.factors.rows, self.factors.labels(), width, from, moved) };
+        product(self.simd, &self.factors.rows, self.factors.labels(), width, from, moved);
         add_products(moved, &self.precise.gamma[t * width..(t + 1) * width], to);
     }
 
@@ -142,14 +141,11 @@ impl<S: Find> Conditionals for Scaled<'_, S> {
             }
         }
         divide(&self.precise.m[before], beta, share);
-        // SAFETY: all rows are [width], `pairs` [labels, width] or empty; `scaled_kernel` runs with the instructions of `S`.
-        unsafe {
-            product::<S>(&self.factors.columns, labels, width, from, moved);
-            add_products(share, moved, to);
-            add_outer::<S>(self.factors, 1.0, share, from, self.pairs);
-            divide(u, beta, moved);
-            add_outer::<S>(self.factors, 1.0, moved, gamma, self.pairs);
-        }
+        product(self.simd, &self.factors.columns, labels, width, from, moved);
+        add_products(share, moved, to);
+        add_outer(self.simd, self.factors, 1.0, share, from, self.pairs);
+        divide(u, beta, moved);
+        add_outer(self.simd, self.factors, 1.0, moved, gamma, self.pairs);
     }
 }
 
@@ -178,10 +174,9 @@ dispatch!(
     ) = scaled_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn scaled_kernel<S: Find>(
+fn scaled_kernel<S: Find>(
+    simd: S,
     out: &mut Pointwise,
     precise: &Precise,
     factors: &Factors,
@@ -196,8 +191,7 @@ unsafe fn scaled_kernel<S: Find>(
     }
     let mut rows = std::mem::take(&mut out.rows);
     rows.iter_mut().for_each(|row| row.resize(width, Doubles::ZERO));
-    let level = std::marker::PhantomData::<S>;
-    out.run(width, &mut Scaled { precise, factors, pairs, rows: &mut rows, level });
+    out.run(width, &mut Scaled { precise, factors, pairs, rows: &mut rows, simd });
     out.rows = rows;
 }
 

@@ -108,7 +108,7 @@ pub(crate) struct Precise {
 
 dispatch!(
     /// log Z of the node scores of n > 0 tokens; None if a state is out of range.
-    pub(crate) fn backward(precise: &mut Precise, factors: &Factors, n: usize) -> Option<LogZ> = backward_kernel
+    pub(crate) fn backward(precise: &mut Precise, factors: &Factors, n: usize) -> Option<LogZ> = |simd| precise.backward(simd, factors, n)
 );
 dispatch!(
     /// After `backward`: -log P(gold); infinite if a factor of that probability underflows.
@@ -121,13 +121,13 @@ dispatch!(
 dispatch!(
     /// After `backward`: the marginals of the scores, into `m`. Adds to `pairs` as `couple` does.
     pub(crate) fn marginals(precise: &mut Precise, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) =
-        marginals_kernel
+        |simd| precise.marginals(simd, factors, n, weight, pairs)
 );
 dispatch!(
     /// After `backward`: the chain closest to the scores that has the marginals `mu` [T, L], or nearly so. Adds `weight` times
     /// u_t(y') v_t(y) to `pairs` [L, width]: times M these are the expectations of pairs of labels.
     pub(crate) fn couple(precise: &mut Precise, factors: &Factors, mu: &[f32], weight: f64, pairs: &mut [Doubles]) -> Divergence =
-        couple_kernel
+        |simd| precise.couple(simd, factors, mu, weight, pairs)
 );
 
 /// Doubles of a block: the half of a row of sixteen.
@@ -135,7 +135,7 @@ const BLOCK: usize = 8;
 
 /// a b + c, in one rounding where the machine has the instruction for it.
 #[inline(always)]
-fn fma<S: Find>(a: f64, b: f64, c: f64) -> f64 {
+fn fma<S: Find>(_: S, a: f64, b: f64, c: f64) -> f64 {
     match S::LEVEL {
         Level::Baseline => a * b + c,
         Level::Avx512 | Level::Avx2 => a.mul_add(b, c),
@@ -143,26 +143,27 @@ fn fma<S: Find>(a: f64, b: f64, c: f64) -> f64 {
 }
 
 /// out = sum_y from(y) rows[y], for the blocks that labels lie in.
-///
-/// # Safety
-/// `rows` is [labels, width], `from` and `out` are [width].
 #[inline(always)]
-pub(super) unsafe fn product<S: Find>(
+pub(super) fn product<S: Find>(
+    simd: S,
     rows: &[Doubles],
     labels: usize,
     width: usize,
     from: &[Doubles],
     out: &mut [Doubles],
 ) {
-    debug_assert!(rows.len() == labels * width && from.len() == width && out.len() == width);
+    assert!(rows.len() == labels * width && from.len() == width && out.len() == width && labels <= width * WIDTH);
     let (rows, from) = (rows.as_ptr().cast::<[f64; BLOCK]>(), from.as_ptr().cast::<f64>());
     let out = out.as_mut_ptr().cast::<[f64; BLOCK]>();
     let (blocks, mut b) = (labels.div_ceil(BLOCK), 0);
     while b < blocks {
-        match blocks - b {
-            1 => some_blocks::<S, 1>(rows.add(b), 2 * width, labels, from, out.add(b)),
-            2 => some_blocks::<S, 2>(rows.add(b), 2 * width, labels, from, out.add(b)),
-            _ => some_blocks::<S, 3>(rows.add(b), 2 * width, labels, from, out.add(b)),
+        // SAFETY: by the assertion, rows and `out` have all of these blocks, and `from` all labels.
+        unsafe {
+            match blocks - b {
+                1 => some_blocks::<S, 1>(simd, rows.add(b), 2 * width, labels, from, out.add(b)),
+                2 => some_blocks::<S, 2>(simd, rows.add(b), 2 * width, labels, from, out.add(b)),
+                _ => some_blocks::<S, 3>(simd, rows.add(b), 2 * width, labels, from, out.add(b)),
+            }
         }
         b += 3;
     }
@@ -174,6 +175,7 @@ pub(super) unsafe fn product<S: Find>(
 /// There are `labels` rows of `stride` blocks, N of them to be read from each, and N to be written.
 #[inline(always)]
 unsafe fn some_blocks<S: Find, const N: usize>(
+    simd: S,
     rows: *const [f64; BLOCK],
     stride: usize,
     labels: usize,
@@ -188,7 +190,7 @@ unsafe fn some_blocks<S: Find, const N: usize>(
             for (j, sum) in sum.iter_mut().enumerate() {
                 let row = &*row.add(j);
                 for k in 0..BLOCK {
-                    sum[k] = fma::<S>(a, row[k], sum[k]);
+                    sum[k] = fma(simd, a, row[k], sum[k]);
                 }
             }
         }
@@ -199,7 +201,7 @@ unsafe fn some_blocks<S: Find, const N: usize>(
         for (j, sum) in sums[0].iter_mut().enumerate() {
             let row = &*row.add(j);
             for k in 0..BLOCK {
-                sum[k] = fma::<S>(a, row[k], sum[k]);
+                sum[k] = fma(simd, a, row[k], sum[k]);
             }
         }
     }
@@ -212,11 +214,9 @@ unsafe fn some_blocks<S: Find, const N: usize>(
 }
 
 /// pairs += weight u v^T, for the blocks that labels lie in.
-///
-/// # Safety
-/// The machine has the instructions of `S`; `pairs` is [labels, width], or empty.
 #[inline(always)]
-pub(super) unsafe fn add_outer<S: Find>(
+pub(super) fn add_outer<S: Find>(
+    simd: S,
     factors: &Factors,
     weight: f64,
     u: &[Doubles],
@@ -225,13 +225,12 @@ pub(super) unsafe fn add_outer<S: Find>(
 ) {
     let (blocks, width) = (factors.labels.div_ceil(BLOCK), factors.width);
     debug_assert!(pairs.is_empty() || pairs.len() == factors.labels * width);
-    let (u, v) = (u.as_ptr().cast::<f64>(), v.as_ptr().cast::<[f64; BLOCK]>());
     for (y, row) in pairs.chunks_exact_mut(width).enumerate() {
-        let (u, row) = (weight * *u.add(y), row.as_mut_ptr().cast::<[f64; BLOCK]>());
+        let u = weight * u[y / WIDTH].0[y % WIDTH];
         for j in 0..blocks {
-            let (sum, v) = (&mut *row.add(j), &*v.add(j));
-            for k in 0..BLOCK {
-                sum[k] = fma::<S>(u, v[k], sum[k]);
+            let half = j % 2 * BLOCK..(j % 2 + 1) * BLOCK;
+            for (sum, v) in row[j / 2].0[half.clone()].iter_mut().zip(&v[j / 2].0[half]) {
+                *sum = fma(simd, u, *v, *sum);
             }
         }
     }
@@ -307,13 +306,6 @@ fn log_ratio(p: &[Doubles], x: &[Doubles], y: &[Doubles]) -> (f64, f64) {
     (total(&sum), total(&reach))
 }
 
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn backward_kernel<S: Find>(precise: &mut Precise, factors: &Factors, n: usize) -> Option<LogZ> {
-    precise.backward::<S>(factors, n)
-}
-
 /// -log of a product of numbers 1 - q: a series for small q, one logarithm for many of the others.
 struct LogProduct {
     sum: f64,
@@ -342,11 +334,8 @@ impl LogProduct {
 }
 
 /// `S` only says which instructions the compiler may use.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn gold_loss_kernel<S: Find>(precise: &mut Precise, factors: &Factors, gold: &[u16]) -> f64 {
+fn gold_loss_kernel<S: Find>(_: S, precise: &mut Precise, factors: &Factors, gold: &[u16]) -> f64 {
     let width = factors.width;
     let mut right = LogProduct { sum: 0.0, product: 1.0 };
     for (t, &y) in gold.iter().enumerate() {
@@ -366,32 +355,6 @@ unsafe fn gold_loss_kernel<S: Find>(precise: &mut Precise, factors: &Factors, go
         right.times(here * share, wrong * share);
     }
     right.sum - right.product.ln()
-}
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn marginals_kernel<S: Find>(
-    precise: &mut Precise,
-    factors: &Factors,
-    n: usize,
-    weight: f64,
-    pairs: &mut [Doubles],
-) {
-    precise.marginals::<S>(factors, n, weight, pairs);
-}
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn couple_kernel<S: Find>(
-    precise: &mut Precise,
-    factors: &Factors,
-    mu: &[f32],
-    weight: f64,
-    pairs: &mut [Doubles],
-) -> Divergence {
-    precise.couple::<S>(factors, mu, weight, pairs)
 }
 
 impl Precise {
@@ -428,7 +391,7 @@ impl Precise {
     }
 
     #[inline(always)]
-    unsafe fn backward<S: Find>(&mut self, factors: &Factors, n: usize) -> Option<LogZ> {
+    fn backward<S: Find>(&mut self, simd: S, factors: &Factors, n: usize) -> Option<LogZ> {
         let width = factors.width;
         let edges = (n - 1) as f64 * factors.max;
         let (mut value, mut reach) = (edges, edges.abs());
@@ -436,7 +399,7 @@ impl Precise {
             let (here, after) = (t * width..(t + 1) * width, (t + 1) * width);
             let beta = &mut self.beta[here.clone()];
             match t + 1 < n {
-                true => product::<S>(&factors.columns, factors.labels, width, &self.gamma[after..after + width], beta),
+                true => product(simd, &factors.columns, factors.labels, width, &self.gamma[after..after + width], beta),
                 false => beta.fill(Doubles([1.0; WIDTH])),
             }
             let mut top = [f64::NEG_INFINITY; WIDTH];
@@ -491,11 +454,11 @@ impl Precise {
 
     /// u, u M and the marginals at t of the chain that `v` and `row` = M v make; how far these are off those asked for.
     #[inline(always)]
-    unsafe fn step<S: Find>(&mut self, factors: &Factors, t: usize) -> f64 {
+    fn step<S: Find>(&mut self, simd: S, factors: &Factors, t: usize) -> f64 {
         let width = factors.width;
         let (before, here) = self.m.split_at_mut(t * width);
         divide(&before[(t - 1) * width..], &self.row, &mut self.u);
-        product::<S>(&factors.rows, factors.labels, width, &self.u, &mut self.back);
+        product(simd, &factors.rows, factors.labels, width, &self.u, &mut self.back);
         let mut off = [Doubles::ZERO];
         for (((m, v), back), wanted) in here.iter_mut().zip(&self.v).zip(&self.back).zip(&self.wanted) {
             for k in 0..WIDTH {
@@ -519,8 +482,9 @@ impl Precise {
     }
 
     #[inline(always)]
-    unsafe fn couple<S: Find>(
+    fn couple<S: Find>(
         &mut self,
+        simd: S,
         factors: &Factors,
         mu: &[f32],
         weight: f64,
@@ -534,19 +498,19 @@ impl Precise {
         for t in 1..n {
             let (here, before) = (t * width..(t + 1) * width, (t - 1) * width..t * width);
             self.want(mu, l, t);
-            let mut off = self.by_scores::<S>(factors, t);
+            let mut off = self.by_scores(simd, factors, t);
             let mut rounds = 0;
             while off > NEAR && rounds < ROUNDS {
                 divide(&self.wanted, &self.back, &mut self.v);
-                product::<S>(&factors.columns, l, width, &self.v, &mut self.row);
+                product(simd, &factors.columns, l, width, &self.v, &mut self.row);
                 rounds += 1;
                 off = match self.goes_on(t, width) {
-                    true => self.step::<S>(factors, t),
+                    true => self.step(simd, factors, t),
                     false => f64::NAN,
                 };
             }
             if !off.is_finite() {
-                self.by_scores::<S>(factors, t);
+                self.by_scores(simd, factors, t);
                 rounds = 0;
             }
             self.normalize(width, t);
@@ -556,31 +520,31 @@ impl Precise {
                 value += ahead.0 - behind.0;
                 reach += ahead.1 + behind.1;
             }
-            add_outer::<S>(factors, weight, &self.u, &self.v, pairs);
+            add_outer(simd, factors, weight, &self.u, &self.v, pairs);
         }
         Divergence { value, reach }
     }
 
     #[inline(always)]
-    unsafe fn marginals<S: Find>(&mut self, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) {
+    fn marginals<S: Find>(&mut self, simd: S, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) {
         let width = factors.width;
         if n == 0 {
             return;
         }
         self.m[..width].copy_from_slice(&self.gamma[..width]);
         for t in 1..n {
-            self.by_scores::<S>(factors, t);
-            add_outer::<S>(factors, weight, &self.u, &self.v, pairs);
+            self.by_scores(simd, factors, t);
+            add_outer(simd, factors, weight, &self.u, &self.v, pairs);
         }
     }
 
     /// The step to t by the conditional distribution of the scores; its marginals are made to sum to 1.
     #[inline(always)]
-    unsafe fn by_scores<S: Find>(&mut self, factors: &Factors, t: usize) -> f64 {
+    fn by_scores<S: Find>(&mut self, simd: S, factors: &Factors, t: usize) -> f64 {
         let width = factors.width;
         self.v.copy_from_slice(&self.gamma[t * width..(t + 1) * width]);
         self.row.copy_from_slice(&self.beta[(t - 1) * width..t * width]);
-        let off = self.step::<S>(factors, t);
+        let off = self.step(simd, factors, t);
         self.normalize(width, t);
         off
     }

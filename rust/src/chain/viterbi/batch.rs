@@ -1,23 +1,22 @@
 //! Best paths of sixteen sentences side by side (Viterbi 1967).
 
 use crate::chain::edges::Edges;
+use crate::chain::lists;
 use crate::chain::sums::batch::{by_block, Shape, Work};
 use crate::chain::viterbi::renormalize;
-use crate::chain::lists;
 use crate::machine::simd::find::Find;
-use crate::machine::system::testing::{self, Taken, Way};
 use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::system::testing::{self, Taken, Way};
 
 /// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
 const MANY: usize = 32;
 
 /// Best path of each sentence: node scores in `work.psi` -> labels through `emit(lane, t, label)`, and its score.
 /// Ties go to the lower label.
-///
-/// # Safety
-/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
+/// `edges` is of the shape's labels, `work` reserved for the shape.
 #[inline(always)]
-pub(crate) unsafe fn viterbi<S: Find>(
+pub(crate) fn viterbi<S: Find>(
+    simd: S,
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
@@ -25,7 +24,7 @@ pub(crate) unsafe fn viterbi<S: Find>(
 ) -> [f64; WIDTH] {
     if let Some(lists) = &edges.sparse {
         testing::count(Taken::Sparse, 1);
-        return lists::best_paths::<S>(shape, lists, work, emit);
+        return lists::best_paths(simd, shape, lists, work, emit);
     }
     let noted = match (testing::is_forced(Way::Noted), testing::is_forced(Way::Sought)) {
         (false, false) => shape.labels < MANY,
@@ -33,18 +32,16 @@ pub(crate) unsafe fn viterbi<S: Find>(
     };
     testing::count(if noted { Taken::Noted } else { Taken::Sought }, 1);
     match noted {
-        true => best_paths::<S, true>(shape, edges, work, emit),
-        false => best_paths::<S, false>(shape, edges, work, emit),
+        true => best_paths::<S, true>(simd, shape, edges, work, emit),
+        false => best_paths::<S, false>(simd, shape, edges, work, emit),
     }
 }
 
 /// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score: then
 /// the way back looks for the label that gave it. Both directions add the same two floats, so that equality is exact.
-///
-/// # Safety
-/// As for `viterbi`.
 #[inline(always)]
-unsafe fn best_paths<S: Find, const NOTED: bool>(
+fn best_paths<S: Find, const NOTED: bool>(
+    simd: S,
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
@@ -60,31 +57,31 @@ unsafe fn best_paths<S: Find, const NOTED: bool>(
         let from = &before[(t - 1) * l..];
         let back = &mut work.alpha[t * l..(t + 1) * l];
         by_block!([1 2 3 4 5 6 7 8 9 10 11 12] most, l, y, N => {
-            let mut best = [S::splat(0.0); N];
-            let mut index = [S::splat(0.0); N];
-            let first = S::load(&from[0]);
+            let mut best = [simd.splat(0.0); N];
+            let mut index = [simd.splat(0.0); N];
+            let first = simd.load(&from[0]);
             for (j, b) in best.iter_mut().enumerate() {
-                *b = S::add(first, S::splat(edges.score[y + j]));
+                *b = simd.add(first, simd.splat(edges.score[y + j]));
             }
             for (k, a) in from.iter().enumerate().skip(1) {
-                let a = S::load(a);
-                let number = S::splat(k as f32);
+                let a = simd.load(a);
+                let number = simd.splat(k as f32);
                 let row = &edges.score[k * l + y..k * l + y + N];
                 for j in 0..N {
-                    let v = S::add(a, S::splat(row[j]));
+                    let v = simd.add(a, simd.splat(row[j]));
                     if NOTED {
-                        index[j] = S::select_gt(v, best[j], number, index[j]);
+                        index[j] = simd.select_gt(v, best[j], number, index[j]);
                     }
-                    best[j] = S::max(v, best[j]);
+                    best[j] = simd.max(v, best[j]);
                 }
             }
             for j in 0..N {
-                S::store(if NOTED { index[j] } else { best[j] }, &mut back[y + j]);
-                S::store(S::add(best[j], S::load(&here[y + j])), &mut here[y + j]);
+                simd.store(if NOTED { index[j] } else { best[j] }, &mut back[y + j]);
+                simd.store(simd.add(best[j], simd.load(&here[y + j])), &mut here[y + j]);
             }
         });
         if renormalize::is_due(t) {
-            renormalize::sentences::<S>(shape, t, &mut here[..l], &mut score);
+            renormalize::sentences(simd, shape, t, &mut here[..l], &mut score);
         }
     }
     // Sentences step back side by side: what each waits for is one number after the other.
@@ -94,7 +91,7 @@ unsafe fn best_paths<S: Find, const NOTED: bool>(
     for t in (0..positions).rev() {
         let here = &work.psi[t * l..(t + 1) * l];
         if !NOTED && t + 1 < positions {
-            rows.turn::<S>(&work.psi[t * l..], l);
+            rows.turn(simd, &work.psi[t * l..], l);
         }
         for lane in (0..WIDTH).take_while(|&lane| t < shape.lengths[lane] as usize) {
             let mut y = 0;
@@ -108,7 +105,7 @@ unsafe fn best_paths<S: Find, const NOTED: bool>(
             } else {
                 let after = label[lane];
                 let known = work.alpha[(t + 1) * l + after].0[lane];
-                y = if NOTED { known as usize } else { rows.find::<S>(columns, after, lane, known) };
+                y = if NOTED { known as usize } else { rows.find(simd, columns, after, lane, known) };
             }
             label[lane] = y;
             emit(lane, t, y as u16);
@@ -122,34 +119,30 @@ unsafe fn best_paths<S: Find, const NOTED: bool>(
 struct Rows(Vec<[Lane; WIDTH]>); // [L / 16] squares, a sentence a lane
 
 impl Rows {
-    /// # Safety
-    /// The machine has the instructions of `S`; `here` begins with the lanes of the labels.
+    /// Transpose the lanes of the labels, which `here` begins with.
     #[inline(always)]
-    unsafe fn turn<S: Simd>(&mut self, here: &[Lane], labels: usize) {
+    fn turn<S: Simd>(&mut self, simd: S, here: &[Lane], labels: usize) {
         self.0.resize(labels.div_ceil(WIDTH), [Lane::ZERO; WIDTH]);
         for (v, square) in self.0.iter_mut().enumerate() {
             let rest = &here[v * WIDTH..];
             if let Some(from) = rest.first_chunk() {
-                S::transpose(from, square);
+                simd.transpose(from, square);
             } else {
                 let mut padded = [Lane::ZERO; WIDTH];
                 padded[..rest.len()].copy_from_slice(rest);
-                S::transpose(&padded, square);
+                simd.transpose(&padded, square);
             }
         }
     }
 
     /// The first label from which the step into `after` scores `known`. Behind the last label columns hold no numbers, which
     /// are equal to nothing.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn find<S: Find>(&self, columns: &[Lane], after: usize, lane: usize, known: f32) -> usize {
-        let (width, known) = (self.0.len(), S::splat(known));
+    fn find<S: Find>(&self, simd: S, columns: &[Lane], after: usize, lane: usize, known: f32) -> usize {
+        let (width, known) = (self.0.len(), simd.splat(known));
         let column = &columns[after * width..(after + 1) * width];
         for (v, (square, scores)) in self.0.iter().zip(column).enumerate() {
-            let gave = S::equal(S::add(S::load(&square[lane]), S::load(scores)), known);
+            let gave = simd.equal(simd.add(simd.load(&square[lane]), simd.load(scores)), known);
             if gave != 0 {
                 return v * WIDTH + gave.trailing_zeros() as usize;
             }

@@ -42,41 +42,33 @@ pub fn shift(best: f32) -> f32 {
 }
 
 /// Renormalise one sentence whose labels are side by side, with -infinity after the last label. Returns the difference.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-pub(crate) unsafe fn labels<S: Find>(row: &mut [Lane]) -> f64 {
-    let most = row.iter().fold(S::splat(f32::NEG_INFINITY), |most, lane| S::max(S::load(lane), most));
-    let shift = shift(S::largest(most));
-    subtract::<S>(row, S::splat(shift));
+pub(crate) fn labels<S: Find>(simd: S, row: &mut [Lane]) -> f64 {
+    let most = row.iter().fold(simd.splat(f32::NEG_INFINITY), |most, lane| simd.max(simd.load(lane), most));
+    let shift = shift(simd.largest(most));
+    subtract(simd, row, simd.splat(shift));
     f64::from(shift)
 }
 
 /// Renormalise position t of sixteen sentences side by side, one label per lane of `row`. The differences of the
 /// sentences that reach t are added to `total`.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-pub(crate) unsafe fn sentences<S: Simd>(shape: &Shape, t: usize, row: &mut [Lane], total: &mut [f64; WIDTH]) {
-    let most = row.iter().fold(S::splat(f32::NEG_INFINITY), |most, lane| S::max(S::load(lane), most));
+pub(crate) fn sentences<S: Simd>(simd: S, shape: &Shape, t: usize, row: &mut [Lane], total: &mut [f64; WIDTH]) {
+    let most = row.iter().fold(simd.splat(f32::NEG_INFINITY), |most, lane| simd.max(simd.load(lane), most));
     let mut shifts = Lane::ZERO;
-    S::store(most, &mut shifts);
+    simd.store(most, &mut shifts);
     for (lane, x) in shifts.0.iter_mut().enumerate() {
         *x = shift(*x);
         if t < shape.lengths[lane] as usize {
             total[lane] += f64::from(*x);
         }
     }
-    subtract::<S>(row, S::load(&shifts));
+    subtract(simd, row, simd.load(&shifts));
 }
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn subtract<S: Simd>(row: &mut [Lane], shift: S::F) {
+fn subtract<S: Simd>(simd: S, row: &mut [Lane], shift: S::F) {
     for lane in row {
-        S::store(S::sub(S::load(lane), shift), lane);
+        simd.store(simd.sub(simd.load(lane), shift), lane);
     }
 }

@@ -10,8 +10,8 @@
 //! batches is the caller's, so the same order gives the same bits.
 
 use crate::chain::edges::Edges;
-use crate::chain::sums::batch;
 use crate::chain::lists::{Pattern, Purpose};
+use crate::chain::sums::batch;
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
@@ -20,8 +20,8 @@ use crate::learners::batch::loss::LARGE;
 use crate::learners::batch::pass::{run_batch, Pass, PassWork, Sums, SMALL};
 use crate::learners::batch::terms::{check, EdgeScores, Setting, Terms};
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, Simd};
+use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use crate::scores::corpus_layout::{self, Grain, Nodes};
 use crate::scores::scorer::afford;
@@ -174,10 +174,8 @@ dispatch!(
     fn run_steps(this: &mut Stochastic, order: &[u32], eta: f64, l2: f64, seen: f64) -> f64 = step_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l2: f64, mut seen: f64) -> f64 {
+fn step_kernel<S: Simd>(simd: S, this: &mut Stochastic, order: &[u32], eta: f64, l2: f64, mut seen: f64) -> f64 {
     let l = this.layout.labels;
     let decay = 2.0 * l2 / this.data.len().max(1) as f64;
     let pace = pace(this.data.tokens() as f64);
@@ -191,7 +189,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
         if !edges.scaled {
             return f64::NAN;
         }
-        score::<S>(this, b as usize);
+        score(simd, this, b as usize);
         let batch = &this.plan.batches[b as usize];
         let unasked = EdgeScores::new(&this.layout, &[], &this.terms.limits);
         let pass = Pass {
@@ -226,7 +224,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
         let keep = 1.0 - (rate * decay * count).min(0.5);
         this.scale *= keep;
         decayed += keep.ln();
-        move_by::<S>(this, b as usize, -rate / this.scale, pace);
+        move_by(simd, this, b as usize, -rate / this.scale, pace);
         seen += count;
         if l2 > 0.0 && (i % CORRECT_EVERY == CORRECT_EVERY - 1 || i + 1 == order.len()) {
             this.correct(decayed);
@@ -240,32 +238,26 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
 }
 
 /// Node scores of a batch, and those of its gold labels, at the weights now.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn score<S: Simd>(this: &mut Stochastic, batch: usize) {
+fn score<S: Simd>(simd: S, this: &mut Stochastic, batch: usize) {
     let (batch, l) = (&this.plan.batches[batch], this.layout.labels);
     let PassWork { fields, tile, .. } = &mut this.scratch;
     let field = &mut fields[0];
     field.reserve(batch, l);
     let support = &this.nodes.support;
     corpus_layout::fill(&this.nodes, batch, &this.rows, &this.rare, support, &mut field.nodes, &mut field.gold, tile);
-    multiply::<S>(&mut field.nodes[..batch.positions() * l], this.scale as f32);
+    multiply(simd, &mut field.nodes[..batch.positions() * l], this.scale as f32);
     field.gold.iter_mut().for_each(|x| *x *= this.scale);
 }
 
 /// The weights less the gradient of a batch: its residuals times `step`, those of edges times `pace` as well.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn move_by<S: Simd>(this: &mut Stochastic, batch: usize, step: f64, pace: f64) {
+fn move_by<S: Simd>(simd: S, this: &mut Stochastic, batch: usize, step: f64, pace: f64) {
     let batch = &this.plan.batches[batch];
     let PassWork { fields, tile, .. } = &mut this.scratch;
     let field = &mut fields[0];
-    multiply::<S>(&mut field.nodes[..batch.positions() * this.layout.labels], step as f32);
-    multiply::<S>(&mut field.subtract, step as f32);
+    multiply(simd, &mut field.nodes[..batch.positions() * this.layout.labels], step as f32);
+    multiply(simd, &mut field.subtract, step as f32);
     corpus_layout::spread(&this.nodes, std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
     for (&at, x) in this.kept.iter().zip(&mut this.edges) {
         *x += step * pace * at.map_or(0.0, |at| this.sums.edges[at]);
@@ -283,15 +275,13 @@ fn passed_over(terms: &Terms, sentence: usize, length: u32) -> f64 {
     }
 }
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn multiply<S: Simd>(lanes: &mut [Lane], by: f32) {
+fn multiply<S: Simd>(simd: S, lanes: &mut [Lane], by: f32) {
     if by == 1.0 {
         return;
     }
-    let by = S::splat(by);
+    let by = simd.splat(by);
     for lane in lanes {
-        S::store(S::mul(S::load(lane), by), lane);
+        simd.store(simd.mul(simd.load(lane), by), lane);
     }
 }

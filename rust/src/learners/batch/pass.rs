@@ -1,7 +1,7 @@
 //! One pass over a chunk of sentences at fixed weights: scores, recursions, gradient.
 
 use crate::chain::edges::Edges;
-use crate::chain::sums::batch::{self, Given, Shape, Work};
+use crate::chain::sums::batch::{self, NodeScores, Shape, Work};
 use crate::chain::sums::pointwise::{self, More};
 use crate::chain::sums::underflow::is_beyond;
 use crate::dataset::plan::Batch;
@@ -9,10 +9,10 @@ use crate::dataset::Dataset;
 use crate::learners::batch::alone::{Alone, Sink};
 use crate::learners::batch::terms::{Setting, Terms};
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::system::testing::{self, Taken, Way};
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, Level, Simd, WIDTH};
+use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
+use crate::machine::system::testing::{self, Taken, Way};
 use crate::scores::corpus_layout::{self, Field, Nodes};
 use crate::scores::tile::Tile;
 
@@ -87,11 +87,12 @@ struct Filling<'a> {
     tile: &'a mut Tile,
 }
 
-impl<S: Simd> Given<S> for Filling<'_> {
+impl NodeScores for Filling<'_> {
     #[inline(always)]
-    unsafe fn give(&mut self, t: usize, psi: &mut [Lane]) {
+    fn fill<S: Simd>(&mut self, simd: S, t: usize, psi: &mut [Lane]) {
         let (nodes, rows, rare) = (self.pass.nodes, self.pass.rows, self.pass.rare);
-        nodes.fill_step::<S>(self.batch, t, rows, rare, &nodes.support, psi, self.gold, self.tile);
+        // SAFETY: the batch is one of the pass, whose rows and copies were filled for these nodes.
+        unsafe { nodes.fill_step(simd, self.batch, t, rows, rare, &nodes.support, psi, self.gold, self.tile) };
     }
 }
 
@@ -104,11 +105,9 @@ struct Turn<'a> {
 }
 
 /// Three phases over some batches at a time, scores - recursions - gradient.
-///
-/// # Safety
-/// The machine has the instructions of `S`; the batches are of chunk c, which no other thread works on.
 #[inline(always)]
-unsafe fn chunk_kernel<S: Simd>(
+fn chunk_kernel<S: Simd>(
+    simd: S,
     pass: &Pass<'_>,
     c: usize,
     batches: &[Batch],
@@ -122,17 +121,18 @@ unsafe fn chunk_kernel<S: Simd>(
     scratch.hot.clear();
     scratch.work.tiles.clear();
     if pass.edges.sparse.is_none() {
-        scratch.work.tiles = batch::tiles::<S>(l, &s.layout.edges);
+        scratch.work.tiles = batch::tiles(simd, l, &s.layout.edges);
     }
     scratch.work.reserve_pairs(kept);
     if testing::is_forced(Way::Dense) {
         scratch.work.tiles.fill(true);
     }
-    count::<S>(batches.len(), &scratch.work.tiles);
+    count(simd, batches.len(), &scratch.work.tiles);
     testing::count(Taken::Sparse, if pass.edges.sparse.is_some() { batches.len() } else { 0 });
     scratch.fields.resize_with(pass.nodes.group.min(batches.len()).max(scratch.fields.len()), Field::default);
     let copies = pass.nodes.copies(c);
-    let rare = pass.rare_gradient.slice(copies.start, copies.len());
+    // SAFETY: no other thread works on chunk c.
+    let rare = unsafe { pass.rare_gradient.slice(copies.start, copies.len()) };
     rare.fill(0.0);
     let forced = pass.setting.precise || testing::is_forced(Way::Log) || testing::is_forced(Way::Wide);
     let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
@@ -182,7 +182,7 @@ unsafe fn chunk_kernel<S: Simd>(
     sums
 }
 
-fn count<S: Simd>(batches: usize, tiles: &[bool]) {
+fn count<S: Simd>(_: S, batches: usize, tiles: &[bool]) {
     testing::count(Taken::Chunks, 1);
     testing::count(Taken::Batches, batches);
     testing::count(Taken::Tiles, tiles.iter().filter(|&&asked| asked).count());
@@ -247,10 +247,9 @@ dispatch!(
     ) = batch_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn batch_kernel<S: Simd>(
+fn batch_kernel<S: Simd>(
+    simd: S,
     pass: &Pass<'_>,
     batch: &Batch,
     i: usize,
@@ -279,7 +278,7 @@ unsafe fn batch_kernel<S: Simd>(
     if stepwise.is_some() {
         let gold = &mut fields[i].gold;
         *gold = [0.0; WIDTH];
-        batch::forward_from::<S>(shape, pass.edges, work, &mut Filling { pass, batch, gold, tile }, &mut log_z);
+        batch::forward_from(simd, shape, pass.edges, work, &mut Filling { pass, batch, gold, tile }, &mut log_z);
     } else {
         batch::forward(shape, pass.edges, work, &mut log_z);
     }
@@ -367,10 +366,9 @@ dispatch!(
     ) = backward_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn backward_kernel<S: Simd>(
+fn backward_kernel<S: Simd>(
+    simd: S,
     pass: &Pass<'_>,
     shape: &Shape,
     factor: &Lane,
@@ -379,12 +377,13 @@ unsafe fn backward_kernel<S: Simd>(
 ) {
     let l = shape.labels;
     for t in (0..shape.positions()).rev() {
-        batch::backward_step::<S, true>(shape, pass.edges, work, factor, t);
+        batch::backward_step::<S, true>(simd, shape, pass.edges, work, factor, t);
         if let (Some(sparse), 1..) = (&pass.edges.sparse, t) {
-            sparse.add_step::<S>(&work.alpha[(t - 1) * l..t * l], &work.gamma[t % 2 * l..][..l], &mut work.pairs);
+            sparse.add_step(simd, &work.alpha[(t - 1) * l..t * l], &work.gamma[t % 2 * l..][..l], &mut work.pairs);
         }
         if let Some(Spreading { batch, into, tile }) = &mut spreading {
-            pass.nodes.spread_step::<S>(batch, t, &mut work.psi, factor, into.rows, into.rare, tile);
+            // SAFETY: the residuals are of this batch of the pass.
+            unsafe { pass.nodes.spread_step(simd, batch, t, &mut work.psi, factor, into.rows, into.rare, tile) };
         }
     }
     if pass.edges.sparse.is_some() {
@@ -398,10 +397,8 @@ dispatch!(
     fn run_partial(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) = partial_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn partial_kernel<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) {
+fn partial_kernel<S: Simd>(simd: S, pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) {
     let Turn { batch, i, shape, weights } = turn;
     let PassWork { work, more, tile, flagged, .. } = scratch;
     let n = shape.positions() * shape.labels;
@@ -435,7 +432,7 @@ unsafe fn partial_kernel<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mu
     }
     run_backward(pass, shape, &factor, work, None);
     for (r, p) in work.psi[..n].iter_mut().zip(&more.p[..n]) {
-        S::store(S::add(S::load(r), S::load(p)), r);
+        simd.store(simd.add(simd.load(r), simd.load(p)), r);
     }
 }
 
@@ -445,10 +442,9 @@ dispatch!(
         pointwise_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn pointwise_kernel<S: Simd>(
+fn pointwise_kernel<S: Simd>(
+    simd: S,
     pass: &Pass<'_>,
     turn: &Turn<'_>,
     factor: &Lane,
@@ -461,7 +457,7 @@ unsafe fn pointwise_kernel<S: Simd>(
     let n = shape.positions() * l;
     more.reserve(shape);
     for t in (0..shape.positions()).rev() {
-        batch::backward_step::<S, false>(shape, pass.edges, work, factor, t);
+        batch::backward_step::<S, false>(simd, shape, pass.edges, work, factor, t);
         more.p[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
     }
     let gold: [&[u16]; WIDTH] =
@@ -490,7 +486,7 @@ unsafe fn pointwise_kernel<S: Simd>(
             more.omega[t].0[lane] = omega as f32;
         }
     }
-    pointwise::residuals::<S>(shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
+    pointwise::residuals(simd, shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
     work.psi[..n].copy_from_slice(&more.p[..n]);
     batch::add_pairs(pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs, 1..shape.positions());
     batch::add_pairs(pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs, 1..shape.positions());

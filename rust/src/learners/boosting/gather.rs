@@ -7,8 +7,8 @@ use crate::learners::boosting::cells::{RangeCells, NONE};
 use crate::learners::boosting::chain::BLOCK;
 use crate::learners::boosting::index::Index;
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::{prefetch, Simd};
+use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use std::ops::Range;
 
@@ -81,15 +81,18 @@ impl ByAttribute {
 
 dispatch!(
     /// Add all entries of some attributes to their cells. No other thread may work on the same attributes.
-    pub fn gather(job: &Gathered<'_>, attributes: Range<usize>, work: &mut GatherWork) = gather_kernel
+    pub fn gather(job: &Gathered<'_>, attributes: Range<usize>, work: &mut GatherWork) = |simd| {
+        // SAFETY: the caller has no other thread work on these attributes.
+        unsafe { gather_kernel(simd, job, attributes, work) }
+    }
 );
 
 /// `S` only says which instructions the compiler may use.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; no other thread works on the same attributes.
+/// No other thread works on the same attributes.
 #[inline(always)]
-unsafe fn gather_kernel<S: Simd>(job: &Gathered<'_>, attributes: Range<usize>, work: &mut GatherWork) {
+unsafe fn gather_kernel<S: Simd>(_: S, job: &Gathered<'_>, attributes: Range<usize>, work: &mut GatherWork) {
     let (width, by) = (job.width, job.by);
     let GatherWork { sum, kept } = work;
     sum.resize(width, 0.0);

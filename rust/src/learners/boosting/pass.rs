@@ -101,7 +101,10 @@ dispatch!(
         part: usize,
         parts: usize,
         rows: &mut RowScratch,
-    ) = add_kernel
+    ) = |simd| {
+        // SAFETY: the caller has no other thread work on this part.
+        unsafe { add_kernel(simd, sums, moved, part, parts, rows) }
+    }
 );
 
 #[inline(always)]
@@ -131,9 +134,10 @@ impl RowScratch {
 /// `S` only says which instructions the compiler may use.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; no other thread works on the same part.
+/// No other thread works on the same part.
 #[inline(always)]
 unsafe fn add_kernel<S: Simd>(
+    _: S,
     sums: &BoostingSums<'_>,
     moved: &Moved<'_>,
     part: usize,

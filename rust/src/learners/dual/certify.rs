@@ -13,8 +13,8 @@
 
 use super::visit::{score, score_edges};
 use super::{Dual, Ground, Scratch};
-use crate::chain::sums::sentence;
 use crate::chain::sums::scaled64;
+use crate::chain::sums::sentence;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::double::Doubles;
 use crate::machine::simd::find::Find;
@@ -187,10 +187,8 @@ dispatch!(
     fn add_losses(dual: &Dual, which: Range<u32>) -> f64 = losses_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn losses_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> f64 {
+fn losses_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> f64 {
     let ground = &dual.ground;
     let (cells, width) = (&ground.cells, ground.cells.width);
     let mut scratch = Scratch::new(cells.labels);
@@ -229,10 +227,8 @@ dispatch!(
     fn add_terms(dual: &Dual, which: Range<u32>) -> Terms = terms_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn terms_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> Terms {
+fn terms_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> Terms {
     let ground = &dual.ground;
     let (cells, l, width) = (&ground.cells, ground.cells.labels, ground.cells.width);
     let out_of_range = || Terms { loss: f64::NAN, ..Terms::default() };

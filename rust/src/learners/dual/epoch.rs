@@ -35,7 +35,7 @@ use super::visit::{self, Move};
 use super::{Block, Dual, Ground, Scratch, Visited};
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{bytes, Ahead, Lane};
+use crate::machine::simd::{Ahead, Lane};
 use crate::machine::system::stop;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -205,10 +205,8 @@ dispatch!(
     fn work(round: &Round<'_>, w: &mut [Lane], seat: &Seat, is_first: bool) -> Visited = work_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, is_first: bool) -> Visited {
+fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], seat: &Seat, is_first: bool) -> Visited {
     let _small_is_zero = FlushToZero::new();
     let (ground, edges, last) = (round.ground, round.ground.edge_at.len(), round.order.len());
     let mut scratch = Scratch::new(ground.cells.labels);
@@ -229,7 +227,8 @@ unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, i
             if !round.wait(|| round.done[applied].load(Acquire)) {
                 return out; // somebody unwinds, and with that the call
             }
-            let found = &*round.slot(applied);
+            // SAFETY: the visit is done, and its move is not written again before this thread has applied it.
+            let found = unsafe { &*round.slot(applied) };
             found.ask();
             visit::apply(ground, found, w);
             applied += 1;
@@ -243,17 +242,19 @@ unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, i
         if !round.wait(|| round.seats.iter().all(free)) {
             return out;
         }
-        let (i, to) = (round.order[p], &mut *round.slot(p));
+        // SAFETY: this thread has claimed p, and every thread has applied the move that was here before.
+        let (i, to) = (round.order[p], unsafe { &mut *round.slot(p) });
         to.sentence = NOBODY;
         if i != NOBODY {
             let rows = |i: u32| {
                 let (begin, end) = ground.cells.range(i);
-                (round.nodes.add(begin * round.labels), (end - begin) * round.labels)
+                (round.nodes.wrapping_add(begin * round.labels), (end - begin) * round.labels)
             };
             let ahead = round.order.get(p + round.seats.len()).copied().filter(|&next| next != NOBODY).unwrap_or(i);
             let (at, n) = rows(ahead);
-            let nodes = bytes(std::slice::from_raw_parts(at, n));
-            let pairs = bytes(std::slice::from_raw_parts(round.pairs.add(ahead as usize * edges), edges));
+            // Addresses, not slices: another thread may be writing there.
+            let range = |at: *mut f32, n: usize| at.cast_const().cast()..at.wrapping_add(n).cast_const().cast();
+            let (nodes, pairs) = (range(at, n), range(round.pairs.wrapping_add(ahead as usize * edges), edges));
             // Those of the visit between, too, if another is to find it: it is applied here.
             let [rows_soon, cells_soon] = ground.spread.lists_of(ahead);
             let lists = match round.order.get(p + 1).filter(|&&i| round.seats.len() > 1 && i != NOBODY) {
@@ -265,13 +266,16 @@ unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, i
             };
             let mut soon = [lists, Ahead::new([nodes, pairs])];
             let (at, n) = rows(i);
-            let own = visit::Own {
-                mu: std::slice::from_raw_parts_mut(at, n),
-                pairs: std::slice::from_raw_parts_mut(round.pairs.add(i as usize * edges), edges),
-                block: &mut *round.blocks.add(i as usize),
+            // SAFETY: these parts belong to sentence i, and this thread has claimed its visit.
+            let own = unsafe {
+                visit::Own {
+                    mu: std::slice::from_raw_parts_mut(at, n),
+                    pairs: std::slice::from_raw_parts_mut(round.pairs.add(i as usize * edges), edges),
+                    block: &mut *round.blocks.add(i as usize),
+                }
             };
             out.failed +=
-                usize::from(visit::find::<S>(ground, own, w, &mut scratch, to, (i, ahead), &mut soon).is_none());
+                usize::from(visit::find(simd, ground, own, w, &mut scratch, to, (i, ahead), &mut soon).is_none());
             out.tokens += n / round.labels;
         }
         round.done[p].store(true, Release);

@@ -5,8 +5,9 @@ use super::{Block, Ground, Scratch};
 use crate::chain::sums::sentence;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{ask, Ahead, Lane, WIDTH};
+use crate::machine::simd::{ask, flat, flat_mut, Ahead, Lane, WIDTH};
 use crate::scores::online_layout::spread;
+use std::ops::Range;
 
 /// Every so many visits of a sentence its step is tried by one more recursion, while it is new or had to be shortened ...
 const TRY_EVERY: u32 = 4;
@@ -36,7 +37,7 @@ pub(super) fn pad(rows: &[f32], labels: usize, out: &mut Vec<Lane>) {
     }
 }
 
-/// Where the lanes of rows of L numbers begin, one behind the other, and which places of each are there.
+/// The range of each lane of rows of L numbers; the last of a row may be shorter.
 pub(super) struct Lanes {
     labels: usize,
     row: usize,  // where it begins
@@ -50,18 +51,18 @@ impl Lanes {
 }
 
 impl Iterator for Lanes {
-    type Item = (usize, u16);
+    type Item = Range<usize>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<(usize, u16)> {
+    fn next(&mut self) -> Option<Range<usize>> {
         let (at, left) = (self.row + self.done, self.labels - self.done);
         if left > WIDTH {
             self.done += WIDTH;
-            return Some((at, u16::MAX));
+            return Some(at..at + WIDTH);
         }
         self.row += self.labels;
         self.done = 0;
-        Some((at, u16::MAX >> (WIDTH - left)))
+        Some(at..at + left)
     }
 }
 
@@ -88,13 +89,11 @@ dispatch!(
     pub(super) fn score_edges(ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool = score_edges_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn score_edges_kernel<S: Find>(ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool {
+fn score_edges_kernel<S: Find>(simd: S, ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool {
     let first = ground.cells.edges[0] as usize / WIDTH;
     for ((to, w), none) in scratch.edges.iter_mut().zip(&w[first..]).zip(&ground.no_edge) {
-        S::store(S::add(S::load(w), S::load(none)), to);
+        simd.store(simd.add(simd.load(w), simd.load(none)), to);
     }
     sentence::set(&mut scratch.moves, &scratch.edges)
 }
@@ -116,21 +115,19 @@ pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut Scratch, sentence
 }
 
 /// d = p - mu, and sum 2 d^2 / (p + mu).
-///
-/// # Safety
-/// The machine has the instructions of `S`; `p` and `d` are [T, width], `mu` [T, L].
+/// `p` and `d` are [T, width], `mu` [T, L].
 #[inline(always)]
-unsafe fn compare<S: Find>(p: &[Lane], mu: &[f32], labels: usize, d: &mut [Lane]) -> f64 {
-    let zero = S::splat(0.0);
+fn compare<S: Find>(simd: S, p: &[Lane], mu: &[f32], labels: usize, d: &mut [Lane]) -> f64 {
+    let zero = simd.splat(0.0);
     let mut sum = zero;
-    for ((p, d), (at, bits)) in p.iter().zip(d).zip(Lanes::of(labels)) {
-        let (p, mu) = (S::load(p), S::load_some(mu.as_ptr().add(at), bits));
-        let (here, both) = (S::sub(p, mu), S::add(p, mu));
-        let square = S::mul(S::add(here, here), here);
-        sum = S::add(sum, S::select_gt(both, zero, S::div(square, both), zero));
-        S::store(here, d);
+    for ((p, d), at) in p.iter().zip(d).zip(Lanes::of(labels)) {
+        let (p, mu) = (simd.load(p), simd.load_first(&mu[at]));
+        let (here, both) = (simd.sub(p, mu), simd.add(p, mu));
+        let square = simd.mul(simd.add(here, here), here);
+        sum = simd.add(sum, simd.select_gt(both, zero, simd.div(square, both), zero));
+        simd.store(here, d);
     }
-    f64::from(S::total(sum))
+    f64::from(simd.total(sum))
 }
 
 /// One visit: moves q_i, and says what the weights are to move by. None where float32 cannot do it, and then nothing has changed.
@@ -142,11 +139,9 @@ unsafe fn compare<S: Find>(p: &[Lane], mu: &[f32], labels: usize, d: &mut [Lane]
 /// g = kappa G / (kappa G + Q)                  where the parabola of the dual along d has its top
 /// mu += g d;  w -= s g / (2 l2) F(d)
 /// ```
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-pub(super) unsafe fn find<S: Find>(
+pub(super) fn find<S: Find>(
+    simd: S,
     ground: &Ground,
     own: Own<'_>,
     w: &[Lane],
@@ -172,11 +167,11 @@ pub(super) unsafe fn find<S: Find>(
     own_part.finish();
     ground.spread.prefetch_cells(cells, w, next);
     to.d.resize(n * cells.width, Lane::ZERO);
-    let distance = compare::<S>(&scratch.beside.p, own.mu, cells.labels, &mut to.d);
-    let found = scratch.beside.pairs.as_ptr().cast::<f32>();
+    let distance = compare(simd, &scratch.beside.p, own.mu, cells.labels, &mut to.d);
+    let found = flat(&scratch.beside.pairs);
     to.pairs.resize(own.pairs.len(), 0.0);
     for ((&at, &mu), d) in ground.edge_at.iter().zip(&*own.pairs).zip(&mut to.pairs) {
-        *d = *found.add(at as usize) - mu;
+        *d = found[at as usize] - mu;
     }
     let square = of_pairs(&to.pairs, &to.pairs) + spread::square(&ground.spread, cells, sentence, &to.d);
     let q = rate * square;
@@ -193,16 +188,16 @@ pub(super) unsafe fn find<S: Find>(
     }
     block.distance = distance;
     if tries {
-        g = tried::<S>(ground, (own.mu, own.pairs), to, scratch, sentence, (g, rate, square));
+        g = tried(simd, ground, (own.mu, own.pairs), to, scratch, sentence, (g, rate, square));
         let share = (g * q / ((1.0 - g) * distance)).clamp(LEAST.1, 1.0);
         if share.is_finite() {
             block.kappa = (block.kappa * share).sqrt();
         }
     }
-    let (by, g32) = (S::splat(g as f32), g as f32);
-    for (d, (at, bits)) in to.d.iter().zip(Lanes::of(cells.labels)) {
-        let mu = own.mu.as_mut_ptr().add(at);
-        S::store_some(S::fma(by, S::load(d), S::load_some(mu, bits)), mu, bits);
+    let (by, g32) = (simd.splat(g as f32), g as f32);
+    for (d, at) in to.d.iter().zip(Lanes::of(cells.labels)) {
+        let mu = &mut own.mu[at];
+        simd.store_first(simd.fma(by, simd.load(d), simd.load_first(mu)), mu);
     }
     for (mu, &d) in own.pairs.iter_mut().zip(&to.pairs) {
         *mu += g32 * d;
@@ -212,16 +207,13 @@ pub(super) unsafe fn find<S: Find>(
 }
 
 /// Moves the weights by what a visit found.
-///
-/// # Safety
-/// `w` are [cells].
-pub(super) unsafe fn apply(ground: &Ground, by: &Move, w: &mut [Lane]) {
+pub(super) fn apply(ground: &Ground, by: &Move, w: &mut [Lane]) {
     if by.sentence == NOBODY {
         return;
     }
-    let edge_weights = w.as_mut_ptr().cast::<f32>().add(ground.cells.edges[0] as usize);
+    let edge_weights = &mut flat_mut(w)[ground.cells.edges[0] as usize..];
     for (&d, &at) in by.pairs.iter().zip(&ground.edge_at) {
-        *edge_weights.add(at as usize) += by.step * d;
+        edge_weights[at as usize] += by.step * d;
     }
     spread::apply(&ground.spread, &ground.cells, by.sentence, &by.d, by.step, w);
 }
@@ -241,11 +233,9 @@ fn of_pairs(x: &[f32], y: &[f32]) -> f64 {
 
 /// A step that is shortened where the sentence, after it, would stand beyond p: a secant of <F(d), F(p' - mu - g d)>,
 /// where p' is its distribution at the weights behind the step. Never lengthened: that diverges.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn tried<S: Find>(
+fn tried<S: Find>(
+    simd: S,
     ground: &Ground,
     (mu, pairs): (&[f32], &[f32]),
     way: &Move,
@@ -257,36 +247,36 @@ unsafe fn tried<S: Find>(
     scratch.moved.resize(scratch.moved.len().max(d.len()), Lane::ZERO);
     let moved = &mut scratch.moved[..d.len()];
     spread::scores(&ground.spread, &ground.cells, sentence, d, moved);
-    let mut most = S::splat(0.0);
+    let mut most = simd.splat(0.0);
     for x in moved.iter() {
-        let x = S::load(x);
-        most = S::max(most, S::max(x, S::sub(S::splat(0.0), x)));
+        let x = simd.load(x);
+        most = simd.max(most, simd.max(x, simd.sub(simd.splat(0.0), x)));
     }
-    let most = d_pairs.iter().fold(S::largest(most), |m, d| m.max(d.abs()));
+    let most = d_pairs.iter().fold(simd.largest(most), |m, d| m.max(d.abs()));
     let trial = g * f64::from(FAR / (FAR.max((g * rate) as f32 * most)));
-    let by = S::splat(-(trial * rate) as f32);
+    let by = simd.splat(-(trial * rate) as f32);
     for (s, x) in scratch.beside.node.iter_mut().zip(moved.iter()) {
-        S::store(S::fma(by, S::load(x), S::load(s)), s);
+        simd.store(simd.fma(by, simd.load(x), simd.load(s)), s);
     }
-    let scores = scratch.edges.as_mut_ptr().cast::<f32>();
+    let scores = flat_mut(&mut scratch.edges);
     for (&at, &d) in ground.edge_at.iter().zip(d_pairs) {
-        *scores.add(at as usize) -= (trial * rate) as f32 * d;
+        scores[at as usize] -= (trial * rate) as f32 * d;
     }
     let (n, done) = (d.len() / ground.cells.width, sentence::set(&mut scratch.moves, &scratch.edges));
     if !done || sentence::marginals(&mut scratch.beside, &scratch.moves, n, &mut Ahead::nothing()).is_none() {
         return g.min(LEAST.0 * trial);
     }
-    let step = S::splat(trial as f32);
-    let mut sum = S::splat(0.0);
-    for (((x, p), d), (at, bits)) in moved.iter().zip(&scratch.beside.p).zip(d).zip(Lanes::of(ground.cells.labels)) {
-        let mu = S::load_some(mu.as_ptr().add(at), bits);
-        let rest = S::sub(S::sub(S::load(p), mu), S::mul(step, S::load(d)));
-        sum = S::fma(S::load(x), rest, sum);
+    let step = simd.splat(trial as f32);
+    let mut sum = simd.splat(0.0);
+    for (((x, p), d), at) in moved.iter().zip(&scratch.beside.p).zip(d).zip(Lanes::of(ground.cells.labels)) {
+        let mu = simd.load_first(&mu[at]);
+        let rest = simd.sub(simd.sub(simd.load(p), mu), simd.mul(step, simd.load(d)));
+        sum = simd.fma(simd.load(x), rest, sum);
     }
-    let mut left = f64::from(S::total(sum));
-    let found = scratch.beside.pairs.as_ptr().cast::<f32>();
+    let mut left = f64::from(simd.total(sum));
+    let found = flat(&scratch.beside.pairs);
     for ((&at, &mu), &d) in ground.edge_at.iter().zip(pairs).zip(d_pairs) {
-        left += f64::from(d) * (f64::from(*found.add(at as usize)) - f64::from(mu) - trial * f64::from(d));
+        left += f64::from(d) * (f64::from(found[at as usize]) - f64::from(mu) - trial * f64::from(d));
     }
     let secant = trial * square / (square - left);
     match square > left {

@@ -6,8 +6,8 @@
 //! Budget: when more than that many tokens support the model, the one whose removal moves ||w|| least goes, that with
 //! the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the budget alike.
 
-use crate::chain::viterbi::sentence::Chart;
 use crate::chain::limits::Limits;
+use crate::chain::viterbi::sentence::Chart;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -51,18 +51,16 @@ pub struct Dual {
 
 dispatch!(fn decode(dual: &mut Dual, sentence: u32) -> f64 = decode_kernel);
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn decode_kernel<S: Find>(dual: &mut Dual, sentence: u32) -> f64 {
+fn decode_kernel<S: Find>(simd: S, dual: &mut Dual, sentence: u32) -> f64 {
     let (begin, end) = dual.table.range(sentence);
     dual.chart.begin(end - begin, false);
     for t in 0..end - begin {
         dual.table.fill(&mut dual.chart, sentence, t, &[], &mut dual.scratch);
-        dual.chart.advance::<S>(&dual.table.steps, t);
+        dual.chart.advance(simd, &dual.table.steps, t);
     }
     dual.path.resize(end - begin, 0);
-    dual.chart.best_path::<S>(&dual.table.steps, &mut dual.path)
+    dual.chart.best_path(simd, &dual.table.steps, &mut dual.path)
 }
 
 impl Dual {

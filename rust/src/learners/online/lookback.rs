@@ -4,10 +4,10 @@
 //! document are as they were decoded a moment before, as in tagging. So with document features an epoch shuffles
 //! documents, and goes through the sentences of each in order.
 
+use crate::chain::limits::at_most_once::{self, Groups};
 use crate::chain::limits::entities::Entities;
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Lookback;
-use crate::chain::limits::at_most_once::{self, Groups};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -16,14 +16,14 @@ use crate::learners::online::differences::Differences;
 use crate::learners::online::rule::Rule;
 use crate::learners::online::{afford_list, check, program, OnlineOptions, OnlineState};
 use crate::learners::tally::{not_finite, Tally};
-use crate::machine::system::budget;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::system::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::budget;
+use crate::machine::system::shuffle::Generator;
 use crate::machine::system::stop;
-use crate::scores::online_layout::{Bank, TokenCells};
 use crate::scores::document::{Memory, Words};
+use crate::scores::online_layout::{Bank, TokenCells};
 use std::sync::Arc;
 
 /// Weights of the terms and what their average is made from, as in `Bank`.
@@ -241,11 +241,8 @@ fn places(terms: &Lookback) -> impl Iterator<Item = usize> {
 dispatch!(fn step(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> = step_kernel);
 
 /// Decode a sentence, compare with its gold labels, change the weights.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> {
+fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> {
     let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
     let terms = *search.terms();
     let (width, (begin, end)) = (tokens.width, tokens.range(sentence));
@@ -255,20 +252,21 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
     scratch.node.resize((n * width).max(scratch.node.len()), Lane::ZERO);
     for t in 0..n {
         let row = &mut scratch.node[t * width..(t + 1) * width];
-        tokens.fill::<S>(bank.lanes(), begin, t, row);
+        // SAFETY: the weights are those of the cells, and the row has the lanes of all labels.
+        unsafe { tokens.fill(simd, bank.lanes(), begin, t, row) };
         if let Some(words) = words {
-            scratch.memory.score::<S>(&terms, &far.rows, words, begin + t, row);
+            scratch.memory.score(simd, &terms, &far.rows, words, begin + t, row);
         }
         if !learner.augment.is_empty() {
             let y = gold[t] as usize * width;
             for (x, c) in row.iter_mut().zip(&learner.augment[y..y + width]) {
-                S::store(S::add(S::load(x), S::load(c)), x);
+                simd.store(simd.add(simd.load(x), simd.load(c)), x);
             }
         }
     }
     let same = words.as_ref().map_or(&[][..], |w| &w.same[begin..end]);
     let x = Sentence { node: &scratch.node[..n * width], steps: bank.edge_scores(), rows: &far.rows, same };
-    search.run::<S>(&x, learner.rule.k(), &mut scratch.scores, &mut scratch.paths);
+    search.run(simd, &x, learner.rule.k(), &mut scratch.scores, &mut scratch.paths);
     if !scratch.scores.first().is_some_and(|x| x.is_finite()) {
         return Err(not_finite(sentence));
     }

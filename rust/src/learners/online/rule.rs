@@ -3,8 +3,8 @@
 use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::machine::system::stop;
 
-use crate::chain::limits::entities::Entities;
 use crate::chain::limits::at_most_once::{search::LawfulSearch, too_many, Groups};
+use crate::chain::limits::entities::Entities;
 use crate::error::Result;
 use crate::learners::online::cost::{Cost, Judge};
 use crate::learners::online::differences::{Differences, Patterns};
@@ -12,8 +12,8 @@ use crate::learners::online::program;
 use crate::learners::tally::{not_finite, Tally};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::system::names::named;
 use crate::machine::simd::Lane;
+use crate::machine::system::names::named;
 use crate::scores::online_layout::{Bank, TokenCells};
 
 /// What to do with a wrong guess y^; d = S(y) - S(y^), loss = cost - w.d.
@@ -140,10 +140,8 @@ dispatch!(
     pub fn learn(task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> {
+fn learn_kernel<S: Find>(simd: S, task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> {
     let mut tally = Tally::default();
     let k = task.rule.k();
     for (i, &sentence) in order.iter().enumerate() {
@@ -151,11 +149,11 @@ unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worke
         let next = order.get(i + 1).copied().unwrap_or(sentence);
         let gold = task.tokens.gold(sentence);
         let weight = task.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
-        bank.run::<S>(&task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
+        bank.run(simd, &task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
         let steps = bank.steps(&task.tokens, &worker.varied);
         if k == 1 {
             worker.path.resize(gold.len(), 0);
-            let score = worker.chart.best_path::<S>(steps, &mut worker.path);
+            let score = worker.chart.best_path(simd, steps, &mut worker.path);
             if !score.is_finite() {
                 return Err(not_finite(sentence));
             }
@@ -163,7 +161,7 @@ unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worke
                 keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, &mut worker.path)?;
             }
         } else {
-            worker.chart.best_paths::<S>(steps, k, &mut worker.scores, &mut worker.paths);
+            worker.chart.best_paths(simd, steps, k, &mut worker.scores, &mut worker.paths);
             if !worker.scores.first().is_some_and(|x| x.is_finite()) {
                 return Err(not_finite(sentence));
             }
@@ -312,10 +310,9 @@ dispatch!(
         -> Result<Tally> = decode_kernel
 );
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn decode_kernel<S: Find>(
+fn decode_kernel<S: Find>(
+    simd: S,
     task: &Task,
     bank: &Bank,
     worker: &mut Worker,
@@ -327,12 +324,12 @@ unsafe fn decode_kernel<S: Find>(
         stop::look();
         let next = sentences.get(i + 1).copied().unwrap_or(sentence);
         let gold = task.tokens.gold(sentence);
-        bank.run::<S>(&task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
+        bank.run(simd, &task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
         let steps = bank.steps(&task.tokens, &worker.varied);
         let begin = guesses.len();
         guesses.resize(begin + gold.len(), 0);
         let guess = &mut guesses[begin..];
-        if !worker.chart.best_path::<S>(steps, guess).is_finite() {
+        if !worker.chart.best_path(simd, steps, guess).is_finite() {
             return Err(not_finite(sentence));
         }
         if let Some(groups) = &task.once {

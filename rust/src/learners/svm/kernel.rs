@@ -59,15 +59,13 @@ impl KernelSpace {
 
 dispatch!(fn run(space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) = run_kernel);
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) {
+fn run_kernel<S: Find>(simd: S, space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) {
     let (begin, end) = space.table.range(sentence);
     work.chart.begin(end - begin, false);
     for t in 0..end - begin {
         space.table.fill(&mut work.chart, sentence, t, cost, &mut work.row);
-        work.chart.advance::<S>(&space.table.steps, t);
+        work.chart.advance(simd, &space.table.steps, t);
     }
 }
 

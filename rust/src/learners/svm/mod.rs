@@ -24,9 +24,8 @@ use crate::machine::system::stop;
 
 use crate::error::{Error, Result};
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::find::Find;
-use crate::machine::system::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::shuffle::Generator;
 use block::Visit;
 use options::SvmOptions;
 use rayon::prelude::*;
@@ -94,31 +93,11 @@ pub struct Solver<S: Space> {
     products: Vec<f64>,
 }
 
-dispatch!(fn best_path(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f64 = path_kernel);
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn path_kernel<S: Find>(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f64 {
-    chart.best_path::<S>(steps, path)
-}
-
+dispatch!(fn best_path(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f64 = |simd| chart.best_path(simd, steps, path));
 dispatch!(
-    fn best_paths(chart: &mut Chart, steps: &Steps, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>)
-        = paths_kernel
+    fn best_paths(chart: &mut Chart, steps: &Steps, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>) =
+        |simd| chart.best_paths(simd, steps, k, scores, paths)
 );
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn paths_kernel<S: Find>(
-    chart: &mut Chart,
-    steps: &Steps,
-    k: usize,
-    scores: &mut Vec<f64>,
-    paths: &mut Vec<u16>,
-) {
-    chart.best_paths::<S>(steps, k, scores, paths);
-}
-
 impl<S: Space> Solver<S> {
     pub fn new(space: S, labels: usize, options: SvmOptions) -> Result<Solver<S>> {
         let n = space.data().len();

@@ -8,10 +8,9 @@ use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::online_layout::{Bank, TokenCells};
 use crate::scores::kernel::table::Weights;
+use crate::scores::online_layout::{Bank, TokenCells};
 
 /// Scratch of one thread.
 pub struct SpaceWork {
@@ -99,23 +98,15 @@ impl Linear {
     }
 }
 
-dispatch!(fn run_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) = run_kernel);
+dispatch!(
+    fn run_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) =
+        |simd| space.bank.run(simd, &space.tokens, &mut work.chart, &mut work.varied, sentence, next, cost)
+);
 
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn run_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) {
-    space.bank.run::<S>(&space.tokens, &mut work.chart, &mut work.varied, sentence, next, cost);
-}
-
-dispatch!(fn refill_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) = refill_kernel);
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn refill_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) {
-    space.bank.refill::<S>(&space.tokens, &mut work.chart, &mut work.varied, sentence, at, cost);
-}
+dispatch!(
+    fn refill_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) =
+        |simd| space.bank.refill(simd, &space.tokens, &mut work.chart, &mut work.varied, sentence, at, cost)
+);
 
 impl Space for Linear {
     fn data(&self) -> &Dataset {

@@ -1,9 +1,9 @@
 //! Which machine this is: the instruction set that kernels are compiled for and run on, and how small numbers are treated.
 
 use crate::error::Result;
+use crate::machine::simd::Level;
 use crate::machine::system::environment;
 use crate::machine::system::testing::{self, Way};
-use crate::machine::simd::Level;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The instruction set to use: the best of this machine, or the lesser one that a test forces.
@@ -89,34 +89,41 @@ impl Drop for FlushToZero {
     }
 }
 
-/// `dispatch!(fn name<S>(arg: Type, ...) -> R = kernel)` defines `name`, which runs the generic `kernel::<S>` compiled
-/// for the machine's instruction set.
+/// `dispatch!(fn name(arg: Type, ...) -> R = |simd| expression)` defines `name`, which evaluates the expression with the
+/// token of the machine's instruction set, compiled for that. `= kernel` is short for `|simd| kernel(simd, arg, ...)`.
 macro_rules! dispatch {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $kernel:path) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = |$simd:ident| $body:expr) => {
         $(#[$meta])*
         $vis fn $name($($arg: $ty),*) $(-> $ret)? {
-            use $kernel as kernel;
+            #[inline(always)]
+            fn at_level<S: $crate::machine::simd::find::Find>($simd: S, $($arg: $ty),*) $(-> $ret)? {
+                $body
+            }
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx2,fma")]
-                        unsafe fn avx512($($arg: $ty),*) $(-> $ret)? {
-                    kernel::<$crate::machine::simd::x86::Avx512>($($arg),*)
+                fn avx512($($arg: $ty),*) $(-> $ret)? {
+                    at_level($crate::machine::simd::x86::Avx512::new(), $($arg),*)
                 }
                 #[target_feature(enable = "avx2,fma")]
-                        unsafe fn avx2($($arg: $ty),*) $(-> $ret)? {
-                    kernel::<$crate::machine::simd::x86::Avx2>($($arg),*)
+                fn avx2($($arg: $ty),*) $(-> $ret)? {
+                    at_level($crate::machine::simd::x86::Avx2::new(), $($arg),*)
                 }
                 match $crate::machine::simd::dispatch::level() {
-                    // SAFETY: `level` asked the machine for exactly these features.
+                    // SAFETY: `level` has detected exactly these features.
                     $crate::machine::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
                     // SAFETY: as above.
                     $crate::machine::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
                     $crate::machine::simd::Level::Baseline => {}
                 }
             }
-            // SAFETY: the baseline implementation uses no instruction beyond the compilation target's.
-            unsafe { kernel::<$crate::machine::simd::Baseline>($($arg),*) }
+            at_level($crate::machine::simd::Baseline, $($arg),*)
         }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $kernel:path) => {
+        $crate::machine::simd::dispatch::dispatch!(
+            $(#[$meta])* $vis fn $name($($arg: $ty),*) $(-> $ret)? = |simd| $kernel(simd, $($arg),*)
+        );
     };
 }
 pub(crate) use dispatch;

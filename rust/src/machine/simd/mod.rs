@@ -98,8 +98,35 @@ impl Lane {
     pub const ZERO: Lane = Lane([0.0; WIDTH]);
 }
 
-/// Vector arithmetic on lanes. Methods are unsafe because an implementation may use instructions that the machine must
-/// have; `dispatch!` is the only caller that chooses one, after asking the machine.
+/// The first sixteen lanes of a slice, to be transposed.
+#[inline(always)]
+pub fn square(lanes: &[Lane]) -> &[Lane; WIDTH] {
+    lanes.first_chunk().expect("sixteen lanes")
+}
+
+/// As `square`, to be written.
+#[inline(always)]
+pub fn square_mut(lanes: &mut [Lane]) -> &mut [Lane; WIDTH] {
+    lanes.first_chunk_mut().expect("sixteen lanes")
+}
+
+/// The numbers of some lanes, one lane after the other.
+#[inline(always)]
+pub fn flat(lanes: &[Lane]) -> &[f32] {
+    // SAFETY: a lane is sixteen floats without padding.
+    unsafe { std::slice::from_raw_parts(lanes.as_ptr().cast(), lanes.len() * WIDTH) }
+}
+
+/// As `flat`, to be written.
+#[inline(always)]
+pub fn flat_mut(lanes: &mut [Lane]) -> &mut [f32] {
+    // SAFETY: as in `flat`.
+    unsafe { std::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * WIDTH) }
+}
+
+/// Vector arithmetic on lanes. An implementation is a token of no size: whoever holds one is on a machine that has its
+/// instructions, so the methods are safe. `dispatch!` creates tokens and passes them to kernels, which are
+/// `#[inline(always)]` in order to be compiled with the instructions of their token.
 pub trait Simd: Copy {
     const LEVEL: Level;
     /// Accumulators that fit into registers beside the operands.
@@ -108,104 +135,62 @@ pub trait Simd: Copy {
     const TALL: usize;
     const WIDE: usize;
     type F: Copy;
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn load(lane: &Lane) -> Self::F;
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn store(v: Self::F, lane: &mut Lane);
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn splat(x: f32) -> Self::F;
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
+    fn load(self, lane: &Lane) -> Self::F;
+    fn store(self, v: Self::F, lane: &mut Lane);
+    fn splat(self, x: f32) -> Self::F;
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
     /// a * b + c
-    ///
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
     /// x where a > b, else y (also where a or b is not a number)
-    ///
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn select_gt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
+    fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
     /// Bit i is set where a[i] > b[i].
-    ///
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn greater(a: Self::F, b: Self::F) -> u32;
+    fn greater(self, a: Self::F, b: Self::F) -> u32;
     /// p * 2^n for integral n in [-126, 127]
-    ///
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F;
+    fn scale2(self, p: Self::F, n: Self::F) -> Self::F;
     /// (m, e) with x = m 2^e and m in [1, 2), for normal x > 0
-    ///
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn split2(x: Self::F) -> (Self::F, Self::F);
+    fn split2(self, x: Self::F) -> (Self::F, Self::F);
     /// Transpose a 16 x 16 tile: `rows[i].0[j]` goes to `out[j].0[i]`.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `Self`.
-    unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]);
+    fn transpose(self, rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]);
 
     /// e^(s - top) for s <= top: Cephes' range reduction and degree-5 polynomial, 2 ulp. At least e^-87 for every finite
     /// s, and 0 for -infinity: a small factor is not a forbidden one.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `Self`.
     #[inline(always)]
-    unsafe fn exp_below(s: Self::F, top: Self::F) -> Self::F {
-        let magic = Self::splat(12_582_912.0); // 1.5 * 2^23: adding it rounds to an integer
-        let x0 = Self::max(Self::sub(s, top), Self::splat(FLOOR));
-        let n = Self::sub(Self::fma(x0, Self::splat(std::f32::consts::LOG2_E), magic), magic);
-        let r = Self::fma(n, Self::splat(-0.693_359_4), x0);
-        let r = Self::fma(n, Self::splat(2.121_944_4e-4), r);
-        let mut p = Self::splat(1.987_569_1e-4);
+    fn exp_below(self, s: Self::F, top: Self::F) -> Self::F {
+        let magic = self.splat(12_582_912.0); // 1.5 * 2^23: adding it rounds to an integer
+        let x0 = self.max(self.sub(s, top), self.splat(FLOOR));
+        let n = self.sub(self.fma(x0, self.splat(std::f32::consts::LOG2_E), magic), magic);
+        let r = self.fma(n, self.splat(-0.693_359_4), x0);
+        let r = self.fma(n, self.splat(2.121_944_4e-4), r);
+        let mut p = self.splat(1.987_569_1e-4);
         for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
-            p = Self::fma(p, r, Self::splat(c));
+            p = self.fma(p, r, self.splat(c));
         }
-        let p = Self::add(Self::fma(Self::mul(r, r), p, r), Self::splat(1.0));
-        Self::select_gt(s, Self::splat(f32::NEG_INFINITY), Self::scale2(p, n), Self::splat(0.0))
+        let p = self.add(self.fma(self.mul(r, r), p, r), self.splat(1.0));
+        self.select_gt(s, self.splat(f32::NEG_INFINITY), self.scale2(p, n), self.splat(0.0))
     }
 
     /// log x for normal x > 0: Cephes' range reduction and degree-8 polynomial, 2 ulp.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `Self`.
     #[inline(always)]
-    unsafe fn ln(x: Self::F) -> Self::F {
-        let ((m, e), root) = (Self::split2(x), Self::splat(std::f32::consts::SQRT_2));
-        let r = Self::select_gt(m, root, Self::mul(m, Self::splat(0.5)), m);
-        let e = Self::select_gt(m, root, Self::add(e, Self::splat(1.0)), e);
-        let r = Self::sub(r, Self::splat(1.0));
-        let mut p = Self::splat(7.037_683_6e-2);
+    fn ln(self, x: Self::F) -> Self::F {
+        let ((m, e), root) = (self.split2(x), self.splat(std::f32::consts::SQRT_2));
+        let r = self.select_gt(m, root, self.mul(m, self.splat(0.5)), m);
+        let e = self.select_gt(m, root, self.add(e, self.splat(1.0)), e);
+        let r = self.sub(r, self.splat(1.0));
+        let mut p = self.splat(7.037_683_6e-2);
         for c in [-1.151_461e-1, 1.167_699_9e-1, -1.242_014_1e-1, 1.424_932_3e-1, -1.666_805_8e-1, 2.000_071_5e-1] {
-            p = Self::fma(p, r, Self::splat(c));
+            p = self.fma(p, r, self.splat(c));
         }
-        p = Self::fma(p, r, Self::splat(-2.499_999_4e-1));
-        p = Self::fma(p, r, Self::splat(3.333_333e-1));
-        let z = Self::mul(r, r);
-        let y = Self::fma(e, Self::splat(-2.121_944_4e-4), Self::mul(Self::mul(r, z), p));
-        let y = Self::fma(z, Self::splat(-0.5), y);
-        Self::fma(e, Self::splat(0.693_359_4), Self::add(r, y))
+        p = self.fma(p, r, self.splat(-2.499_999_4e-1));
+        p = self.fma(p, r, self.splat(3.333_333e-1));
+        let z = self.mul(r, r);
+        let y = self.fma(e, self.splat(-2.121_944_4e-4), self.mul(self.mul(r, z), p));
+        let y = self.fma(z, self.splat(-0.5), y);
+        self.fma(e, self.splat(0.693_359_4), self.add(r, y))
     }
 }
 
@@ -225,64 +210,64 @@ impl Simd for Baseline {
     const WIDE: usize = 3;
     type F = [f32; WIDTH];
     #[inline(always)]
-    unsafe fn load(lane: &Lane) -> Self::F {
+    fn load(self, lane: &Lane) -> Self::F {
         lane.0
     }
     #[inline(always)]
-    unsafe fn store(v: Self::F, lane: &mut Lane) {
+    fn store(self, v: Self::F, lane: &mut Lane) {
         lane.0 = v;
     }
     #[inline(always)]
-    unsafe fn splat(x: f32) -> Self::F {
+    fn splat(self, x: f32) -> Self::F {
         [x; WIDTH]
     }
     #[inline(always)]
-    unsafe fn add(a: Self::F, b: Self::F) -> Self::F {
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| x + y)
     }
     #[inline(always)]
-    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F {
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| x - y)
     }
     #[inline(always)]
-    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F {
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| x * y)
     }
     #[inline(always)]
-    unsafe fn div(a: Self::F, b: Self::F) -> Self::F {
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| x / y)
     }
     #[inline(always)]
-    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
         std::array::from_fn(|i| a[i] * b[i] + c[i])
     }
     #[inline(always)]
-    unsafe fn max(a: Self::F, b: Self::F) -> Self::F {
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| if x > y { x } else { y })
     }
     #[inline(always)]
-    unsafe fn min(a: Self::F, b: Self::F) -> Self::F {
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| if x < y { x } else { y })
     }
     #[inline(always)]
-    unsafe fn select_gt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
+    fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
         std::array::from_fn(|i| if a[i] > b[i] { x[i] } else { y[i] })
     }
     #[inline(always)]
-    unsafe fn greater(a: Self::F, b: Self::F) -> u32 {
+    fn greater(self, a: Self::F, b: Self::F) -> u32 {
         (0..WIDTH).fold(0, |mask, i| mask | u32::from(a[i] > b[i]) << i)
     }
     #[inline(always)]
-    unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F {
+    fn scale2(self, p: Self::F, n: Self::F) -> Self::F {
         std::array::from_fn(|i| p[i] * f32::from_bits(((n[i] as i32 + 127) << 23) as u32))
     }
     #[inline(always)]
-    unsafe fn split2(x: Self::F) -> (Self::F, Self::F) {
+    fn split2(self, x: Self::F) -> (Self::F, Self::F) {
         let bits = x.map(f32::to_bits);
         (bits.map(|b| f32::from_bits(b & 0x7f_ffff | 0x3f80_0000)), bits.map(|b| (b >> 23) as f32 - 127.0))
     }
     #[inline(always)]
-    unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
+    fn transpose(self, rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
         for (j, o) in out.iter_mut().enumerate() {
             for (i, row) in rows.iter().enumerate() {
                 o.0[i] = row.0[j];
@@ -306,11 +291,11 @@ mod tests {
     use crate::machine::simd::dispatch::dispatch;
     use crate::machine::system::testing;
 
-    unsafe fn exp_kernel<S: Simd>(x: &Lane, top: f32, out: &mut Lane) {
-        S::store(S::exp_below(S::load(x), S::splat(top)), out);
+    fn exp_kernel<S: Simd>(simd: S, x: &Lane, top: f32, out: &mut Lane) {
+        simd.store(simd.exp_below(simd.load(x), simd.splat(top)), out);
     }
-    unsafe fn ln_kernel<S: Simd>(x: &Lane, out: &mut Lane) {
-        S::store(S::ln(S::load(x)), out);
+    fn ln_kernel<S: Simd>(simd: S, x: &Lane, out: &mut Lane) {
+        simd.store(simd.ln(simd.load(x)), out);
     }
     dispatch!(fn ln(x: &Lane, out: &mut Lane) = ln_kernel);
 
@@ -331,8 +316,8 @@ mod tests {
         });
     }
 
-    unsafe fn transpose_kernel<S: Simd>(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
-        S::transpose(x, out);
+    fn transpose_kernel<S: Simd>(simd: S, x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
+        simd.transpose(x, out);
     }
     dispatch!(fn exp(x: &Lane, top: f32, out: &mut Lane) = exp_kernel);
     dispatch!(fn transpose(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) = transpose_kernel);
@@ -389,13 +374,13 @@ mod tests {
         });
     }
 
-    unsafe fn select_kernel<S: Simd>(a: &Lane, b: &Lane, out: &mut [Lane; 3]) {
+    fn select_kernel<S: Simd>(simd: S, a: &Lane, b: &Lane, out: &mut [Lane; 3]) {
         let all = a.0[0] > b.0[0];
-        let (a, b) = (S::load(a), S::load(b));
-        assert_eq!(S::greater(a, b), if all { 0xffff } else { 0 });
-        S::store(S::select_gt(a, b, S::splat(1.0), S::splat(0.0)), &mut out[0]);
-        S::store(S::max(a, b), &mut out[1]);
-        S::store(S::min(a, b), &mut out[2]);
+        let (a, b) = (simd.load(a), simd.load(b));
+        assert_eq!(simd.greater(a, b), if all { 0xffff } else { 0 });
+        simd.store(simd.select_gt(a, b, simd.splat(1.0), simd.splat(0.0)), &mut out[0]);
+        simd.store(simd.max(a, b), &mut out[1]);
+        simd.store(simd.min(a, b), &mut out[2]);
     }
     dispatch!(fn select(a: &Lane, b: &Lane, out: &mut [Lane; 3]) = select_kernel);
 

@@ -33,40 +33,17 @@ fn dot_body<A: Copy + Into<f64>, B: Copy + Into<f64>>(a: &[A], b: &[B]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-// `S` says what a kernel is compiled for; the compiler finds the vector instructions by itself.
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn dot_singles_kernel<S: Simd>(a: &[f32], b: &[f32]) -> f64 {
-    dot_body(a, b)
-}
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn dot_mixed_kernel<S: Simd>(a: &[f32], b: &[f64]) -> f64 {
-    dot_body(a, b)
-}
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn dot_block_kernel<S: Simd>(a: &[f64], b: &[f64]) -> f64 {
-    dot_body(a, b)
-}
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn add_pair_kernel<S: Simd>(out: &mut [f64], s: &[f32], y: &[f32], c: &[f64]) {
+fn add_pair_kernel<S: Simd>(_: S, out: &mut [f64], s: &[f32], y: &[f32], c: &[f64]) {
     for ((o, &s), &y) in out.iter_mut().zip(s).zip(y) {
         *o -= c[0] * f64::from(s) + c[1] * f64::from(y);
     }
 }
 
-dispatch!(fn dot_singles(a: &[f32], b: &[f32]) -> f64 = dot_singles_kernel);
-dispatch!(fn dot_mixed(a: &[f32], b: &[f64]) -> f64 = dot_mixed_kernel);
-dispatch!(fn dot_block(a: &[f64], b: &[f64]) -> f64 = dot_block_kernel);
+// The token is not used: the compiler finds the vector instructions of the level by itself.
+dispatch!(fn dot_singles(a: &[f32], b: &[f32]) -> f64 = |_simd| dot_body(a, b));
+dispatch!(fn dot_mixed(a: &[f32], b: &[f64]) -> f64 = |_simd| dot_body(a, b));
+dispatch!(fn dot_block(a: &[f64], b: &[f64]) -> f64 = |_simd| dot_body(a, b));
 dispatch!(fn add_pair(out: &mut [f64], s: &[f32], y: &[f32], c: &[f64]) = add_pair_kernel);
 
 /// a . b

@@ -113,9 +113,16 @@ impl Bundles {
     /// other; `steps`: what each is multiplied by, empty for 1.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; the batch is the first of a group, `tiles` are those of the group, `gradient` is [lanes].
+    /// The batch is the first of a group, `tiles` are those of the group, `gradient` is [lanes].
     #[inline(always)]
-    pub unsafe fn add<S: Simd>(&self, first: &Batch, tiles: *const Lane, steps: &[f32], gradient: &mut [Lane]) {
+    pub unsafe fn add<S: Simd>(
+        &self,
+        simd: S,
+        first: &Batch,
+        tiles: *const Lane,
+        steps: &[f32],
+        gradient: &mut [Lane],
+    ) {
         debug_assert!(self.group_of[first.index] != u32::MAX);
         let group = self.group_of[first.index] as usize;
         debug_assert!(self.are_inside(group, gradient.len()));
@@ -127,25 +134,25 @@ impl Bundles {
                 let (tiles, gradient) = (tiles.add(v * WIDTH), gradient.add(v));
                 at = self.place_ptr[group];
                 match self.width - v {
-                    1 => self.add_class::<S, 1>(heads.clone(), &mut at, tiles, steps, gradient),
-                    2 => self.add_class::<S, 2>(heads.clone(), &mut at, tiles, steps, gradient),
-                    3 => self.add_class::<S, 3>(heads.clone(), &mut at, tiles, steps, gradient),
-                    _ => self.add_class::<S, 4>(heads.clone(), &mut at, tiles, steps, gradient),
+                    1 => self.add_class::<S, 1>(simd, heads.clone(), &mut at, tiles, steps, gradient),
+                    2 => self.add_class::<S, 2>(simd, heads.clone(), &mut at, tiles, steps, gradient),
+                    3 => self.add_class::<S, 3>(simd, heads.clone(), &mut at, tiles, steps, gradient),
+                    _ => self.add_class::<S, 4>(simd, heads.clone(), &mut at, tiles, steps, gradient),
                 }
             }
             return;
         }
         let heads =
             |class: usize| self.head_ptr[group * self.width + class]..self.head_ptr[group * self.width + class + 1];
-        self.add_class::<S, 1>(heads(0), &mut at, tiles, steps, gradient);
+        self.add_class::<S, 1>(simd, heads(0), &mut at, tiles, steps, gradient);
         if self.width > 1 {
-            self.add_class::<S, 2>(heads(1), &mut at, tiles, steps, gradient);
+            self.add_class::<S, 2>(simd, heads(1), &mut at, tiles, steps, gradient);
         }
         if self.width > 2 {
-            self.add_class::<S, 3>(heads(2), &mut at, tiles, steps, gradient);
+            self.add_class::<S, 3>(simd, heads(2), &mut at, tiles, steps, gradient);
         }
         if self.width > 3 {
-            self.add_class::<S, 4>(heads(3), &mut at, tiles, steps, gradient);
+            self.add_class::<S, 4>(simd, heads(3), &mut at, tiles, steps, gradient);
         }
     }
 
@@ -163,6 +170,7 @@ impl Bundles {
     #[inline(always)]
     unsafe fn add_class<S: Simd, const N: usize>(
         &self,
+        simd: S,
         heads: Range<usize>,
         at: &mut usize,
         tiles: *const Lane,
@@ -180,38 +188,38 @@ impl Bundles {
             debug_assert!(range.end <= self.places.len());
             let places = self.places.get_unchecked(range.clone());
             let row = gradient.add(head.row as usize);
-            let mut sum = [S::splat(0.0); N];
+            let mut sum = [simd.splat(0.0); N];
             for (j, sum) in sum.iter_mut().enumerate() {
-                *sum = S::load(&*row.add(j));
+                *sum = simd.load(&*row.add(j));
             }
             if let Some(steps) = steps.get(range) {
                 for (&place, &step) in places.iter().zip(steps) {
                     for j in 0..N {
                         // A product, then a sum: the same bits with and without fused instructions.
-                        let x = S::mul(S::splat(step), S::load(&*tiles.add(place as usize + j * WIDTH)));
-                        sum[j] = S::add(sum[j], x);
+                        let x = simd.mul(simd.splat(step), simd.load(&*tiles.add(place as usize + j * WIDTH)));
+                        sum[j] = simd.add(sum[j], x);
                     }
                 }
             } else {
                 let mut pairs = places.chunks_exact(2);
-                let mut other = [S::splat(0.0); N]; // every second token, for half the latency
+                let mut other = [simd.splat(0.0); N]; // every second token, for half the latency
                 for pair in &mut pairs {
                     for j in 0..N {
-                        sum[j] = S::add(sum[j], S::load(&*tiles.add(pair[0] as usize + j * WIDTH)));
-                        other[j] = S::add(other[j], S::load(&*tiles.add(pair[1] as usize + j * WIDTH)));
+                        sum[j] = simd.add(sum[j], simd.load(&*tiles.add(pair[0] as usize + j * WIDTH)));
+                        other[j] = simd.add(other[j], simd.load(&*tiles.add(pair[1] as usize + j * WIDTH)));
                     }
                 }
                 for &place in pairs.remainder() {
                     for j in 0..N {
-                        sum[j] = S::add(sum[j], S::load(&*tiles.add(place as usize + j * WIDTH)));
+                        sum[j] = simd.add(sum[j], simd.load(&*tiles.add(place as usize + j * WIDTH)));
                     }
                 }
                 for j in 0..N {
-                    sum[j] = S::add(sum[j], other[j]);
+                    sum[j] = simd.add(sum[j], other[j]);
                 }
             }
             for j in 0..N {
-                S::store(sum[j], &mut *row.add(j));
+                simd.store(sum[j], &mut *row.add(j));
             }
         }
     }

@@ -24,6 +24,7 @@ impl Nodes {
     #[inline(always)]
     pub(super) unsafe fn add_vectors<S: Simd>(
         &self,
+        simd: S,
         slots: Range<usize>,
         rows: &[Lane],
         lanes: Range<usize>,
@@ -35,8 +36,8 @@ impl Nodes {
         for v in lanes.clone().step_by(2) {
             let (rows, tiles) = (&rows[v..], tiles.add((v - lanes.start) * WIDTH));
             match v + 1 < lanes.end {
-                true => score::<S, 2>(&dense.dense, rows, self.width, tokens, places, tiles),
-                false => score::<S, 1>(&dense.dense, rows, self.width, tokens, places, tiles),
+                true => score::<S, 2>(simd, &dense.dense, rows, self.width, tokens, places, tiles),
+                false => score::<S, 1>(simd, &dense.dense, rows, self.width, tokens, places, tiles),
             }
         }
     }
@@ -48,6 +49,7 @@ impl Nodes {
     #[inline(always)]
     pub(super) unsafe fn spread_vectors<S: Simd>(
         &self,
+        simd: S,
         slots: Range<usize>,
         tiles: *const Lane,
         lanes: Range<usize>,
@@ -59,8 +61,8 @@ impl Nodes {
         for v in lanes.clone().step_by(2) {
             let (rows, tiles) = (&mut gradient[v..], tiles.add((v - lanes.start) * WIDTH));
             match v + 1 < lanes.end {
-                true => gather::<S, 2>(&dense.dense, rows, self.width, tokens, places, tiles),
-                false => gather::<S, 1>(&dense.dense, rows, self.width, tokens, places, tiles),
+                true => gather::<S, 2>(simd, &dense.dense, rows, self.width, tokens, places, tiles),
+                false => gather::<S, 1>(simd, &dense.dense, rows, self.width, tokens, places, tiles),
             }
         }
     }
@@ -72,10 +74,11 @@ const TALL: usize = 6;
 /// W lanes of the scores of tokens.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; `rows` are [size] rows that lie `stride` lanes apart; every place and the W - 1
+/// `rows` are [size] rows that lie `stride` lanes apart; every place and the W - 1
 /// tiles behind it are inside the tiles.
 #[inline(always)]
 unsafe fn score<S: Simd, const W: usize>(
+    simd: S,
     dense: &Dense,
     rows: &[Lane],
     stride: usize,
@@ -85,11 +88,11 @@ unsafe fn score<S: Simd, const W: usize>(
 ) {
     let mut at = 0;
     while at + TALL <= tokens.len() {
-        score_some::<S, W, TALL>(dense, rows, stride, &tokens[at..at + TALL], &places[at..at + TALL], tiles);
+        score_some::<S, W, TALL>(simd, dense, rows, stride, &tokens[at..at + TALL], &places[at..at + TALL], tiles);
         at += TALL;
     }
     for at in at..tokens.len() {
-        score_some::<S, W, 1>(dense, rows, stride, &tokens[at..=at], &places[at..=at], tiles);
+        score_some::<S, W, 1>(simd, dense, rows, stride, &tokens[at..=at], &places[at..=at], tiles);
     }
 }
 
@@ -97,6 +100,7 @@ unsafe fn score<S: Simd, const W: usize>(
 /// As for `score`; there are M tokens.
 #[inline(always)]
 unsafe fn score_some<S: Simd, const W: usize, const M: usize>(
+    simd: S,
     dense: &Dense,
     rows: &[Lane],
     stride: usize,
@@ -106,19 +110,19 @@ unsafe fn score_some<S: Simd, const W: usize, const M: usize>(
 ) {
     debug_assert!(tokens.len() == M && places.len() == M && rows.len() >= (dense.size - 1) * stride + W);
     let x: [&[f32]; M] = std::array::from_fn(|m| dense.row(tokens[m] as usize));
-    let mut sum = [[S::splat(0.0); W]; M];
+    let mut sum = [[simd.splat(0.0); W]; M];
     for j in 0..dense.size {
         for w in 0..W {
-            let row = S::load(rows.get_unchecked(j * stride + w));
+            let row = simd.load(rows.get_unchecked(j * stride + w));
             for m in 0..M {
-                sum[m][w] = S::fma(S::splat(*x[m].get_unchecked(j)), row, sum[m][w]);
+                sum[m][w] = simd.fma(simd.splat(*x[m].get_unchecked(j)), row, sum[m][w]);
             }
         }
     }
     for m in 0..M {
         for w in 0..W {
             let to = &mut *tiles.add(places[m] as usize + w * WIDTH);
-            S::store(S::add(S::load(to), sum[m][w]), to);
+            simd.store(simd.add(simd.load(to), sum[m][w]), to);
         }
     }
 }
@@ -129,6 +133,7 @@ unsafe fn score_some<S: Simd, const W: usize, const M: usize>(
 /// As for `score`; the tiles hold residuals.
 #[inline(always)]
 unsafe fn gather<S: Simd, const W: usize>(
+    simd: S,
     dense: &Dense,
     rows: &mut [Lane],
     stride: usize,
@@ -138,11 +143,11 @@ unsafe fn gather<S: Simd, const W: usize>(
 ) {
     let mut j = 0;
     while j + TALL <= dense.size {
-        gather_some::<S, W, TALL>(dense, rows, stride, j, tokens, places, tiles);
+        gather_some::<S, W, TALL>(simd, dense, rows, stride, j, tokens, places, tiles);
         j += TALL;
     }
     for j in j..dense.size {
-        gather_some::<S, W, 1>(dense, rows, stride, j, tokens, places, tiles);
+        gather_some::<S, W, 1>(simd, dense, rows, stride, j, tokens, places, tiles);
     }
 }
 
@@ -150,6 +155,7 @@ unsafe fn gather<S: Simd, const W: usize>(
 /// As for `gather`; the numbers j to j + M exist.
 #[inline(always)]
 unsafe fn gather_some<S: Simd, const W: usize, const M: usize>(
+    simd: S,
     dense: &Dense,
     rows: &mut [Lane],
     stride: usize,
@@ -159,20 +165,20 @@ unsafe fn gather_some<S: Simd, const W: usize, const M: usize>(
     tiles: *const Lane,
 ) {
     debug_assert!(j + M <= dense.size && rows.len() >= (j + M - 1) * stride + W);
-    let mut sum = [[S::splat(0.0); W]; M];
+    let mut sum = [[simd.splat(0.0); W]; M];
     for (&token, &place) in tokens.iter().zip(places) {
         let x = dense.row(token as usize).as_ptr().add(j);
         for w in 0..W {
-            let residual = S::load(&*tiles.add(place as usize + w * WIDTH));
+            let residual = simd.load(&*tiles.add(place as usize + w * WIDTH));
             for m in 0..M {
-                sum[m][w] = S::fma(S::splat(*x.add(m)), residual, sum[m][w]);
+                sum[m][w] = simd.fma(simd.splat(*x.add(m)), residual, sum[m][w]);
             }
         }
     }
     for m in 0..M {
         for w in 0..W {
             let to = rows.get_unchecked_mut((j + m) * stride + w);
-            S::store(S::add(S::load(to), sum[m][w]), to);
+            simd.store(simd.add(simd.load(to), sum[m][w]), to);
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::simd::{square_mut, Lane, Simd, WIDTH};
 use crate::machine::system::paged::{Flat, PagedVec, Pages};
 use crate::machine::system::shared::Shared;
 use crate::scores::corpus_layout::bundle::Bundles;
@@ -100,24 +100,11 @@ dispatch!(
     pub fn fill(
         nodes: &Nodes, batch: &Batch, rows: &[Lane], rare: &[f32], masks: &Masks, psi: &mut [Lane], gold: &mut [f64; WIDTH],
         tile: &mut Tile
-    ) = fill_kernel
+    ) = |simd| {
+        // SAFETY: the plan that the nodes were made for has this batch, and the caller's arrays are of these nodes.
+        unsafe { nodes.fill(simd, batch, rows, rare, masks, psi, gold, tile) }
+    }
 );
-
-/// # Safety
-/// As for `Nodes::fill`.
-#[inline(always)]
-unsafe fn fill_kernel<S: Simd>(
-    nodes: &Nodes,
-    batch: &Batch,
-    rows: &[Lane],
-    rare: &[f32],
-    masks: &Masks,
-    psi: &mut [Lane],
-    gold: &mut [f64; WIDTH],
-    tile: &mut Tile,
-) {
-    nodes.fill::<S>(batch, rows, rare, masks, psi, gold, tile);
-}
 
 impl Nodes {
     /// Move large arrays to files.
@@ -263,11 +250,12 @@ impl Nodes {
     /// holds the copies of all chunks.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; the batch is of the plan that the nodes were made for; `rows` is as `fill_rows` and `rare` as `fill_rare` fill
+    /// The batch is of the plan that the nodes were made for; `rows` is as `fill_rows` and `rare` as `fill_rare` fill
     /// them; `psi` has room for the batch's scores and a lane of slack.
     #[inline(always)]
     unsafe fn fill<S: Simd>(
         &self,
+        simd: S,
         batch: &Batch,
         rows: &[Lane],
         rare: &[f32],
@@ -283,29 +271,28 @@ impl Nodes {
         *gold = [0.0; WIDTH];
         if self.is_wide() {
             for t in 0..batch.positions() {
-                self.fill_step::<S>(batch, t, rows, rare, masks, psi, gold, tile);
+                self.fill_step(simd, batch, t, rows, rare, masks, psi, gold, tile);
             }
             return;
         }
         let tiles = tile.reserve(batch.positions() * self.width);
         for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
-            self.sum_rows::<S>(slot, rows, 0..self.width, tiles.add(place as usize));
+            self.sum_rows(simd, slot, rows, 0..self.width, tiles.add(place as usize));
         }
-        self.add_vectors::<S>(slots.clone(), rows, 0..self.width, tiles);
+        self.add_vectors(simd, slots.clone(), rows, 0..self.width, tiles);
         if !masks.of.is_empty() || !self.costs.is_empty() {
             let mut slot = batch.slot;
             for t in 0..batch.positions() {
                 for lane in 0..batch.active(t) {
                     let place = tiles.add(t * self.width * WIDTH + lane);
-                    self.add_terms::<S>(slot, t, masks, 0..self.width, place);
+                    self.add_terms(simd, slot, t, masks, 0..self.width, place);
                     slot += 1;
                 }
             }
         }
         for t in 0..batch.positions() {
             for v in 0..self.width {
-                let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
-                S::transpose(&tile.0[t * self.width + v], out);
+                simd.transpose(&tile.0[t * self.width + v], square_mut(&mut psi[t * self.labels + v * WIDTH..]));
             }
         }
         let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
@@ -356,25 +343,33 @@ impl Nodes {
     /// # Safety
     /// As for `add_row`; the slot is one of the plan's.
     #[inline(always)]
-    unsafe fn add_terms<S: Simd>(&self, slot: usize, t: usize, masks: &Masks, lanes: Range<usize>, place: *mut Lane) {
+    unsafe fn add_terms<S: Simd>(
+        &self,
+        simd: S,
+        slot: usize,
+        t: usize,
+        masks: &Masks,
+        lanes: Range<usize>,
+        place: *mut Lane,
+    ) {
         if let Some(&set) = masks.of.get(slot) {
-            self.add_row::<S>(&masks.rows, set as usize, lanes.clone(), place);
+            self.add_row(simd, &masks.rows, set as usize, lanes.clone(), place);
         }
         if !self.costs.is_empty() && self.gold[slot] != NOWHERE {
             let y = self.gold[slot] as usize / WIDTH - t * self.labels;
-            self.add_row::<S>(&self.costs, y, lanes, place);
+            self.add_row(simd, &self.costs, y, lanes, place);
         }
     }
 
     /// Add these lanes of row `row` of `rows` ([.., width]) to the token at `place`.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `place` and the tiles behind it, one a lane, are inside the tiles.
+    /// `place` and the tiles behind it, one a lane, are inside the tiles.
     #[inline(always)]
-    unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, lanes: Range<usize>, place: *mut Lane) {
+    unsafe fn add_row<S: Simd>(&self, simd: S, rows: &[Lane], row: usize, lanes: Range<usize>, place: *mut Lane) {
         for (i, x) in rows[row * self.width..][lanes].iter().enumerate() {
             let to = &mut *place.add(i * WIDTH);
-            S::store(S::add(S::load(to), S::load(x)), to);
+            simd.store(simd.add(simd.load(to), simd.load(x)), to);
         }
     }
 
@@ -383,20 +378,20 @@ impl Nodes {
     /// # Safety
     /// As for `add_row`; the slot is one of the plan's.
     #[inline(always)]
-    unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], lanes: Range<usize>, place: *mut Lane) {
+    unsafe fn sum_rows<S: Simd>(&self, simd: S, slot: usize, rows: &[Lane], lanes: Range<usize>, place: *mut Lane) {
         match self.width {
-            1 => self.sum_classes::<S, 1>(slot, rows, place),
-            2 => self.sum_classes::<S, 2>(slot, rows, place),
-            3 => self.sum_classes::<S, 3>(slot, rows, place),
-            4 => self.sum_classes::<S, 4>(slot, rows, place),
+            1 => self.sum_classes::<S, 1>(simd, slot, rows, place),
+            2 => self.sum_classes::<S, 2>(simd, slot, rows, place),
+            3 => self.sum_classes::<S, 3>(simd, slot, rows, place),
+            4 => self.sum_classes::<S, 4>(simd, slot, rows, place),
             _ => {
                 for v in lanes.clone().step_by(4) {
                     let (rows, place) = (&rows[v..], place.add((v - lanes.start) * WIDTH));
                     match lanes.end - v {
-                        1 => self.sum_some::<S, 1>(slot, rows, place),
-                        2 => self.sum_some::<S, 2>(slot, rows, place),
-                        3 => self.sum_some::<S, 3>(slot, rows, place),
-                        _ => self.sum_some::<S, 4>(slot, rows, place),
+                        1 => self.sum_some::<S, 1>(simd, slot, rows, place),
+                        2 => self.sum_some::<S, 2>(simd, slot, rows, place),
+                        3 => self.sum_some::<S, 3>(simd, slot, rows, place),
+                        _ => self.sum_some::<S, 4>(simd, slot, rows, place),
                     }
                 }
             }
@@ -408,42 +403,43 @@ impl Nodes {
     /// # Safety
     /// As for `sum_rows`.
     #[inline(always)]
-    unsafe fn sum_some<S: Simd, const N: usize>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
-        let mut sum = [S::splat(0.0); N];
-        self.add_class::<S, N, N>(self.row_ptr[slot]..self.row_ptr[slot + 1], rows, &mut sum);
+    unsafe fn sum_some<S: Simd, const N: usize>(&self, simd: S, slot: usize, rows: &[Lane], place: *mut Lane) {
+        let mut sum = [simd.splat(0.0); N];
+        self.add_class::<S, N, N>(simd, self.row_ptr[slot]..self.row_ptr[slot + 1], rows, &mut sum);
         for (v, s) in sum.into_iter().enumerate() {
-            S::store(s, &mut *place.add(v * WIDTH));
+            simd.store(s, &mut *place.add(v * WIDTH));
         }
     }
 
     /// # Safety
     /// As for `sum_rows`; W is the width.
     #[inline(always)]
-    unsafe fn sum_classes<S: Simd, const W: usize>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
-        let mut sum = [S::splat(0.0); W];
+    unsafe fn sum_classes<S: Simd, const W: usize>(&self, simd: S, slot: usize, rows: &[Lane], place: *mut Lane) {
+        let mut sum = [simd.splat(0.0); W];
         let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
-        self.add_class::<S, W, 1>(ptr[0]..ptr[1], rows, &mut sum);
+        self.add_class::<S, W, 1>(simd, ptr[0]..ptr[1], rows, &mut sum);
         if W > 1 {
-            self.add_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], rows, &mut sum);
+            self.add_class::<S, W, 2>(simd, ptr[1]..ptr[2 % (W + 1)], rows, &mut sum);
         }
         if W > 2 {
-            self.add_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], rows, &mut sum);
+            self.add_class::<S, W, 3>(simd, ptr[2 % (W + 1)]..ptr[3 % (W + 1)], rows, &mut sum);
         }
         if W > 3 {
-            self.add_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], rows, &mut sum);
+            self.add_class::<S, W, 4>(simd, ptr[3 % (W + 1)]..ptr[W], rows, &mut sum);
         }
         for (v, s) in sum.into_iter().enumerate() {
-            S::store(s, &mut *place.add(v * WIDTH));
+            simd.store(s, &mut *place.add(v * WIDTH));
         }
     }
 
     /// Add rows of N lanes to a sum of W lanes.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `range` is inside `self.rows`, and `rows` holds N lanes from each of them on.
+    /// `range` is inside `self.rows`, and `rows` holds N lanes from each of them on.
     #[inline(always)]
     unsafe fn add_class<S: Simd, const W: usize, const N: usize>(
         &self,
+        simd: S,
         range: Range<u32>,
         rows: &[Lane],
         sum: &mut [S::F; W],
@@ -454,12 +450,12 @@ impl Nodes {
         for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
             let row = rows.as_ptr().add(first as usize);
             for j in 0..N.min(W) {
-                let mut x = S::load(&*row.add(j));
+                let mut x = simd.load(&*row.add(j));
                 if let Some(values) = values {
                     // A product, then a sum: the same bits with and without fused instructions.
-                    x = S::mul(S::splat(values[i]), x);
+                    x = simd.mul(simd.splat(values[i]), x);
                 }
-                sum[j] = S::add(sum[j], x);
+                sum[j] = simd.add(sum[j], x);
             }
         }
     }

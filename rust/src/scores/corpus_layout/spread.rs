@@ -2,8 +2,8 @@
 
 use crate::dataset::plan::Batch;
 use crate::machine::simd::dispatch::dispatch;
+use crate::machine::simd::{square, Lane, Simd, WIDTH};
 use crate::machine::system::shared::Shared;
-use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::corpus_layout::{Field, Nodes, NOWHERE};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
@@ -13,22 +13,11 @@ dispatch!(
     /// `Nodes::spread`, compiled by itself.
     pub fn spread(
         nodes: &Nodes, group: &[Batch], fields: &mut [Field], gradient: &mut [Lane], rare: &mut [f32], tile: &mut Tile
-    ) = spread_kernel
+    ) = |simd| {
+        // SAFETY: the plan that the nodes were made for has this group, and the caller's arrays are of these nodes.
+        unsafe { nodes.spread(simd, group, fields, gradient, rare, tile) }
+    }
 );
-
-/// # Safety
-/// As for `Nodes::spread`.
-#[inline(always)]
-unsafe fn spread_kernel<S: Simd>(
-    nodes: &Nodes,
-    group: &[Batch],
-    fields: &mut [Field],
-    gradient: &mut [Lane],
-    rare: &mut [f32],
-    tile: &mut Tile,
-) {
-    nodes.spread::<S>(group, fields, gradient, rare, tile);
-}
 
 impl Nodes {
     /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
@@ -36,11 +25,12 @@ impl Nodes {
     /// chunk's copies.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; the group is one of those that the nodes were made for, `fields` are those of its batches, `gradient`
+    /// The group is one of those that the nodes were made for, `fields` are those of its batches, `gradient`
     /// is [lanes], `rare` the copies of its chunk.
     #[inline(always)]
     unsafe fn spread<S: Simd>(
         &self,
+        simd: S,
         group: &[Batch],
         fields: &mut [Field],
         gradient: &mut [Lane],
@@ -52,7 +42,7 @@ impl Nodes {
         if self.is_wide() {
             for (batch, Field { nodes, subtract, .. }) in group.iter().zip(fields) {
                 for t in 0..batch.positions() {
-                    self.spread_step::<S>(batch, t, nodes, &subtract[t % subtract.len()], gradient, rare, tile);
+                    self.spread_step(simd, batch, t, nodes, &subtract[t % subtract.len()], gradient, rare, tile);
                 }
             }
             return;
@@ -60,12 +50,12 @@ impl Nodes {
         tile.reserve(positions * self.width);
         let mut base = 0;
         for (batch, field) in group.iter().zip(fields) {
-            self.spread_batch::<S>(batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
+            self.spread_batch(simd, batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
             let slots = batch.slot..batch.slot + batch.tokens();
-            self.spread_vectors::<S>(slots, tile.0[base..].as_ptr().cast(), 0..self.width, gradient);
+            self.spread_vectors(simd, slots, tile.0[base..].as_ptr().cast(), 0..self.width, gradient);
             base += batch.positions() * self.width;
         }
-        self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
+        self.bundles.add(simd, &group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
     }
 
     /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
@@ -75,6 +65,7 @@ impl Nodes {
     #[inline(always)]
     unsafe fn spread_batch<S: Simd>(
         &self,
+        simd: S,
         batch: &Batch,
         residual: &mut [Lane],
         subtract: &[Lane],
@@ -91,8 +82,8 @@ impl Nodes {
         self.spread_rare(self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1], residual, rare);
         for t in 0..batch.positions() {
             for v in 0..self.width {
-                let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
-                S::transpose(from, &mut tile[t * self.width + v]);
+                let from = square(&residual[t * self.labels + v * WIDTH..]);
+                simd.transpose(from, &mut tile[t * self.width + v]);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! all tokens of the position, so that rows that several of them have are in the first cache.
 
 use crate::dataset::plan::Batch;
-use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::simd::{square, square_mut, Lane, Simd, WIDTH};
 use crate::scores::corpus_layout::{Masks, Nodes};
 use crate::scores::tile::Tile;
 use std::ops::Range;
@@ -59,6 +59,7 @@ impl Nodes {
     #[inline(always)]
     pub unsafe fn fill_step<S: Simd>(
         &self,
+        simd: S,
         batch: &Batch,
         t: usize,
         rows: &[Lane],
@@ -73,17 +74,16 @@ impl Nodes {
         for first in (0..self.width).step_by(SOME) {
             let lanes = first..self.width.min(first + SOME);
             for (lane, slot) in slots.clone().enumerate() {
-                self.sum_rows::<S>(slot, rows, lanes.clone(), tiles.add(lane));
+                self.sum_rows(simd, slot, rows, lanes.clone(), tiles.add(lane));
             }
-            self.add_vectors::<S>(slots.clone(), rows, lanes.clone(), tiles);
+            self.add_vectors(simd, slots.clone(), rows, lanes.clone(), tiles);
             if !masks.of.is_empty() || !self.costs.is_empty() {
                 for (lane, slot) in slots.clone().enumerate() {
-                    self.add_terms::<S>(slot, t, masks, lanes.clone(), tiles.add(lane));
+                    self.add_terms(simd, slot, t, masks, lanes.clone(), tiles.add(lane));
                 }
             }
             for v in lanes {
-                let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
-                S::transpose(&tile.0[v - first], out);
+                simd.transpose(&tile.0[v - first], square_mut(&mut psi[t * self.labels + v * WIDTH..]));
             }
         }
         self.add_rare(self.steps.rare(batch, t), &rare[self.copies(batch.chunk)], psi);
@@ -97,6 +97,7 @@ impl Nodes {
     #[inline(always)]
     pub unsafe fn spread_step<S: Simd>(
         &self,
+        simd: S,
         batch: &Batch,
         t: usize,
         residual: &mut [Lane],
@@ -112,17 +113,17 @@ impl Nodes {
         for first in (0..self.width).step_by(SOME) {
             let lanes = first..self.width.min(first + SOME);
             for v in lanes.clone() {
-                let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
-                S::transpose(from, &mut tile.0[v - first]);
+                let from = square(&residual[t * self.labels + v * WIDTH..]);
+                simd.transpose(from, &mut tile.0[v - first]);
             }
-            self.spread_vectors::<S>(slots.clone(), tiles, lanes.clone(), gradient);
+            self.spread_vectors(simd, slots.clone(), tiles, lanes.clone(), gradient);
             for (lane, slot) in slots.clone().enumerate() {
                 let (place, gradient) = (tiles.add(lane), &mut gradient[first..]);
                 match lanes.len() {
-                    1 => self.spread_rows::<S, 1>(slot, place, gradient),
-                    2 => self.spread_rows::<S, 2>(slot, place, gradient),
-                    3 => self.spread_rows::<S, 3>(slot, place, gradient),
-                    _ => self.spread_rows::<S, 4>(slot, place, gradient),
+                    1 => self.spread_rows::<S, 1>(simd, slot, place, gradient),
+                    2 => self.spread_rows::<S, 2>(simd, slot, place, gradient),
+                    3 => self.spread_rows::<S, 3>(simd, slot, place, gradient),
+                    _ => self.spread_rows::<S, 4>(simd, slot, place, gradient),
                 }
             }
         }
@@ -131,17 +132,23 @@ impl Nodes {
     /// N lanes of a token's residuals to the first lanes of its rows.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `place` and the N - 1 tiles behind it hold residuals of the slot's token.
+    /// `place` and the N - 1 tiles behind it hold residuals of the slot's token.
     #[inline(always)]
-    unsafe fn spread_rows<S: Simd, const N: usize>(&self, slot: usize, place: *const Lane, gradient: &mut [Lane]) {
+    unsafe fn spread_rows<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        slot: usize,
+        place: *const Lane,
+        gradient: &mut [Lane],
+    ) {
         let range = self.row_ptr[slot] as usize..self.row_ptr[slot + 1] as usize;
-        let residual: [S::F; N] = std::array::from_fn(|j| S::load(&*place.add(j * WIDTH)));
+        let residual: [S::F; N] = std::array::from_fn(|j| simd.load(&*place.add(j * WIDTH)));
         let steps = self.row_steps.get(range.clone());
         for (i, &first) in self.rows[range].iter().enumerate() {
             let row = &mut gradient[first as usize..first as usize + N];
             for j in 0..N {
-                let x = steps.map_or(residual[j], |steps| S::mul(S::splat(steps[i]), residual[j]));
-                S::store(S::add(S::load(&row[j]), x), &mut row[j]);
+                let x = steps.map_or(residual[j], |steps| simd.mul(simd.splat(steps[i]), residual[j]));
+                simd.store(simd.add(simd.load(&row[j]), x), &mut row[j]);
             }
         }
     }

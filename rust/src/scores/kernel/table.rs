@@ -4,9 +4,9 @@
 //! which the next decodings get for nothing. Where the kernel can be written out and that is cheaper, the weights of
 //! its terms are kept instead, and a token's scores are summed when asked for.
 
-use crate::chain::viterbi::sentence::{Chart, Steps};
-use crate::chain::limits::Limits;
 use crate::chain::limits::support::Support;
+use crate::chain::limits::Limits;
+use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -66,11 +66,8 @@ pub struct Betas {
 dispatch!(fn add_scaled(to: &mut [f64], row: &[f32], x: f64) = add_kernel);
 
 /// to += x * row: what training with kernel rows spends its time on. S is for `dispatch`: the compiler makes the vectors.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn add_kernel<S: Simd>(to: &mut [f64], row: &[f32], x: f64) {
+fn add_kernel<S: Simd>(_: S, to: &mut [f64], row: &[f32], x: f64) {
     for (s, &k) in to.iter_mut().zip(row) {
         *s += x * f64::from(k);
     }

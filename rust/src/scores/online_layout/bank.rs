@@ -103,12 +103,10 @@ impl Bank {
 
     /// Fill and advance the chart for a sentence, `next` being the one after it; `cost` [L, width] is added to the node
     /// scores of each gold label.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; bank and chart are of these tokens.
     #[inline(always)]
-    pub(crate) unsafe fn run<S: Find>(
+    pub(crate) fn run<S: Find>(
         &self,
+        simd: S,
         tokens: &TokenCells,
         chart: &mut Chart,
         varied: &mut Steps,
@@ -124,21 +122,24 @@ impl Bank {
             self.vary(tokens, varied, begin, n);
         }
         let steps = self.steps(tokens, varied);
-        tokens.begin_fill(&self.w, sentence, &mut chart.node[..n * width]);
+        assert!(self.w.len() * WIDTH == tokens.cells);
+        // SAFETY: the weights are those of the cells; the rows are those of the sentence.
+        unsafe { tokens.begin_fill(&self.w, sentence, &mut chart.node[..n * width]) };
         let mut ahead = tokens.ahead(next);
         for t in 0..=n {
             // One token ahead of the recursion, which waits for the one before it.
             if t < n {
-                tokens.add_rows::<S>(&self.w, begin + t, &mut chart.node[t * width..(t + 1) * width]);
+                // SAFETY: as above; the token is one of the sentence.
+                unsafe { tokens.add_rows(simd, &self.w, begin + t, &mut chart.node[t * width..(t + 1) * width]) };
                 if !cost.is_empty() {
                     let y = tokens.data.gold[begin + t] as usize;
                     for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
-                        S::store(S::add(S::load(node), S::load(c)), node);
+                        simd.store(simd.add(simd.load(node), simd.load(c)), node);
                     }
                 }
             }
             if t > 0 {
-                chart.advance::<S>(steps, t - 1);
+                chart.advance(simd, steps, t - 1);
             }
             (0..LINES).for_each(|_| ahead.ask());
         }
@@ -147,12 +148,10 @@ impl Bank {
     }
 
     /// Node scores of some positions of a sentence, without the recursion; the rest of the chart is left as it is.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; bank and chart are of these tokens.
     #[inline(always)]
-    pub(crate) unsafe fn refill<S: Find>(
+    pub(crate) fn refill<S: Find>(
         &self,
+        simd: S,
         tokens: &TokenCells,
         chart: &mut Chart,
         varied: &mut Steps,
@@ -167,13 +166,15 @@ impl Bank {
         if varying {
             self.vary(tokens, varied, begin, end - begin);
         }
+        assert!(self.w.len() * WIDTH == tokens.cells);
         for &t in positions {
             let (t, token) = (t as usize, begin + t as usize);
-            tokens.fill::<S>(&self.w, begin, t, &mut chart.node[t * width..(t + 1) * width]);
+            // SAFETY: the weights are those of the cells.
+            unsafe { tokens.fill(simd, &self.w, begin, t, &mut chart.node[t * width..(t + 1) * width]) };
             if !cost.is_empty() {
                 let y = tokens.data.gold[token] as usize;
                 for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
-                    S::store(S::add(S::load(node), S::load(c)), node);
+                    simd.store(simd.add(simd.load(node), simd.load(c)), node);
                 }
             }
         }

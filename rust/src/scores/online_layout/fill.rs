@@ -9,13 +9,13 @@ impl TokenCells {
     /// Node scores of position t of the sentence that begins at a token, into a row of the chart.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `weights` are [cells], `out` a row of `width` lanes.
+    /// `weights` are [cells], `out` a row of `width` lanes.
     #[inline(always)]
-    pub(crate) unsafe fn fill<S: Simd>(&self, weights: &[Lane], begin: usize, t: usize, out: &mut [Lane]) {
+    pub(crate) unsafe fn fill<S: Simd>(&self, simd: S, weights: &[Lane], begin: usize, t: usize, out: &mut [Lane]) {
         let (here, next) = (self.at[begin + t], self.at[begin + t + 1]);
         self.clear(begin + t, out);
         self.add_rare(weights, here.rare..next.rare, t * self.width * WIDTH, out);
-        self.add_rows::<S>(weights, begin + t, out);
+        self.add_rows(simd, weights, begin + t, out);
     }
 
     /// The part of the single cells in the node scores of a whole sentence: one loop over all its tokens, because few of
@@ -59,12 +59,12 @@ impl TokenCells {
     /// # Safety
     /// As for `fill`; the token exists.
     #[inline(always)]
-    pub(crate) unsafe fn add_rows<S: Simd>(&self, weights: &[Lane], token: usize, out: &mut [Lane]) {
+    pub(crate) unsafe fn add_rows<S: Simd>(&self, simd: S, weights: &[Lane], token: usize, out: &mut [Lane]) {
         debug_assert!(token + 1 < self.at.len() && out.len() >= self.width);
         let (here, next) = (self.at.get_unchecked(token), self.at.get_unchecked(token + 1));
         match &self.rows {
-            RowNumbers::Short(rows) => self.add_all::<S, u16>(weights, rows, (here, next), out),
-            RowNumbers::Long(rows) => self.add_all::<S, u32>(weights, rows, (here, next), out),
+            RowNumbers::Short(rows) => self.add_all::<S, u16>(simd, weights, rows, (here, next), out),
+            RowNumbers::Long(rows) => self.add_all::<S, u32>(simd, weights, rows, (here, next), out),
         }
     }
 
@@ -73,6 +73,7 @@ impl TokenCells {
     #[inline(always)]
     unsafe fn add_all<S: Simd, I: Copy + Into<u32>>(
         &self,
+        simd: S,
         weights: &[Lane],
         rows: &[I],
         (here, next): (&At, &At),
@@ -80,16 +81,16 @@ impl TokenCells {
     ) {
         let values = |which: Range<usize>| if self.row_values.is_empty() { &[][..] } else { &self.row_values[which] };
         let narrow = here.row..here.wide;
-        self.add_some::<S, I, 1, 4>(weights, rows.get_unchecked(narrow.clone()), values(narrow), 0, out);
+        self.add_some::<S, I, 1, 4>(simd, weights, rows.get_unchecked(narrow.clone()), values(narrow), 0, out);
         let which = here.wide..next.row;
         let (ids, values) = (rows.get_unchecked(which.clone()), values(which));
         let mut v = 0;
         while v < self.width {
             match self.width - v {
-                1 => self.add_some::<S, I, 1, 4>(weights, ids, values, v, out),
-                2 => self.add_some::<S, I, 2, 2>(weights, ids, values, v, out),
-                3 => self.add_some::<S, I, 3, 2>(weights, ids, values, v, out),
-                _ => self.add_some::<S, I, 4, 2>(weights, ids, values, v, out),
+                1 => self.add_some::<S, I, 1, 4>(simd, weights, ids, values, v, out),
+                2 => self.add_some::<S, I, 2, 2>(simd, weights, ids, values, v, out),
+                3 => self.add_some::<S, I, 3, 2>(simd, weights, ids, values, v, out),
+                _ => self.add_some::<S, I, 4, 2>(simd, weights, ids, values, v, out),
             }
             v += 4;
         }
@@ -102,6 +103,7 @@ impl TokenCells {
     #[inline(always)]
     unsafe fn add_some<S: Simd, I: Copy + Into<u32>, const N: usize, const U: usize>(
         &self,
+        simd: S,
         weights: &[Lane],
         ids: &[I],
         values: &[f32],
@@ -110,7 +112,7 @@ impl TokenCells {
     ) {
         debug_assert!(v + N <= self.width && out.len() >= v + N);
         debug_assert!(ids.iter().all(|&id| id.into() as usize + v + N <= weights.len()));
-        let mut sums = [[S::splat(0.0); N]; U];
+        let mut sums = [[simd.splat(0.0); N]; U];
         let weights = weights.as_ptr().add(v);
         let row = |id: I| weights.add(id.into() as usize);
         if values.is_empty() {
@@ -118,26 +120,26 @@ impl TokenCells {
                 for (i, &id) in group.iter().enumerate() {
                     let row = row(id);
                     for (j, s) in sums[i % U].iter_mut().enumerate() {
-                        *s = S::add(*s, S::load(&*row.add(j)));
+                        *s = simd.add(*s, simd.load(&*row.add(j)));
                     }
                 }
             }
         } else {
             for (&id, &value) in ids.iter().zip(values) {
                 // A product, then a sum: the same bits with and without fused instructions.
-                let (row, x) = (row(id), S::splat(value));
+                let (row, x) = (row(id), simd.splat(value));
                 for (j, s) in sums[0].iter_mut().enumerate() {
-                    *s = S::add(*s, S::mul(x, S::load(&*row.add(j))));
+                    *s = simd.add(*s, simd.mul(x, simd.load(&*row.add(j))));
                 }
             }
         }
         for j in 0..N {
             let mut sum = sums[0][j];
             for more in &sums[1..] {
-                sum = S::add(sum, more[j]);
+                sum = simd.add(sum, more[j]);
             }
             let place = out.get_unchecked_mut(v + j);
-            S::store(S::add(S::load(place), sum), place);
+            simd.store(simd.add(simd.load(place), sum), place);
         }
     }
 }

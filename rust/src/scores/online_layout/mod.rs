@@ -161,6 +161,13 @@ impl Cells {
         }
     }
 
+    /// Lanes of the rows of a sentence.
+    #[inline(always)]
+    pub fn lanes_of(&self, sentence: u32) -> usize {
+        let (begin, end) = self.range(sentence);
+        (end - begin) * self.width
+    }
+
     /// First token of a sentence and the one behind its last.
     #[inline(always)]
     pub fn range(&self, sentence: u32) -> (usize, usize) {

@@ -25,26 +25,13 @@ const TALL: usize = 4;
 
 dispatch!(
     /// `Beside::forward`, compiled by itself: what calls it is compiled sooner. So are the others.
-    pub(crate) fn forward(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> = forward_kernel
+    pub(crate) fn forward(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> = |simd| beside.forward(simd, moves, n)
 );
 dispatch!(
     /// Asks for something else meanwhile: its recursions need nothing from far away.
-    pub(crate) fn marginals(beside: &mut Beside, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> = marginals_kernel
+    pub(crate) fn marginals(beside: &mut Beside, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> =
+        |simd| beside.marginals(simd, moves, n, soon)
 );
-
-/// # Safety
-/// As for `Beside::forward`.
-#[inline(always)]
-unsafe fn forward_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> {
-    beside.forward::<S>(moves, n)
-}
-
-/// # Safety
-/// As for `Beside::marginals`.
-#[inline(always)]
-unsafe fn marginals_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
-    beside.marginals::<S>(moves, n, soon)
-}
 
 /// Scratch of one thread; grows to the longest sentence seen.
 #[derive(Default)]
@@ -64,21 +51,18 @@ pub struct Beside {
 
 /// (scale, what the next position is to be multiplied with) of a position whose numbers have this sum; None where it is
 /// under `least`, too small for float32.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn settle<S: Find>(sum: S::F, least: f32, numbers: &mut [Lane]) -> Option<(f32, f32)> {
-    let scale = S::total(sum);
+fn settle<S: Find>(simd: S, sum: S::F, least: f32, numbers: &mut [Lane]) -> Option<(f32, f32)> {
+    let scale = simd.total(sum);
     if scale.partial_cmp(&least).is_none_or(std::cmp::Ordering::is_lt) {
         return None;
     }
     if scale > SMALL {
         return Some((scale, 1.0 / scale));
     }
-    let by = S::splat(1.0 / scale);
+    let by = simd.splat(1.0 / scale);
     for x in numbers {
-        S::store(S::mul(S::load(x), by), x);
+        simd.store(simd.mul(simd.load(x), by), x);
     }
     Some((scale, 1.0))
 }
@@ -91,33 +75,25 @@ struct Entries<S: Find> {
 }
 
 impl<S: Find> Entries<S> {
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn new(moves: &Moves) -> Entries<S> {
+    fn new(simd: S, moves: &Moves) -> Entries<S> {
         let Underflow { forbids, least_entry: threshold, .. } = moves.underflow;
-        Entries { forbids, least: S::splat(1.0), threshold }
+        Entries { forbids, least: simd.splat(1.0), threshold }
     }
 
     /// The entry `x` = psi times `moved`, the sum over the labels before.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn meet(&mut self, psi: S::F, moved: S::F, x: S::F) {
+    fn meet(&mut self, simd: S, psi: S::F, moved: S::F, x: S::F) {
         if self.forbids {
-            let reached = S::select_gt(S::min(psi, moved), S::splat(0.0), x, S::splat(1.0));
-            self.least = S::min(self.least, reached);
+            let reached = simd.select_gt(simd.min(psi, moved), simd.splat(0.0), x, simd.splat(1.0));
+            self.least = simd.min(self.least, reached);
         }
     }
 
     /// None where one is too small for float32.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn settle(&self) -> Option<()> {
-        (S::greater(S::splat(self.threshold), self.least) == 0).then_some(())
+    fn settle(&self, simd: S) -> Option<()> {
+        (simd.greater(simd.splat(self.threshold), self.least) == 0).then_some(())
     }
 }
 
@@ -138,23 +114,23 @@ impl Beside {
     }
 
     /// psi = exp of the node scores less the largest of each position; None where one is not finite.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; room is made for n tokens.
     #[inline(always)]
-    unsafe fn exps<S: Find>(&mut self, width: usize, n: usize) -> Option<()> {
+    fn exps<S: Find>(&mut self, simd: S, width: usize, n: usize) -> Option<()> {
+        for v in [&self.node, &self.psi, &self.alpha, &self.beta, &self.gamma, &self.p] {
+            assert!(v.len() >= n * width);
+        }
         let mut finite = true;
         let rows = self.node.chunks_exact(width).zip(self.psi.chunks_exact_mut(width)).zip(&mut self.tops);
         for ((node, psi), most) in rows.take(n) {
-            let mut top = S::load(&node[0]);
+            let mut top = simd.load(&node[0]);
             for x in &node[1..] {
-                top = S::max(top, S::load(x));
+                top = simd.max(top, simd.load(x));
             }
-            *most = S::largest(top);
+            *most = simd.largest(top);
             finite &= most.is_finite();
-            let top = S::splat(*most);
+            let top = simd.splat(*most);
             for (s, psi) in node.iter().zip(psi) {
-                S::store(S::exp_below(S::load(s), top), psi);
+                simd.store(simd.exp_below(simd.load(s), top), psi);
             }
         }
         finite.then_some(())
@@ -171,36 +147,33 @@ impl Beside {
     }
 
     /// log Z of the node scores, or None where a scale is too small for float32.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; room is made for n tokens.
     #[inline(always)]
-    unsafe fn forward<S: Find>(&mut self, moves: &Moves, n: usize) -> Option<f64> {
+    fn forward<S: Find>(&mut self, simd: S, moves: &Moves, n: usize) -> Option<f64> {
         let (l, width) = (moves.labels, moves.width);
-        debug_assert!(self.node.len() >= n * width);
-        self.exps::<S>(width, n)?;
+        self.exps(simd, width, n)?;
         let least = moves.underflow.least_scale;
-        let mut entries = Entries::<S>::new(moves);
+        let mut entries = Entries::new(simd, moves);
         let mut inverse = 1.0;
         for t in 0..n {
             let here = t * width;
             let (before, alpha) = self.alpha.split_at_mut(here);
             let alpha = &mut alpha[..width];
-            let (mut sum, by) = (S::splat(0.0), S::splat(inverse));
+            let (mut sum, by) = (simd.splat(0.0), simd.splat(inverse));
             if t > 0 {
-                products::<S>(&moves.rows, l, width, &before[here - width..], alpha);
+                // SAFETY: `rows` are those of the moves, and the others have `width` lanes.
+                unsafe { products(simd, &moves.rows, l, width, &before[here - width..], alpha) };
             }
             for (a, psi) in alpha.iter_mut().zip(&self.psi[here..here + width]) {
-                let psi = S::load(psi);
-                let moved = if t == 0 { psi } else { S::load(a) };
-                let x = if t == 0 { psi } else { S::mul(moved, S::mul(psi, by)) };
-                sum = S::add(sum, x);
-                entries.meet(psi, moved, x);
-                S::store(x, a);
+                let psi = simd.load(psi);
+                let moved = if t == 0 { psi } else { simd.load(a) };
+                let x = if t == 0 { psi } else { simd.mul(moved, simd.mul(psi, by)) };
+                sum = simd.add(sum, x);
+                entries.meet(simd, psi, moved, x);
+                simd.store(x, a);
             }
-            (self.scales[t], inverse) = settle::<S>(sum, least, alpha)?;
+            (self.scales[t], inverse) = settle(simd, sum, least, alpha)?;
         }
-        entries.settle()?;
+        entries.settle(simd)?;
         self.log_z(moves, n)
     }
 
@@ -213,87 +186,94 @@ impl Beside {
     /// ```
     ///
     /// From both ends at once: each recursion waits for itself at every position, and works while the other one waits.
-    ///
-    /// # Safety
-    /// As for `forward`.
     #[inline(always)]
-    unsafe fn marginals<S: Find>(&mut self, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
+    fn marginals<S: Find>(&mut self, simd: S, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
         let width = moves.width;
-        debug_assert!(self.node.len() >= n * width);
-        self.exps::<S>(width, n)?;
-        match width {
-            1 => self.meet::<S, 1>(moves, n, soon)?,
-            2 => self.meet::<S, 2>(moves, n, soon)?,
-            _ => self.meet::<S, 3>(moves, n, soon)?,
+        self.exps(simd, width, n)?;
+        // SAFETY: `exps` has checked that there is room for n tokens.
+        unsafe {
+            match width {
+                1 => self.meet::<S, 1>(simd, moves, n, soon)?,
+                2 => self.meet::<S, 2>(simd, moves, n, soon)?,
+                _ => self.meet::<S, 3>(simd, moves, n, soon)?,
+            }
         }
         let mut least = f32::INFINITY;
         for t in 0..n {
             let here = t * width;
-            let mut sum = S::splat(0.0);
+            let mut sum = simd.splat(0.0);
             for j in here..here + width {
-                let p = S::mul(S::load(&self.alpha[j]), S::load(&self.beta[j]));
-                sum = S::add(sum, p);
-                S::store(p, &mut self.p[j]);
+                let p = simd.mul(simd.load(&self.alpha[j]), simd.load(&self.beta[j]));
+                sum = simd.add(sum, p);
+                simd.store(p, &mut self.p[j]);
             }
-            let z = S::total(sum);
+            let z = simd.total(sum);
             least = if z > least { least } else { z }; // a NaN is the least
-            let by = S::splat(1.0 / z);
+            let by = simd.splat(1.0 / z);
             for j in here..here + width {
-                S::store(S::mul(S::load(&self.p[j]), by), &mut self.p[j]);
-                S::store(S::mul(S::load(&self.alpha[j]), by), &mut self.alpha[j]);
+                simd.store(simd.mul(simd.load(&self.p[j]), by), &mut self.p[j]);
+                simd.store(simd.mul(simd.load(&self.alpha[j]), by), &mut self.alpha[j]);
             }
         }
         if least.partial_cmp(&TINY) != Some(std::cmp::Ordering::Greater) {
             return None;
         }
-        self.add_up::<S>(moves, n);
+        // SAFETY: as above.
+        unsafe { self.add_up(simd, moves, n) };
         Some(())
     }
 
     /// alpha, beta and gamma of W lanes, or more where it is 3.
     ///
     /// # Safety
-    /// As for `marginals`.
+    /// There is room for n tokens.
     #[inline(always)]
-    unsafe fn meet<S: Find, const W: usize>(&mut self, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
+    unsafe fn meet<S: Find, const W: usize>(
+        &mut self,
+        simd: S,
+        moves: &Moves,
+        n: usize,
+        soon: &mut Ahead,
+    ) -> Option<()> {
         let width = if W < 3 { W } else { moves.width };
         let last = (n - 1) * width;
         let least = moves.underflow.least_scale;
-        let mut entries = Entries::<S>::new(moves);
-        let (mut a, mut g) = (S::splat(0.0), S::splat(0.0));
+        let mut entries = Entries::new(simd, moves);
+        let (mut a, mut g) = (simd.splat(0.0), simd.splat(0.0));
         for j in 0..width {
             let (first, end) = (self.psi[j], self.psi[last + j]);
-            let (x, y) = (S::load(&first), S::load(&end));
-            entries.meet(x, x, x);
-            entries.meet(y, y, y);
-            (a, g) = (S::add(a, x), S::add(g, y));
+            let (x, y) = (simd.load(&first), simd.load(&end));
+            entries.meet(simd, x, x, x);
+            entries.meet(simd, y, y, y);
+            (a, g) = (simd.add(a, x), simd.add(g, y));
             (self.alpha[j], self.gamma[last + j], self.beta[last + j]) = (first, end, Lane([1.0; WIDTH]));
         }
-        let (scale, mut ahead) = settle::<S>(a, least, &mut self.alpha[..width])?;
-        let (_, mut back) = settle::<S>(g, least, &mut self.gamma[last..last + width])?;
+        let (scale, mut ahead) = settle(simd, a, least, &mut self.alpha[..width])?;
+        let (_, mut back) = settle(simd, g, least, &mut self.gamma[last..last + width])?;
         self.scales[0] = scale;
         for t in 1..n {
             let (here, there) = (t * width, last - t * width);
             let (from, to) = (self.alpha.as_ptr().add(here - width), self.gamma.as_ptr().add(there + width));
-            (a, g) = (S::splat(0.0), S::splat(0.0));
+            (a, g) = (simd.splat(0.0), simd.splat(0.0));
             soon.ask();
             soon.ask();
             let mut v = 0;
             macro_rules! block {
                 ($N:literal) => {
-                    let (x, y) = two_products::<S, $N>(moves, width, from, to, v);
+                    let (x, y) = two_products::<S, $N>(simd, moves, width, from, to, v);
                     for j in 0..$N {
                         let (i, k) = (here + v + j, there + v + j);
-                        let (psi_x, psi_y) = (S::load(self.psi.get_unchecked(i)), S::load(self.psi.get_unchecked(k)));
-                        let found = S::mul(x[j], S::mul(psi_x, S::splat(ahead)));
-                        entries.meet(psi_x, x[j], found);
-                        S::store(found, self.alpha.get_unchecked_mut(i));
-                        a = S::add(a, found);
-                        S::store(y[j], self.beta.get_unchecked_mut(k));
-                        let found = S::mul(y[j], S::mul(psi_y, S::splat(back)));
-                        entries.meet(psi_y, y[j], found);
-                        S::store(found, self.gamma.get_unchecked_mut(k));
-                        g = S::add(g, found);
+                        let (psi_x, psi_y) =
+                            (simd.load(self.psi.get_unchecked(i)), simd.load(self.psi.get_unchecked(k)));
+                        let found = simd.mul(x[j], simd.mul(psi_x, simd.splat(ahead)));
+                        entries.meet(simd, psi_x, x[j], found);
+                        simd.store(found, self.alpha.get_unchecked_mut(i));
+                        a = simd.add(a, found);
+                        simd.store(y[j], self.beta.get_unchecked_mut(k));
+                        let found = simd.mul(y[j], simd.mul(psi_y, simd.splat(back)));
+                        entries.meet(simd, psi_y, y[j], found);
+                        simd.store(found, self.gamma.get_unchecked_mut(k));
+                        g = simd.add(g, found);
                     }
                 };
             }
@@ -304,26 +284,26 @@ impl Beside {
             if v < width {
                 block!(1);
             }
-            (self.scales[t], ahead) = settle::<S>(a, least, &mut self.alpha[here..here + width])?;
-            (_, back) = settle::<S>(g, least, &mut self.gamma[there..there + width])?;
+            (self.scales[t], ahead) = settle(simd, a, least, &mut self.alpha[here..here + width])?;
+            (_, back) = settle(simd, g, least, &mut self.gamma[there..there + width])?;
         }
-        entries.settle()
+        entries.settle(simd)
     }
 
     /// Sums over pairs of neighbours, M[y', y] sum_t alpha_{t-1}(y') gamma_t(y).
     ///
     /// # Safety
-    /// As for `marginals`.
+    /// As for `meet`.
     #[inline(always)]
-    unsafe fn add_up<S: Find>(&mut self, moves: &Moves, n: usize) {
+    unsafe fn add_up<S: Find>(&mut self, simd: S, moves: &Moves, n: usize) {
         for from in (0..moves.labels).step_by(TALL) {
             let mut v = 0;
             while v < moves.width {
                 match moves.width - v {
-                    1 => self.pair::<S, 1>(moves, n, from, v),
-                    2 => self.pair::<S, 2>(moves, n, from, v),
-                    3 => self.pair::<S, 3>(moves, n, from, v),
-                    _ => self.pair::<S, 4>(moves, n, from, v),
+                    1 => self.pair::<S, 1>(simd, moves, n, from, v),
+                    2 => self.pair::<S, 2>(simd, moves, n, from, v),
+                    3 => self.pair::<S, 3>(simd, moves, n, from, v),
+                    _ => self.pair::<S, 4>(simd, moves, n, from, v),
                 }
                 v += 4;
             }
@@ -333,21 +313,21 @@ impl Beside {
     /// M[y', .] sum_t alpha_{t-1}(y') gamma_t(.) of TALL labels y', W lanes from v on.
     ///
     /// # Safety
-    /// As for `marginals`; v + W <= width.
+    /// As for `meet`; v + W <= width.
     #[inline(always)]
-    unsafe fn pair<S: Find, const W: usize>(&mut self, moves: &Moves, n: usize, from: usize, v: usize) {
+    unsafe fn pair<S: Find, const W: usize>(&mut self, simd: S, moves: &Moves, n: usize, from: usize, v: usize) {
         let width = if v == 0 && W < 4 { W } else { moves.width };
-        let mut sums = [[S::splat(0.0); W]; TALL];
+        let mut sums = [[simd.splat(0.0); W]; TALL];
         let (mut a, mut g) = (self.alpha.as_ptr().cast::<f32>().add(from), self.gamma.as_ptr().wrapping_add(width + v));
         for _ in 1..n {
-            let mut next = [S::splat(0.0); W];
+            let mut next = [simd.splat(0.0); W];
             for (j, x) in next.iter_mut().enumerate() {
-                *x = S::load(&*g.add(j));
+                *x = simd.load(&*g.add(j));
             }
             for (i, sum) in sums.iter_mut().enumerate() {
-                let x = S::splat(*a.add(i));
+                let x = simd.splat(*a.add(i));
                 for (s, &next) in sum.iter_mut().zip(&next) {
-                    *s = S::fma(x, next, *s);
+                    *s = simd.fma(x, next, *s);
                 }
             }
             (a, g) = (a.add(width * WIDTH), g.wrapping_add(width));
@@ -355,7 +335,7 @@ impl Beside {
         for (i, sum) in sums.iter().enumerate().take(moves.labels - from) {
             for (j, &s) in sum.iter().enumerate() {
                 let at = (from + i) * width + v + j;
-                S::store(S::mul(s, S::load(&moves.rows[at])), &mut self.pairs[at]);
+                simd.store(simd.mul(s, simd.load(&moves.rows[at])), &mut self.pairs[at]);
             }
         }
     }

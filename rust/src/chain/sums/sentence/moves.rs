@@ -28,32 +28,29 @@ impl Moves {
 
     /// The factors of scores [L, width], -infinity where there is no edge or no label. False where their span is beyond
     /// float32.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn set<S: Find>(&mut self, scores: &[Lane]) -> bool {
+    fn set<S: Find>(&mut self, simd: S, scores: &[Lane]) -> bool {
         debug_assert!(scores.len() == self.labels * self.width);
-        let (none, big) = (S::splat(f32::NEG_INFINITY), S::splat(f32::MAX));
+        let (none, big) = (simd.splat(f32::NEG_INFINITY), simd.splat(f32::MAX));
         let (mut top, mut low, mut count) = (none, big, 0);
         for row in scores {
-            let x = S::load(row);
-            top = S::max(x, top);
-            low = S::min(S::select_gt(x, none, x, big), low);
-            count += S::greater(x, none).count_ones() as usize;
+            let x = simd.load(row);
+            top = simd.max(x, top);
+            low = simd.min(simd.select_gt(x, none, x, big), low);
+            count += simd.greater(x, none).count_ones() as usize;
         }
         let mut lowest = Lane::ZERO;
-        S::store(low, &mut lowest);
+        simd.store(low, &mut lowest);
         let lowest = lowest.0.iter().copied().fold(f32::MAX, f32::min);
-        self.max = S::largest(top);
+        self.max = simd.largest(top);
         let span = self.max - lowest;
         if !self.max.is_finite() || span.partial_cmp(&MAX_RANGE) == Some(std::cmp::Ordering::Greater) || span.is_nan() {
             return false;
         }
         self.underflow = Underflow::new(self.labels, f64::from(span), count < self.labels * self.labels);
-        let max = S::splat(self.max);
+        let max = simd.splat(self.max);
         for (to, row) in self.rows.iter_mut().zip(scores) {
-            S::store(S::exp_below(S::load(row), max), to);
+            simd.store(simd.exp_below(simd.load(row), max), to);
         }
         let (mut tile, mut turned) = ([Lane::ZERO; WIDTH], [Lane::ZERO; WIDTH]);
         for i in 0..self.width {
@@ -61,7 +58,7 @@ impl Moves {
                 for k in 0..WIDTH {
                     tile[k] = self.rows[(i * WIDTH + k) * self.width + j];
                 }
-                S::transpose(&tile, &mut turned);
+                simd.transpose(&tile, &mut turned);
                 for k in 0..WIDTH {
                     self.columns[(j * WIDTH + k) * self.width + i] = turned[k];
                 }
@@ -79,9 +76,10 @@ impl Moves {
 /// sum_y from(y) rows[y, v..v + W].
 ///
 /// # Safety
-/// The machine has the instructions of `S`; `rows` is [L padded to 16, width], `from` the labels of `width` lanes, v + W <= width.
+/// `rows` is [L padded to 16, width], `from` the labels of `width` lanes, v + W <= width.
 #[inline(always)]
 unsafe fn product<S: Find, const W: usize>(
+    simd: S,
     rows: &[Lane],
     labels: usize,
     width: usize,
@@ -89,27 +87,25 @@ unsafe fn product<S: Find, const W: usize>(
     v: usize,
 ) -> [S::F; W] {
     debug_assert!(rows.len() == width * WIDTH * width && from.len() == width && v + W <= width);
-    let mut sums = [[S::splat(0.0); W]; CHAINS];
+    let mut sums = [[simd.splat(0.0); W]; CHAINS];
     let (mut row, mut x) = (rows.as_ptr().add(v), from.as_ptr().cast::<f32>());
     for _ in 0..labels.div_ceil(CHAINS) {
         for sum in &mut sums {
-            let a = S::splat(*x);
+            let a = simd.splat(*x);
             for (j, s) in sum.iter_mut().enumerate() {
-                *s = S::fma(a, S::load(&*row.add(j)), *s);
+                *s = simd.fma(a, simd.load(&*row.add(j)), *s);
             }
             (row, x) = (row.wrapping_add(width), x.add(1));
         }
     }
-    total::<S, W>(sums)
+    total::<S, W>(simd, sums)
 }
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn total<S: Find, const W: usize>(sums: [[S::F; W]; CHAINS]) -> [S::F; W] {
+fn total<S: Find, const W: usize>(simd: S, sums: [[S::F; W]; CHAINS]) -> [S::F; W] {
     let mut out = sums[0];
     for (j, x) in out.iter_mut().enumerate() {
-        *x = S::add(S::add(*x, sums[1][j]), S::add(sums[2][j], sums[3][j]));
+        *x = simd.add(simd.add(*x, sums[1][j]), simd.add(sums[2][j], sums[3][j]));
     }
     out
 }
@@ -119,12 +115,19 @@ unsafe fn total<S: Find, const W: usize>(sums: [[S::F; W]; CHAINS]) -> [S::F; W]
 /// # Safety
 /// As for `product`; `out` is `width` lanes.
 #[inline(always)]
-pub(super) unsafe fn products<S: Find>(rows: &[Lane], labels: usize, width: usize, from: &[Lane], out: &mut [Lane]) {
+pub(super) unsafe fn products<S: Find>(
+    simd: S,
+    rows: &[Lane],
+    labels: usize,
+    width: usize,
+    from: &[Lane],
+    out: &mut [Lane],
+) {
     let mut v = 0;
     macro_rules! block {
         ($W:literal) => {
-            for (to, x) in out[v..].iter_mut().zip(product::<S, $W>(rows, labels, width, from, v)) {
-                S::store(x, to);
+            for (to, x) in out[v..].iter_mut().zip(product::<S, $W>(simd, rows, labels, width, from, v)) {
+                simd.store(x, to);
             }
         };
     }
@@ -145,37 +148,31 @@ pub(super) unsafe fn products<S: Find>(rows: &[Lane], labels: usize, width: usiz
 /// As for `product`, for both.
 #[inline(always)]
 pub(super) unsafe fn two_products<S: Find, const W: usize>(
+    simd: S,
     moves: &Moves,
     width: usize,
     from: *const Lane,
     to: *const Lane,
     v: usize,
 ) -> ([S::F; W], [S::F; W]) {
-    let mut sums = [[[S::splat(0.0); W]; CHAINS]; 2];
+    let mut sums = [[[simd.splat(0.0); W]; CHAINS]; 2];
     let (mut row, mut column) = (moves.rows.as_ptr().add(v), moves.columns.as_ptr().add(v));
     let (mut x, mut y) = (from.cast::<f32>(), to.cast::<f32>());
     for _ in 0..moves.labels.div_ceil(CHAINS) {
         for i in 0..CHAINS {
-            let (a, b) = (S::splat(*x), S::splat(*y));
+            let (a, b) = (simd.splat(*x), simd.splat(*y));
             for j in 0..W {
-                sums[0][i][j] = S::fma(a, S::load(&*row.add(j)), sums[0][i][j]);
-                sums[1][i][j] = S::fma(b, S::load(&*column.add(j)), sums[1][i][j]);
+                sums[0][i][j] = simd.fma(a, simd.load(&*row.add(j)), sums[0][i][j]);
+                sums[1][i][j] = simd.fma(b, simd.load(&*column.add(j)), sums[1][i][j]);
             }
             (row, column) = (row.wrapping_add(width), column.wrapping_add(width));
             (x, y) = (x.add(1), y.add(1));
         }
     }
-    (total::<S, W>(sums[0]), total::<S, W>(sums[1]))
+    (total::<S, W>(simd, sums[0]), total::<S, W>(simd, sums[1]))
 }
 
 dispatch!(
     /// `Moves::set`, compiled by itself.
-    pub(crate) fn set(moves: &mut Moves, scores: &[Lane]) -> bool = set_kernel
+    pub(crate) fn set(moves: &mut Moves, scores: &[Lane]) -> bool = |simd| moves.set(simd, scores)
 );
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn set_kernel<S: Find>(moves: &mut Moves, scores: &[Lane]) -> bool {
-    moves.set::<S>(scores)
-}

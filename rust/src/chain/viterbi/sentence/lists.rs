@@ -73,12 +73,10 @@ struct KnownPaths<'a> {
 
 impl Chart {
     /// The k best paths, once every position is advanced: their scores, and their labels one after the other.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; every position is advanced, with the same `steps`.
     #[inline(always)]
-    pub(crate) unsafe fn best_paths<S: Find>(
+    pub(crate) fn best_paths<S: Find>(
         &mut self,
+        simd: S,
         steps: &Steps,
         k: usize,
         scores: &mut Vec<f64>,
@@ -91,7 +89,7 @@ impl Chart {
             return;
         }
         paths.resize(n, 0);
-        let score = self.top_path::<S>(steps, paths);
+        let score = self.top_path(simd, steps, paths);
         if score == f32::NEG_INFINITY {
             paths.clear();
             return;
@@ -101,7 +99,7 @@ impl Chart {
             return;
         }
         let mut lists = std::mem::take(&mut self.lists);
-        lists.fill::<S>(self, steps, k, score, scores, paths);
+        lists.fill(simd, self, steps, k, score, scores, paths);
         self.lists = lists;
     }
 
@@ -116,12 +114,10 @@ impl Chart {
 
     /// The largest value of a way into a cell that comes after one of this value from this label: a lower value, or the
     /// same from a later label. Its label is asked for only where it is needed.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn next_way<S: Find>(
+    fn next_way<S: Find>(
         &self,
+        simd: S,
         steps: &Steps,
         t: usize,
         y: usize,
@@ -129,23 +125,23 @@ impl Chart {
         label: impl FnOnce(f32) -> bool,
     ) -> Option<Arrival> {
         let width = self.width;
-        let delta = self.delta.as_ptr().add((t - 1) * width);
+        let delta = &self.delta[(t - 1) * width..t * width];
         let column = match t < self.positions {
-            true => steps.columns.as_ptr().add((self.block(t) * self.labels + y) * width),
-            false => self.pad.as_ptr(),
+            true => steps.column(self.block(t), y),
+            false => &self.pad[..width],
         };
-        let after = (S::splat(after.0), after.1 / WIDTH, after.1 % WIDTH);
-        let mut most = lane::<S>(delta, column, 0, after);
+        let after = (simd.splat(after.0), after.1 / WIDTH, after.1 % WIDTH);
+        let mut most = lane(simd, delta, column, 0, after);
         for v in 1..width {
-            most = S::max(most, lane::<S>(delta, column, v, after));
+            most = simd.max(most, lane(simd, delta, column, v, after));
         }
-        let value = S::largest(most);
+        let value = simd.largest(most);
         if value == f32::NEG_INFINITY || !label(value) {
             return None;
         }
-        let all = S::splat(value);
+        let all = simd.splat(value);
         for v in 0..width {
-            let mask = S::equal(lane::<S>(delta, column, v, after), all);
+            let mask = simd.equal(lane(simd, delta, column, v, after), all);
             if mask != 0 {
                 let from = v * WIDTH + mask.trailing_zeros() as usize;
                 return (from < self.labels).then_some(Arrival { at: t as u32, from: from as u16, value });
@@ -157,32 +153,22 @@ impl Chart {
 
 /// Lane v of the ways into a cell that come after one of a value and a label; -infinity for the others. A function, not a
 /// closure, which would not be compiled for the machine's vectors.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn lane<S: Find>(
-    delta: *const Lane,
-    column: *const Lane,
-    v: usize,
-    (value, lane, bit): (S::F, usize, usize),
-) -> S::F {
+fn lane<S: Find>(simd: S, delta: &[Lane], column: &[Lane], v: usize, (value, lane, bit): (S::F, usize, usize)) -> S::F {
     let later = match v.cmp(&lane) {
         Ordering::Less => 0,
         Ordering::Equal => !1 << bit,
         Ordering::Greater => !0,
     };
-    S::behind(S::add(S::load(&*delta.add(v)), S::load(&*column.add(v))), value, later)
+    simd.behind(simd.add(simd.load(&delta[v]), simd.load(&column[v])), value, later)
 }
 
 impl ChartLists {
     /// All paths after the best one, which is there already; `top` is its score as renormalised.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn fill<S: Find>(
+    fn fill<S: Find>(
         &mut self,
+        simd: S,
         chart: &Chart,
         steps: &Steps,
         k: usize,
@@ -191,16 +177,16 @@ impl ChartLists {
         paths: &mut Vec<u16>,
     ) {
         let n = chart.positions;
-        self.look_aside::<S>(chart, steps, k - 1, top, paths);
+        self.look_aside(simd, chart, steps, k - 1, top, paths);
         self.heap.clear();
         self.found.clear();
         self.found.push(FoundPath { score: f64::from(top), shared: n as u32 });
-        self.push_side::<S>(&KnownPaths { chart, steps, paths }, 0, 0);
+        self.push_side(simd, &KnownPaths { chart, steps, paths }, 0, 0);
         while scores.len() < k {
             if scores.len().is_multiple_of(LOOK) {
                 stop::look();
             }
-            let Some(new) = self.pop::<S>(&KnownPaths { chart, steps, paths }) else { return };
+            let Some(new) = self.pop(simd, &KnownPaths { chart, steps, paths }) else { return };
             let (number, at) = (scores.len(), new.way.at as usize);
             paths.resize((number + 1) * n, 0);
             let (known, path) = paths.split_at_mut(number * n);
@@ -209,7 +195,7 @@ impl ChartLists {
             let mut t = at - 1;
             path[t] = new.way.from;
             while t > 0 && path[t] != best[t] {
-                path[t - 1] = chart.before::<S>(steps, t, path[t] as usize) as u16;
+                path[t - 1] = chart.before(simd, steps, t, path[t] as usize) as u16;
                 t -= 1;
             }
             path[..t].copy_from_slice(&best[..t]);
@@ -220,23 +206,20 @@ impl ChartLists {
             }
             let known = KnownPaths { chart, steps, paths };
             if new.side != OWN {
-                self.push_side::<S>(&known, new.parent, new.side + 1);
+                self.push_side(simd, &known, new.parent, new.side + 1);
             }
-            self.push_own::<S>(&known, new.parent, at, (new.way.value, new.way.from as usize));
+            self.push_own(simd, &known, new.parent, at, (new.way.value, new.way.from as usize));
             for cell in t + 1..at {
                 let (y, from) = (paths[number * n + cell] as usize, paths[number * n + cell - 1] as usize);
-                self.push_own::<S>(&known, number as u32, cell, (chart.value(cell, y, top), from));
+                self.push_own(simd, &known, number as u32, cell, (chart.value(cell, y, top), from));
             }
-            self.push_side::<S>(&known, number as u32, 0);
+            self.push_side(simd, &known, number as u32, 0);
         }
     }
 
     /// The `most` smallest gaps of the best path.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn look_aside<S: Find>(&mut self, chart: &Chart, steps: &Steps, most: usize, score: f32, best: &[u16]) {
+    fn look_aside<S: Find>(&mut self, simd: S, chart: &Chart, steps: &Steps, most: usize, score: f32, best: &[u16]) {
         let n = chart.positions;
         self.sides.clear();
         let mut limit = f32::MAX;
@@ -244,7 +227,7 @@ impl ChartLists {
             let (y, from) = (if t < n { best[t] as usize } else { 0 }, best[t - 1]);
             let value = chart.value(t, y, score);
             let small = |other: f32| value - other <= limit;
-            let Some(way) = chart.next_way::<S>(steps, t, y, (value, from as usize), small) else { continue };
+            let Some(way) = chart.next_way(simd, steps, t, y, (value, from as usize), small) else { continue };
             // Among equal gaps this one, the last so far, changes the last label of all: the lower label first.
             let gap = value - way.value;
             let place = self.sides.partition_point(|s| s.gap < gap || (s.gap == gap && way.from > from));
@@ -257,52 +240,42 @@ impl ChartLists {
     }
 
     /// The next deviation that a path shares with the best one, from a number on.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn push_side<S: Find>(&mut self, known: &KnownPaths, parent: u32, from: u32) {
+    fn push_side<S: Find>(&mut self, simd: S, known: &KnownPaths, parent: u32, from: u32) {
         let FoundPath { score, shared } = self.found[parent as usize];
         for (side, s) in self.sides.iter().enumerate().skip(from as usize) {
             if s.way.at <= shared {
                 let score = score - f64::from(s.gap);
-                self.push::<S>(known, NextPath { score, parent, side: side as u32, way: s.way });
+                self.push(simd, known, NextPath { score, parent, side: side as u32, way: s.way });
                 return;
             }
         }
     }
 
     /// The way into a cell of a path after one of this value and label.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn push_own<S: Find>(&mut self, known: &KnownPaths, parent: u32, t: usize, after: (f32, usize)) {
+    fn push_own<S: Find>(&mut self, simd: S, known: &KnownPaths, parent: u32, t: usize, after: (f32, usize)) {
         let (chart, n) = (known.chart, known.chart.positions);
         let y = if t < n { known.paths[parent as usize * n + t] as usize } else { 0 };
-        if let Some(way) = chart.next_way::<S>(known.steps, t, y, after, |_| true) {
+        if let Some(way) = chart.next_way(simd, known.steps, t, y, after, |_| true) {
             let gap = f64::from(chart.value(t, y, self.found[0].score as f32)) - f64::from(way.value);
             let score = self.found[parent as usize].score - gap;
-            self.push::<S>(known, NextPath { score, parent, side: OWN, way });
+            self.push(simd, known, NextPath { score, parent, side: OWN, way });
         }
     }
 
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn push<S: Find>(&mut self, known: &KnownPaths, new: NextPath) {
+    fn push<S: Find>(&mut self, simd: S, known: &KnownPaths, new: NextPath) {
         let mut at = self.heap.len();
         self.heap.push(new);
-        while at > 0 && known.first::<S>(&new, &self.heap[(at - 1) / 2]) {
+        while at > 0 && known.first(simd, &new, &self.heap[(at - 1) / 2]) {
             self.heap.swap(at, (at - 1) / 2);
             at = (at - 1) / 2;
         }
     }
 
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn pop<S: Find>(&mut self, known: &KnownPaths) -> Option<NextPath> {
+    fn pop<S: Find>(&mut self, simd: S, known: &KnownPaths) -> Option<NextPath> {
         if self.heap.is_empty() {
             return None;
         }
@@ -310,10 +283,10 @@ impl ChartLists {
         let (heap, mut at) = (&mut self.heap, 0);
         while 2 * at + 1 < heap.len() {
             let mut child = 2 * at + 1;
-            if child + 1 < heap.len() && known.first::<S>(&heap[child + 1], &heap[child]) {
+            if child + 1 < heap.len() && known.first(simd, &heap[child + 1], &heap[child]) {
                 child += 1;
             }
-            if !known.first::<S>(&heap[child], &heap[at]) {
+            if !known.first(simd, &heap[child], &heap[at]) {
                 break;
             }
             heap.swap(at, child);
@@ -325,17 +298,14 @@ impl ChartLists {
 
 impl KnownPaths<'_> {
     /// Whether a candidate comes before another one.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn first<S: Find>(&self, a: &NextPath, b: &NextPath) -> bool {
+    fn first<S: Find>(&self, simd: S, a: &NextPath, b: &NextPath) -> bool {
         if a.score != b.score {
             return a.score > b.score;
         }
         let (mut y, mut z) = (0, 0);
         for t in (0..self.chart.positions).rev() {
-            (y, z) = (self.label::<S>(a, t, y), self.label::<S>(b, t, z));
+            (y, z) = (self.label(simd, a, t, y), self.label(simd, b, t, z));
             if y != z {
                 return y < z;
             }
@@ -344,18 +314,15 @@ impl KnownPaths<'_> {
     }
 
     /// Label t of a candidate, `next` being the one after it.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn label<S: Find>(&self, of: &NextPath, t: usize, next: usize) -> usize {
+    fn label<S: Find>(&self, simd: S, of: &NextPath, t: usize, next: usize) -> usize {
         let at = of.way.at as usize;
         if t >= at {
             self.paths[of.parent as usize * self.chart.positions + t] as usize
         } else if t + 1 == at {
             of.way.from as usize
         } else {
-            self.chart.before::<S>(self.steps, t + 1, next)
+            self.chart.before(simd, self.steps, t + 1, next)
         }
     }
 }

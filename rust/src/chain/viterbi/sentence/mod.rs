@@ -13,10 +13,10 @@
 
 mod lists;
 
-use crate::chain::viterbi::renormalize;
 use crate::chain::lists::Sparse;
+use crate::chain::viterbi::renormalize;
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::simd::{flat, flat_mut, Lane, WIDTH};
 use lists::ChartLists;
 
 /// Edge scores as rows of lanes, shared by all positions or one block a position; -infinity forbids, and is also what
@@ -105,19 +105,16 @@ impl Steps {
 
 /// Largest of a row of lanes and the first label that has it: one below `labels`, whatever the numbers are. Where those
 /// of all labels are NaN, a maximum may be that of the padding.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn top<S: Find>(row: &[Lane], labels: usize) -> (f32, usize) {
-    let mut max = S::load(&row[0]);
+fn top<S: Find>(simd: S, row: &[Lane], labels: usize) -> (f32, usize) {
+    let mut max = simd.load(&row[0]);
     for lane in &row[1..] {
-        max = S::max(max, S::load(lane));
+        max = simd.max(max, simd.load(lane));
     }
-    let x = S::largest(max);
-    let value = S::splat(x);
+    let x = simd.largest(max);
+    let value = simd.splat(x);
     for (v, lane) in row.iter().enumerate() {
-        let mask = S::equal(S::load(lane), value);
+        let mask = simd.equal(simd.load(lane), value);
         if mask != 0 {
             let y = v * WIDTH + mask.trailing_zeros() as usize;
             return (x, if y < labels { y } else { 0 });
@@ -209,124 +206,107 @@ impl Chart {
     }
 
     /// The recursion at position t, whose node scores are in place.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with, and `steps` has its block.
     #[inline(always)]
-    pub(crate) unsafe fn advance<S: Find>(&mut self, steps: &Steps, t: usize) {
+    pub(crate) fn advance<S: Find>(&mut self, simd: S, steps: &Steps, t: usize) {
         let mut v = 0;
         while v < self.width {
             match self.width - v {
-                1 => self.advance_some::<S, 1, 4>(steps, t, v),
-                2 => self.advance_some::<S, 2, 4>(steps, t, v),
-                3 => self.advance_some::<S, 3, 2>(steps, t, v),
-                _ => self.advance_some::<S, 4, 2>(steps, t, v),
+                1 => self.advance_some::<S, 1, 4>(simd, steps, t, v),
+                2 => self.advance_some::<S, 2, 4>(simd, steps, t, v),
+                3 => self.advance_some::<S, 3, 2>(simd, steps, t, v),
+                _ => self.advance_some::<S, 4, 2>(simd, steps, t, v),
             }
             v += 4;
         }
-        self.renormalize::<S>(t);
+        self.renormalize(simd, t);
     }
 
     /// Renormalise position t, where that is due.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with.
     #[inline(always)]
-    unsafe fn renormalize<S: Find>(&mut self, t: usize) {
+    fn renormalize<S: Find>(&mut self, simd: S, t: usize) {
         if renormalize::is_due(t) {
-            self.shift += renormalize::labels::<S>(&mut self.delta[t * self.width..(t + 1) * self.width]);
+            self.shift += renormalize::labels(simd, &mut self.delta[t * self.width..(t + 1) * self.width]);
         }
     }
 
     /// The same with lists of edges, those of `steps`.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with.
     #[inline(always)]
-    pub(crate) unsafe fn advance_listed<S: Find>(&mut self, lists: &Sparse, t: usize) {
+    pub(crate) fn advance_listed<S: Find>(&mut self, simd: S, lists: &Sparse, t: usize) {
         let (width, at) = (self.width, t * self.width);
         if t > 0 {
             let from = &self.delta[at - width..at];
             let best = &mut self.best[at..at + width];
             best.copy_from_slice(&self.pad);
-            // SAFETY: lanes are rows of floats.
-            let flat = |lanes: *const Lane| std::slice::from_raw_parts(lanes.cast::<f32>(), width * WIDTH);
-            let into = std::slice::from_raw_parts_mut(best.as_mut_ptr().cast::<f32>(), width * WIDTH);
-            lists.advance(flat(from.as_ptr()), into);
+            lists.advance(flat(from), flat_mut(best));
         }
         for v in 0..width {
             let before = if t == 0 { &self.pad[v] } else { &self.best[at + v] };
-            S::store(S::add(S::load(&self.node[at + v]), S::load(before)), &mut self.delta[at + v]);
+            simd.store(simd.add(simd.load(&self.node[at + v]), simd.load(before)), &mut self.delta[at + v]);
         }
-        self.renormalize::<S>(t);
+        self.renormalize(simd, t);
     }
 
     /// N lanes of labels from lane v on, in U independent maxima.
-    ///
-    /// # Safety
-    /// As for `advance`; v + N <= width.
     #[inline(always)]
-    unsafe fn advance_some<S: Find, const N: usize, const U: usize>(&mut self, steps: &Steps, t: usize, v: usize) {
+    fn advance_some<S: Find, const N: usize, const U: usize>(&mut self, simd: S, steps: &Steps, t: usize, v: usize) {
         let at = t * self.width + v;
-        debug_assert!(v + N <= self.width && at + N <= self.node.len());
-        debug_assert!(at + N <= self.delta.len() && at + N <= self.best.len());
-        debug_assert!((self.block(t) + 1) * self.labels * self.width <= steps.rows.len());
+        assert!(v + N <= self.width && self.labels <= self.width * WIDTH && at + N <= self.node.len());
+        assert!(at + N <= self.delta.len() && at + N <= self.best.len());
+        assert!((self.block(t) + 1) * self.labels * self.width <= steps.rows.len());
         if t == 0 {
             for j in 0..N {
-                let sum = S::add(S::load(&self.node[at + j]), S::load(&self.pad[v + j]));
-                S::store(sum, &mut self.delta[at + j]);
+                let sum = simd.add(simd.load(&self.node[at + j]), simd.load(&self.pad[v + j]));
+                simd.store(sum, &mut self.delta[at + j]);
             }
             return;
         }
-        let from = self.delta.as_ptr().add(at - v - self.width).cast::<f32>();
-        let mut row = steps.rows.as_ptr().add(self.block(t) * self.labels * self.width + v);
-        let mut best = [[S::splat(f32::NEG_INFINITY); N]; U];
-        let mut k = 0;
-        while k + U <= self.labels {
-            for (u, best) in best.iter_mut().enumerate() {
-                let x = S::splat(*from.add(k + u));
-                for (j, b) in best.iter_mut().enumerate() {
-                    *b = S::max(*b, S::add(x, S::load(&*row.add(j))));
+        let mut best = [[simd.splat(f32::NEG_INFINITY); N]; U];
+        // SAFETY: `from` has the labels of the `width` lanes before `at - v`, and there are `labels` rows of `width` lanes, of
+        // which v..v + N are read, by the assertions.
+        unsafe {
+            let from = self.delta.as_ptr().add(at - v - self.width).cast::<f32>();
+            let mut row = steps.rows.as_ptr().add(self.block(t) * self.labels * self.width + v);
+            let mut k = 0;
+            while k + U <= self.labels {
+                for (u, best) in best.iter_mut().enumerate() {
+                    let x = simd.splat(*from.add(k + u));
+                    for (j, b) in best.iter_mut().enumerate() {
+                        *b = simd.max(*b, simd.add(x, simd.load(&*row.add(j))));
+                    }
+                    row = row.wrapping_add(self.width);
+                }
+                k += U;
+            }
+            while k < self.labels {
+                let x = simd.splat(*from.add(k));
+                for (j, b) in best[0].iter_mut().enumerate() {
+                    *b = simd.max(*b, simd.add(x, simd.load(&*row.add(j))));
                 }
                 row = row.wrapping_add(self.width);
+                k += 1;
             }
-            k += U;
-        }
-        while k < self.labels {
-            let x = S::splat(*from.add(k));
-            for (j, b) in best[0].iter_mut().enumerate() {
-                *b = S::max(*b, S::add(x, S::load(&*row.add(j))));
-            }
-            row = row.wrapping_add(self.width);
-            k += 1;
         }
         let mut all = best[0];
         for more in &best[1..] {
             for (b, &x) in all.iter_mut().zip(more) {
-                *b = S::max(*b, x);
+                *b = simd.max(*b, x);
             }
         }
         for (j, &b) in all.iter().enumerate() {
-            S::store(b, self.best.get_unchecked_mut(at + j));
-            S::store(S::add(b, S::load(self.node.get_unchecked(at + j))), self.delta.get_unchecked_mut(at + j));
+            simd.store(b, &mut self.best[at + j]);
+            simd.store(simd.add(b, simd.load(&self.node[at + j])), &mut self.delta[at + j]);
         }
     }
 
     /// The label before y at t >= 1 on the best path there; some label where the scores are not numbers, and no way has
     /// the best one's.
-    ///
-    /// # Safety
-    /// As for `advance`; 1 <= t, and y is a label.
     #[inline(always)]
-    unsafe fn before<S: Find>(&self, steps: &Steps, t: usize, y: usize) -> usize {
+    fn before<S: Find>(&self, simd: S, steps: &Steps, t: usize, y: usize) -> usize {
         let width = self.width;
-        debug_assert!(t > 0 && y < self.labels && (t + 1) * width <= self.best.len());
-        debug_assert!((self.block(t) + 1) * self.labels * width <= steps.columns.len());
-        let value = S::splat(self.best.get_unchecked(t * width + y / WIDTH).0[y % WIDTH]);
-        let delta = self.delta.as_ptr().add((t - 1) * width);
-        let column = steps.columns.as_ptr().add((self.block(t) * self.labels + y) * width);
-        for v in 0..width {
-            let mask = S::equal(S::add(S::load(&*delta.add(v)), S::load(&*column.add(v))), value);
+        let value = simd.splat(self.best[t * width + y / WIDTH].0[y % WIDTH]);
+        let delta = &self.delta[(t - 1) * width..t * width];
+        for (v, (delta, step)) in delta.iter().zip(steps.column(self.block(t), y)).enumerate() {
+            let mask = simd.equal(simd.add(simd.load(delta), simd.load(step)), value);
             if mask != 0 {
                 let before = v * WIDTH + mask.trailing_zeros() as usize;
                 return if before < self.labels { before } else { 0 };
@@ -336,28 +316,22 @@ impl Chart {
     }
 
     /// The best path, once every position is advanced, and its score: not finite where there is none.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; every position is advanced, with the same `steps`.
     #[inline(always)]
-    pub(crate) unsafe fn best_path<S: Find>(&self, steps: &Steps, path: &mut [u16]) -> f64 {
-        f64::from(self.top_path::<S>(steps, path)) + self.shift
+    pub(crate) fn best_path<S: Find>(&self, simd: S, steps: &Steps, path: &mut [u16]) -> f64 {
+        f64::from(self.top_path(simd, steps, path)) + self.shift
     }
 
     /// The best path, and its score at the last position as renormalised.
-    ///
-    /// # Safety
-    /// As for `best_path`.
     #[inline(always)]
-    unsafe fn top_path<S: Find>(&self, steps: &Steps, path: &mut [u16]) -> f32 {
+    fn top_path<S: Find>(&self, simd: S, steps: &Steps, path: &mut [u16]) -> f32 {
         let n = self.positions;
         if n == 0 {
             return 0.0;
         }
-        let (score, mut y) = top::<S>(&self.delta[(n - 1) * self.width..n * self.width], self.labels);
+        let (score, mut y) = top(simd, &self.delta[(n - 1) * self.width..n * self.width], self.labels);
         path[n - 1] = y as u16;
         for t in (1..n).rev() {
-            y = self.before::<S>(steps, t, y);
+            y = self.before(simd, steps, t, y);
             path[t - 1] = y as u16;
         }
         score
@@ -373,13 +347,19 @@ mod tests {
     use crate::machine::simd::dispatch::dispatch;
 
     #[inline(always)]
-    unsafe fn all_kernel<S: Find>(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f64>, Vec<u16>)) -> f64 {
+    fn all_kernel<S: Find>(
+        simd: S,
+        chart: &mut Chart,
+        steps: &Steps,
+        k: usize,
+        found: &mut (Vec<f64>, Vec<u16>),
+    ) -> f64 {
         for t in 0..chart.positions {
-            chart.advance::<S>(steps, t);
+            chart.advance(simd, steps, t);
         }
         let mut path = vec![0; chart.positions];
-        let score = chart.best_path::<S>(steps, &mut path);
-        chart.best_paths::<S>(steps, k, &mut found.0, &mut found.1);
+        let score = chart.best_path(simd, steps, &mut path);
+        chart.best_paths(simd, steps, k, &mut found.0, &mut found.1);
         assert!(!score.is_finite() || k == 0 || found.1[..path.len()] == path[..]);
         score
     }
@@ -420,12 +400,12 @@ mod tests {
     type Paths = (Vec<f64>, Vec<u16>, Vec<u16>);
 
     #[inline(always)]
-    unsafe fn odd_kernel<S: Find>(chart: &mut Chart, steps: &Steps, found: &mut Paths) {
+    fn odd_kernel<S: Find>(simd: S, chart: &mut Chart, steps: &Steps, found: &mut Paths) {
         for t in 0..chart.positions {
-            chart.advance::<S>(steps, t);
+            chart.advance(simd, steps, t);
         }
-        chart.best_path::<S>(steps, &mut found.2);
-        chart.best_paths::<S>(steps, 5, &mut found.0, &mut found.1);
+        chart.best_path(simd, steps, &mut found.2);
+        chart.best_paths(simd, steps, 5, &mut found.0, &mut found.1);
     }
     dispatch!(fn odd_paths(chart: &mut Chart, steps: &Steps, found: &mut Paths) = odd_kernel);
 

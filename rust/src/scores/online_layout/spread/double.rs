@@ -25,10 +25,8 @@ fn value(values: &[f32], size: usize, i: usize, k: usize) -> f64 {
     values.get(i * size + 1 + k).map_or(1.0, |&x| f64::from(x))
 }
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn weigh_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Doubles]) {
+fn weigh_kernel<S: Find>(_: S, spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Doubles]) {
     with_rows!(spread, sentence, lists => weigh_rows(lists, w, out, of.width));
     for (_, size, here, values) in spread.cells_of(sentence) {
         for (i, list) in here.chunks_exact(size).enumerate() {
@@ -59,10 +57,8 @@ fn weigh_rows<I: Number>(lists: Runs<'_, I>, w: &[Lane], out: &mut [Doubles], wi
     }
 }
 
-/// # Safety
-/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn add_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Doubles], step: f64, to: &mut [f64]) {
+fn add_kernel<S: Find>(_: S, spread: &Spread, of: &Cells, sentence: u32, d: &[Doubles], step: f64, to: &mut [f64]) {
     with_rows!(spread, sentence, lists => add_rows(lists, d, step, to, of.width));
     for (_, size, here, values) in spread.cells_of(sentence) {
         for (i, list) in here.chunks_exact(size).enumerate() {

@@ -10,7 +10,6 @@ use crate::machine::simd::{bytes, prefetch, Lane, WIDTH};
 use crate::machine::system::paged::Pages;
 use crate::scores::online_layout::lists::{build, Begin, Lists, Number, RowLists, Runs};
 use crate::scores::online_layout::{Cells, Places};
-use std::marker::PhantomData;
 
 /// The features of each sentence and where they occur. Never changes.
 pub(crate) struct Spread {
@@ -22,18 +21,18 @@ pub(crate) struct Spread {
 /// What is done with the sums of a row. No closure, since its instructions must be those of its caller.
 trait See<S: Find, I, const N: usize> {
     /// # Safety
-    /// The machine has the instructions of `S`; the row exists, the places are tokens of the sentence.
+    /// The row exists, the places are tokens of the sentence.
     unsafe fn see(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]);
 }
 
 /// `keep` of the lanes of a row, from lane v on.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; the lanes exist.
+/// The lanes exist.
 #[inline(always)]
-unsafe fn real<S: Find, const N: usize>(exists: *const u16, at: usize, mut x: [S::F; N]) -> [S::F; N] {
+unsafe fn real<S: Find, const N: usize>(simd: S, exists: *const u16, at: usize, mut x: [S::F; N]) -> [S::F; N] {
     for (j, x) in x.iter_mut().enumerate() {
-        *x = S::keep(*exists.add(at + j), *x);
+        *x = simd.keep(*exists.add(at + j), *x);
     }
     x
 }
@@ -44,11 +43,11 @@ struct Square<F> {
     sums: [F; 4],
 }
 
-impl<S: Find, I, const N: usize> See<S, I, N> for (Square<S::F>, PhantomData<S>) {
+impl<S: Find, I, const N: usize> See<S, I, N> for (Square<S::F>, S) {
     #[inline(always)]
     unsafe fn see(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
-        for (x, sum) in real::<S, N>(self.0.exists, row, sum).into_iter().zip(&mut self.0.sums) {
-            *sum = S::fma(x, x, *sum);
+        for (x, sum) in real::<S, N>(self.1, self.0.exists, row, sum).into_iter().zip(&mut self.0.sums) {
+            *sum = self.1.fma(x, x, *sum);
         }
     }
 }
@@ -60,12 +59,12 @@ struct Apply<F> {
     to: *mut Lane,
 }
 
-impl<S: Find, I, const N: usize> See<S, I, N> for (Apply<S::F>, PhantomData<S>) {
+impl<S: Find, I, const N: usize> See<S, I, N> for (Apply<S::F>, S) {
     #[inline(always)]
     unsafe fn see(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
-        for (j, x) in real::<S, N>(self.0.exists, row, sum).into_iter().enumerate() {
+        for (j, x) in real::<S, N>(self.1, self.0.exists, row, sum).into_iter().enumerate() {
             let w = &mut *self.0.to.add(row + j);
-            S::store(S::fma(self.0.step, x, S::load(w)), w);
+            self.1.store(self.1.fma(self.0.step, x, self.1.load(w)), w);
         }
     }
 }
@@ -77,16 +76,16 @@ struct Scores {
     to: *mut Lane,
 }
 
-impl<S: Find, I: Number, const N: usize> See<S, I, N> for (Scores, PhantomData<S>) {
+impl<S: Find, I: Number, const N: usize> See<S, I, N> for (Scores, S) {
     #[inline(always)]
     unsafe fn see(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]) {
-        let sum = real::<S, N>(self.0.exists, row, sum);
+        let sum = real::<S, N>(self.1, self.0.exists, row, sum);
         for (i, &t) in places.iter().enumerate() {
             let t: u32 = t.into();
             for (j, &x) in sum.iter().enumerate() {
                 let to = &mut *self.0.to.add(t as usize * self.0.width + j);
-                let x = if values.is_empty() { x } else { S::mul(x, S::splat(values[i])) };
-                S::store(S::add(S::load(to), x), to);
+                let x = if values.is_empty() { x } else { self.1.mul(x, self.1.splat(values[i])) };
+                self.1.store(self.1.add(self.1.load(to), x), to);
             }
         }
     }
@@ -95,9 +94,10 @@ impl<S: Find, I: Number, const N: usize> See<S, I, N> for (Scores, PhantomData<S
 /// Sums of d over the places of each row of a sentence: N lanes of wide rows, the one of narrow ones where `narrow`.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; the lists are a sentence's, whose rows of `width` lanes `d` has.
+/// The lists are a sentence's, whose rows of `width` lanes `d` has.
 #[inline(always)]
 unsafe fn each_row<S: Find, I: Number, const N: usize>(
+    simd: S,
     lists: Runs<'_, I>,
     d: *const Lane,
     width: usize,
@@ -106,9 +106,9 @@ unsafe fn each_row<S: Find, I: Number, const N: usize>(
 ) {
     for (run, size, here, x) in lists {
         if run.wide {
-            each_of_run::<S, I, N>((here, x), size, d, width, seer);
+            each_of_run::<S, I, N>(simd, (here, x), size, d, width, seer);
         } else if narrow {
-            each_of_run::<S, I, 1>((here, x), size, d, width, seer);
+            each_of_run::<S, I, 1>(simd, (here, x), size, d, width, seer);
         }
     }
 }
@@ -117,6 +117,7 @@ unsafe fn each_row<S: Find, I: Number, const N: usize>(
 /// As for `each_row`; `lists` are a run of rows with `size` - 1 places.
 #[inline(always)]
 unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
+    simd: S,
     (lists, values): (&[I], &[f32]),
     size: usize,
     d: *const Lane,
@@ -126,28 +127,28 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
     let at = |t: I| d.add(t.into() as usize * width);
     if !values.is_empty() {
         for (list, x) in lists.chunks_exact(size).zip(values.chunks_exact(size)) {
-            let mut sum = [S::splat(0.0); N];
+            let mut sum = [simd.splat(0.0); N];
             for (&t, &x) in list[1..].iter().zip(&x[1..]) {
                 for (j, s) in sum.iter_mut().enumerate() {
-                    *s = S::fma(S::splat(x), S::load(&*at(t).add(j)), *s);
+                    *s = simd.fma(simd.splat(x), simd.load(&*at(t).add(j)), *s);
                 }
             }
             seer.see(feature(list), sum, &list[1..], &x[1..]);
         }
     } else if size == 2 {
         for list in lists.chunks_exact(2) {
-            let mut sum = [S::splat(0.0); N];
+            let mut sum = [simd.splat(0.0); N];
             for (j, s) in sum.iter_mut().enumerate() {
-                *s = S::load(&*at(list[1]).add(j));
+                *s = simd.load(&*at(list[1]).add(j));
             }
             seer.see(feature(list), sum, &list[1..], &[]);
         }
     } else {
         for list in lists.chunks_exact(size) {
-            let mut sum = [S::splat(0.0); N];
+            let mut sum = [simd.splat(0.0); N];
             for &t in &list[1..] {
                 for (j, s) in sum.iter_mut().enumerate() {
-                    *s = S::add(*s, S::load(&*at(t).add(j)));
+                    *s = simd.add(*s, simd.load(&*at(t).add(j)));
                 }
             }
             seer.see(feature(list), sum, &list[1..], &[]);
@@ -216,36 +217,26 @@ pub(crate) use weigh::weigh;
 
 dispatch!(
     /// `Spread::square`, compiled by itself: what calls it is compiled sooner. So are the others.
-    pub(crate) fn square(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 = square_kernel
+    pub(crate) fn square(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 = |simd| {
+        assert!(d.len() == of.lanes_of(sentence));
+        // SAFETY: `d` are the rows of the sentence.
+        unsafe { spread.square(simd, of, sentence, d) }
+    }
 );
 dispatch!(
-    pub(crate) fn apply(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) =
-        apply_kernel
+    pub(crate) fn apply(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) = |simd| {
+        assert!(d.len() == of.lanes_of(sentence) && to.len() * WIDTH == of.cells);
+        // SAFETY: `to` are [cells], `d` the rows of the sentence.
+        unsafe { spread.apply(simd, of, sentence, d, step, to) }
+    }
 );
 dispatch!(
-    pub(crate) fn scores(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) = scores_kernel
+    pub(crate) fn scores(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) = |simd| {
+        assert!(d.len() == of.lanes_of(sentence) && out.len() == d.len());
+        // SAFETY: both are the rows of the sentence.
+        unsafe { spread.scores(simd, of, sentence, d, out) }
+    }
 );
-
-/// # Safety
-/// As for `Spread::square`.
-#[inline(always)]
-unsafe fn square_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 {
-    spread.square::<S>(of, sentence, d)
-}
-
-/// # Safety
-/// As for `Spread::apply`.
-#[inline(always)]
-unsafe fn apply_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
-    spread.apply::<S>(of, sentence, d, step, to);
-}
-
-/// # Safety
-/// As for `Spread::scores`.
-#[inline(always)]
-unsafe fn scores_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
-    spread.scores::<S>(of, sentence, d, out);
-}
 
 impl Spread {
     pub(crate) fn new(cells: &Cells, places: &Places<'_>, pages: Option<&mut Pages>) -> Result<Spread> {
@@ -305,36 +296,36 @@ impl Spread {
     /// |F(d)|^2, where F(d) = sum_t d_t(y) F_t(y).
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `d` are the rows of the sentence.
+    /// `d` are the rows of the sentence.
     #[inline(always)]
-    unsafe fn square<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane]) -> f64 {
+    unsafe fn square<S: Find>(&self, simd: S, of: &Cells, sentence: u32, d: &[Lane]) -> f64 {
         let (exists, width) = (of.exists.as_ptr(), of.width);
-        let mut sums = [S::splat(0.0); 4];
+        let mut sums = [simd.splat(0.0); 4];
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
-            let mut seer = (Square { exists: exists.add(v), sums }, PhantomData::<S>);
-            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
+            let mut seer = (Square { exists: exists.add(v), sums }, simd);
+            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
             sums = seer.0.sums;
         }));
         let mut rest = 0.0f32;
         self.each_cell(sentence, d, |_, x, _, _| rest += x * x);
-        let sum = S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3]));
-        f64::from(S::total(sum)) + f64::from(rest)
+        let sum = simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3]));
+        f64::from(simd.total(sum)) + f64::from(rest)
     }
 
     /// to += step F(d).
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `to` are [cells], `d` the rows of the sentence.
+    /// `to` are [cells], `d` the rows of the sentence.
     #[inline(always)]
-    unsafe fn apply<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
+    unsafe fn apply<S: Find>(&self, simd: S, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
         debug_assert!(to.len() * WIDTH == of.cells);
-        let (exists, width, step_by) = (of.exists.as_ptr(), of.width, S::splat(step));
+        let (exists, width, step_by) = (of.exists.as_ptr(), of.width, simd.splat(step));
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = to.as_mut_ptr().add(v);
-            let mut seer = (Apply { exists: exists.add(v), step: step_by, to }, PhantomData::<S>);
-            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
+            let mut seer = (Apply { exists: exists.add(v), step: step_by, to }, simd);
+            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
         }));
         let to = to.as_mut_ptr().cast::<f32>();
         self.each_cell(sentence, d, |cell, x, _, _| *to.add(cell) += step * x);
@@ -343,14 +334,14 @@ impl Spread {
     /// Node scores of the sentence where F(d) are the weights, into `out`.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `d` and `out` are the rows of the sentence.
+    /// `d` and `out` are the rows of the sentence.
     #[inline(always)]
-    unsafe fn scores<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
+    unsafe fn scores<S: Find>(&self, simd: S, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
         let (exists, width) = (of.exists.as_ptr(), of.width);
         out.fill(Lane::ZERO);
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
-            let mut seer = (Scores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, PhantomData::<S>);
-            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
+            let mut seer = (Scores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, simd);
+            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
         }));
         let out = out.as_mut_ptr().cast::<f32>();
         self.each_cell(sentence, d, |_, x, places, values| {

@@ -3,42 +3,39 @@
 use super::{feature, Spread};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{Ahead, Lane};
+use crate::machine::simd::{Ahead, Lane, WIDTH};
 use crate::scores::online_layout::lists::{Number, RowLists, Runs};
 use crate::scores::online_layout::Cells;
 
 dispatch!(
     /// `Spread::weigh`, compiled by itself.
-    pub(crate) fn weigh(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane], ahead: &mut Ahead) =
-        weigh_kernel
+    pub(crate) fn weigh(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane], ahead: &mut Ahead) = |simd| {
+        assert!(w.len() * WIDTH == of.cells && out.len() >= of.lanes_of(sentence));
+        // SAFETY: `w` are [cells], `out` the rows of the sentence.
+        unsafe { spread.weigh(simd, of, sentence, w, out, ahead) }
+    }
 );
-
-/// # Safety
-/// As for `Spread::weigh`.
-#[inline(always)]
-unsafe fn weigh_kernel<S: Find>(
-    spread: &Spread,
-    of: &Cells,
-    sentence: u32,
-    w: &[Lane],
-    out: &mut [Lane],
-    ahead: &mut Ahead,
-) {
-    spread.weigh::<S>(of, sentence, w, out, ahead);
-}
 
 impl Spread {
     /// Node scores of the sentence under the weights, added to `out`.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `w` are [cells], `out` the rows of the sentence.
+    /// `w` are [cells], `out` the rows of the sentence.
     #[inline(always)]
-    unsafe fn weigh<S: Find>(&self, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane], ahead: &mut Ahead) {
+    unsafe fn weigh<S: Find>(
+        &self,
+        simd: S,
+        of: &Cells,
+        sentence: u32,
+        w: &[Lane],
+        out: &mut [Lane],
+        ahead: &mut Ahead,
+    ) {
         let width = of.width;
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = out.as_mut_ptr().add(v);
-            weigh_rows::<S, _, N>(lists.clone(), w.as_ptr().add(v), (to, width), v == 0, ahead);
+            weigh_rows::<S, _, N>(simd, lists.clone(), w.as_ptr().add(v), (to, width), v == 0, ahead);
         }));
         let (w, out) = (w.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
         for (_, size, here, x) in self.cells_of(sentence) {
@@ -67,6 +64,7 @@ impl Spread {
 /// As for `each_row`; `w` has all rows.
 #[inline(always)]
 unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
+    simd: S,
     lists: Runs<'_, I>,
     w: *const Lane,
     (out, width): (*mut Lane, usize),
@@ -75,9 +73,9 @@ unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
 ) {
     for (run, size, here, x) in lists {
         if run.wide {
-            weigh_run::<S, I, N>((here, x), size, w, (out, width), ahead);
+            weigh_run::<S, I, N>(simd, (here, x), size, w, (out, width), ahead);
         } else if narrow {
-            weigh_run::<S, I, 1>((here, x), size, w, (out, width), ahead);
+            weigh_run::<S, I, 1>(simd, (here, x), size, w, (out, width), ahead);
         }
     }
 }
@@ -86,6 +84,7 @@ unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
 /// As for `weigh_rows`; `lists` are a run of rows with `size` - 1 places.
 #[inline(always)]
 unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
+    simd: S,
     (lists, values): (&[I], &[f32]),
     size: usize,
     w: *const Lane,
@@ -93,16 +92,16 @@ unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
     ahead: &mut Ahead,
 ) {
     let load = |list: &[I]| {
-        let mut row = [S::splat(0.0); N];
+        let mut row = [simd.splat(0.0); N];
         for (j, x) in row.iter_mut().enumerate() {
-            *x = S::load(&*w.add(feature(list) + j));
+            *x = simd.load(&*w.add(feature(list) + j));
         }
         row
     };
     let add = |t: I, row: [S::F; N]| {
         for (j, x) in row.into_iter().enumerate() {
             let to = &mut *out.add(t.into() as usize * width + j);
-            S::store(S::add(S::load(to), x), to);
+            simd.store(simd.add(simd.load(to), x), to);
         }
     };
     if !values.is_empty() {
@@ -110,7 +109,7 @@ unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
             let row = load(list);
             for (&t, &x) in list[1..].iter().zip(&x[1..]) {
                 // A product, then a sum: the same bits with and without fused instructions.
-                add(t, row.map(|w| S::mul(S::splat(x), w)));
+                add(t, row.map(|w| simd.mul(simd.splat(x), w)));
             }
             ahead.ask();
         }
