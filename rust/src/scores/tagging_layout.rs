@@ -8,6 +8,7 @@
 use crate::dataset::csr::{Csr, CsrRef};
 use crate::dataset::layout::Layout;
 use crate::dataset::runs::{RunTable, TokenRuns};
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{ask, prefetch, Lane, Simd, WIDTH};
 use rayon::prelude::*;
@@ -226,17 +227,10 @@ impl Table {
     /// `from.runs` are sums of this table.
     #[inline(always)]
     pub unsafe fn score<S: Simd>(&self, simd: S, from: &Attributes, token: usize, row: &mut [Lane]) {
-        match (self.width, from.single.values.is_empty()) {
-            (1, true) => self.score_in::<S, 1, true>(simd, from, token, row),
-            (2, true) => self.score_in::<S, 2, true>(simd, from, token, row),
-            (3, true) => self.score_in::<S, 3, true>(simd, from, token, row),
-            (4, true) => self.score_in::<S, 4, true>(simd, from, token, row),
-            (1, false) => self.score_in::<S, 1, false>(simd, from, token, row),
-            (2, false) => self.score_in::<S, 2, false>(simd, from, token, row),
-            (3, false) => self.score_in::<S, 3, false>(simd, from, token, row),
-            (4, false) => self.score_in::<S, 4, false>(simd, from, token, row),
-            _ => self.score_wide(simd, from.single, token, row),
-        }
+        by_block!([1 2 3 4] = self.width, W => match from.single.values.is_empty() {
+            true => self.score_in::<S, W, true>(simd, from, token, row),
+            false => self.score_in::<S, W, false>(simd, from, token, row),
+        }, _ => self.score_wide(simd, from.single, token, row));
     }
 
     /// `ONES`: whether all values are 1.

@@ -18,6 +18,7 @@
 
 use crate::chain::edges::Edges;
 use crate::chain::lists::Finish;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use std::ops::Range;
@@ -92,27 +93,6 @@ impl<const N: usize> LogScales<N> {
         self.tops[i] - logs + f64::from(n.saturating_sub(1)) * max
     }
 }
-
-/// `by_block!([sizes] most, n, y, N => body)` runs `body` for consecutive blocks `y..y + N` of 0..n, with N a constant of
-/// at most `most`, as even as possible. The sizes are listed so that no more code is made than can run.
-macro_rules! by_block {
-    ([$($k:literal)*] $most:expr, $n:expr, $y:ident, $N:ident => $body:block) => {{
-        let (n, mut $y) = ($n, 0usize);
-        let blocks = n.div_ceil($most);
-        for block in 0..blocks {
-            let size = (n - $y).div_ceil(blocks - block);
-            match size {
-                $($k if $k <= $most => {
-                    const $N: usize = $k;
-                    $body
-                })*
-                _ => {}
-            }
-            $y += size;
-        }
-    }};
-}
-pub(crate) use by_block;
 
 /// Scratch of one thread; grows to the largest batch seen.
 #[derive(Default)]
@@ -249,7 +229,7 @@ pub fn forward_from<S: Simd>(
                 sparse.forward::<S, false>(simd, from, &mut step);
                 (c, least) = (step.c, step.least);
             } else {
-                by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
+                by_block!([1 2 3 4 5 6 7 8 9 10 11 12] even S::BLOCK, l, y, N => {
                     let sum = product::<S, N>(simd, &edges.m, l, from, y);
                     for j in 0..N {
                         let p = simd.load(&psi[y + j]);
@@ -342,7 +322,7 @@ pub fn backward_step<S: Simd, const OVER: bool>(
         sparse.backward::<S, false>(simd, &after[..l], &mut Back::<S, OVER>(&mut step));
     } else {
         let from = &after[..l];
-        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
+        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] even S::BLOCK, l, y, N => {
             let sum = product::<S, N>(simd, &edges.transposed, l, from, y);
             for j in 0..N {
                 step.finish::<OVER>(simd, y + j, sum[j]);
@@ -425,8 +405,8 @@ pub fn tiles<S: Simd>(_: S, labels: usize, edges: &[u32]) -> Vec<bool> {
     let mut asked = vec![false; labels * labels];
     edges.iter().for_each(|&e| asked[e as usize] = true);
     let mut out = Vec::new();
-    by_block!([1 2 3 4] S::TALL, labels, from, P => {
-        by_block!([1 2 3 4 5 6] S::WIDE, labels, to, Q => {
+    by_block!([1 2 3 4] even S::TALL, labels, from, P => {
+        by_block!([1 2 3 4 5 6] even S::WIDE, labels, to, Q => {
             out.push((from..from + P).any(|y| asked[y * labels + to..y * labels + to + Q].contains(&true)));
         });
     });
@@ -462,8 +442,8 @@ fn add_kernel<S: Simd>(
     while begin < n {
         let end = (begin + STEP).min(n);
         let mut wanted = wanted.iter();
-        by_block!([1 2 3 4] S::TALL, l, from, P => {
-            by_block!([1 2 3 4 5 6] S::WIDE, l, to, Q => {
+        by_block!([1 2 3 4] even S::TALL, l, from, P => {
+            by_block!([1 2 3 4 5 6] even S::WIDE, l, to, Q => {
                 if wanted.next() != Some(&false) {
                     let mut sum = [[simd.splat(0.0); Q]; P];
                     for (i, row) in sum.iter_mut().enumerate() {

@@ -16,6 +16,7 @@
 //! allows: a sentence in which one that can be reached has a share of LEAST or less is refused. So each product is at least
 //! 1e-200 * 1e-100, nothing underflows, and what is 0 is forbidden.
 
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::double::{exp_neg, ln, Doubles};
 use crate::machine::simd::find::Find;
@@ -155,18 +156,10 @@ pub(super) fn product<S: Find>(
     assert!(rows.len() == labels * width && from.len() == width && out.len() == width && labels <= width * WIDTH);
     let (rows, from) = (rows.as_ptr().cast::<[f64; BLOCK]>(), from.as_ptr().cast::<f64>());
     let out = out.as_mut_ptr().cast::<[f64; BLOCK]>();
-    let (blocks, mut b) = (labels.div_ceil(BLOCK), 0);
-    while b < blocks {
+    by_block!([1 2 3] labels.div_ceil(BLOCK), b, N => {
         // SAFETY: by the assertion, rows and `out` have all of these blocks, and `from` all labels.
-        unsafe {
-            match blocks - b {
-                1 => some_blocks::<S, 1>(simd, rows.add(b), 2 * width, labels, from, out.add(b)),
-                2 => some_blocks::<S, 2>(simd, rows.add(b), 2 * width, labels, from, out.add(b)),
-                _ => some_blocks::<S, 3>(simd, rows.add(b), 2 * width, labels, from, out.add(b)),
-            }
-        }
-        b += 3;
-    }
+        unsafe { some_blocks::<S, N>(simd, rows.add(b), 2 * width, labels, from, out.add(b)) }
+    });
 }
 
 /// N blocks of a product, in two sums that do not wait for each other.

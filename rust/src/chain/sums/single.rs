@@ -6,6 +6,7 @@
 
 use crate::chain::edges::Edges;
 use crate::chain::sums::batch::LogScales;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
@@ -23,20 +24,12 @@ pub struct Single {
 /// from(y') m[y', ..] summed over y', in order.
 #[inline(always)]
 fn product<S: Find>(simd: S, m: &[Lane], labels: usize, from: &[Lane], out: &mut [Lane]) {
-    let (width, mut v) = (out.len(), 0);
+    let width = out.len();
     assert!(m.len() == labels * width && from.len() == width && labels <= width * WIDTH);
-    while v < width {
+    by_block!([1 2 3 4] width, v, N => {
         // SAFETY: by the assertion.
-        unsafe {
-            match width - v {
-                1 => some_lanes::<S, 1>(simd, m, labels, from, out, v),
-                2 => some_lanes::<S, 2>(simd, m, labels, from, out, v),
-                3 => some_lanes::<S, 3>(simd, m, labels, from, out, v),
-                _ => some_lanes::<S, 4>(simd, m, labels, from, out, v),
-            }
-        }
-        v += 4;
-    }
+        unsafe { some_lanes::<S, N>(simd, m, labels, from, out, v) }
+    });
 }
 
 /// # Safety

@@ -2,8 +2,9 @@
 
 use crate::chain::edges::Edges;
 use crate::chain::lists;
-use crate::chain::sums::batch::{by_block, Shape, Work};
+use crate::chain::sums::batch::{Shape, Work};
 use crate::chain::viterbi::renormalize;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::machine::system::testing::{self, Taken, Way};
@@ -56,7 +57,7 @@ fn best_paths<S: Find, const NOTED: bool>(
         let (before, here) = work.psi.split_at_mut(t * l);
         let from = &before[(t - 1) * l..];
         let back = &mut work.alpha[t * l..(t + 1) * l];
-        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] most, l, y, N => {
+        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] even most, l, y, N => {
             let mut best = [simd.splat(0.0); N];
             let mut index = [simd.splat(0.0); N];
             let first = simd.load(&from[0]);

@@ -2,6 +2,7 @@
 //! over the `Simd` trait and compiled for AVX-512, AVX2+FMA and the baseline. The machine chooses at run time, so one
 //! wheel serves all of them.
 
+pub mod blocks;
 pub mod dispatch;
 pub mod double;
 pub mod find;

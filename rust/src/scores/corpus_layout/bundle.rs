@@ -7,6 +7,7 @@
 
 use crate::dataset::plan::{Batch, Plan};
 use crate::error::Result;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::machine::system::paged::{Flat, PagedVec, Pages};
 use std::ops::Range;
@@ -130,16 +131,11 @@ impl Bundles {
         let gradient = gradient.as_mut_ptr();
         if self.width > 4 {
             let heads = self.head_ptr[group]..self.head_ptr[group + 1];
-            for v in (0..self.width).step_by(4) {
+            by_block!([1 2 3 4] self.width, v, N => {
                 let (tiles, gradient) = (tiles.add(v * WIDTH), gradient.add(v));
                 at = self.place_ptr[group];
-                match self.width - v {
-                    1 => self.add_class::<S, 1>(simd, heads.clone(), &mut at, tiles, steps, gradient),
-                    2 => self.add_class::<S, 2>(simd, heads.clone(), &mut at, tiles, steps, gradient),
-                    3 => self.add_class::<S, 3>(simd, heads.clone(), &mut at, tiles, steps, gradient),
-                    _ => self.add_class::<S, 4>(simd, heads.clone(), &mut at, tiles, steps, gradient),
-                }
-            }
+                self.add_class::<S, N>(simd, heads.clone(), &mut at, tiles, steps, gradient);
+            });
             return;
         }
         let heads =

@@ -5,6 +5,7 @@
 //! batch, whose vectors stay in the second cache meanwhile. Both take numbers and tokens in a fixed order.
 
 use crate::dataset::dense::Dense;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::corpus_layout::Nodes;
 use std::ops::Range;
@@ -33,13 +34,10 @@ impl Nodes {
         let Some(dense) = &self.dense else { return };
         let (tokens, places) = (&dense.tokens[slots.clone()], &self.order[slots]);
         let rows = &rows[dense.at..dense.at + dense.dense.size * self.width];
-        for v in lanes.clone().step_by(2) {
-            let (rows, tiles) = (&rows[v..], tiles.add((v - lanes.start) * WIDTH));
-            match v + 1 < lanes.end {
-                true => score::<S, 2>(simd, &dense.dense, rows, self.width, tokens, places, tiles),
-                false => score::<S, 1>(simd, &dense.dense, rows, self.width, tokens, places, tiles),
-            }
-        }
+        by_block!([1 2] lanes.len(), v, W => {
+            let (rows, tiles) = (&rows[lanes.start + v..], tiles.add(v * WIDTH));
+            score::<S, W>(simd, &dense.dense, rows, self.width, tokens, places, tiles);
+        });
     }
 
     /// Adds the products of these slots' vectors and residuals to the gradient of their rows.
@@ -58,13 +56,10 @@ impl Nodes {
         let Some(dense) = &self.dense else { return };
         let (tokens, places) = (&dense.tokens[slots.clone()], &self.order[slots]);
         let gradient = &mut gradient[dense.at..dense.at + dense.dense.size * self.width];
-        for v in lanes.clone().step_by(2) {
-            let (rows, tiles) = (&mut gradient[v..], tiles.add((v - lanes.start) * WIDTH));
-            match v + 1 < lanes.end {
-                true => gather::<S, 2>(simd, &dense.dense, rows, self.width, tokens, places, tiles),
-                false => gather::<S, 1>(simd, &dense.dense, rows, self.width, tokens, places, tiles),
-            }
-        }
+        by_block!([1 2] lanes.len(), v, W => {
+            let (rows, tiles) = (&mut gradient[lanes.start + v..], tiles.add(v * WIDTH));
+            gather::<S, W>(simd, &dense.dense, rows, self.width, tokens, places, tiles);
+        });
     }
 }
 

@@ -29,6 +29,7 @@ use crate::chain::limits::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{square_mut, Lane, Simd, WIDTH};
 use crate::machine::system::paged::{Flat, PagedVec, Pages};
@@ -379,23 +380,11 @@ impl Nodes {
     /// As for `add_row`; the slot is one of the plan's.
     #[inline(always)]
     unsafe fn sum_rows<S: Simd>(&self, simd: S, slot: usize, rows: &[Lane], lanes: Range<usize>, place: *mut Lane) {
-        match self.width {
-            1 => self.sum_classes::<S, 1>(simd, slot, rows, place),
-            2 => self.sum_classes::<S, 2>(simd, slot, rows, place),
-            3 => self.sum_classes::<S, 3>(simd, slot, rows, place),
-            4 => self.sum_classes::<S, 4>(simd, slot, rows, place),
-            _ => {
-                for v in lanes.clone().step_by(4) {
-                    let (rows, place) = (&rows[v..], place.add((v - lanes.start) * WIDTH));
-                    match lanes.end - v {
-                        1 => self.sum_some::<S, 1>(simd, slot, rows, place),
-                        2 => self.sum_some::<S, 2>(simd, slot, rows, place),
-                        3 => self.sum_some::<S, 3>(simd, slot, rows, place),
-                        _ => self.sum_some::<S, 4>(simd, slot, rows, place),
-                    }
-                }
-            }
-        }
+        by_block!([1 2 3 4] = self.width, W => self.sum_classes::<S, W>(simd, slot, rows, place), _ => {
+            by_block!([1 2 3 4] lanes.len(), v, N => {
+                self.sum_some::<S, N>(simd, slot, &rows[lanes.start + v..], place.add(v * WIDTH));
+            });
+        });
     }
 
     /// The first N lanes of rows that are all of full length.

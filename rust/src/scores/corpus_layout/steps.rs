@@ -6,6 +6,7 @@
 //! all tokens of the position, so that rows that several of them have are in the first cache.
 
 use crate::dataset::plan::Batch;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::{square, square_mut, Lane, Simd, WIDTH};
 use crate::scores::corpus_layout::{Masks, Nodes};
 use crate::scores::tile::Tile;
@@ -119,12 +120,7 @@ impl Nodes {
             self.spread_vectors(simd, slots.clone(), tiles, lanes.clone(), gradient);
             for (lane, slot) in slots.clone().enumerate() {
                 let (place, gradient) = (tiles.add(lane), &mut gradient[first..]);
-                match lanes.len() {
-                    1 => self.spread_rows::<S, 1>(simd, slot, place, gradient),
-                    2 => self.spread_rows::<S, 2>(simd, slot, place, gradient),
-                    3 => self.spread_rows::<S, 3>(simd, slot, place, gradient),
-                    _ => self.spread_rows::<S, 4>(simd, slot, place, gradient),
-                }
+                by_block!([1 2 3 4] = lanes.len(), N => self.spread_rows::<S, N>(simd, slot, place, gradient), _ => {});
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Node scores of a sentence from the weights: single cells first, then the rows of each token.
 
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::online_layout::tokens::{At, RowNumbers, GROUP};
 use crate::scores::online_layout::TokenCells;
@@ -84,16 +85,10 @@ impl TokenCells {
         self.add_some::<S, I, 1, 4>(simd, weights, rows.get_unchecked(narrow.clone()), values(narrow), 0, out);
         let which = here.wide..next.row;
         let (ids, values) = (rows.get_unchecked(which.clone()), values(which));
-        let mut v = 0;
-        while v < self.width {
-            match self.width - v {
-                1 => self.add_some::<S, I, 1, 4>(simd, weights, ids, values, v, out),
-                2 => self.add_some::<S, I, 2, 2>(simd, weights, ids, values, v, out),
-                3 => self.add_some::<S, I, 3, 2>(simd, weights, ids, values, v, out),
-                _ => self.add_some::<S, I, 4, 2>(simd, weights, ids, values, v, out),
-            }
-            v += 4;
-        }
+        by_block!([1 2 3 4] self.width, v, N => {
+            const U: usize = if N == 1 { 4 } else { 2 };
+            self.add_some::<S, I, N, U>(simd, weights, ids, values, v, out);
+        });
     }
 
     /// N lanes of labels from lane v on, in U sums that do not wait for each other.

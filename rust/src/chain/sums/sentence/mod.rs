@@ -4,6 +4,7 @@
 //! The equations are those of `lanes`, in float32 and scaled at every position; a row of the matrix M is `width` lanes.
 
 use crate::chain::sums::underflow::Underflow;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Ahead, Lane, WIDTH};
@@ -192,12 +193,8 @@ impl Beside {
         self.exps(simd, width, n)?;
         // SAFETY: `exps` has checked that there is room for n tokens.
         unsafe {
-            match width {
-                1 => self.meet::<S, 1>(simd, moves, n, soon)?,
-                2 => self.meet::<S, 2>(simd, moves, n, soon)?,
-                _ => self.meet::<S, 3>(simd, moves, n, soon)?,
-            }
-        }
+            by_block!([1 2] = width, W => self.meet::<S, W>(simd, moves, n, soon), _ => self.meet::<S, 3>(simd, moves, n, soon))?
+        };
         let mut least = f32::INFINITY;
         for t in 0..n {
             let here = t * width;
@@ -257,33 +254,23 @@ impl Beside {
             (a, g) = (simd.splat(0.0), simd.splat(0.0));
             soon.ask();
             soon.ask();
-            let mut v = 0;
-            macro_rules! block {
-                ($N:literal) => {
-                    let (x, y) = two_products::<S, $N>(simd, moves, width, from, to, v);
-                    for j in 0..$N {
-                        let (i, k) = (here + v + j, there + v + j);
-                        let (psi_x, psi_y) =
-                            (simd.load(self.psi.get_unchecked(i)), simd.load(self.psi.get_unchecked(k)));
-                        let found = simd.mul(x[j], simd.mul(psi_x, simd.splat(ahead)));
-                        entries.meet(simd, psi_x, x[j], found);
-                        simd.store(found, self.alpha.get_unchecked_mut(i));
-                        a = simd.add(a, found);
-                        simd.store(y[j], self.beta.get_unchecked_mut(k));
-                        let found = simd.mul(y[j], simd.mul(psi_y, simd.splat(back)));
-                        entries.meet(simd, psi_y, y[j], found);
-                        simd.store(found, self.gamma.get_unchecked_mut(k));
-                        g = simd.add(g, found);
-                    }
-                };
-            }
-            while v + 1 < width {
-                block!(2);
-                v += 2;
-            }
-            if v < width {
-                block!(1);
-            }
+            by_block!([1 2] width, v, N => {
+                let (x, y) = two_products::<S, N>(simd, moves, width, from, to, v);
+                for j in 0..N {
+                    let (i, k) = (here + v + j, there + v + j);
+                    let (psi_x, psi_y) =
+                        (simd.load(self.psi.get_unchecked(i)), simd.load(self.psi.get_unchecked(k)));
+                    let found = simd.mul(x[j], simd.mul(psi_x, simd.splat(ahead)));
+                    entries.meet(simd, psi_x, x[j], found);
+                    simd.store(found, self.alpha.get_unchecked_mut(i));
+                    a = simd.add(a, found);
+                    simd.store(y[j], self.beta.get_unchecked_mut(k));
+                    let found = simd.mul(y[j], simd.mul(psi_y, simd.splat(back)));
+                    entries.meet(simd, psi_y, y[j], found);
+                    simd.store(found, self.gamma.get_unchecked_mut(k));
+                    g = simd.add(g, found);
+                }
+            });
             (self.scales[t], ahead) = settle(simd, a, least, &mut self.alpha[here..here + width])?;
             (_, back) = settle(simd, g, least, &mut self.gamma[there..there + width])?;
         }
@@ -297,16 +284,7 @@ impl Beside {
     #[inline(always)]
     unsafe fn add_up<S: Find>(&mut self, simd: S, moves: &Moves, n: usize) {
         for from in (0..moves.labels).step_by(TALL) {
-            let mut v = 0;
-            while v < moves.width {
-                match moves.width - v {
-                    1 => self.pair::<S, 1>(simd, moves, n, from, v),
-                    2 => self.pair::<S, 2>(simd, moves, n, from, v),
-                    3 => self.pair::<S, 3>(simd, moves, n, from, v),
-                    _ => self.pair::<S, 4>(simd, moves, n, from, v),
-                }
-                v += 4;
-            }
+            by_block!([1 2 3 4] moves.width, v, W => self.pair::<S, W>(simd, moves, n, from, v));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Factors of the edge scores of one sentence, and the products that its recursions are made of.
 
 use crate::chain::sums::underflow::{Underflow, MAX_RANGE};
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
@@ -123,23 +124,11 @@ pub(super) unsafe fn products<S: Find>(
     from: &[Lane],
     out: &mut [Lane],
 ) {
-    let mut v = 0;
-    macro_rules! block {
-        ($W:literal) => {
-            for (to, x) in out[v..].iter_mut().zip(product::<S, $W>(simd, rows, labels, width, from, v)) {
-                simd.store(x, to);
-            }
-        };
-    }
-    while v < width {
-        match width - v {
-            1 => block!(1),
-            2 => block!(2),
-            3 => block!(3),
-            _ => block!(4),
+    by_block!([1 2 3 4] width, v, W => {
+        for (to, x) in out[v..].iter_mut().zip(product::<S, W>(simd, rows, labels, width, from, v)) {
+            simd.store(x, to);
         }
-        v += 4;
-    }
+    });
 }
 
 /// (sum_y from(y) rows[y, .], sum_y to(y) columns[y, .]), W lanes from v on: two products that do not wait for each other.

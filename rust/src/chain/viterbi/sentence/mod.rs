@@ -15,6 +15,7 @@ mod lists;
 
 use crate::chain::lists::Sparse;
 use crate::chain::viterbi::renormalize;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{flat, flat_mut, Lane, WIDTH};
 use lists::ChartLists;
@@ -208,16 +209,10 @@ impl Chart {
     /// The recursion at position t, whose node scores are in place.
     #[inline(always)]
     pub(crate) fn advance<S: Find>(&mut self, simd: S, steps: &Steps, t: usize) {
-        let mut v = 0;
-        while v < self.width {
-            match self.width - v {
-                1 => self.advance_some::<S, 1, 4>(simd, steps, t, v),
-                2 => self.advance_some::<S, 2, 4>(simd, steps, t, v),
-                3 => self.advance_some::<S, 3, 2>(simd, steps, t, v),
-                _ => self.advance_some::<S, 4, 2>(simd, steps, t, v),
-            }
-            v += 4;
-        }
+        by_block!([1 2 3 4] self.width, v, N => {
+            const U: usize = if N < 3 { 4 } else { 2 };
+            self.advance_some::<S, N, U>(simd, steps, t, v);
+        });
         self.renormalize(simd, t);
     }
 

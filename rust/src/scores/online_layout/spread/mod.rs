@@ -4,6 +4,7 @@
 //! sum in registers over a few places of d, which are near, and weights are met once a sentence.
 
 use crate::error::Result;
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{bytes, prefetch, Lane, WIDTH};
@@ -163,34 +164,6 @@ fn feature<I: Number>(list: &[I]) -> usize {
     number as usize
 }
 
-/// `by_lanes!(width, v, N => body)` runs `body` for blocks of N lanes from v on, N a constant of at most four.
-macro_rules! by_lanes {
-    ($width:expr, $v:ident, $N:ident => $body:expr) => {{
-        let mut $v = 0;
-        while $v < $width {
-            match $width - $v {
-                1 => {
-                    const $N: usize = 1;
-                    $body
-                }
-                2 => {
-                    const $N: usize = 2;
-                    $body
-                }
-                3 => {
-                    const $N: usize = 3;
-                    $body
-                }
-                _ => {
-                    const $N: usize = 4;
-                    $body
-                }
-            }
-            $v += 4;
-        }
-    }};
-}
-
 /// `with_rows!(self, sentence, lists => body)` runs `body` for the row lists of a sentence, whatever their numbers are.
 macro_rules! with_rows {
     ($spread:expr, $sentence:expr, $lists:ident => $body:expr) => {{
@@ -301,7 +274,7 @@ impl Spread {
     unsafe fn square<S: Find>(&self, simd: S, of: &Cells, sentence: u32, d: &[Lane]) -> f64 {
         let (exists, width) = (of.exists.as_ptr(), of.width);
         let mut sums = [simd.splat(0.0); 4];
-        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+        with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let mut seer = (Square { exists: exists.add(v), sums }, simd);
             each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
@@ -321,7 +294,7 @@ impl Spread {
     unsafe fn apply<S: Find>(&self, simd: S, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
         debug_assert!(to.len() * WIDTH == of.cells);
         let (exists, width, step_by) = (of.exists.as_ptr(), of.width, simd.splat(step));
-        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+        with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = to.as_mut_ptr().add(v);
             let mut seer = (Apply { exists: exists.add(v), step: step_by, to }, simd);
@@ -339,7 +312,7 @@ impl Spread {
     unsafe fn scores<S: Find>(&self, simd: S, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
         let (exists, width) = (of.exists.as_ptr(), of.width);
         out.fill(Lane::ZERO);
-        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+        with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
             let mut seer = (Scores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, simd);
             each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
         }));

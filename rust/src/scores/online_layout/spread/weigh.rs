@@ -1,6 +1,7 @@
 //! Node scores of a sentence from the weights, by the lists of its features.
 
 use super::{feature, Spread};
+use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Ahead, Lane, WIDTH};
@@ -32,7 +33,7 @@ impl Spread {
         ahead: &mut Ahead,
     ) {
         let width = of.width;
-        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+        with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = out.as_mut_ptr().add(v);
             weigh_rows::<S, _, N>(simd, lists.clone(), w.as_ptr().add(v), (to, width), v == 0, ahead);
