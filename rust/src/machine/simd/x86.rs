@@ -33,7 +33,10 @@ fn first(len: usize) -> u16 {
 pub struct Avx512(());
 
 impl Avx512 {
-    /// The token. The compiler accepts the call only from functions that have these features.
+    /// The token. From functions with these features the call is safe.
+    ///
+    /// # Safety
+    /// The machine has these features.
     #[inline]
     #[target_feature(enable = "avx512f,avx2,fma")]
     pub fn new() -> Avx512 {
@@ -133,7 +136,10 @@ impl Simd for Avx512 {
 pub struct Avx2(());
 
 impl Avx2 {
-    /// The token, likewise.
+    /// The token. From functions with these features the call is safe.
+    ///
+    /// # Safety
+    /// The machine has these features.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub fn new() -> Avx2 {
