@@ -3,8 +3,8 @@
 //! Chunks are the unit of parallel work and of summation. Their number depends on the corpus alone, and their sums are
 //! added in order, so results have the same bits for any number of threads.
 
-use crate::machine::system::testing::{self, Way};
 use crate::machine::simd::WIDTH;
+use crate::machine::system::testing::{self, Way};
 use std::ops::Range;
 
 /// Up to sixteen sentences, longest first. The tokens of a batch have consecutive *slots*, position by position: at

@@ -6,10 +6,10 @@
 //! reported, so that within one vocabulary keys are certainly distinct.
 
 use crate::error::{Error, Result};
+use crate::machine::simd::prefetch;
 use crate::machine::system::budget;
 use crate::machine::system::container::Buf;
 use crate::machine::system::hash::Key;
-use crate::machine::simd::prefetch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Marks an empty slot of the table, and an attribute that a vocabulary does not know.

@@ -215,7 +215,8 @@ fn batches_kernel<S: Find>(
 
 /// Node scores of a token into a row of lanes; `upcoming` tokens are prefetched.
 #[inline(always)]
-fn score_token<S: Simd>(simd: S, 
+fn score_token<S: Simd>(
+    simd: S,
     job: &BatchDecoding<'_>,
     token: usize,
     ends: (bool, bool),

@@ -10,9 +10,9 @@
 use crate::chain::sums::log64::Trellis;
 use crate::machine::system::stop;
 
-use crate::chain::limits::entities::Entities;
 use crate::chain::lattice::{log_sum_exp, Scores};
 use crate::chain::limits::at_most_once::{sum::Sum, Groups};
+use crate::chain::limits::entities::Entities;
 use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};

@@ -1,13 +1,13 @@
 //! Marginals of a corpus under the fixed weights of a chain of order 2 or 3.
 
+use crate::chain::limits::support::Support;
 use crate::chain::lookback::Lookback;
 use crate::chain::sums::order::{Graph, Moves, OrderWork};
-use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::no_path;
 use crate::error::{Error, Result};
-use crate::machine::system::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{beyond, doubles, score_sentence};

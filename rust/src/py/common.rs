@@ -4,11 +4,11 @@ use crate::chain::limits::at_most_once::Groups;
 use crate::chain::limits::support::Support;
 use crate::decoding;
 use crate::error::{Error, Result};
-use crate::machine::system::testing::{count, is_forced, Taken, Way};
-use crate::machine::system::stop::Stopped;
-use crate::machine::system::budget;
 use crate::machine::simd::dispatch;
+use crate::machine::system::budget;
 use crate::machine::system::environment;
+use crate::machine::system::stop::Stopped;
+use crate::machine::system::testing::{count, is_forced, Taken, Way};
 use crate::machine::system::threads;
 use crate::py::stop::of_call;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
@@ -146,7 +146,11 @@ fn force(ways: &str) -> PyResult<String> {
 /// For tests: what was done, and how often, since this was asked last.
 #[pyfunction]
 fn taken() -> HashMap<&'static str, u64> {
-    crate::machine::system::testing::TAKEN.into_iter().zip(crate::machine::system::testing::taken()).filter(|(_, n)| *n > 0).collect()
+    crate::machine::system::testing::TAKEN
+        .into_iter()
+        .zip(crate::machine::system::testing::taken())
+        .filter(|(_, n)| *n > 0)
+        .collect()
 }
 
 /// An enumeration of the core as a tuple of names: what Python chooses from, declared nowhere else.

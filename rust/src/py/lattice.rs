@@ -1,8 +1,8 @@
 //! The primitives on plain score arrays of one sentence.
 
-use crate::chain::viterbi::kbest;
 use crate::chain::sums::log64::Trellis;
 use crate::chain::viterbi::double::Search;
+use crate::chain::viterbi::kbest;
 
 use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};

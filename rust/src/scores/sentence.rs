@@ -1,8 +1,8 @@
 //! One sentence in double precision: scores, local normalisation, support.
 
 use crate::chain::lattice::Scores;
-use crate::chain::sums::log64::normalize_locally;
 use crate::chain::limits::support::Support;
+use crate::chain::sums::log64::normalize_locally;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::scores::scorer::Scorer;

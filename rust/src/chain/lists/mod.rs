@@ -25,9 +25,9 @@ mod viterbi;
 pub use pattern::{Pattern, Purpose};
 pub use sums::Finish;
 
-pub(crate) use viterbi::best_paths;
 use pattern::Source;
 use std::sync::Arc;
+pub(crate) use viterbi::best_paths;
 
 /// How much of a sum differences may take: a decimal digit.
 const SAFE: f32 = 16.0;

@@ -7,8 +7,8 @@
 use crate::chain::lookback::search::Sentence;
 use crate::chain::lookback::Lookback;
 use crate::chain::viterbi::renormalize;
-use crate::machine::system::budget;
 use crate::machine::simd::WIDTH;
+use crate::machine::system::budget;
 use crate::machine::system::stop;
 use std::cmp::Ordering;
 

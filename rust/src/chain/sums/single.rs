@@ -35,7 +35,14 @@ fn product<S: Find>(simd: S, m: &[Lane], labels: usize, from: &[Lane], out: &mut
 /// # Safety
 /// `m` is [labels, width], `from` and `out` are [width], and v + N <= width.
 #[inline(always)]
-unsafe fn some_lanes<S: Find, const N: usize>(simd: S, m: &[Lane], labels: usize, from: &[Lane], out: &mut [Lane], v: usize) {
+unsafe fn some_lanes<S: Find, const N: usize>(
+    simd: S,
+    m: &[Lane],
+    labels: usize,
+    from: &[Lane],
+    out: &mut [Lane],
+    v: usize,
+) {
     let mut sum = [simd.splat(0.0); N];
     let (mut row, from) = (m.as_ptr().add(v), from.as_ptr().cast::<f32>());
     for k in 0..labels {
@@ -124,7 +131,13 @@ impl Single {
 
     /// After `forward`: `visit(t, p)` with the marginals of each position, in lanes, from the last position to the first.
     #[inline(always)]
-    pub(crate) fn backward<S: Find>(&mut self, simd: S, edges: &Edges, n: usize, mut visit: impl FnMut(usize, &[Lane])) {
+    pub(crate) fn backward<S: Find>(
+        &mut self,
+        simd: S,
+        edges: &Edges,
+        n: usize,
+        mut visit: impl FnMut(usize, &[Lane]),
+    ) {
         let (l, width) = (edges.labels, edges.labels.div_ceil(WIDTH));
         let (_, transposed) = edges.padded();
         let (row, gamma) = (&mut self.row[..width], &mut self.gamma[..width]);

@@ -4,9 +4,9 @@
 //! labels have. The sentences are cut into a fixed number of pieces whose sums are added in their order, so that the
 //! result does not depend on the number of threads.
 
+use crate::chain::limits::support::Support;
 use crate::chain::lookback::Lookback;
 use crate::chain::sums::order::{check_codes, Graph, Moves, OrderWork};
-use crate::chain::limits::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};

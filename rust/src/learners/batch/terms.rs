@@ -1,9 +1,9 @@
 //! What is minimised, beside the data, and whether it fits them.
 
-use crate::chain::limits::Limits;
 use crate::chain::limits::at_most_once::Groups;
-use crate::chain::sums::scaled64::Factors;
 use crate::chain::limits::support::Support;
+use crate::chain::limits::Limits;
+use crate::chain::sums::scaled64::Factors;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};

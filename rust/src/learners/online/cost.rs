@@ -2,8 +2,8 @@
 
 use crate::chain::limits::entities::{Entities, Span};
 use crate::error::{Error, Result};
-use crate::machine::system::names::named;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::system::names::named;
 
 /// A cost from outside: (gold, guess) -> how bad, finite and >= 0.
 pub type CostFunction = dyn Fn(&[u16], &[u16]) -> Result<f64> + Send + Sync;

@@ -1,8 +1,8 @@
 //! Environment variables: read and checked where they are used, and all of them once when the module is imported.
 
 use crate::error::{Error, Result};
-use crate::machine::system::budget;
 use crate::machine::simd::dispatch;
+use crate::machine::system::budget;
 use crate::machine::system::testing;
 use crate::machine::system::threads;
 

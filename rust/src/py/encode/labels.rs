@@ -3,8 +3,8 @@
 //! The same label is mostly the same object, so that a few addresses tell nearly all of them. Whatever else there may be (other
 //! types, lone surrogates) is left to the package: the answer is None then.
 
-use crate::machine::system::hash::Key;
 use crate::machine::simd::prefetch;
+use crate::machine::system::hash::Key;
 use numpy::PyArray1;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -10,8 +10,8 @@
 use crate::dataset::csr::Csr;
 use crate::dataset::vocab::Vocab;
 use crate::error::Result;
-use crate::machine::system::hash::Key;
 use crate::machine::simd::prefetch;
+use crate::machine::system::hash::Key;
 use crate::machine::system::threads;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -4,9 +4,9 @@
 //! until none is. Paths that are the k best under fewer constraints and keep them all are the k best under all of them.
 //! So a sentence whose best paths repeat nothing pays nothing.
 
-use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::chain::lattice::Scores;
 use crate::chain::limits::at_most_once::{Groups, MOST};
+use crate::chain::viterbi::sentence::{Chart, Steps};
 
 /// One path of a state's list.
 #[derive(Clone, Copy)]

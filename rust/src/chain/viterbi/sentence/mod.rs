@@ -336,10 +336,10 @@ impl Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::system::shuffle::Generator;
-    use crate::chain::viterbi::kbest::kbest;
     use crate::chain::lattice::Scores;
+    use crate::chain::viterbi::kbest::kbest;
     use crate::machine::simd::dispatch::dispatch;
+    use crate::machine::system::shuffle::Generator;
 
     #[inline(always)]
     fn all_kernel<S: Find>(
