@@ -66,7 +66,7 @@ def test_wrong_settings_are_usage_errors(run: Run, files: tuple[Path, Path], tmp
         (("--learner", "mira", "--history", "m=9,p=1"), "history='m=9,p=1'"),
         (("--learner", "crf", "--document"), "'document'"),
         (("--set", "constraints=nonsense"), "constraints='nonsense'"),
-        (("--set", "dictionary=0"), "dictionary='0'"),
+        (("--set", "dictionary=0"), "dictionary=0"),
     ):
         result = run(*base, *options)
         assert (result.exit_code, result.stdout) == (2, ""), result.output

@@ -62,7 +62,7 @@ def test_the_menu_lists_all_commands(run: Run) -> None:
         (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2"], "expected name=value"),
         (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "colour=red"], "'colour'"),
         (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2=much"], "l2='much'"),
-        (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "max_iter=-3"], "max_iter='-3'"),
+        (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "max_iter=-3"], "max_iter=-3"),
         (["train", "wnut17-ner", "-o", "m.tagwise", "--loss", "hinge-of-doom"], "'hinge-of-doom'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

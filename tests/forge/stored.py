@@ -183,11 +183,8 @@ def shards(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
             repr(found), found.digest, found.label_counts, found.vocabulary(), found.vocabulary(2)
             for k in range(len(found)):
                 found.dataset(k), found.dataset(k, 2), found.gold(k), found.place(k, 0), found.note(k)
-            for tagger in (
-                tw.CRF(max_iter=1, n_jobs=1),
-                tw.Perceptron(epochs=1, shards=rng.choice((1, 2)), n_jobs=1),
-            ):
-                _finite(tagger.fit(found))
+            _finite(tw.fit_shards(tw.CRF(max_iter=1, n_jobs=1), found))
+            _finite(tw.fit_shards(tw.Perceptron(epochs=1, n_jobs=1), found, parts=rng.choice((1, 2))))
         except tw.TagwiseError as error:
             outcome = f"refused: {type(error).__name__}"
         else:

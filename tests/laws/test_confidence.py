@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tagwise as tw
+from tagwise.base.exceptions import InternalError
 from tagwise import _core
 from tagwise.corpus import schemes
 from tagwise.decoding import paths
@@ -162,6 +163,6 @@ def test_a_path_above_the_sum_of_all_is_reported(monkeypatch: pytest.MonkeyPatch
     lowered(1e-3 - np.log(sure))
     assert crf.predict_confidence(X)[0].probability == 1.0
     lowered(1.0 - np.log(sure))
-    with pytest.raises(tw.errors.InternalError, match="sentence 0"):
+    with pytest.raises(InternalError, match="sentence 0"):
         crf.predict_confidence(X)
     assert crf.predict(X) == y

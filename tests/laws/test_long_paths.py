@@ -111,20 +111,21 @@ def check(m: Long, ways: str, length: int, limited: bool = False) -> dict[str, i
 @pytest.mark.parametrize(
     ("ways", "labels", "name"),
     [
-        ("noted", 5, "noted"),
-        ("sought", 5, "sought"),
+        ("sentence", 5, "chart"),
+        ("alone,noted", 5, "noted"),
+        ("alone,sought", 5, "sought"),
         ("noted,table", 5, "table"),
-        ("sought,layout", 40, "sought"),
+        ("alone,sought,layout", 40, "sought"),
         ("log", 5, "log"),
     ],
 )
 def test_best_paths(ways: str, labels: int, name: str, level: str) -> None:
-    """Sixteen sentences side by side, back pointers noted or sought; double precision."""
+    """One sentence by itself; sixteen side by side, back pointers noted or sought; double precision."""
     for length in LENGTHS if labels < 10 else LENGTHS[:-1]:
         assert name in check(model(labels), f"{ways},{level}", length)
 
 
-@pytest.mark.parametrize("ways", ["noted", "sought"])
+@pytest.mark.parametrize("ways", ["sentence", "alone,noted", "alone,sought"])
 def test_a_hundred_thousand_tokens(ways: str) -> None:
     check(model(5), ways, LONGEST)
 

@@ -342,9 +342,9 @@ def test_gold_that_repeats_is_named() -> None:
     ("params", "what"),
     [
         ({"order": 2}, "order=1"),
-        ({"loss": "pointwise_log"}, "loss=log"),
-        ({"loss": "pointwise_exp"}, "loss=log"),
-        ({"optimizer": "sgd"}, "optimizer=auto"),
+        ({"loss": "pointwise_log"}, "loss='log'"),
+        ({"loss": "pointwise_exp"}, "loss='log'"),
+        ({"optimizer": "sgd"}, "optimizer='auto'"),
     ],
 )
 def test_what_has_no_sum_is_refused_with_a_remedy(params: dict[str, Any], what: str) -> None:

@@ -158,7 +158,7 @@ def test_what_an_engine_lacks_is_said() -> None:
     with backends.using("numpy"), pytest.raises(tw.ParameterError, match="numpy"):
         tw.CRF(optimizer="sgd", features="S1").fit(X, Y)
     with (
-        pytest.raises(tw.ParameterError, match="no backend 'abacus'; there are: cpu, cuda, numpy"),
+        pytest.raises(tw.ParameterError, match="no backend 'abacus'; there are: cpu, numpy, cuda"),
         backends.using("abacus"),
     ):
         pass

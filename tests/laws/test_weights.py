@@ -246,9 +246,10 @@ def test_boosting_counts_weights_as_repetitions(kind: str, path: str) -> None:
         np.testing.assert_allclose(a.losses()[repeated], c.losses(), rtol=1e-5)
         np.testing.assert_allclose(a.slopes(), c.slopes(), rtol=1e-4, atol=1e-6)
         if path != "long":
+            felt = np.abs(c.slopes()) > 1e-12  # steps of other features are decided by rounding
             for bound in ("loose",) if kind == "loose" else ("tight", "exact"):
                 for x, y in zip(a.bounds(bound), c.bounds(bound)):
-                    np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4)
+                    np.testing.assert_allclose(x[felt], y[felt], rtol=1e-3, atol=1e-4)
         first, second = a.run(rounds), c.run(rounds)
         assert first["feature"].tolist() == second["feature"].tolist()
         np.testing.assert_allclose(first["step"], second["step"], rtol=1e-3, atol=1e-4)

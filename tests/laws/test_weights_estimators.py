@@ -414,7 +414,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no number": ([1.0, np.nan] + [1.0] * 18, "sentence 1 has nan"),
     "endless": ([np.inf] + [1.0] * 19, "sentence 0 has inf"),
     "beyond": ([1e39] + [1.0] * 19, "sentence 0 has 1e+39"),  # endless in single precision
-    "text": (["heavy"] * 20, "got ['heavy'"),
+    "text": (["heavy"] * 20, "got list of 20"),
 }
 
 
