@@ -122,7 +122,9 @@ def long_sentences(context: Context, result: Result) -> None:
         share = Ratio.of([4.0 * t for t in times["one"].cpu], times["all"].cpu)
         each = {name: 1e6 * statistics.median(t.cpu) / length for name, t in times.items()}
         cells = {"one": f"{each['one'] / 8:.2f} us", "32": f"{each['all'] / 32:.2f} us", "ratio": str(share)}
-        result.add(f"{what}, one sentence of {length:,} tokens, 45 labels", cells, "<= 2x", share.median <= 2.0)
+        result.add(
+            f"{what}, one sentence of {length:,} tokens, 45 labels", cells, "<= 2x", share.median <= 2.0
+        )
         result.raw[what] = {name: asdict(t) for name, t in times.items()}
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tagwise as tw
-from tagwise.base.exceptions import InternalError
 from tagwise import _core
+from tagwise.base.exceptions import InternalError
 from tagwise.corpus import schemes
 from tagwise.decoding import paths
 from tagwise.scores.entities import entity_table
