@@ -95,7 +95,7 @@ impl Layout {
             (out.starts, out.ends) = if choice.start_end { (all.clone(), all) } else { Default::default() };
         } else {
             let rows = data.node.sparse();
-            let (mut ptr, mut label) = observed(attributes, labels, &rows.ptr, &rows.ids, |t| Some(data.gold[t]));
+            let (mut ptr, mut label) = observed(attributes, labels, rows.ptr, rows.ids, |t| Some(data.gold[t]));
             if let Some(dense) = data.node.dense() {
                 (ptr, label) = with_all(dense.attributes(), labels, &ptr, &label);
             }
