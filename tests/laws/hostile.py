@@ -34,7 +34,7 @@ KINDS = (
     "unseen label",
 )
 PENALTIES = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
-TOLERANCES = (1e-2, 1e-3, 1e-5, 1e-7, 1e-9)
+TOLERANCES = (1e-2, 1e-3, 1e-5, 1e-7, 1e-11)
 
 
 class Hostile(NamedTuple):

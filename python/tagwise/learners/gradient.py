@@ -35,6 +35,8 @@ from tagwise.scores.protocols import Objective, Precise, Vector
 
 #: Stochastic epochs before L-BFGS.
 WARMUP = 6
+#: Tokens from which on a sum in double precision is left out if it changes nothing.
+LARGE = 100_000
 #: Largest l_i at which the exponential loss takes over from its logarithm, and beyond which it cannot.
 IN_RANGE, BEYOND = 20.0, 600.0
 
@@ -239,12 +241,13 @@ def train(
 def valued(
     problem: Problem, result: Result, tol: float, l1: float, l2: float, prior: Prior | None, n_jobs: int
 ) -> Result:
-    """The result with the objective of its weights as a model keeps them, in single precision, to a tenth of `tol`.
+    """The result with the objective of its weights as a model keeps them, in single precision.
 
-    Summing the loss in double precision costs as much as several evaluations. It is done only if the rounding of the
-    sum in single precision may be more than that.
+    It is summed in double precision. That costs as much as several evaluations, so it is left out for a large corpus if
+    rounding in single precision is less than a tenth of `tol`.
     """
-    if not result.exact and problem.rounding(result.objective) > 0.1 * tol * abs(result.objective):
+    rounds = problem.rounding(result.objective) > 0.1 * tol * abs(result.objective)
+    if not result.exact and (rounds or problem.data.n_tokens < LARGE):
         w: Vector = result.weights.astype(np.float32).astype(np.float64)
         value = problem.total_loss(w, n_jobs) + l2 * _core.dot(w, w, n_jobs) + l1 * float(np.abs(w).sum())
         if prior is not None:
