@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1] / "tests"
 
 
 @dataclass(eq=False)  # plugins are hashed

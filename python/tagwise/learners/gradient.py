@@ -36,7 +36,7 @@ from tagwise.scores.protocols import Objective, Precise, Vector
 #: Stochastic epochs before L-BFGS.
 WARMUP = 6
 #: Tokens from which on a sum in double precision is left out if it changes nothing.
-LARGE = 100_000
+LARGE = 30_000
 #: Largest l_i at which the exponential loss takes over from its logarithm, and beyond which it cannot.
 IN_RANGE, BEYOND = 20.0, 600.0
 
