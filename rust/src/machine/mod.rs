@@ -1,5 +1,5 @@
-//! The machine: `simd` has vector instructions chosen at run time, `system` has memory, threads, files and fixed random
-//! orders.
+//! Machine-dependent code: `simd` selects vector instructions at run time, `system` has memory, threads, files and
+//! reproducible random orders.
 
 pub mod simd;
 pub mod system;

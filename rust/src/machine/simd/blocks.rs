@@ -1,9 +1,12 @@
-//! Loops over blocks whose size is a constant, so that the sums of a block stay in registers.
+//! Loops over blocks of constant size, so that the accumulators of a block stay in registers.
 
-/// `by_block!([1 2 3 4] n, at, N => body)` runs `body` for consecutive blocks `at..at + N` of 0..n, N a constant: the largest
-/// of the sizes listed, and what is left for the last block. `[sizes] even most, n, ...` has blocks of at most `most` that are
-/// as even as possible: a register less costs less than a pass more. `[sizes] = n, N => body, _ => rest` runs `body` once for
-/// the size n, or `rest` if it is not listed.
+/// `by_block!([1 2 3 4] n, at, N => body)` runs `body` for consecutive blocks `at..at + N` of 0..n. N is a constant:
+/// the largest size in the list, or the remainder for the last block.
+///
+/// `[sizes] even most, n, ...` uses blocks of at most `most` that are as even as possible: one register less costs less
+/// than one more pass.
+///
+/// `[sizes] = n, N => body, _ => rest` runs `body` once for the size n, or `rest` if n is not in the list.
 macro_rules! by_block {
     ([$($k:literal)*] = $n:expr, $N:ident => $body:expr, _ => $rest:expr) => {
         match $n {

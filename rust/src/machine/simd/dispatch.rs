@@ -1,4 +1,4 @@
-//! Which machine this is: the instruction set that kernels are compiled for and run on, and how small numbers are treated.
+//! Run-time selection of the instruction set, and flushing of subnormal numbers to zero.
 
 use crate::error::Result;
 use crate::machine::simd::Level;
@@ -6,7 +6,7 @@ use crate::machine::system::environment;
 use crate::machine::system::testing::{self, Way};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// The instruction set to use: the best of this machine, or the lesser one that a test forces.
+/// Return the instruction set to use: the best one of this machine, or a lower one that a test forces.
 #[inline]
 pub fn level() -> Level {
     let most = if testing::is_forced(Way::Baseline) {
@@ -19,7 +19,7 @@ pub fn level() -> Level {
     best().max(most)
 }
 
-/// The instruction set that `TAGWISE_SIMD` allows at most (bug reports).
+/// Return the highest instruction set that `TAGWISE_SIMD` allows. The variable is for bug reports.
 pub fn allowed() -> Result<Level> {
     match environment::value("TAGWISE_SIMD").as_str() {
         "" | "avx512" => Ok(Level::Avx512),
@@ -29,11 +29,11 @@ pub fn allowed() -> Result<Level> {
     }
 }
 
-/// The best instruction set of this machine that is allowed.
+/// Return the best allowed instruction set of this machine.
 fn best() -> Level {
     static LEVEL: AtomicU8 = AtomicU8::new(u8::MAX);
     let find = || {
-        let most = allowed().unwrap_or(Level::Baseline); // a value that is none has stopped the import
+        let most = allowed().unwrap_or(Level::Baseline); // an invalid value has already failed the import
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -56,8 +56,8 @@ fn best() -> Level {
     }
 }
 
-/// Numbers too small to be normal count as zero while this lives, on this thread: products of many small probabilities
-/// are full of them, and each costs a hundred cycles otherwise.
+/// Guard that treats subnormal numbers as zero on this thread while it is alive. Products of many small probabilities
+/// are full of subnormals, and each of them costs about a hundred cycles.
 pub struct FlushToZero(#[cfg(target_arch = "x86_64")] u32);
 
 impl FlushToZero {
@@ -82,15 +82,16 @@ impl FlushToZero {
 impl Drop for FlushToZero {
     fn drop(&mut self) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: restores what `new` found.
+        // SAFETY: restores the value saved by `new`.
         unsafe {
             std::arch::asm!("ldmxcsr [{}]", in(reg) &self.0, options(nostack));
         }
     }
 }
 
-/// `dispatch!(fn name(arg: Type, ...) -> R = |simd| expression)` defines `name`, which evaluates the expression with the
-/// token of the machine's instruction set, compiled for that. `= kernel` is short for `|simd| kernel(simd, arg, ...)`.
+/// `dispatch!(fn name(arg: Type, ...) -> R = |simd| expression)` defines `name`, which evaluates the expression with
+/// the token of the machine's instruction set, compiled for that set. `= kernel` is short for `|simd| kernel(simd, arg,
+/// ...)`.
 macro_rules! dispatch {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = |$simd:ident| $body:expr) => {
         $(#[$meta])*

@@ -1,11 +1,12 @@
-//! Sixteen doubles side by side, and the elementary functions that loops over them need.
+//! Sixteen doubles, and elementary functions for loops over them.
 //!
-//! Plain Rust: inside a kernel of `dispatch!` the compiler vectorises these loops for the machine's instruction set.
+//! Plain Rust: inside a kernel of `dispatch!` the compiler vectorizes these loops for the instruction set of the
+//! machine.
 
 use crate::machine::simd::WIDTH;
 use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 
-/// Sixteen doubles: the numbers of as many labels.
+/// Sixteen doubles, one per label.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Doubles(pub [f64; WIDTH]);
@@ -14,11 +15,11 @@ impl Doubles {
     pub const ZERO: Doubles = Doubles([0.0; WIDTH]);
 }
 
-/// Below this exp is taken to be 0: it leaves `exp_neg` a normal number.
+/// Below this argument exp returns 0. The result of `exp_neg` at this bound is still a normal number.
 const LOWEST: f64 = -700.0;
-/// 1.5 * 2^52 plus the bias of exponents: the sum of it and a small number ends in that number, rounded, as an exponent.
+/// 1.5 * 2^52 plus the exponent bias. Adding a small x leaves round(x) plus the bias in the low bits of the sum.
 const ROUNDS: f64 = 6_755_399_441_055_744.0 + 1023.0;
-/// ln 2 in two parts; the first has zeros at its end, so that its product with an exponent is exact.
+/// ln 2 in two parts. The first part ends in zeros, so that its product with an exponent is exact.
 const LN_2_PARTS: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
 /// 1/n! from n = 13 down to 2: (ln 2 / 2)^14 / 14! < 5e-18.
 const INVERSE_FACTORIALS: [f64; 12] = [
@@ -36,7 +37,7 @@ const INVERSE_FACTORIALS: [f64; 12] = [
     0.5,
 ];
 
-/// e^x of x <= 0, within 3 units in the last place; 0 below -700.
+/// Return e^x for x <= 0, within 3 ulp; 0 for x <= -700.
 #[inline(always)]
 pub fn exp_neg(x: f64) -> f64 {
     let inside = if x > LOWEST { x } else { LOWEST };
@@ -56,7 +57,7 @@ pub fn exp_neg(x: f64) -> f64 {
     }
 }
 
-/// ln x of a normal x > 0, within 4 units in the last place.
+/// Return ln x for a normal x > 0, within 4 ulp.
 ///
 /// x = 2^k f with f in [1/sqrt 2, sqrt 2), ln f = 2 artanh s with s = (f - 1) / (f + 1), |s| < 0.172: s^24 / 25 < 2e-20.
 #[inline(always)]

@@ -1,22 +1,22 @@
-//! Looking into a lane: which of its numbers are equal to others, which is the largest, what they add up to.
+//! Comparisons, maxima and sums within a lane.
 
 use crate::machine::simd::{Baseline, Simd, WIDTH};
 
-/// Comparisons within lanes, and lanes of fewer than sixteen numbers.
+/// Operations within a lane, and loads and stores of fewer than sixteen numbers.
 pub(crate) trait Find: Simd {
-    /// Bit i is set where a[i] == b[i].
+    /// Return a bit mask with bit i set if a[i] == b[i].
     fn equal(self, a: Self::F, b: Self::F) -> u32;
-    /// The largest number of a lane.
+    /// Return the largest number of a lane.
     fn largest(self, a: Self::F) -> f32;
-    /// a[i] where a[i] < b[i], or a[i] == b[i] and bit i of `equal` is set; -infinity elsewhere.
+    /// Return a[i] if a[i] < b[i], or if a[i] == b[i] and bit i of `equal` is set, and -infinity otherwise.
     fn behind(self, a: Self::F, b: Self::F, equal: u32) -> Self::F;
-    /// The sum of a lane: the halves are added, then the halves of those, so that all machines have the same bits.
+    /// Return the sum of a lane. Halves are added recursively, so that the bits are the same on every machine.
     fn total(self, a: Self::F) -> f32;
-    /// a[i] where bit i is set, 0 elsewhere.
+    /// Return a[i] if bit i is set, 0 otherwise.
     fn keep(self, bits: u16, a: Self::F) -> Self::F;
-    /// The first sixteen numbers of a slice, followed by zeros if it has fewer.
+    /// Load the first sixteen numbers of a slice, padded with zeros if it has fewer.
     fn load_first(self, from: &[f32]) -> Self::F;
-    /// Write the first numbers of a lane, at most sixteen, to a slice.
+    /// Store the first numbers of a lane, at most sixteen, to a slice.
     fn store_first(self, a: Self::F, to: &mut [f32]);
 }
 

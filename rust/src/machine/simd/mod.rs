@@ -1,6 +1,7 @@
-//! Sixteen sentences side by side: a `Lane` holds one number of each, and every recursion of `chain::lanes` is written once
-//! over the `Simd` trait and compiled for AVX-512, AVX2+FMA and the baseline. The machine chooses at run time, so one
-//! wheel serves all of them.
+//! SIMD lanes of sixteen numbers, one per sentence.
+//!
+//! Every recursion of `chain::lanes` is written once over the `Simd` trait and compiled for AVX-512, AVX2 with FMA and
+//! the baseline. The instruction set is chosen at run time, so that one wheel runs on all machines.
 
 pub mod blocks;
 pub mod dispatch;
@@ -10,21 +11,21 @@ pub mod vector;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
-/// The least argument of `Simd::exp_below`: e^-87 is a normal number.
+/// Smallest argument of `Simd::exp_below`. e^-87 is a normal number.
 pub const FLOOR: f32 = -87.0;
-/// How many sentences advance together.
+/// Number of sentences that advance together.
 pub const WIDTH: usize = 16;
 
-/// One number of each of sixteen sentences.
+/// One number per sentence, for sixteen sentences.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Lane(pub [f32; WIDTH]);
 
-/// Ask for the cache line of an address.
+/// Prefetch the cache line of an address.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; any address will do, and every x86-64 has it.
+    // SAFETY: a hint, which is valid for any address and exists on every x86-64.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
     }
@@ -32,7 +33,7 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// Ask for all cache lines of a slice.
+/// Prefetch all cache lines of a slice.
 #[inline(always)]
 pub fn ask<T>(slice: &[T]) {
     let range = slice.as_ptr_range();
@@ -99,40 +100,40 @@ impl Lane {
     pub const ZERO: Lane = Lane([0.0; WIDTH]);
 }
 
-/// The first sixteen lanes of a slice, to be transposed.
+/// Return the first sixteen lanes of a slice, for a transposition.
 #[inline(always)]
 pub fn square(lanes: &[Lane]) -> &[Lane; WIDTH] {
     lanes.first_chunk().expect("sixteen lanes")
 }
 
-/// As `square`, to be written.
+/// Mutable version of `square`.
 #[inline(always)]
 pub fn square_mut(lanes: &mut [Lane]) -> &mut [Lane; WIDTH] {
     lanes.first_chunk_mut().expect("sixteen lanes")
 }
 
-/// The numbers of some lanes, one lane after the other.
+/// Return the numbers of the lanes as one slice.
 #[inline(always)]
 pub fn flat(lanes: &[Lane]) -> &[f32] {
     // SAFETY: a lane is sixteen floats without padding.
     unsafe { std::slice::from_raw_parts(lanes.as_ptr().cast(), lanes.len() * WIDTH) }
 }
 
-/// As `flat`, to be written.
+/// Mutable version of `flat`.
 #[inline(always)]
 pub fn flat_mut(lanes: &mut [Lane]) -> &mut [f32] {
-    // SAFETY: as in `flat`.
+    // SAFETY: a lane is sixteen floats without padding.
     unsafe { std::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * WIDTH) }
 }
 
-/// Vector arithmetic on lanes. An implementation is a token of no size: whoever holds one is on a machine that has its
+/// Vector arithmetic on lanes. An implementation is a zero-sized token that exists only on machines with its
 /// instructions, so the methods are safe. `dispatch!` creates tokens and passes them to kernels, which are
-/// `#[inline(always)]` in order to be compiled with the instructions of their token.
+/// `#[inline(always)]` so that they are compiled with the instructions of their token.
 pub trait Simd: Copy {
     const LEVEL: Level;
-    /// Accumulators that fit into registers beside the operands.
+    /// Number of accumulators that fit into registers together with the operands.
     const BLOCK: usize;
-    /// Rows and columns of a tile of accumulators that fits likewise.
+    /// Rows and columns of a tile of accumulators that fits into registers together with the operands.
     const TALL: usize;
     const WIDE: usize;
     type F: Copy;
@@ -147,9 +148,9 @@ pub trait Simd: Copy {
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     fn max(self, a: Self::F, b: Self::F) -> Self::F;
     fn min(self, a: Self::F, b: Self::F) -> Self::F;
-    /// x where a > b, else y (also where a or b is not a number)
+    /// x if a > b, otherwise y (also if a or b is NaN)
     fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
-    /// Bit i is set where a[i] > b[i].
+    /// Return a bit mask with bit i set if a[i] > b[i].
     fn greater(self, a: Self::F, b: Self::F) -> u32;
     /// p * 2^n for integral n in [-126, 127]
     fn scale2(self, p: Self::F, n: Self::F) -> Self::F;
@@ -158,8 +159,8 @@ pub trait Simd: Copy {
     /// Transpose a 16 x 16 tile: `rows[i].0[j]` goes to `out[j].0[i]`.
     fn transpose(self, rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]);
 
-    /// e^(s - top) for s <= top: Cephes' range reduction and degree-5 polynomial, 2 ulp. At least e^-87 for every finite
-    /// s, and 0 for -infinity: a small factor is not a forbidden one.
+    /// e^(s - top) for s <= top, by Cephes' range reduction and degree-5 polynomial, 2 ulp. The result is at least
+    /// e^-87 for every finite s and 0 for -infinity: a small factor must stay distinct from a forbidden one.
     #[inline(always)]
     fn exp_below(self, s: Self::F, top: Self::F) -> Self::F {
         let magic = self.splat(12_582_912.0); // 1.5 * 2^23: adding it rounds to an integer
@@ -195,7 +196,7 @@ pub trait Simd: Copy {
     }
 }
 
-/// Plain arrays: whatever the compiler makes of them on the baseline machine.
+/// Plain arrays, vectorized by the compiler for the baseline of the architecture.
 #[derive(Clone, Copy)]
 pub struct Baseline;
 
@@ -285,7 +286,7 @@ pub enum Level {
     Baseline,
 }
 
-/// Lanes on each instruction set.
+/// Tests of lanes on each instruction set.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,7 +324,7 @@ mod tests {
     dispatch!(fn exp(x: &Lane, top: f32, out: &mut Lane) = exp_kernel);
     dispatch!(fn transpose(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) = transpose_kernel);
 
-    /// Runs a test on each instruction set that the machine has.
+    /// Run a test on each instruction set of the machine.
     fn on_each(test: impl Fn()) {
         ["", "avx2", "baseline"].iter().for_each(|ways| testing::with(ways, &test));
     }
@@ -385,7 +386,7 @@ mod tests {
     }
     dispatch!(fn select(a: &Lane, b: &Lane, out: &mut [Lane; 3]) = select_kernel);
 
-    /// Where one of two is not a number, neither is greater, and the second is what `max` and `min` give.
+    /// If an operand is NaN, neither is greater, and `max` and `min` return the second.
     #[test]
     fn comparisons_are_the_same_on_every_machine() {
         let cases = [-1.0, 0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];

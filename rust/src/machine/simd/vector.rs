@@ -1,7 +1,7 @@
-//! Arithmetic on weight vectors, and the limited-memory inverse Hessian: what is linear in the number of features.
+//! Arithmetic on weight vectors, and the limited-memory inverse Hessian.
 //!
-//! Sums run over blocks of fixed size and the blocks are added in order, so results have the same bits for any number
-//! of threads.
+//! Sums run over blocks of fixed size and the blocks are added in order, so that results have the same bits for any
+//! number of threads.
 
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::Simd;
@@ -9,17 +9,17 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 
 const BLOCK: usize = 1 << 14;
-/// So much of a direction is summed up at a time: it stays in the first cache.
+/// Elements of a direction computed at a time. A strip stays in the L1 cache.
 const STRIP: usize = 1 << 10;
 
-/// Sum over blocks of `f(begin, end)`, in order.
+/// Return the sum over blocks of `f(begin, end)`, added in order.
 fn sum_blocks<const N: usize>(len: usize, f: impl Fn(usize, usize) -> [f64; N] + Sync) -> [f64; N] {
     let parts: Vec<[f64; N]> =
         (0..len.div_ceil(BLOCK)).into_par_iter().map(|b| f(b * BLOCK, ((b + 1) * BLOCK).min(len))).collect();
     parts.iter().fold([0.0; N], |sum, part| std::array::from_fn(|i| sum[i] + part[i]))
 }
 
-/// Sixteen partial sums: the same additions whatever registers the machine has.
+/// Dot product with sixteen partial sums, so that the order of additions does not depend on the register width.
 #[inline(always)]
 fn dot_body<A: Copy + Into<f64>, B: Copy + Into<f64>>(a: &[A], b: &[B]) -> f64 {
     let mut sums = [0.0f64; 16];
@@ -40,7 +40,7 @@ fn add_pair_kernel<S: Simd>(_: S, out: &mut [f64], s: &[f32], y: &[f32], c: &[f6
     }
 }
 
-// The token is not used: the compiler finds the vector instructions of the level by itself.
+// The token is unused: the compiler vectorizes these loops for the target features of the level.
 dispatch!(fn dot_singles(a: &[f32], b: &[f32]) -> f64 = |_simd| dot_body(a, b));
 dispatch!(fn dot_mixed(a: &[f32], b: &[f64]) -> f64 = |_simd| dot_body(a, b));
 dispatch!(fn dot_block(a: &[f64], b: &[f64]) -> f64 = |_simd| dot_body(a, b));
@@ -60,7 +60,7 @@ pub fn add_scaled(a: &[f64], step: f64, b: &[f64], out: &mut [f64]) {
     });
 }
 
-/// Add the ridge c ||w||^2 to a gradient; returns its value.
+/// Add the gradient of the ridge c ||w||^2 to `gradient` and return the value of the ridge.
 pub fn add_ridge(w: &[f64], c: f64, gradient: &mut [f64]) -> f64 {
     let parts: Vec<f64> = gradient
         .par_chunks_mut(BLOCK)
@@ -77,18 +77,19 @@ pub fn add_ridge(w: &[f64], c: f64, gradient: &mut [f64]) -> f64 {
 
 /// The m last pairs s = change of w, y = change of the gradient, and their inner products.
 ///
-/// The two-loop recursion (Nocedal 1980) is run on coefficients over the basis {s_i, y_i, g}, whose inner products are
-/// kept, so that a direction costs two passes over the pairs instead of 4 m (Chen, Wang and Zhou 2014). Pairs are kept
-/// in float32: rounding a pair perturbs the curvature it stands for by 1e-7, and halves the memory that is streamed.
+/// The two-loop recursion (Nocedal 1980) runs on coefficients over the basis {s_i, y_i, g}, whose inner products are
+/// stored. A direction then costs two passes over the pairs instead of 4 m (Chen, Wang and Zhou 2014). Pairs are stored
+/// in float32, which halves the memory traffic and perturbs the curvature of a pair by a relative 1e-7.
 ///
-/// `scale` d: the recursion runs in the variables u = w / d, whose steps are s / d and gradients d g. With d_k small where
-/// the curvature is large the Hessian is nearer to a multiple of the identity, which is what it starts from.
+/// With `scale` d, the recursion runs in the variables u = w / d, whose steps are s / d and whose gradients are d g. If
+/// d_k is small where the curvature is large, the Hessian is closer to a multiple of the identity, the initial
+/// approximation.
 pub struct CurvaturePairs {
     capacity: usize,
     scale: Option<Vec<f32>>,   // [features]
     pairs: Vec<[Vec<f32>; 2]>, // oldest first: [s, y]
     products: Vec<Vec<f64>>,   // [2 m, 2 m] inner products of s_0, y_0, s_1, y_1, ...
-    with_g: (f64, Vec<f64>),   // of the gradient that the last pair led to: g . g, and its products with the pairs
+    with_g: (f64, Vec<f64>),   // g at the end of the last pair: g . g and its products with the pairs
 }
 
 impl CurvaturePairs {
@@ -115,7 +116,8 @@ impl CurvaturePairs {
         self.products.clear();
     }
 
-    /// Remember the step from (w0, g0) to (w1, g1), unless its curvature s.y is not clearly positive; returns whether.
+    /// Append the step from (w0, g0) to (w1, g1) and return true, or return false if its curvature s.y is not clearly
+    /// positive.
     pub fn push(&mut self, w0: &[f64], w1: &[f64], g0: &[f64], g1: &[f64]) -> bool {
         let n = w0.len();
         self.with_g.0 = f64::NAN;
@@ -144,7 +146,7 @@ impl CurvaturePairs {
         });
         let (s, y) = (&s[..], &y[..]);
         let g = self.scaled(g1);
-        // One pass over the pairs for all that is new: the step, the change of the gradient, and the gradient.
+        // One pass over the pairs for all new products: with the step, the change of the gradient, and the gradient.
         let mut rows: Vec<&[f32]> = self.pairs.iter().flat_map(|p| [&p[0][..], &p[1][..]]).collect();
         rows.extend([s, y]);
         let parts: Vec<Vec<[f64; 3]>> = (0..n.div_ceil(BLOCK))
@@ -177,7 +179,7 @@ impl CurvaturePairs {
         true
     }
 
-    /// The gradient in the scaled variables.
+    /// Return the gradient in the scaled variables.
     fn scaled<'a>(&self, g: &'a [f64]) -> Cow<'a, [f64]> {
         match &self.scale {
             Some(d) => {
@@ -188,7 +190,7 @@ impl CurvaturePairs {
         }
     }
 
-    /// Inner products of v with s_0, y_0, s_1, y_1, ...
+    /// Return the inner products of v with s_0, y_0, s_1, y_1, ...
     fn products_with(&self, v: &[f64]) -> Vec<f64> {
         let rows: Vec<&[f32]> = self.pairs.iter().flat_map(|p| [&p[0][..], &p[1][..]]).collect();
         let parts: Vec<Vec<f64>> = (0..v.len().div_ceil(BLOCK))
@@ -201,12 +203,12 @@ impl CurvaturePairs {
         (0..rows.len()).map(|r| parts.iter().map(|p| p[r]).sum()).collect()
     }
 
-    /// direction = -H g with the implicit inverse Hessian H; returns g . direction.
+    /// Set direction = -H g with the implicit inverse Hessian H, and return g . direction.
     pub fn direction(&self, g: &[f64], direction: &mut [f64]) -> f64 {
         let m = self.pairs.len();
         let g = &self.scaled(g)[..];
         let gg = dot(g, g);
-        // The gradient at hand is the last push's as a rule; g . g, to the last bit, tells.
+        // The gradient is usually that of the last push. If g . g is equal to the last bit, its products are reused.
         let with_g = if m > 0 && gg == self.with_g.0 { self.with_g.1.clone() } else { self.products_with(g) };
         // q = sum_j c_j b_j + c_g g over the basis b = s_0, y_0, s_1, ...
         let mut c = vec![0.0; 2 * m];

@@ -1,28 +1,28 @@
-//! AVX-512 and AVX2 with FMA: `Simd` and `Find` in their instructions.
+//! `Simd` and `Find` for AVX-512 and for AVX2 with FMA.
 //!
-//! No closure here or in a kernel should use them: it is compiled by itself, without the instructions of the function around
-//! it, and unless that is undone each of them becomes a call.
+//! Do not use these instructions in closures, here or in a kernel: a closure does not inherit the target features of
+//! the function around it. Unless the closure is inlined, every instruction becomes a function call.
 
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, Level, Simd, WIDTH};
 use std::arch::x86_64::*;
 
-/// Methods of a token, in the instructions that it stands for.
+/// Define methods of a token that run with the target features of the token.
 macro_rules! with_token {
     ($(fn $name:ident($token:ident $(, $arg:ident: $ty:ty)*) $(-> $ret:ty)? $body:block)*) => {
         $(
             #[inline(always)]
-            #[allow(unused_unsafe)] // some only call others
+            #[allow(unused_unsafe)] // some only call other methods
             fn $name($token $(, $arg: $ty)*) $(-> $ret)? {
-                // SAFETY: a token exists only if the machine has these instructions; pointers are of slices and arrays, and
-                // as many numbers are read or written as these have.
+                // SAFETY: a token exists only if the machine has these instructions. Pointers come from slices and
+                // arrays, and at most as much as they hold is read or written.
                 unsafe { $body }
             }
         )*
     };
 }
 
-/// The bits of the first `len` of sixteen places.
+/// Return a mask of the first `len` of sixteen bits.
 #[inline(always)]
 fn first(len: usize) -> u16 {
     ((1u32 << len.min(WIDTH)) - 1) as u16
@@ -33,10 +33,10 @@ fn first(len: usize) -> u16 {
 pub struct Avx512(());
 
 impl Avx512 {
-    /// The token. From functions with these features the call is safe.
+    /// Create a token. The call is safe in functions with these target features.
     ///
     /// # Safety
-    /// The machine has these features.
+    /// The machine has these target features.
     #[inline]
     #[target_feature(enable = "avx512f,avx2,fma")]
     pub fn new() -> Avx512 {
@@ -136,10 +136,10 @@ impl Simd for Avx512 {
 pub struct Avx2(());
 
 impl Avx2 {
-    /// The token. From functions with these features the call is safe.
+    /// Create a token. The call is safe in functions with these target features.
     ///
     /// # Safety
-    /// The machine has these features.
+    /// The machine has these target features.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub fn new() -> Avx2 {
@@ -147,7 +147,7 @@ impl Avx2 {
     }
 }
 
-/// Two halves of a lane.
+/// The two halves of a lane.
 type Halves = [__m256; 2];
 
 macro_rules! both {
@@ -310,7 +310,7 @@ impl Find for Avx2 {
     }
 }
 
-/// Halves of lanes.
+/// Operations on half a lane.
 impl Avx2 {
     with_token! {
         fn largest8(self, a: __m256) -> f32 {
@@ -323,7 +323,7 @@ impl Avx2 {
             let s = _mm_add_ps(s, _mm_movehl_ps(s, s));
             _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)))
         }
-        // All bits of place i where bit i is set.
+        // Expand bit i to all bits of element i.
         fn wide8(self, bits: u16) -> __m256i {
             let places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
             _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(i32::from(bits)), places), places)

@@ -1,42 +1,43 @@
-//! How much memory a call may ask for: computed before anything is allocated, in one place.
+//! Memory limits, checked before anything is allocated.
 //!
-//! A file of a few kilobytes, or one parameter, can ask for more memory than a machine has: tables of label pairs, cells of
-//! history, beams, lists. What grows faster than its input is claimed here first. The limit is half of the machine's
-//! memory, or of the control group's that the process is in; the environment variable `TAGWISE_MEMORY` gives another one in
-//! GiB. Where the system refuses the process more than so many bytes (`ulimit -d`, `ulimit -v`), no call may claim more than
-//! is left of them: a failed allocation aborts the process, a failed claim is an error that can be reported.
+//! A file of a few kilobytes, or one parameter, can require more memory than a machine has: tables of label pairs,
+//! cells of history, beams, lists. Every allocation that grows faster than its input is claimed here first. The limit
+//! is half the memory of the machine or of the control group of the process. The environment variable `TAGWISE_MEMORY`
+//! sets another limit in GiB. If the process has resource limits (`ulimit -d`, `ulimit -v`), a call may claim no more
+//! than is left of them: a failed allocation aborts the process, a failed claim is an error that can be reported.
 
 use crate::error::{Error, Result};
 use crate::machine::system::environment;
 use std::path::Path;
 
 const GIB: f64 = (1u64 << 30) as f64;
-/// Half of the memory of a machine that does not say how much it has.
+/// Half the memory of a machine whose size is unknown.
 const UNKNOWN: usize = 4 << 30;
-/// What stays for small arrays at least, where the system has set a limit.
+/// Minimum reserve for small allocations that are not claimed, if the process has a resource limit.
 const UNCLAIMED: usize = 32 << 20;
-/// Less is not looked at: the system is asked each time.
+/// Smaller claims are always granted: reading the limits costs system calls.
 const SMALL: usize = 1 << 22;
 
-/// A number of bytes in which nothing overflows: sums and products stay at the largest number there is.
+/// Return the product of the factors, saturated at `usize::MAX`.
 pub fn bytes(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &x| product.saturating_mul(x))
 }
 
-/// Gives the system back what was freed: the allocator of glibc keeps blocks of up to 32 MiB for the process, and what encoding
-/// freed (25 MiB on conll2000) would stand beside what training needs. For the ends of large pieces of work; some milliseconds.
+/// Return freed memory to the system. The allocator of glibc keeps freed blocks of up to 32 MiB for the process, so
+/// that memory freed by encoding would count in addition to that of training. Takes some milliseconds: call it at the
+/// end of large pieces of work.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         extern "C" {
             fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
-        // SAFETY: may be called at any time, by any thread (malloc_trim(3), MT-Safe).
+        // SAFETY: may be called at any time from any thread (malloc_trim(3), MT-Safe).
         unsafe { malloc_trim(0) };
     }
 }
 
-/// min(base^power, most), without overflow: paths of a sentence, for one.
+/// Return min(base^power, most) without overflow, such as the number of paths of a sentence.
 pub fn power(base: usize, power: usize, most: usize) -> usize {
     let mut out = 1usize;
     for _ in 0..power {
@@ -48,21 +49,21 @@ pub fn power(base: usize, power: usize, most: usize) -> usize {
     out.min(most)
 }
 
-/// Memory of the machine in bytes, or that of the control group that the process is in, where the system says.
+/// Return the memory of the machine or of the control group of the process in bytes, if the system reports it.
 fn machine() -> Option<usize> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let total = kilobytes(&info, "MemTotal:")?;
     Some(group(&std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default()).map_or(total, |most| total.min(most)))
 }
 
-/// The number of a line such as `MemTotal:  16384 kB`, in bytes.
+/// Return the number of a line such as `MemTotal:  16384 kB` in bytes.
 fn kilobytes(text: &str, name: &str) -> Option<usize> {
     let number = text.lines().find_map(|line| line.strip_prefix(name))?.trim().trim_end_matches(" kB");
     number.parse::<usize>().ok()?.checked_mul(1024)
 }
 
-/// The smallest limit of the control groups that hold a process, as its `/proc/self/cgroup` names them: of both versions,
-/// and of all groups above. Inside of a container the group's own folder is the root.
+/// Return the smallest memory limit of the control groups of a process, given its `/proc/self/cgroup`. Covers both
+/// versions of control groups and all parent groups. In a container the folder of the group is the root.
 fn group(groups: &str) -> Option<usize> {
     let mut least = None;
     for line in groups.lines() {
@@ -75,32 +76,33 @@ fn group(groups: &str) -> Option<usize> {
         };
         for above in Path::new(path.trim_start_matches('/')).ancestors() {
             let most = std::fs::read_to_string(Path::new(root).join(above).join(file)).ok();
-            let most = most.and_then(|most| most.trim().parse::<usize>().ok()); // "max" is no number
+            let most = most.and_then(|most| most.trim().parse::<usize>().ok()); // "max" is not a number
             least = [least, most].into_iter().flatten().min();
         }
     }
     least
 }
 
-/// What the limits of the process leave it, as `/proc/self/limits` and `/proc/self/status` say: of its data, and of its
-/// addresses.
+/// Return the memory left under the limits of data size and address space, from `/proc/self/limits` and
+/// `/proc/self/status`.
 fn left(limits: &str, status: &str) -> Option<usize> {
     let of = |limit: &str, used: &str| {
         let most = limits.lines().find_map(|line| line.strip_prefix(limit))?.split_whitespace().next()?;
-        let most = most.parse::<usize>().ok()?; // "unlimited" is no number
+        let most = most.parse::<usize>().ok()?; // "unlimited" is not a number
         Some(most.saturating_sub(kilobytes(status, used)?))
     };
     [of("Max data size", "VmData:"), of("Max address space", "VmSize:")].into_iter().flatten().min()
 }
 
-/// What the process may still get where the system has set it a limit; some of it stays for what nobody claims.
+/// Return the memory that may be claimed under the resource limits, less a reserve for allocations that are not
+/// claimed.
 fn room() -> Option<usize> {
     let read = |name| std::fs::read_to_string(name).ok();
     left(&read("/proc/self/limits")?, &read("/proc/self/status")?)
         .map(|left| left.saturating_sub((left / 8).max(UNCLAIMED)))
 }
 
-/// The limit in GiB that the environment sets.
+/// Return the limit in GiB from the environment, if it is set.
 pub fn given() -> Result<Option<f64>> {
     let text = environment::value("TAGWISE_MEMORY");
     match text.parse::<f64>() {
@@ -110,7 +112,7 @@ pub fn given() -> Result<Option<f64>> {
     }
 }
 
-/// The most that may be asked for, and how a person raises it: of the machine's memory a half, or the whole.
+/// Return the largest claim allowed and how to raise it. `whole`: all memory of the machine instead of half of it.
 fn most(whole: bool) -> Result<(usize, &'static str)> {
     let limit = match given()? {
         Some(gib) => (gib * GIB) as usize,
@@ -122,17 +124,17 @@ fn most(whole: bool) -> Result<(usize, &'static str)> {
     })
 }
 
-/// Return an error if `bytes` exceed the limit; `what` takes them, `remedy` is what to do.
+/// Return an error if `bytes` exceed the limit. `what` names the data, `remedy` says what to do.
 pub fn claim(what: &str, bytes: usize, remedy: &str) -> Result<()> {
     refuse(what, bytes, remedy, false)
 }
 
-/// The same for what grows as its input does, which may take all that there is.
+/// Version of `claim` for data that grow linearly with their input, which may take all memory of the machine.
 pub fn need(what: &str, bytes: usize, remedy: &str) -> Result<()> {
     refuse(what, bytes, remedy, true)
 }
 
-/// Bytes for people.
+/// Format a number of bytes.
 fn shown(bytes: usize) -> String {
     match bytes as f64 / GIB {
         gib if gib < 0.1 => format!("{:.0} MiB", 1024.0 * gib),
@@ -152,7 +154,7 @@ fn refuse(what: &str, bytes: usize, remedy: &str, whole: bool) -> Result<()> {
     }
 }
 
-/// `n` copies of a value, or an error where the system has no memory for them.
+/// Return `n` copies of a value, or an error if the system has no memory for them.
 pub fn filled<T: Clone>(what: &str, value: T, n: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     reserve(what, &mut out, n)?;
@@ -160,7 +162,7 @@ pub fn filled<T: Clone>(what: &str, value: T, n: usize) -> Result<Vec<T>> {
     Ok(out)
 }
 
-/// Room for `more` elements, or an error where the system has no memory for them.
+/// Reserve capacity for `more` elements, or return an error if the system has no memory for them.
 pub fn reserve<T>(what: &str, array: &mut Vec<T>, more: usize) -> Result<()> {
     array.try_reserve_exact(more).map_err(|_| {
         Error::Memory(format!("{what}: the system has no memory for {} bytes", bytes(&[more, size_of::<T>()])))

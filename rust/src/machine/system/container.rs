@@ -7,16 +7,19 @@
 //! 16  header   u64      bytes of the header
 //! 24  arrays   u64      number of arrays
 //! 32  header            UTF-8 JSON
-//!     table             48 bytes an array: name (24 bytes) and type (8 bytes) padded with NUL, offset u64, elements u64
-//!     arrays            in the order of the table, each at the next multiple of 64; the file ends with the last one
+//!     table             48 bytes per array: name (24 bytes) and type (8 bytes) padded with NUL, offset u64, elements u64
+//!     arrays            in the order of the table, each at the next multiple of 64. The file ends with the last one
 //! ```
-//! Arrays neither overlap nor leave gaps, so copies of all of them take no more memory than the file has bytes.
-//! A CRC-32 finds every change of up to four neighbouring bytes. The file is read once into memory of the process's own,
-//! where it is checked and where its arrays are used: what happens to the file afterwards does not matter. It is mapped
-//! only where that is asked for. Then nobody may write to it or cut it short while the model lives; whoever does gets other
-//! labels, or a SIGBUS, but never an index out of bounds: indices are copied before they are checked (`indices`).
-//! `pieces` makes the bytes of a file; the package writes them beside the destination, flushes the file and renames it,
-//! so that a reader never sees half a file.
+//! Arrays neither overlap nor leave gaps, so that copies of all of them take no more memory than the file has bytes. A
+//! CRC-32 detects every change of up to four neighbouring bytes.
+//!
+//! By default the file is read once into private memory, which is verified and holds the arrays. Later changes of
+//! the file have no effect. A file is mapped only on request. It must then not be written to or truncated while the
+//! model is alive: a change can produce wrong labels or a SIGBUS, but never an index out of bounds, since `indices`
+//! copies indices before they are checked.
+//!
+//! `pieces` returns the bytes of a file. The Python package writes them to a temporary file in the folder of the
+//! destination, flushes and renames it, so that a reader never sees a partial file.
 
 use crate::error::{Error, Result};
 use crate::machine::system::budget;
@@ -29,7 +32,7 @@ use std::io::{Read, Seek};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// What a container holds: its first bytes, and the words of messages about it.
+/// Kind of a container: its first bytes, and the words used in messages.
 pub struct Kind {
     magic: &'static [u8; 8],
     name: &'static str,
@@ -44,7 +47,7 @@ pub const MODEL: Kind = Kind {
     origin: "`tagwise train` or `save`",
     remedy: "copy it again or train again",
 };
-/// Arrays that are not a model; the header says what they are.
+/// Arrays that are not a model. The header says what they are.
 pub const ARRAYS: Kind = Kind {
     magic: b"tagwise:",
     name: "array",
@@ -57,7 +60,7 @@ const HEAD: usize = 32;
 const ALIGN: usize = 64;
 const NAME: usize = 24;
 const RECORD: usize = 48;
-/// Bytes that are read, or summed up, between two looks for a signal.
+/// Bytes that are read or checksummed between two checks for a stop request.
 const PIECE: usize = 1 << 22;
 
 /// Element types an array may have: plain numbers for which every bit pattern is a value.
@@ -83,42 +86,43 @@ impl Plain for f64 {
     const DTYPE: &'static str = "f64";
 }
 
-/// As many bytes as arrays are aligned to.
+/// Block of bytes with the alignment of arrays.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Block([u8; ALIGN]);
 
-/// Keeps the bytes where they are.
+/// Owner of the bytes.
 enum Keeper {
     Read { blocks: Vec<Block> },
     Mapped { _map: Mmap },
 }
 
-/// The bytes of a file: read into memory of our own, or mapped. They lie at a multiple of `ALIGN`.
+/// Bytes of a file, read into private memory or mapped, aligned to `ALIGN`.
 pub struct Memory {
     at: *const u8,
     length: usize,
     keeper: Keeper,
 }
 
-// SAFETY: nobody writes to the bytes, and whoever reads them holds the memory.
+// SAFETY: the bytes are never written to after reading, and readers hold the memory.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: see `Send`.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Nothing of a file yet.
+    /// Return a memory into which nothing has been read yet.
     fn unread() -> Memory {
         Memory { at: std::ptr::null(), length: 0, keeper: Keeper::Read { blocks: Vec::new() } }
     }
 
     fn map(file: &File) -> std::io::Result<Memory> {
-        // SAFETY: private and read-only. Who asks for a map sees to it that nobody writes to the file or cuts it short.
+        // SAFETY: private and read-only. Callers that request a map guarantee that the file is not written to or
+        // truncated.
         let map = unsafe { Mmap::map(file) }?;
         Ok(Memory { at: map.as_ptr(), length: map.len(), keeper: Keeper::Mapped { _map: map } })
     }
 
-    /// Goes on reading a file until its first `end` bytes are here. What is mapped is all here.
+    /// Continue reading until the first `end` bytes of the file are in memory. Does nothing if the file is mapped.
     fn read_to(&mut self, mut file: &File, end: usize) -> std::io::Result<()> {
         let Keeper::Read { blocks } = &mut self.keeper else { return Ok(()) };
         let count = end.div_ceil(ALIGN);
@@ -129,7 +133,7 @@ impl Memory {
             let next = end.min(self.length + PIECE);
             blocks.resize(next.div_ceil(ALIGN), Block([0; ALIGN]));
             let at = blocks.as_mut_ptr().cast::<u8>();
-            // SAFETY: the blocks hold at least `next` bytes, all of them set, and nobody else has them yet.
+            // SAFETY: the blocks hold at least `next` initialized bytes, and no other reference to them exists yet.
             let bytes = unsafe { std::slice::from_raw_parts_mut(at, next) };
             file.read_exact(&mut bytes[self.length..])?;
             (self.at, self.length) = (at, next);
@@ -144,20 +148,20 @@ impl Memory {
     fn bytes(&self) -> &[u8] {
         match self.length {
             0 => &[],
-            // SAFETY: `keeper` holds so many bytes there as long as it lives.
+            // SAFETY: `keeper` owns `length` bytes at this address.
             length => unsafe { std::slice::from_raw_parts(self.at, length) },
         }
     }
 }
 
-/// An array that is either owned or a window of a file in memory; reads like a slice, copies itself when written to.
+/// Array that is either owned or a window of a file in memory. Reads like a slice and is copied when written to.
 pub enum Buf<T: Plain> {
     Owned(Vec<T>),
     Window(Arc<Memory>, Range<usize>),
 }
 
 impl<T: Plain> Buf<T> {
-    /// The array as a vector to change; a window is copied first.
+    /// Return the array as a mutable vector. A window is copied first.
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if let Buf::Window(..) = self {
             *self = Buf::Owned(self.to_vec());
@@ -175,7 +179,8 @@ impl<T: Plain> Deref for Buf<T> {
     fn deref(&self) -> &[T] {
         match self {
             Buf::Owned(v) => v,
-            // SAFETY: `Container::array` made the range only after checking its bounds and alignment for T, T accepts
+            // SAFETY: `Container::array` creates the range only after checking its bounds and alignment for T, T
+            // accepts
             // every bit pattern, and the Arc keeps the memory alive.
             Buf::Window(memory, range) => unsafe {
                 std::slice::from_raw_parts(memory.at.add(range.start).cast::<T>(), range.len() / size_of::<T>())
@@ -208,13 +213,13 @@ impl<T: Plain> std::fmt::Debug for Buf<T> {
     }
 }
 
-/// Bytes of a slice of plain numbers.
+/// Return the bytes of a slice of plain numbers.
 pub fn as_bytes<T: Plain>(v: &[T]) -> &[u8] {
-    // SAFETY: T is a plain number without padding, and u8 has no alignment to keep.
+    // SAFETY: T is a plain number without padding, and u8 has alignment 1.
     unsafe { std::slice::from_raw_parts(v.as_ptr().cast::<u8>(), size_of_val(v)) }
 }
 
-/// An array to be written: its name, its type and its bytes.
+/// Array to be written: name, type and bytes.
 pub struct Entry<'a> {
     pub name: &'a str,
     pub dtype: &'a str,
@@ -227,7 +232,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The bytes of a file of header and arrays, in pieces: what comes before the arrays, then padding and bytes of each.
+/// Return the bytes of a file in pieces: header and table, then the padding and the bytes of each array.
 pub fn pieces<'a>(kind: &Kind, header: &str, arrays: &[Entry<'a>]) -> Result<Vec<Cow<'a, [u8]>>> {
     let mut head = Vec::with_capacity(HEAD + header.len() + RECORD * arrays.len());
     head.extend_from_slice(kind.magic);
@@ -263,7 +268,7 @@ pub fn pieces<'a>(kind: &Kind, header: &str, arrays: &[Entry<'a>]) -> Result<Vec
     Ok(out)
 }
 
-/// The checksum that the first bytes of a file hold.
+/// Return the checksum stored in the first bytes of a file.
 pub fn checksum(head: &[u8]) -> u32 {
     u32::from_le_bytes([head[12], head[13], head[14], head[15]])
 }
@@ -277,7 +282,7 @@ fn element_size(dtype: &str) -> usize {
     }
 }
 
-/// Where an array lies in the file: byte offset and number of elements.
+/// Position of an array in the file: byte offset and number of elements.
 #[derive(Clone, Debug)]
 struct ArrayPlace {
     dtype: String,
@@ -293,7 +298,7 @@ pub struct Container {
     places: BTreeMap<String, ArrayPlace>,
 }
 
-/// What the bytes before the arrays say.
+/// Parsed header and table of arrays.
 struct Front {
     header: String,
     places: BTreeMap<String, ArrayPlace>,
@@ -304,20 +309,20 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// A number of eight bytes; one that is too large for this machine is larger than any file.
+/// Read a 64-bit number. Saturates if it is too large for this machine, which is longer than any file.
 fn long(bytes: &[u8], at: usize) -> usize {
     let number = u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32;
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Where header and table end, by the first `HEAD` bytes of a file.
+/// Return the ends of the header and of the table, from the first `HEAD` bytes of a file.
 fn ends(head: &[u8]) -> Option<(usize, usize)> {
     let table = HEAD.checked_add(long(head, 16))?;
     Some((table, long(head, 24).checked_mul(RECORD)?.checked_add(table)?))
 }
 
 impl Front {
-    /// Header and table of a file; the message says what is wrong with them.
+    /// Parse the header and the table of a file. The error says what is wrong with them.
     fn parse(bytes: &[u8], table: usize, end: usize) -> std::result::Result<Front, String> {
         let header = String::from_utf8(bytes[HEAD..table].to_vec()).map_err(|_| "the header is not UTF-8")?;
         let (mut places, mut at) = (BTreeMap::new(), end);
@@ -343,11 +348,11 @@ impl Front {
 }
 
 impl Container {
-    /// A file of a kind that was just opened; `mapped`: used where it lies instead of being read. Its name is for messages: whatever it stands for by now, everything is read
-    /// from the one open file.
+    /// Open a container of a kind from an open file. `mapped`: map the file instead of reading it. `name` is used in
+    /// messages only: all bytes come from the open file, even if the path now names another one.
     ///
-    /// The head is read first, then header and table, then the arrays: a file of another version, of another size than its
-    /// table says, or beyond the budget is refused before it is read.
+    /// The first bytes are read first, then header and table, then the arrays. A file of another version, of a size
+    /// that contradicts its table, or beyond the memory budget is rejected before it is read in full.
     pub fn of_file(file: &File, name: &str, kind: &Kind, mapped: bool) -> Result<Container> {
         let what = kind.name;
         let bad = |why: &str| Error::ModelFile(format!("{name}: {why}"));
@@ -417,22 +422,22 @@ impl Container {
         Ok(Container { memory: Arc::new(memory), header: front.header, places: front.places })
     }
 
-    /// The checksum that the file has.
+    /// Return the checksum stored in the file.
     pub fn checksum(&self) -> u32 {
         checksum(self.memory.bytes())
     }
 
-    /// The JSON header.
+    /// Return the JSON header.
     pub fn header(&self) -> &str {
         &self.header
     }
 
-    /// Names and types of the arrays, and their numbers of elements.
+    /// Iterate over name, type and number of elements of the arrays.
     pub fn arrays(&self) -> impl Iterator<Item = (&str, &str, usize)> {
         self.places.iter().map(|(name, place)| (name.as_str(), place.dtype.as_str(), place.length))
     }
 
-    /// An array that indices are taken from: where the file is mapped it is copied, so that what is checked stays so.
+    /// Return an array of indices. If the file is mapped, the array is copied, so that checked indices cannot change.
     pub fn indices<T: Plain>(&self, name: &str) -> Result<Buf<T>> {
         let mut found = self.array(name)?;
         if self.memory.is_mapped() {
@@ -441,7 +446,7 @@ impl Container {
         Ok(found)
     }
 
-    /// An array by name, in place.
+    /// Return an array by name, without a copy.
     pub fn array<T: Plain>(&self, name: &str) -> Result<Buf<T>> {
         match self.places.get(name) {
             Some(p) if p.dtype == T::DTYPE => {
@@ -492,7 +497,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
     }
 
-    /// Arrays that share bytes would take more memory, once they are copied, than the file is long.
+    /// Copies of arrays that share bytes could take more memory than the file has bytes.
     #[test]
     fn arrays_neither_overlap_nor_leave_gaps() {
         let path = std::env::temp_dir().join(format!("tagwise-overlap-{}.tagwise", std::process::id()));

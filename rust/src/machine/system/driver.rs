@@ -1,10 +1,12 @@
-//! Kernels of a GPU, launched through the driver that PyTorch has loaded. All that is known of it here is where its function
-//! `cuLaunchKernel` lies: nothing is linked, and what lies between a call in Python and a kernel is paid at every step of
-//! training.
+//! Launches of GPU kernels through the driver that PyTorch has loaded.
+//!
+//! Only the address of the driver function `cuLaunchKernel` is needed, so that nothing is linked. The overhead between
+//! a call in Python and a kernel is paid at every step of training.
 
 use std::ffi::c_void;
 
-/// Kernel; blocks x, y, z; threads x, y, z; bytes of shared memory; stream; addresses of the arguments; more options.
+/// Signature of `cuLaunchKernel`: kernel, grid x, y, z, block x, y, z, bytes of shared memory, stream, addresses of the
+/// arguments, extra options.
 type Call = unsafe extern "system" fn(
     *mut c_void,
     u32,
@@ -19,10 +21,10 @@ type Call = unsafe extern "system" fn(
     *mut *mut c_void,
 ) -> i32;
 
-/// Arguments that a kernel has at most.
+/// Maximum number of arguments of a kernel.
 pub const MOST: usize = 64;
 
-/// A kernel whose arguments are 64 bits wide each.
+/// Kernel whose arguments are 64 bits wide each.
 #[derive(Clone, Copy)]
 pub struct Kernel {
     call: Call,
@@ -31,18 +33,18 @@ pub struct Kernel {
 
 impl Kernel {
     /// # Safety
-    /// `call` is the address of the driver's `cuLaunchKernel`, `function` the handle of one of its kernels; both stay what they
-    /// are while this lives.
+    /// `call` is the address of the driver's `cuLaunchKernel` and `function` the handle of one of its kernels. Both
+    /// stay valid while this value is alive.
     pub unsafe fn new(call: usize, function: usize) -> Option<Kernel> {
         let call: Option<Call> = std::mem::transmute(call);
         Some(Kernel { call: call?, function })
     }
 
-    /// Launches `grid` blocks of so many threads; answers the driver's error, 0 for none. The driver has copied the arguments
-    /// when it returns.
+    /// Launch `grid` blocks of `block` threads. Returns the error code of the driver, 0 for success. The driver has
+    /// copied the arguments when the call returns.
     ///
     /// # Safety
-    /// The arguments are those of the kernel; `stream` is one of its device, or 0.
+    /// The arguments match the signature of the kernel, and `stream` belongs to its device or is 0.
     pub unsafe fn launch(&self, grid: [u32; 3], block: u32, stream: usize, arguments: &mut [i64]) -> i32 {
         debug_assert!(arguments.len() <= MOST);
         let mut places = [std::ptr::null_mut::<c_void>(); MOST];

@@ -1,4 +1,4 @@
-//! Memory and its limits, threads, calls that stop, model files, fixed random orders, enumerations by name.
+//! Memory limits, threads, interruption, model files, reproducible random orders, and enumerations with names.
 
 pub mod budget;
 pub mod container;

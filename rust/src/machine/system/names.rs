@@ -1,7 +1,7 @@
-//! Enumerations that Python chooses from by name. Each is declared once, by `named!`: the variants, their names, and the
-//! message for a name that is none of them come from one list, so that none can be left out of another.
+//! Enumerations that Python selects by name. `named!` declares the variants, their names and the error message for an
+//! unknown name in one list, so that they cannot diverge.
 
-/// `pub enum Kind: "what a message calls it" { Variant = "name", ... }` with `NAMES`, `ALL`, `name` and `named`.
+/// `pub enum Kind: "noun for messages" { Variant = "name", ... }` with `ALL`, `name`, `names` and `named`.
 macro_rules! named {
     (
         $(#[$meta:meta])*
@@ -12,14 +12,14 @@ macro_rules! named {
         pub enum $Enum { $($(#[$doc])* $Variant,)+ }
 
         impl $Enum {
-            /// Every variant, in the order of its declaration.
+            /// All variants, in the order of declaration.
             pub const ALL: &'static [$Enum] = &[$($Enum::$Variant),+];
 
             pub fn name(self) -> &'static str {
                 match self { $($Enum::$Variant => $name,)+ }
             }
 
-            /// The names of all, as messages and Python have them.
+            /// Iterate over the names of all variants.
             pub fn names() -> impl Iterator<Item = &'static str> {
                 Self::ALL.iter().map(|x| x.name())
             }

@@ -1,9 +1,9 @@
 //! Arrays that can be moved to files, for training sets larger than memory.
 //!
-//! The system writes the pages of a mapped file out and drops them when memory is short, and reads them again on access.
-//! Computations read the same numbers either way, so no result changes. A file loses its name as soon as it is open: no
-//! other process can write to it, and nothing is left of it. Its bytes are written before they are mapped, so that a full
-//! disk is an error and not a SIGBUS.
+//! When memory is short, the system writes the pages of a mapped file out, drops them, and reads them again on access.
+//! Computations read the same numbers either way, so results do not change. A file is unlinked as soon as it is open:
+//! no other process can write to it, and nothing remains of it. Its bytes are written before they are mapped, so that a
+//! full disk is an error and not a SIGBUS.
 
 use crate::error::{Error, Result};
 use memmap2::MmapRaw;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Smaller arrays stay in memory: a process may have 65,530 maps.
+/// Smaller arrays stay in memory: a process may have at most 65,530 maps.
 const LARGE: usize = 1 << 16;
 
-/// Types that files can hold.
+/// Types that can be stored in files.
 ///
 /// # Safety
 /// Values have no padding, and every bit pattern is a value.
@@ -34,14 +34,14 @@ unsafe impl Flat for f32 {}
 // SAFETY: two numbers of the same size.
 unsafe impl Flat for (u32, u32) {}
 
-/// A vector that can be moved to a file. It cannot grow after that.
+/// Vector that can be moved to a file. It is copied back to memory before it grows.
 pub enum PagedVec<T: Flat> {
     Memory(Vec<T>),
     File { map: Arc<MmapRaw>, len: usize },
 }
 
 impl<T: Flat> PagedVec<T> {
-    /// The vector to grow.
+    /// Return the vector in memory, for growth.
     pub fn vec(&mut self) -> &mut Vec<T> {
         if let PagedVec::File { .. } = self {
             *self = PagedVec::Memory(self.to_vec());
@@ -60,7 +60,8 @@ impl<T: Flat> Deref for PagedVec<T> {
     fn deref(&self) -> &[T] {
         match self {
             PagedVec::Memory(v) => v,
-            // SAFETY: `Writer::finish` mapped a file of `len` elements at the begin of a page; only `deref_mut` writes to it.
+            // SAFETY: `Writer::finish` mapped a file of `len` elements at the start of a page. Only `deref_mut` writes
+            // to it.
             PagedVec::File { map, len } => unsafe { std::slice::from_raw_parts(map.as_ptr().cast::<T>(), *len) },
         }
     }
@@ -71,7 +72,7 @@ impl<T: Flat> DerefMut for PagedVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
             PagedVec::Memory(v) => v,
-            // SAFETY: as above. The other owner of the map is `Pages`, which does not look at the elements.
+            // SAFETY: as above. The other owner of the map is `Pages`, which does not access the elements.
             PagedVec::File { map, len } => unsafe {
                 std::slice::from_raw_parts_mut(map.as_mut_ptr().cast::<T>(), *len)
             },
@@ -96,7 +97,7 @@ fn as_bytes<T: Flat>(values: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }
 }
 
-/// An array that is written from begin to end, to memory or to a file.
+/// Array that is written from start to end, to memory or to a file.
 pub enum Writer<T: Flat> {
     Memory(Vec<T>),
     File { file: File, folder: PathBuf, len: usize, of: PhantomData<T> },
@@ -121,7 +122,7 @@ impl<T: Flat> Writer<T> {
         Ok(Writer::File { file, folder, len: 0, of: PhantomData })
     }
 
-    /// Make space for `more` elements in memory, and no more.
+    /// Reserve capacity for exactly `more` elements in memory.
     pub fn reserve_exact(&mut self, more: usize) {
         if let Writer::Memory(v) = self {
             v.reserve_exact(more);
@@ -163,7 +164,7 @@ impl<T: Flat> Writer<T> {
     }
 }
 
-/// The files of one owner.
+/// The mapped files of one owner.
 pub struct Pages {
     folder: PathBuf,
     maps: Vec<Arc<MmapRaw>>,
@@ -184,28 +185,28 @@ impl Pages {
         Ok(())
     }
 
-    /// Count an array that is in a file as one of these.
+    /// Add the file of an array to these files.
     pub fn add<T: Flat>(&mut self, array: &PagedVec<T>) {
         if let PagedVec::File { map, .. } = array {
             self.maps.push(map.clone());
         }
     }
 
-    /// Bytes in files.
+    /// Return the number of bytes in files.
     pub fn bytes(&self) -> usize {
         self.maps.iter().map(|map| map.len()).sum()
     }
 
-    /// Drop the pages from the memory of the process; the files keep their contents.
+    /// Drop the pages from the memory of the process. The files keep their contents.
     pub fn release(&self) {
         #[cfg(unix)]
         for map in &self.maps {
-            // SAFETY: the pages are shared with the file, which keeps what was written to them.
+            // SAFETY: the pages are shared with the file, which keeps the data written to them.
             let _a_hint = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
     }
 
-    /// Have the system read the pages in the background.
+    /// Make the system read the pages in the background.
     pub fn prefetch(&self) {
         #[cfg(unix)]
         for map in &self.maps {
@@ -218,7 +219,7 @@ impl Pages {
 mod tests {
     use super::*;
 
-    /// Arrays in files hold what is written to them, through release, writes and growth.
+    /// Arrays in files keep their contents after release, writes and growth.
     #[test]
     fn arrays_in_files_are_arrays() {
         let mut pages = Pages::new(std::env::temp_dir());

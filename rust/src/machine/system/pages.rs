@@ -1,27 +1,27 @@
-//! Memory in large pages for a file that is read whole: what is looked up in it lies scattered.
+//! Memory in large pages for a file that is read whole, since lookups in it are scattered.
 
 use memmap2::MmapMut;
 use std::fs::File;
 use std::sync::Mutex;
 
-/// Bytes of a large page.
+/// Size of a large page in bytes.
 pub const LARGE: usize = 1 << 21;
-/// The most bytes that are kept for the next file.
+/// Maximum number of bytes kept for the next file.
 const KEPT: usize = 64 << 20;
 
-/// The memory of the file that was let go last. New memory is cleared page by page before it is used, which takes longer
-/// than to read a file that the system has at hand; a program that opens one model after the other pays once.
+/// Memory of the file that was dropped last. The system clears new memory page by page, which takes longer than reading
+/// a cached file. A program that opens one model after another pays for this once.
 static SPARE: Mutex<Option<MmapMut>> = Mutex::new(None);
 
-/// The bytes of a file, read into memory of its own: they stay as they are whatever becomes of the file.
+/// Bytes of a file in private memory. Later changes of the file have no effect.
 pub struct Pages {
-    map: Option<MmapMut>, // none after the end
+    map: Option<MmapMut>, // None after `drop`
     size: usize,
 }
 
-/// Memory for `size` bytes: the spare one where that is large enough and not more than twice as large.
+/// Return memory for `size` bytes: the spare memory if it is large enough and at most twice as large, or new memory.
 ///
-/// Nobody waits for the lock, which a fork may have left closed.
+/// Never block on the lock: a fork may have left it locked.
 fn room(size: usize) -> std::io::Result<MmapMut> {
     let fits = |map: &mut MmapMut| map.len() >= size && map.len() / 2 <= size;
     if let Some(map) = SPARE.try_lock().ok().and_then(|mut spare| spare.take_if(fits)) {
@@ -34,7 +34,7 @@ fn room(size: usize) -> std::io::Result<MmapMut> {
 }
 
 impl Pages {
-    /// The first `size` bytes of a file.
+    /// Read the first `size` bytes of a file.
     pub fn read(file: &File, size: usize) -> std::io::Result<Pages> {
         let mut pages = Pages { map: Some(room(size)?), size };
         pages.map.as_mut().map_or(Ok(()), |map| fill(file, &mut map[..size]))?;
@@ -56,7 +56,7 @@ impl Drop for Pages {
     }
 }
 
-/// Reads a file from its beginning, a large page a thread at a time.
+/// Read a file from its start, one large page per task in parallel.
 #[cfg(unix)]
 fn fill(file: &File, into: &mut [u8]) -> std::io::Result<()> {
     use rayon::prelude::*;
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Memory that was another file's shows nothing of it, whichever of the two is longer.
+    /// Reused memory shows nothing of the file it held before, whether that file was longer or shorter.
     #[test]
     fn one_file_after_the_other() -> std::io::Result<()> {
         let path = std::env::temp_dir().join(format!("tagwise-pages-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! An array that parallel threads fill, each place from exactly one of them.
+//! Array that parallel threads write to, each element from exactly one thread.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ pub struct Shared<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: `set` and `slice` demand that no two threads touch the same place.
+// SAFETY: the callers of `set`, `add` and `slice` guarantee that no two threads access the same element.
 unsafe impl<T: Send> Sync for Shared<'_, T> {}
 
 impl<'a, T: Copy> Shared<'a, T> {
@@ -17,7 +17,7 @@ impl<'a, T: Copy> Shared<'a, T> {
     }
 
     /// # Safety
-    /// `i` is inside the array, and no other thread touches it.
+    /// `i` is inside the array, and no other thread accesses the element.
     #[inline(always)]
     pub unsafe fn set(&self, i: usize, value: T) {
         debug_assert!(i < self.len);
@@ -25,7 +25,7 @@ impl<'a, T: Copy> Shared<'a, T> {
     }
 
     /// # Safety
-    /// As for `set`.
+    /// `i` is inside the array, and no other thread accesses the element.
     #[inline(always)]
     pub unsafe fn add(&self, i: usize, value: T)
     where
@@ -36,7 +36,7 @@ impl<'a, T: Copy> Shared<'a, T> {
     }
 
     /// # Safety
-    /// The range is inside the array, and no other thread touches it.
+    /// The range is inside the array, and no other thread accesses it.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn slice(&self, begin: usize, len: usize) -> &mut [T] {
         debug_assert!(begin + len <= self.len);

@@ -1,13 +1,17 @@
 //! The order of sentences in an epoch: Fisher-Yates driven by SplitMix64 (Steele, Lea & Flood 2014).
 //!
-//! The generator starts anew from (seed, epoch, shard), so that an epoch's order depends on these three numbers alone:
-//! training that is stopped and resumed visits the sentences as if it had never stopped.
+//! The generator is seeded with (seed, epoch, shard), so that the order of an epoch depends on these three numbers
+//! only. Training that is interrupted and resumed visits the sentences in the same order as an uninterrupted run.
 //!
 //! ```text
-//! next():   state += 0x9E3779B97F4A7C15;  z = state
-//!           z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;  z = (z ^ z >> 27) * 0x94D049BB133111EB;  return z ^ z >> 31
-//! start:    state = seed;  state = next() ^ epoch;  state = next() ^ shard
-//! below(n): the high half of next() * n; drawn again while the low half < 2^64 mod n    (Lemire 2019)
+//! next():   state += 0x9E3779B97F4A7C15
+//!           z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9
+//!           z = (z ^ z >> 27) * 0x94D049BB133111EB
+//!           return z ^ z >> 31
+//! start:    state = seed
+//!           state = next() ^ epoch
+//!           state = next() ^ shard
+//! below(n): the high half of next() * n, drawn again while the low half < 2^64 mod n    (Lemire 2019)
 //! shuffle:  for i = n-1 .. 1:  swap i with below(i + 1)
 //! ```
 
@@ -29,7 +33,7 @@ impl Generator {
         z ^ (z >> 31)
     }
 
-    /// A whole number of [0, n).
+    /// Return a uniform integer in [0, n).
     pub fn below(&mut self, n: u64) -> u64 {
         let reject = n.wrapping_neg() % n;
         loop {
@@ -40,7 +44,7 @@ impl Generator {
         }
     }
 
-    /// A number of [0, 1).
+    /// Return a uniform number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.draw() >> 11) as f64 * (0.5f64).powi(53)
     }

@@ -1,21 +1,21 @@
-//! Stopping a call from outside: long loops look between sentences whether somebody asked.
+//! Interruption of a call from outside. Long loops check a flag between sentences.
 //!
-//! Each call has a flag of its own, so that stopping one leaves those beside it alone. It is kept by the thread that works
-//! for the call; a piece of work that any thread of a pool may take carries it along:
+//! Each call has its own flag, so that stopping one call does not affect concurrent ones. The flag is stored in the
+//! thread that works for the call. A task that any thread of a pool may run carries the flag with it:
 //!
 //! ```text
 //! let stop = stop::current();                 // in the call
 //! parts.par_iter().map(|part| { let _mine = stop.enter(); ...; stop::look(); ... })
 //! ```
 //!
-//! `look` unwinds with `Stopped` as its payload, which the entry that began the call catches. So it may stand only where
-//! whatever is half done goes to waste, or can be gone on with.
+//! `look` unwinds with the payload `Stopped`, which the entry point of the call catches. Call it only at points where
+//! partial results are discarded or can be resumed.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The payload of the unwinding.
+/// Payload of the unwinding.
 pub struct Stopped;
 
 /// The flag of one call.
@@ -26,12 +26,12 @@ thread_local! {
     static MINE: RefCell<Stop> = RefCell::default();
 }
 
-/// The flag of the call that this thread works for.
+/// Return the flag of the call that this thread works for.
 pub fn current() -> Stop {
     MINE.with_borrow(Stop::clone)
 }
 
-/// Unwinds where the call that this thread works for is to stop.
+/// Unwind if the call that this thread works for has been stopped.
 #[inline]
 pub fn look() {
     if MINE.with_borrow(|stop| stop.0.load(Relaxed)) {
@@ -39,23 +39,24 @@ pub fn look() {
     }
 }
 
-/// Whether it is to stop.
+/// Return whether the call that this thread works for has been stopped.
 pub fn is_asked() -> bool {
     MINE.with_borrow(|stop| stop.0.load(Relaxed))
 }
 
 impl Stop {
-    /// Ask the call to stop.
+    /// Stop the call.
     pub fn ask(&self) {
         self.0.store(true, Relaxed);
     }
 
-    /// Whether the call was asked to stop.
+    /// Return whether the call has been stopped.
     pub fn is_set(&self) -> bool {
         self.0.load(Relaxed)
     }
 
-    /// This thread works for the call while the answer lives; unwinds at once where it is to stop.
+    /// Make this thread work for the call while the returned guard is alive. Unwinds at once if the call has been
+    /// stopped.
     pub fn enter(&self) -> Entered {
         if self.0.load(Relaxed) {
             std::panic::resume_unwind(Box::new(Stopped));
@@ -64,7 +65,7 @@ impl Stop {
     }
 }
 
-/// Gives the thread back to the call that it worked for before.
+/// Guard that returns the thread to the call that it worked for before.
 pub struct Entered(Stop);
 
 impl Drop for Entered {

@@ -1,61 +1,61 @@
-//! For tests alone: which of several ways the core takes where it may choose, and which it took.
+//! Forced code paths and counters of the paths taken, for tests only.
 //!
-//! The core has many ways to do the same: sixteen sentences side by side or one, float32 or double precision or log space,
-//! rows folded or plain, one instruction set or another. Each is the same function, and most choose themselves by the size
-//! or the range of the input. Tests force each of them on the same small input: `_core.force("log")`, or the environment
-//! variable `TAGWISE_PATH` (names between commas) before the first use. It is asked for once a call, batch or sentence,
-//! never once a token. What cannot be done the way that is asked for is done as ever.
+//! The core has several implementations of one function: sixteen sentences in lanes or one at a time, float32, double
+//! precision or log space, folded or plain rows, different instruction sets. Most are selected by the size or the range
+//! of the input. Tests force each of them on the same small input with `_core.force("log")` or, before the first use,
+//! with the environment variable `TAGWISE_PATH` (names separated by commas). The setting is read once per call, batch
+//! or sentence, never per token. An input that the forced path does not support takes the default path.
 
 use crate::error::{Error, Result};
 use crate::machine::system::environment;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// A way that can be forced.
+/// Code path that can be forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Every sentence by itself in double precision and log space.
+    /// Each sentence separately, in double precision and log space.
     Log,
-    /// Every sentence by itself, scaled, in double precision (sequential losses).
+    /// Each sentence separately, scaled, in double precision (sequential losses).
     Wide,
-    /// Sums in log space term by term, not by products of exponentials.
+    /// Sums in log space term by term instead of products of exponentials.
     Slow,
     /// Batches of one sentence.
     Alone,
-    /// Decoding: one sentence after the other.
+    /// Decoding of one sentence after the other.
     Sentence,
-    /// Corpora of any size in four chunks.
+    /// Four chunks for corpora of any size.
     Chunks,
     /// Rows are not folded.
     Plain,
-    /// Every attribute has a row.
+    /// A row for every attribute.
     Rows,
-    /// No attribute has one.
+    /// A row for no attribute.
     Rare,
-    /// Pair sums of all edges, asked for or not.
+    /// Pair sums of all edges, even if they are not requested.
     Dense,
-    /// Lists of the edges that differ from the others.
+    /// Lists of the edges whose scores differ from the common value.
     Sparse,
-    /// No such lists, as with `Dense`.
+    /// No edge lists, as with `Dense`.
     Whole,
-    /// Best paths: back pointers are noted.
+    /// Viterbi with stored back pointers.
     Noted,
-    /// Best paths: the label before is searched for.
+    /// Viterbi that recomputes the previous label during backtracking.
     Sought,
-    /// Labels further back: all cells.
+    /// All cells for labels further back.
     Broad,
     /// Weights packed into a table.
     Table,
-    /// Weights where the layout has them.
+    /// Weights in the layout of the model.
     Layout,
     /// Attributes of locked vocabularies in runs.
     Runs,
-    /// All attributes single.
+    /// Every attribute of locked vocabularies separately.
     Single,
     /// At most AVX2.
     Avx2,
-    /// No vector instructions beyond the baseline's.
+    /// Only the vector instructions of the baseline.
     Baseline,
-    /// Short calls are handed to a thread, as long ones are.
+    /// Short calls run on a pool thread, like long ones.
     Handed,
 }
 
@@ -84,7 +84,7 @@ const WAYS: [(&str, Way); 22] = [
     ("handed", Way::Handed),
 ];
 
-/// Nobody has asked yet: the environment decides.
+/// Initial value: the environment has not been read yet.
 const UNREAD: u32 = 1 << 31;
 static FORCED: AtomicU32 = AtomicU32::new(UNREAD);
 
@@ -100,7 +100,7 @@ fn parse(names: &str) -> Result<u32> {
     Ok(bits)
 }
 
-/// The ways that the environment forces.
+/// Return the paths that the environment forces.
 pub fn given() -> Result<u32> {
     let names = environment::value("TAGWISE_PATH");
     let known = || WAYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -109,19 +109,19 @@ pub fn given() -> Result<u32> {
 
 #[cold]
 fn read() -> u32 {
-    let bits = given().unwrap_or(0); // a value that is none has stopped the import
+    let bits = given().unwrap_or(0); // an invalid value has already failed the import
     let _ = FORCED.compare_exchange(UNREAD, bits, Relaxed, Relaxed);
     FORCED.load(Relaxed)
 }
 
-/// Whether this way is forced.
+/// Return whether a path is forced.
 #[inline(always)]
 pub fn is_forced(way: Way) -> bool {
     let bits = FORCED.load(Relaxed);
     (if bits == UNREAD { read() } else { bits }) >> way as u32 & 1 != 0
 }
 
-/// Force these ways (names between commas) and no other; the names of those forced before.
+/// Force exactly these paths (names separated by commas) and return the names of the paths forced before.
 pub fn force(names: &str) -> Result<String> {
     let bits = parse(names)?;
     read();
@@ -130,10 +130,10 @@ pub fn force(names: &str) -> Result<String> {
     Ok(names.join(","))
 }
 
-/// What was done, and how often.
+/// Counters of the paths taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Sentences side by side, scaled, in double precision, in log space, as lists in float32.
+    /// Sentences in lanes, scaled in double precision, in log space, and as lists in float32.
     Lanes,
     Wide,
     Log,
@@ -145,19 +145,19 @@ pub enum Taken {
     /// Entries of rows and of rare features of a training set.
     Rows,
     Rare,
-    /// Batches of best paths by each kind of back pointer.
+    /// Batches of best paths by kind of back pointers.
     Noted,
     Sought,
-    /// Batches with lists of edges.
+    /// Batches with edge lists.
     Sparse,
     /// Calls with weights in a table, datasets with runs.
     Table,
     Runs,
-    /// Chunks on each instruction set.
+    /// Chunks by instruction set.
     Avx512,
     Avx2,
     Baseline,
-    /// Calls that were done where they were asked for.
+    /// Calls that ran on the calling thread.
     Here,
 }
 
@@ -167,18 +167,19 @@ pub const TAKEN: [&str; 18] = [
 ];
 static COUNTS: [AtomicU64; TAKEN.len()] = [const { AtomicU64::new(0) }; TAKEN.len()];
 
-/// That was done so many times.
+/// Add `times` to a counter.
 #[inline]
 pub fn count(taken: Taken, times: usize) {
     COUNTS[taken as usize].fetch_add(times as u64, Relaxed);
 }
 
-/// How often each of `TAKEN` was done since this was asked last.
+/// Return the counters of `TAKEN` and reset them to zero.
 pub fn taken() -> [u64; TAKEN.len()] {
     std::array::from_fn(|i| COUNTS[i].swap(0, Relaxed))
 }
 
-/// Runs `test` with these ways forced; one test at a time. Others may run beside it: every way is the same function.
+/// Run `test` with these paths forced, one test at a time. Tests outside of `with` may run concurrently, since every
+/// path computes the same function.
 #[cfg(test)]
 pub fn with<R>(names: &str, test: impl FnOnce() -> R) -> R {
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());

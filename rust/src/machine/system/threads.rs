@@ -1,15 +1,15 @@
-//! The threads of the process: how many a call may have, and the pools that lend them.
+//! Thread pools of the process, and the number of threads of a call.
 //!
-//! One pool of several threads is kept, that of the last call that asked for several, and pools of one thread for calls
-//! beside each other: a call of one thread never waits for another. No call gets more threads than the machine has cores;
-//! `TAGWISE_MOST_THREADS` lets tests have more, results do not depend on it.
+//! The pool of the last call with several threads is kept, and so are pools of one thread for concurrent calls: a call
+//! with one thread never waits for another call. A call gets at most one thread per core. `TAGWISE_MOST_THREADS` allows
+//! more in tests, and results do not depend on it.
 //!
-//! Threads do not survive a fork. A child finds locks as they stood, some of them held by threads that it does not have, so
-//! it never touches what its parent kept: the process that made the pools is noted beside them, and another one begins
-//! anew. What the parent had is left where it is.
+//! Threads do not survive a fork. A child process inherits locks that may be held by threads it does not have, so it
+//! must not use the pools of its parent. The pools are stored with the id of the process that created them. A process
+//! with another id creates its own, and those of the parent are leaked.
 //!
-//! A call that is short needs no other thread: `here` has a pool that is the calling thread itself, so that whatever the
-//! call would spread is done in place. Such a pool goes with its thread into a forked child.
+//! A short call needs no other thread: `here` returns a pool that consists of the calling thread, so that parallel
+//! loops run in place. Such a pool stays valid in a forked child.
 
 use crate::error::{Error, Result};
 use crate::machine::system::environment;
@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 #[derive(Default)]
 struct Kept {
-    single: Vec<ThreadPool>, // of one thread each, nobody's at the moment
+    single: Vec<ThreadPool>, // idle pools of one thread each
     several: Option<Arc<ThreadPool>>,
 }
 
-/// What one process keeps.
+/// Pools of one process.
 struct Pools {
     process: u32,
     kept: Mutex<Kept>,
@@ -32,20 +32,20 @@ struct Pools {
 
 static POOLS: AtomicPtr<Pools> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The pools of this process, made where there are none or where those there are belong to the parent.
+/// Return the pools of this process. They are created on first use and after a fork.
 fn pools() -> &'static Pools {
     let process = std::process::id();
     let found = POOLS.load(Ordering::Acquire);
-    // SAFETY: what was stored came from `Box::into_raw` below and is never freed.
+    // SAFETY: the pointer came from `Box::into_raw` below and is never freed.
     if let Some(pools) = unsafe { found.as_ref() }.filter(|pools| pools.process == process) {
         return pools;
     }
     let new = Box::into_raw(Box::new(Pools { process, kept: Mutex::default() }));
     match POOLS.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: just made, and never freed from here on.
+        // SAFETY: just created, and never freed from here on.
         Ok(_) => unsafe { &*new },
         Err(other) => {
-            // SAFETY: nobody else has seen `new`; `other` was stored by a thread of this process.
+            // SAFETY: no other thread has seen `new`, and `other` was stored by a thread of this process.
             unsafe {
                 drop(Box::from_raw(new));
                 &*other
@@ -60,12 +60,12 @@ impl Pools {
     }
 }
 
-/// Cores of this machine that the process may use.
+/// Return the number of cores that the process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// Threads that the environment allows beyond the cores; 0 where it says nothing.
+/// Return the number of threads that the environment allows beyond the cores, or 0 if it is not set.
 pub fn given() -> Result<usize> {
     let text = environment::value("TAGWISE_MOST_THREADS");
     match text.parse() {
@@ -75,9 +75,9 @@ pub fn given() -> Result<usize> {
     }
 }
 
-/// Threads of a call that asks for `n_jobs` (0: one a core): never more than there are cores.
+/// Return the number of threads of a call with `n_jobs` (0: one per core), at most one per core.
 pub fn threads(n_jobs: usize) -> usize {
-    let most = || given().unwrap_or(0); // an error of `lend`
+    let most = || given().unwrap_or(0); // `lend` reports the error
     match n_jobs {
         0 => cores(),
         1 => 1,
@@ -85,7 +85,7 @@ pub fn threads(n_jobs: usize) -> usize {
     }
 }
 
-/// Threads that are lent for a call.
+/// Threads lent for one call.
 pub enum Lent {
     Single(Option<ThreadPool>),
     Several(Arc<ThreadPool>),
@@ -117,7 +117,7 @@ fn build(threads: usize) -> Result<ThreadPool> {
     built.map_err(|e| Error::Memory(format!("cannot start {threads} threads: {e}; use a smaller n_jobs")))
 }
 
-/// Threads for a call that asks for `n_jobs`.
+/// Lend threads to a call with `n_jobs`.
 pub fn lend(n_jobs: usize) -> Result<Lent> {
     if n_jobs > 1 {
         given()?;
@@ -137,8 +137,8 @@ pub fn lend(n_jobs: usize) -> Result<Lent> {
     Ok(Lent::Several(pool))
 }
 
-/// Threads that may have a pool of themselves. rayon never frees what such a thread had (some kilobytes), so that a
-/// process that starts a thread for each call must not have one for each.
+/// Maximum number of threads with a pool of their own. rayon never frees the data of such a thread (some kilobytes), so
+/// a process that starts a thread per call must not create one pool per thread.
 const MOST_HERE: usize = 256;
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
@@ -146,7 +146,7 @@ thread_local! {
     static MINE: OnceCell<Option<&'static ThreadPool>> = const { OnceCell::new() };
 }
 
-/// The pool that is the calling thread: what it installs is done in place, with whatever that spreads. None for threads
+/// Return the pool that consists of the calling thread: parallel work installed in it runs in place. `None` for threads
 /// beyond `MOST_HERE`.
 pub fn here() -> Option<&'static ThreadPool> {
     MINE.with(|mine| {
