@@ -26,7 +26,7 @@ def test_the_readme_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Monk
     assert promised is not None
     printed = str(names["tagger"].predict([["I", "love", "London", "!"]]))
     assert printed == promised[1] == "[['PRP', 'VBP', 'NNP', '.']]"
-    share = re.search(r"# (\d+) % right", text)
+    share = re.search(r"# (\d+) % accuracy", text)
     assert share is not None
     assert round(100 * names["tagger"].score(names["test"])) == int(share[1]) >= 90
 
