@@ -1,10 +1,10 @@
-//! Rows of (id, value) in flat arrays.
+//! Sparse rows of (id, value) in flat arrays (CSR).
 
 use crate::dataset::vocab::NONE;
 use crate::error::Result;
 use crate::machine::system::paged::{PagedVec, Pages, Writer};
 
-/// Rows of (id, value): row r is `ptr[r]..ptr[r + 1]`. All values are 1 while `values` is empty.
+/// Rows of (id, value). Row r is `ptr[r]..ptr[r + 1]`. If `values` is empty, all values are 1.
 #[derive(Clone, Debug)]
 pub struct Csr {
     pub ptr: Vec<usize>,
@@ -18,7 +18,7 @@ impl Default for Csr {
     }
 }
 
-/// Rows that are borrowed, from memory or from files.
+/// Borrowed rows, in memory or in files.
 #[derive(Clone, Copy, Debug)]
 pub struct CsrRef<'a> {
     pub ptr: &'a [usize],
@@ -31,7 +31,7 @@ impl<'a> CsrRef<'a> {
         self.ptr.len() - 1
     }
 
-    /// Value of entry `at`.
+    /// Return the value of entry `at`.
     #[inline]
     pub fn value(&self, at: usize) -> f32 {
         if self.values.is_empty() {
@@ -41,13 +41,13 @@ impl<'a> CsrRef<'a> {
         }
     }
 
-    /// A row without its values.
+    /// Return the ids of row r.
     #[inline(always)]
     pub fn ids_of(self, r: usize) -> &'a [u32] {
         &self.ids[self.ptr[r]..self.ptr[r + 1]]
     }
 
-    /// Entries of row r as (id, value).
+    /// Iterate over the entries of row r as (id, value).
     #[inline]
     pub fn row(self, r: usize) -> impl Iterator<Item = (u32, f32)> + 'a {
         (self.ptr[r]..self.ptr[r + 1]).map(move |at| (self.ids[at], self.value(at)))
@@ -58,7 +58,7 @@ impl<'a> CsrRef<'a> {
     }
 }
 
-/// Rows in memory or in files, which stay as they are.
+/// Immutable rows in memory or in files.
 pub struct PagedCsr {
     ptr: PagedVec<usize>,
     ids: PagedVec<u32>,
@@ -95,7 +95,7 @@ impl std::fmt::Debug for PagedCsr {
     }
 }
 
-/// Rows that are appended, to memory or to files.
+/// Writer that appends rows, in memory or to files.
 pub struct CsrWriter {
     ptr: Writer<usize>,
     ids: Writer<u32>,
@@ -148,7 +148,7 @@ impl Csr {
         CsrRef { ptr: &self.ptr, ids: &self.ids, values: &self.values }
     }
 
-    /// Append to the row being built; NONE (an unknown attribute) and zero values are dropped.
+    /// Append to the current row. `NONE` (an unknown attribute) and zero values are dropped.
     #[inline]
     pub fn push(&mut self, id: u32, value: f32) {
         if id == NONE || value == 0.0 {
@@ -164,8 +164,8 @@ impl Csr {
         }
     }
 
-    /// Append attributes of value 1, dropping NONE: all are written and kept by moving on, because no machine can predict
-    /// which a vocabulary knows.
+    /// Append attributes of value 1, dropping `NONE`. The loop is branch-free, since unknown attributes are
+    /// unpredictable: every id is written, and the write position advances only past known ones.
     #[inline]
     pub fn push_ones(&mut self, ids: &[u32]) {
         let mut at = self.ids.len();
@@ -180,13 +180,13 @@ impl Csr {
         }
     }
 
-    /// A row without its values.
+    /// Return the ids of row r.
     #[inline(always)]
     pub fn ids_of(&self, r: usize) -> &[u32] {
         &self.ids[self.ptr[r]..self.ptr[r + 1]]
     }
 
-    /// Append the rows of another, all of value 1.
+    /// Append the rows of another matrix, all of value 1.
     pub fn append_ones(&mut self, other: &Csr) {
         debug_assert!(other.values.is_empty());
         let before = self.ids.len();
@@ -201,19 +201,19 @@ impl Csr {
         self.ptr.push(self.ids.len());
     }
 
-    /// Value of entry `at`.
+    /// Return the value of entry `at`.
     #[inline]
     pub fn value(&self, at: usize) -> f32 {
         self.view().value(at)
     }
 
-    /// Entries of row r as (id, value).
+    /// Iterate over the entries of row r as (id, value).
     #[inline]
     pub fn row(&self, r: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
         self.view().row(r)
     }
 
-    /// Renumber through `map`, dropping what maps to NONE.
+    /// Map ids through `map`, dropping entries that map to `NONE`.
     pub fn renumber(&mut self, map: &[u32]) {
         let (mut write, mut begin) = (0, 0);
         for r in 1..self.ptr.len() {

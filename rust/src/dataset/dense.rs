@@ -1,11 +1,11 @@
-//! Vectors of tokens: numbers that every token has, kept as one matrix.
+//! Dense vectors of tokens, stored as one matrix.
 
 use crate::dataset::csr::{Csr, CsrRef};
 use crate::error::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A vector for every token. Its numbers are attributes that follow each other, from `first` on.
+/// One vector per token. Its numbers are the values of consecutive attributes from `first` on.
 #[derive(Clone, Debug)]
 pub struct Dense {
     pub first: u32,
@@ -14,7 +14,7 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Values [tokens, size], times `scale`.
+    /// Create vectors from `values` [tokens, size], multiplied by `scale`.
     pub fn new(first: u32, size: usize, values: &[f32], scale: f32) -> Result<Dense> {
         if size == 0 || !values.len().is_multiple_of(size) || first as usize + size >= u32::MAX as usize {
             return Err(Error::Value(format!(
@@ -37,23 +37,23 @@ impl Dense {
         self.values.len() / self.size
     }
 
-    /// The attributes that the numbers are.
+    /// Return the attributes of the numbers of a vector.
     pub fn attributes(&self) -> Range<usize> {
         self.first as usize..self.first as usize + self.size
     }
 
-    /// The vector of a token.
+    /// Return the vector of a token.
     #[inline(always)]
     pub fn row(&self, token: usize) -> &[f32] {
         &self.values[token * self.size..(token + 1) * self.size]
     }
 
-    /// Attributes and values of a token, as rows of other attributes have them.
+    /// Iterate over the vector of a token as (attribute, value).
     pub fn entries(&self, token: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
         self.row(token).iter().enumerate().map(|(j, &x)| (self.first + j as u32, x))
     }
 
-    /// Rows with the vectors behind their other attributes.
+    /// Return rows with the entries of the vectors after their other attributes.
     pub fn joined(&self, rows: CsrRef<'_>) -> Csr {
         let mut out = Csr::default();
         out.ids.reserve_exact(rows.ids.len() + self.values.len());

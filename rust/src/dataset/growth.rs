@@ -1,12 +1,12 @@
-//! Layouts of models that grow: one with the features of two, and the part of one that some sentences see.
+//! Layouts for incremental training: the union of two layouts, and the part of a layout that some sentences use.
 
 use crate::dataset::csr::{Csr, CsrRef};
 use crate::dataset::layout::{Layout, LayoutArrays};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 
-/// The items of both, ascending as they are, each once, behind `out`; `places` gets the place of each of `a`, counted from
-/// `base` on.
+/// Append the sorted union of `a` and `b`, both ascending, to `out`. Appends to `places` the position of each item of
+/// `a` in `out`, plus `base`.
 fn merge<T: Copy + Ord>(a: &[T], b: &[T], out: &mut Vec<T>, places: &mut Vec<i64>, base: usize) {
     let mut rest = b.iter().copied().peekable();
     for &x in a {
@@ -20,7 +20,7 @@ fn merge<T: Copy + Ord>(a: &[T], b: &[T], out: &mut Vec<T>, places: &mut Vec<i64
     out.extend(rest);
 }
 
-/// Row `a` of flat rows; empty where there is none.
+/// Return row `a` of flat rows, or an empty slice if it does not exist.
 fn row<'a, T>(ptr: &[u64], items: &'a [T], a: usize) -> &'a [T] {
     match ptr.get(a + 1) {
         Some(&end) => &items[ptr[a] as usize..end as usize],
@@ -28,8 +28,8 @@ fn row<'a, T>(ptr: &[u64], items: &'a [T], a: usize) -> &'a [T] {
     }
 }
 
-/// The layout with the features of both, and the place of each feature of `old` in it. `new` has the attributes and labels
-/// of `old` under the same numbers, and may have more.
+/// Return the layout with the features of both, and the position of each feature of `old` in it. `new` has the
+/// attributes and labels of `old` under the same ids, and may have more.
 pub fn united(old: &Layout, new: &Layout) -> Result<(Layout, Vec<i64>)> {
     if old.labels > new.labels || old.attributes > new.attributes {
         return Err(Error::Value(
@@ -37,7 +37,7 @@ pub fn united(old: &Layout, new: &Layout) -> Result<(Layout, Vec<i64>)> {
         ));
     }
     let (before, labels) = (old.labels as u32, new.labels as u32);
-    let recode = |&e: &u32| e / before * labels + e % before; // of a pair of labels; what ascends still does
+    let recode = |&e: &u32| e / before * labels + e % before; // id of a label pair; preserves the order
     let mut out = LayoutArrays { labels: new.labels, attributes: new.attributes, ..LayoutArrays::default() };
     let mut places = Vec::with_capacity(old.len());
     let mut node_label = Vec::with_capacity(old.n_node() + new.n_node());
@@ -69,9 +69,10 @@ pub fn united(old: &Layout, new: &Layout) -> Result<(Layout, Vec<i64>)> {
     Ok((Layout::new(out)?, places))
 }
 
-/// The part of a layout that these sentences see: features of their attributes, and all of labels alone. With it the
-/// sentences in attributes of the part, and the place of each of its features in the whole. Attributes keep their order,
-/// so that sums over them are the same to the bit. None where tokens have vectors, whose attributes are a range.
+/// Return the part of a layout that the sentences use: the features of their attributes, and all features of labels
+/// alone. Also returns the sentences with attributes renumbered for the part, and the position of each feature of the
+/// part in the whole layout. Attributes keep their order, so that sums over them have the same bits. Returns `None` if
+/// tokens have vectors, whose attributes must stay consecutive.
 pub fn narrowed(layout: &Layout, data: &Dataset) -> Result<Option<(Layout, Dataset, Vec<i64>)>> {
     if data.node.dense().is_some() {
         return Ok(None);
@@ -132,7 +133,7 @@ mod tests {
         Dataset { sentences: vec![0, rows.len()], node: node.into(), gold, ..Dataset::default() }
     }
 
-    /// (kind, attribute or label before, label) of every feature.
+    /// (kind, attribute or previous label, label) of every feature.
     fn names(layout: &Layout) -> Vec<(u8, usize, usize)> {
         let mut out = Vec::new();
         for a in 0..layout.attributes {

@@ -1,4 +1,4 @@
-//! Which features exist and where each lies in the weight vector: the only file that computes an offset.
+//! Positions of features in the weight vector. This is the only file that computes an offset.
 //!
 //! ```text
 //! node  (attribute, label)        attribute-major, labels ascending
@@ -12,16 +12,16 @@ use crate::error::{Error, Result};
 use crate::machine::system::budget;
 use crate::machine::system::container::Buf;
 
-/// Which features to create.
+/// Selection of the features to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Every attribute with every label and every label pair, instead of those seen with the gold labels.
+    /// Every attribute with every label and every label pair, instead of the combinations in the gold labels.
     pub all_pairs: bool,
     /// Features for the first and the last label of a sentence.
     pub start_end: bool,
 }
 
-/// What a layout is made of, as a file or Python gives it. L labels, A attributes.
+/// Arrays of a layout, as a file or Python provides them. L labels, A attributes.
 #[derive(Clone, Debug, Default)]
 pub struct LayoutArrays {
     pub labels: usize,
@@ -35,7 +35,7 @@ pub struct LayoutArrays {
     pub pair: Buf<u32>,     // [pair features] label' * L + label
 }
 
-/// Places of all features: arrays that fit each other, which can be read and not changed.
+/// Positions of all features. The arrays are checked against each other and read-only.
 #[derive(Clone, Debug)]
 pub struct Layout {
     arrays: LayoutArrays,
@@ -51,13 +51,13 @@ impl std::ops::Deref for Layout {
 }
 
 impl Layout {
-    /// Arrays from outside are checked once, here, so that nothing below need be.
+    /// Check arrays from outside once, so that other methods need no checks.
     pub fn new(arrays: LayoutArrays) -> Result<Layout> {
         arrays.check()?;
         Ok(Layout { arrays })
     }
 
-    /// The features of a labelled dataset over `attributes` attributes and `labels` labels.
+    /// Create the features of a labelled dataset over `attributes` attributes and `labels` labels.
     pub fn build(data: &Dataset, attributes: usize, labels: usize, choice: Choice) -> Result<Layout> {
         if data.gold.len() != data.tokens() {
             return Err(Error::Value(
@@ -134,23 +134,23 @@ impl LayoutArrays {
     pub fn n_node(&self) -> usize {
         self.node_label.len()
     }
-    /// First edge feature.
+    /// Return the index of the first edge feature.
     pub fn edge_at(&self) -> usize {
         self.n_node()
     }
-    /// First start feature.
+    /// Return the index of the first start feature.
     pub fn start_at(&self) -> usize {
         self.edge_at() + self.edges.len()
     }
-    /// First end feature.
+    /// Return the index of the first end feature.
     pub fn end_at(&self) -> usize {
         self.start_at() + self.starts.len()
     }
-    /// First pair feature.
+    /// Return the index of the first pair feature.
     pub fn pair_at(&self) -> usize {
         self.end_at() + self.ends.len()
     }
-    /// Number of features.
+    /// Return the number of features.
     pub fn len(&self) -> usize {
         self.pair_at() + self.pair.len()
     }
@@ -158,14 +158,14 @@ impl LayoutArrays {
         self.len() == 0
     }
 
-    /// Node features of an attribute: (index of the first, labels).
+    /// Return the node features of an attribute: (index of the first, labels).
     #[inline]
     pub fn node(&self, attribute: u32) -> (usize, &[u16]) {
         let (begin, end) = (self.node_ptr[attribute as usize] as usize, self.node_ptr[attribute as usize + 1] as usize);
         (begin, &self.node_label[begin..end])
     }
 
-    /// Pair features of an edge attribute: (index of the first, label pairs).
+    /// Return the pair features of an edge attribute: (index of the first, label pairs).
     #[inline]
     pub fn pairs(&self, attribute: u32) -> (usize, &[u32]) {
         if self.pair_ptr.is_empty() {
@@ -175,7 +175,7 @@ impl LayoutArrays {
         (self.pair_at() + begin, &self.pair[begin..end])
     }
 
-    /// Edge scores [L, L] of a weight vector; features that do not exist score 0.
+    /// Return the edge scores [L, L] of a weight vector. Features that do not exist score 0.
     pub fn edge_scores(&self, w: &[f64]) -> Vec<f64> {
         let mut scores = vec![0.0; self.labels * self.labels];
         for (&e, &x) in self.edges.iter().zip(&w[self.edge_at()..]) {
@@ -184,7 +184,7 @@ impl LayoutArrays {
         scores
     }
 
-    /// Start and end scores [L] of a weight vector.
+    /// Return the start and end scores [L] of a weight vector.
     pub fn boundary_scores(&self, w: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let fill = |labels: &[u16], at: usize| {
             let mut scores = vec![0.0; self.labels];
@@ -197,7 +197,7 @@ impl LayoutArrays {
     }
 }
 
-/// True at the first token of each sentence.
+/// Return a mask of the first tokens of sentences.
 fn first_tokens(data: &Dataset) -> Vec<bool> {
     let mut first = vec![false; data.tokens()];
     for s in data.sentences.windows(2).filter(|s| s[0] < s[1]) {
@@ -206,7 +206,7 @@ fn first_tokens(data: &Dataset) -> Vec<bool> {
     first
 }
 
-/// The same rows with those of `full` attributes having every label: the numbers of a vector.
+/// Return the rows with every label for the attributes in `full`, which are the numbers of vectors.
 fn with_all(full: std::ops::Range<usize>, labels: usize, ptr: &[u64], label: &[u32]) -> (Vec<u64>, Vec<u32>) {
     let (mut out_ptr, mut out) = (vec![0u64], Vec::with_capacity(label.len() + full.len() * labels));
     for (a, row) in ptr.windows(2).enumerate() {
@@ -219,8 +219,8 @@ fn with_all(full: std::ops::Range<usize>, labels: usize, ptr: &[u64], label: &[u
     (out_ptr, out)
 }
 
-/// For each attribute the distinct targets (labels or label pairs) it occurs with, ascending: rows of a sparse matrix. One pass
-/// where a word has a bit for each target.
+/// Return for each attribute the distinct targets (labels or label pairs) it occurs with, ascending, as sparse rows. Up
+/// to 64 targets fit into one bit set per attribute and need one pass.
 fn observed<G: Into<u32>>(
     attributes: usize,
     targets: usize,
@@ -250,7 +250,7 @@ fn observed<G: Into<u32>>(
     (out_ptr, out)
 }
 
-/// The same of any number of targets: two counting passes; the scratch is one entry per occurrence.
+/// Version of `observed` for any number of targets. Two counting passes, with a scratch entry per occurrence.
 fn observed_of_many<G: Into<u32>>(
     attributes: usize,
     targets: usize,
@@ -304,7 +304,7 @@ fn observed_of_many<G: Into<u32>>(
     (out_ptr, out)
 }
 
-/// Remove repeated neighbours of `v[first..]`.
+/// Remove repeated neighbours from `v[first..]`.
 fn dedup_tail(v: &mut Vec<u32>, first: usize) {
     let mut write = first;
     for read in first..v.len() {
@@ -317,7 +317,7 @@ fn dedup_tail(v: &mut Vec<u32>, first: usize) {
 }
 
 impl LayoutArrays {
-    /// Whether the arrays fit each other.
+    /// Check that the arrays are consistent.
     fn check(&self) -> Result<()> {
         let bad =
             |what: &str| Err(Error::ModelFile(format!("the features are inconsistent: {what}; train and save again")));

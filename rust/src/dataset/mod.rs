@@ -1,4 +1,4 @@
-//! A corpus as numbers: attribute ids of every token in one flat array, sentence boundaries, gold labels.
+//! Encoded corpora: attribute ids of every token in one flat array, sentence boundaries and gold labels.
 
 pub mod csr;
 pub mod dense;
@@ -17,17 +17,18 @@ use crate::machine::system::paged::Pages;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Gold label of a token that has none.
+/// Gold label of an unlabelled token.
 pub const NO_LABEL: u16 = u16::MAX;
 
-/// N sentences of tokens: node attributes, edge attributes (conjoined with the label pair ending at the token), gold.
+/// N sentences of tokens: node attributes, edge attributes (conjoined with the label pair that ends at the token) and
+/// gold labels.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     pub sentences: Vec<usize>, // [N + 1] first token of each sentence
-    pub node: Arc<Rows>,       // one row per token; shared by datasets with other labels or cut elsewhere
-    pub edge: Csr,             // one row a token, or no row at all where no edge attribute exists
+    pub node: Arc<Rows>,       // one row per token; shared with datasets of other labels or cuts
+    pub edge: Csr,             // one row per token, or no rows without edge attributes
     pub gold: Vec<u16>,        // [tokens], or empty for an unlabelled corpus
-    pub cuts: Vec<bool>,       // [N + 1] whether a sentence goes on behind a border, or empty where none does
+    pub cuts: Vec<bool>,       // [N + 1] whether a boundary is inside a sentence, or empty if none is
 }
 
 impl From<Csr> for Arc<Rows> {
@@ -71,12 +72,12 @@ impl Dataset {
         !self.edge.ids.is_empty()
     }
 
-    /// Refuse attributes that a model does not know.
+    /// Reject attributes that are not in a model.
     pub fn check_model(&self, attributes: usize) -> Result<()> {
         self.check(attributes, "is not the model's; encode with the model's vocabulary")
     }
 
-    /// Refuse attributes that a layout has no features for.
+    /// Reject attributes without features in a layout.
     pub fn check_layout(&self, attributes: usize) -> Result<()> {
         self.check(attributes, "has no place in the layout; build it from this dataset")
     }
@@ -88,8 +89,8 @@ impl Dataset {
         }
     }
 
-    /// Whether sentence s begins, and whether it ends, where the text does: where start and end features fire. A piece of a
-    /// longer one does not on the side where it was cut.
+    /// Return whether start and end features fire for sentence s. A piece of a longer sentence has none on the side
+    /// where it was cut.
     #[inline(always)]
     pub fn ends(&self, s: usize) -> (bool, bool) {
         match self.cuts.is_empty() {
@@ -98,8 +99,8 @@ impl Dataset {
         }
     }
 
-    /// The sentences of several labelled datasets, in order, without edge attributes, vectors and cuts. The rows are written
-    /// to files if there are `pages`; datasets are taken one at a time.
+    /// Return the sentences of several labelled datasets, in order. The datasets must not have edge attributes, vectors
+    /// or cuts. They are read one at a time. With `pages`, the rows are written to files.
     pub fn joined<P: Deref<Target = Dataset>, E: From<Error>>(
         parts: impl Iterator<Item = std::result::Result<P, E>>,
         mut pages: Option<Pages>,
@@ -124,7 +125,7 @@ impl Dataset {
         Ok(Dataset { sentences, node, gold, ..Dataset::default() })
     }
 
-    /// The same dataset with its rows in files. Runs and vectors stay in memory.
+    /// Return a copy of the dataset with its rows in files. Runs and vectors stay in memory.
     pub fn paged(&self, pages: &mut Pages) -> Result<Dataset> {
         let mut out = self.clone();
         if self.node.runs().is_none() && self.node.dense().is_none() {
@@ -135,8 +136,8 @@ impl Dataset {
         Ok(out)
     }
 
-    /// The same tokens with every sentence of more than `most` tokens cut into pieces of similar length, which know where
-    /// they were cut, and the sentence that each piece comes from.
+    /// Cut every sentence of more than `most` tokens into pieces of similar length. Returns the dataset of pieces,
+    /// which records the cuts, and the sentence that each piece comes from.
     pub fn cut(&self, most: usize) -> (Dataset, Vec<u32>) {
         let (mut sentences, mut from, mut cuts) = (vec![0], Vec::new(), vec![!self.ends_at(0)]);
         for (i, s) in self.sentences.windows(2).enumerate() {
@@ -151,15 +152,15 @@ impl Dataset {
         (Dataset { sentences, cuts, ..self.clone() }, from)
     }
 
-    /// Whether a border between sentences is one of the text.
+    /// Return whether a boundary is the start or end of a whole sentence.
     fn ends_at(&self, border: usize) -> bool {
         !self.cuts.get(border).is_some_and(|&cut| cut)
     }
 
-    /// Every labelled token as a sentence of its own, with where it stands as further attributes: `first` + y' behind
-    /// the gold label y', `first` + L at the begin of a sentence, `first` + L + 1 at its end. Its classifier, given the
-    /// label before, is then a chain of length one. Tokens without a label, or behind one, are left out: nothing is known
-    /// of their step.
+    /// Return a dataset with every labelled token as a sentence of its own and its context as further attributes:
+    /// `first` + y' after the gold label y', `first` + L at the start of a sentence, `first` + L + 1 at its end. The
+    /// classifier of a token given the previous label is then a chain of length one. Tokens without a label, or after
+    /// one without, are left out, since their transition is unknown.
     pub fn steps(&self, first: u32, labels: u32, start_end: bool) -> Result<Dataset> {
         if self.gold.len() != self.tokens() {
             return Err(Error::Value("the dataset has no gold labels; steps are those of labelled sentences".into()));
@@ -198,7 +199,7 @@ impl Dataset {
         Ok(out)
     }
 
-    /// The same sentences with a vector for every token behind its other attributes.
+    /// Return the sentences with a vector per token after its other attributes.
     pub fn with_vectors(&self, dense: Dense) -> Result<Dataset> {
         if dense.tokens() != self.tokens() || self.node.dense().is_some() {
             return Err(Error::Value(format!(
@@ -217,7 +218,7 @@ impl Dataset {
         Ok(out)
     }
 
-    /// Attach gold labels: one id a token, `NO_LABEL` where it is unknown.
+    /// Set the gold labels: one id per token, `NO_LABEL` if it is unknown.
     pub fn set_gold(&mut self, gold: Vec<u16>) -> Result<()> {
         if gold.len() != self.tokens() {
             return Err(Error::Value(format!(

@@ -1,7 +1,7 @@
-//! Which sentences advance together: batches of sixteen of similar length, batches in chunks.
+//! Plan of which sentences advance together: batches of up to sixteen sentences of similar length, grouped into chunks.
 //!
-//! Chunks are the unit of parallel work and of summation. Their number depends on the corpus alone, and their sums are
-//! added in order, so results have the same bits for any number of threads.
+//! Chunks are the unit of parallel work and of summation. Their number depends on the corpus only, and their sums are
+//! added in order, so that results have the same bits for any number of threads.
 
 use crate::machine::simd::WIDTH;
 use crate::machine::system::testing::{self, Way};
@@ -14,31 +14,31 @@ pub struct Batch {
     pub sentences: Vec<u32>,   // 1..=16 indices into the dataset
     pub lengths: [u32; WIDTH], // 0 for an unused lane
     pub slot: usize,           // slot of the first lane's first token
-    pub index: usize,          // its number in the plan
+    pub index: usize,          // index in the plan
     pub chunk: usize,
 }
 
 impl Batch {
-    /// Positions: the length of the longest sentence.
+    /// Return the number of positions, which is the length of the longest sentence.
     pub fn positions(&self) -> usize {
         self.lengths[0] as usize
     }
 
-    /// Tokens of all its sentences.
+    /// Return the number of tokens of all sentences.
     pub fn tokens(&self) -> usize {
         self.lengths.iter().map(|&n| n as usize).sum()
     }
 
-    /// Whether few lanes have a token, so that one sentence after the other, with `labels` in lanes, is faster.
+    /// Return whether few lanes have a token, so that one sentence after the other, with `labels` in lanes, is faster.
     ///
-    /// A step of sixteen sentences takes L^2 vector operations, one of a sentence L times the lanes of L. The latter wait for
-    /// each other, and take about twice as long each.
+    /// A step of sixteen sentences takes L^2 vector operations. A step of one sentence takes L times the lanes of L,
+    /// and these operations depend on each other and take about twice as long.
     pub fn is_sparse(&self, labels: usize) -> bool {
         let few = 2 * self.tokens() * labels.div_ceil(WIDTH) <= self.positions() * labels;
         (few || testing::is_forced(Way::Sentence)) && !testing::is_forced(Way::Alone)
     }
 
-    /// Lanes with a token at position t.
+    /// Return the number of lanes with a token at position t.
     #[inline]
     pub fn active(&self, t: usize) -> usize {
         let mut n = self.sentences.len();
@@ -56,7 +56,7 @@ pub struct Plan {
     pub slots: usize,
 }
 
-/// Chunks of a corpus of this many tokens.
+/// Return the number of chunks of a corpus with this many tokens.
 fn chunk_count(tokens: usize) -> usize {
     match tokens {
         0..=4_000 => 1,
@@ -67,10 +67,10 @@ fn chunk_count(tokens: usize) -> usize {
 }
 
 impl Plan {
-    /// Cut the sentences (given by the offsets of their first tokens, [N + 1]) into chunks of neighbours with about the
-    /// same number of tokens, and group each chunk's sentences by length. Neighbours share words, and attributes are
-    /// numbered in order of occurrence, so that a chunk works on a small part of the weights. Empty sentences are left
-    /// out.
+    /// Divide the sentences (given by the offsets of their first tokens, [N + 1]) into chunks of neighbours with
+    /// similar numbers of tokens, and group the sentences of each chunk by length. Neighbours share words, and
+    /// attributes are numbered in order of occurrence, so that a chunk accesses a small part of the weights. Empty
+    /// sentences are left out.
     pub fn new(offsets: &[usize]) -> Plan {
         let tokens = offsets.last().copied().unwrap_or(0);
         let n_chunks = if testing::is_forced(Way::Chunks) { 4 } else { chunk_count(tokens) };
@@ -81,7 +81,7 @@ impl Plan {
         Plan::of(offsets, n_chunks, WIDTH)
     }
 
-    /// Batches of at most `most` sentences.
+    /// Create batches of at most `most` sentences.
     fn of(offsets: &[usize], n_chunks: usize, most: usize) -> Plan {
         let (n, tokens) = (offsets.len().saturating_sub(1), offsets.last().copied().unwrap_or(0));
         let length = |s: u32| offsets[s as usize + 1] - offsets[s as usize];

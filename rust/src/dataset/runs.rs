@@ -1,8 +1,9 @@
-//! Attributes that tokens have in common, for scoring: what a template makes of one text (its affixes, its shape) is the
-//! same wherever the text stands, so that it is looked up once, and summed once, and not at every token.
+//! Runs: attributes that tokens share, for scoring. The attributes that a template derives from one text (its affixes,
+//! its shape) are equal at every occurrence, so that they are looked up and summed once per text instead of once per
+//! token.
 //!
-//! A token's scores are the sum of its runs' sums and of its single attributes. A run is summed by itself first, whether
-//! the sum is kept or not, so that scores have the same bits whatever was tagged before.
+//! The scores of a token are the sum of the sums of its runs and of its single attributes. A run is always summed
+//! separately first, whether its sum is cached or not, so that scores have the same bits whatever was tagged before.
 
 use crate::dataset::csr::{Csr, CsrRef, PagedCsr};
 use crate::dataset::dense::Dense;
@@ -11,18 +12,18 @@ use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Tokens from which on runs pay.
+/// Number of tokens from which on runs are faster.
 pub const WORTH: usize = 4000;
 
-/// The run without attributes.
+/// Run without attributes.
 pub const NOTHING: u32 = 0;
 
-/// Runs with their attributes, in the order in which they were met. Runs are added, never changed.
+/// Runs and their attributes, in order of first occurrence. Runs are added, never changed.
 #[derive(Clone, Debug)]
 pub struct RunTable {
     pub ids: Csr,             // attributes of each run
     pub largest: Option<u32>, // of all attributes
-    /// The same of two books only where one is the other's beginning.
+    /// Equal for two tables only if one is a prefix of the other.
     pub number: u64,
 }
 
@@ -36,7 +37,7 @@ impl Default for RunTable {
 }
 
 impl RunTable {
-    /// Append runs; the number of the first.
+    /// Append runs and return the number of the first.
     pub fn append(&mut self, runs: &Csr) -> u32 {
         let first = self.ids.rows() as u32;
         self.ids.append_ones(runs);
@@ -45,26 +46,26 @@ impl RunTable {
     }
 }
 
-/// Attributes of tokens, without values: as many runs for each, then single ones.
+/// Attributes of tokens, without values: a fixed number of runs per token, then single attributes.
 #[derive(Clone, Debug, Default)]
 pub struct TokenRuns {
     pub book: Arc<RunTable>,
     pub of: Vec<u32>,  // [tokens, groups] runs of each token
     pub rest: Csr,     // its other attributes
-    pub groups: usize, // runs of a token
+    pub groups: usize, // runs per token
     pub home: Arc<BufferPool>,
 }
 
-/// Most ids that are kept of one array, and arrays that are kept.
+/// Maximum number of ids of a kept array, and maximum number of kept arrays.
 const MOST_KEPT: usize = 1 << 23;
 const KEPT: usize = 2;
 
-/// Memory of runs that are gone, for those to come: pages fresh from the system cost as much as what is written to them.
+/// Buffers of dropped runs, for reuse: a fresh page from the system costs as much as the data written to it.
 #[derive(Debug, Default)]
-pub struct BufferPool(Mutex<Vec<Csr>>); // never waited for: in a forked process it may be held for ever
+pub struct BufferPool(Mutex<Vec<Csr>>); // only `try_lock`: in a forked process it may stay locked
 
 impl BufferPool {
-    /// An empty array, with the most room of those kept, or with the least.
+    /// Return an empty array: the kept one with the most capacity if `most`, otherwise the one with the least.
     pub fn take(&self, most: bool) -> Csr {
         let Ok(mut kept) = self.0.try_lock() else { return Csr::default() };
         kept.sort_by_key(|rows| rows.ids.capacity());
@@ -93,13 +94,13 @@ impl Drop for TokenRuns {
 }
 
 impl TokenRuns {
-    /// Runs of a token.
+    /// Return the runs of a token.
     #[inline(always)]
     pub fn of(&self, token: usize) -> &[u32] {
         &self.of[token * self.groups..(token + 1) * self.groups]
     }
 
-    /// One row a token.
+    /// Return one row per token.
     fn rows(&self) -> Csr {
         let mut out = Csr::default();
         for token in 0..self.rest.rows() {
@@ -114,10 +115,10 @@ impl TokenRuns {
 /// Attributes of tokens as rows. If tokens have runs or vectors, `csr` builds rows of all attributes on its first call.
 #[derive(Debug, Default)]
 pub struct Rows {
-    rows: PagedCsr, // all attributes, or those that are not in vectors; empty if there are runs
+    rows: PagedCsr, // all attributes except those of vectors; empty if there are runs
     runs: Option<TokenRuns>,
     dense: Option<Dense>,
-    /// Rows of all attributes. A race instead of a lock: in a process forked during `csr` a lock would stay closed.
+    /// Rows of all attributes. A race instead of a lock: in a process forked during `csr` a lock would stay locked.
     all: OnceBox<Csr>,
 }
 
@@ -134,7 +135,7 @@ impl From<PagedCsr> for Rows {
 }
 
 impl Rows {
-    /// One row per token. The first call takes a pass over the corpus if there are runs or vectors.
+    /// Return one row per token. The first call takes a pass over the corpus if there are runs or vectors.
     #[inline]
     pub fn csr(&self) -> CsrRef<'_> {
         match (&self.runs, &self.dense) {
@@ -144,12 +145,12 @@ impl Rows {
         }
     }
 
-    /// Count the files that the rows are in as `pages`.
+    /// Add the files of the rows to `pages`.
     pub fn add_to(&self, pages: &mut Pages) {
         self.rows.add_to(pages);
     }
 
-    /// One row per token, without its vector.
+    /// Return one row per token, without its vector.
     #[inline]
     pub fn sparse(&self) -> CsrRef<'_> {
         match self.dense {
@@ -158,17 +159,17 @@ impl Rows {
         }
     }
 
-    /// The vectors, if tokens have some.
+    /// Return the vectors, if tokens have some.
     pub fn dense(&self) -> Option<&Dense> {
         self.dense.as_ref()
     }
 
-    /// The same rows with vectors beside them, which have none yet.
+    /// Return the rows with vectors. The rows must not have vectors yet.
     pub fn with_dense(&self, dense: Dense) -> Rows {
         Rows { rows: self.csr().to_owned().into(), dense: Some(dense), ..Rows::default() }
     }
 
-    /// Attributes and values of a token, its vector last; nothing is made.
+    /// Iterate over the attributes and values of a token, its vector last, without building rows.
     #[inline]
     pub fn row(&self, token: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
         self.sparse().row(token).chain(self.dense().into_iter().flat_map(move |dense| dense.entries(token)))
@@ -178,14 +179,14 @@ impl Rows {
         self.runs.as_ref()
     }
 
-    /// Number of tokens.
+    /// Return the number of tokens.
     pub fn rows(&self) -> usize {
         self.runs.as_ref().map_or_else(|| self.sparse().rows(), |runs| runs.rest.rows())
     }
 
-    /// The largest attribute.
+    /// Return the largest attribute id.
     pub fn largest(&self) -> Option<u32> {
-        // The largest of all, which vectors find faster than a search the first that is too large.
+        // The maximum vectorizes and is faster than a search for the first id that is too large.
         let most = |rows: CsrRef<'_>| rows.ids.iter().copied().max();
         let last = self.dense().map(|dense| dense.first + dense.size as u32 - 1);
         self.runs

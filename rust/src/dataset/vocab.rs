@@ -1,9 +1,9 @@
-//! Attributes as numbers: a table from 64-bit keys to ids, with the attribute's text kept for people to read.
+//! Vocabulary: a hash table from 64-bit keys to attribute ids, with the text of each attribute for display.
 //!
-//! A key is a hash: of the whole text where attributes arrive as strings, of (template, atoms) where they are extracted
-//! natively, so that no string is built to look one up. While the vocabulary grows each key carries a second,
-//! independent 64-bit hash; two attributes that agree on the key and differ on the check are a collision and are
-//! reported, so that within one vocabulary keys are certainly distinct.
+//! A key is a hash of the whole text if attributes arrive as strings, or of (template, atoms) if they are extracted
+//! natively, so that a lookup builds no string. While the vocabulary grows, each key has a second, independent 64-bit
+//! hash, the check. Two attributes with equal keys and different checks are a collision, which is reported as an error.
+//! Keys are therefore distinct within one vocabulary.
 
 use crate::error::{Error, Result};
 use crate::machine::simd::prefetch;
@@ -12,19 +12,20 @@ use crate::machine::system::container::Buf;
 use crate::machine::system::hash::Key;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Marks an empty slot of the table, and an attribute that a vocabulary does not know.
+/// Empty slot of the table, and unknown attribute.
 pub const NONE: u32 = u32::MAX;
 
-/// Bytes of an attribute while the vocabulary grows: its key, its check, its count, the end of its text.
+/// Bytes per attribute while the vocabulary grows: key, check, count and end of the text.
 const PER_ATTRIBUTE: usize = 28;
-/// Keys that are looked up or interned at once: what they need comes from the memory meanwhile, and all of it stays in the nearest cache.
+/// Keys that are looked up or interned together. Their memory accesses overlap, and their data fit into the L1 cache.
 const AT_ONCE: usize = 64;
 
-/// The longest run of taken slots. At most half of a table is taken, so that by chance a run of k slots has the probability
-/// e^(-0.19 k) at a place: none of the tables that hashes of texts lead to comes near, and a search is as long as a run.
+/// Maximum length of a run of occupied slots. At most half of a table is occupied, so that a run of k slots starts at a
+/// given place with probability e^(-0.19 k). Tables of text hashes stay far below, and the cost of a search is bounded
+/// by a run.
 const LONGEST: usize = 1024;
 
-/// Open addressing with linear probing over a power of two of slots; at most half of them are taken.
+/// Open addressing with linear probing over a power of two of slots, of which at most half are occupied.
 #[derive(Clone, Debug, Default)]
 pub struct Vocab {
     keys: Buf<u64>,     // [A] key of each attribute, in order of first occurrence
@@ -34,23 +35,23 @@ pub struct Vocab {
     checks: Vec<u64>,   // [A] while growing, empty once locked
     counts: Vec<u32>,   // [A] occurrences seen while growing, empty once locked
     locked: bool,
-    stamp: u64, // the same of two locked vocabularies only where they are equal
+    stamp: u64, // equal for two locked vocabularies only if they are equal
 }
 
-/// A number that nobody had before.
+/// Return a new unique number.
 fn stamp() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A copy with room behind it: what grows by a sentence is copied once, not a second time at the first push.
+/// Return a copy with spare capacity, so that the first push does not copy again.
 fn with_room<T: Copy>(from: &[T]) -> Vec<T> {
     let mut out = Vec::with_capacity(from.len() + from.len() / 16 + 1024);
     out.extend_from_slice(from);
     out
 }
 
-/// The longest run of taken slots of a table, which goes on at its beginning.
+/// Return the length of the longest run of occupied slots of a table, which wraps around at its end.
 fn longest_run(table: &[u32]) -> usize {
     let empty = table.iter().position(|&id| id == NONE).unwrap_or(0);
     let (mut longest, mut run) = (0, 0);
@@ -66,8 +67,8 @@ impl Vocab {
         Vocab { table: vec![NONE; 1024].into(), ..Vocab::default() }
     }
 
-    /// A locked vocabulary from the arrays of a file; the arrays are checked against each other. Without a table, which
-    /// follows from the keys, one is made.
+    /// Create a locked vocabulary from the arrays of a file, which are checked against each other. A missing table is
+    /// rebuilt from the keys.
     pub fn from_parts(keys: Buf<u64>, table: Option<Buf<u32>>, text: Buf<u8>, text_end: Buf<u64>) -> Result<Vocab> {
         let n = keys.len();
         let bad = |what: &str| {
@@ -106,7 +107,7 @@ impl Vocab {
         Ok(Vocab { keys, table, text, text_end, locked: true, stamp: stamp(), ..Vocab::default() })
     }
 
-    /// The arrays that make the vocabulary up: keys, table, text, text_end.
+    /// Return the arrays of the vocabulary: keys, table, text, text_end.
     pub fn parts(&self) -> (&[u64], &[u32], &[u8], &[u64]) {
         (&self.keys, &self.table, &self.text, &self.text_end)
     }
@@ -123,12 +124,12 @@ impl Vocab {
         self.locked
     }
 
-    /// What a locked vocabulary is known by: what was looked up in one with the same stamp need not be again.
+    /// Return the stamp of a locked vocabulary. Lookups in a vocabulary with the same stamp have the same results.
     pub fn stamp(&self) -> Option<u64> {
         self.locked.then_some(self.stamp)
     }
 
-    /// No attribute is added from here on; what only growth needs is dropped.
+    /// Lock the vocabulary: no attribute can be added, and data that only growth needs is dropped.
     pub fn lock(&mut self) {
         if !self.locked {
             self.stamp = stamp();
@@ -138,7 +139,7 @@ impl Vocab {
         self.counts = Vec::new();
     }
 
-    /// Occurrences of each attribute while the vocabulary grew; empty once locked.
+    /// Return the occurrences of each attribute while the vocabulary grew. Empty if locked.
     pub fn counts(&self) -> &[u32] {
         &self.counts
     }
@@ -151,12 +152,12 @@ impl Vocab {
         }
     }
 
-    /// What only growth needs: the second hash and the count of each attribute; empty once locked.
+    /// Return the data that only growth needs: check and count of each attribute. Empty if locked.
     pub fn growth(&self) -> (&[u64], &[u32]) {
         (&self.checks, &self.counts)
     }
 
-    /// Let a vocabulary restored from its arrays grow on.
+    /// Unlock a vocabulary restored from its arrays, so that it can grow.
     pub fn unlock(mut self, checks: Vec<u64>, counts: Vec<u32>) -> Result<Vocab> {
         if checks.len() != self.len() || counts.len() != self.len() {
             return Err(Error::Value(format!(
@@ -173,8 +174,9 @@ impl Vocab {
         Ok(self)
     }
 
-    /// A copy that takes new attributes; those it has keep their ids. `lock` dropped what growth needs: the check of a
-    /// known attribute (0 here: not known) is taken from its next occurrence, and it counts as seen often enough.
+    /// Return a copy that accepts new attributes. Existing attributes keep their ids. `lock` dropped the checks and
+    /// counts: the check of an existing attribute (0: unknown) is taken from its next occurrence, and its count is set
+    /// to the maximum.
     pub fn growing(&self) -> Result<Vocab> {
         if !self.locked {
             return Ok(self.clone());
@@ -196,7 +198,7 @@ impl Vocab {
         Ok(out)
     }
 
-    /// Id of the attribute with this text, however its key was made; looks through all texts. NONE if there is none.
+    /// Return the id of the attribute with this text, or `NONE`. Searches all texts if the key is not the hash of the text.
     pub fn find(&self, text: &str) -> u32 {
         let id = self.get(Key::lookup(text));
         if id != NONE && self.text(id) == Some(text) {
@@ -205,7 +207,7 @@ impl Vocab {
         (0..self.len() as u32).find(|&id| self.text(id) == Some(text)).unwrap_or(NONE)
     }
 
-    /// Id of a key, or NONE.
+    /// Return the id of a key, or `NONE`.
     #[inline]
     pub fn get(&self, key: u64) -> u32 {
         let mask = self.table.len().wrapping_sub(1);
@@ -219,8 +221,8 @@ impl Vocab {
         }
     }
 
-    /// Ids of many keys; 0 stands for no key. In strides: every slot is asked for before any is read, and every key that
-    /// a slot names before any is compared, so that the memory's latencies overlap.
+    /// Look up many keys. Key 0 means no key. Works in blocks: all slots of a block are prefetched before any is read,
+    /// and all keys in these slots before any is compared, so that memory latencies overlap.
     pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
         ids.clear();
         ids.reserve(keys.len());
@@ -232,7 +234,8 @@ impl Vocab {
         }
     }
 
-    /// What the slots of these keys name, and ask for its keys. The slots were asked for (`warm`).
+    /// Read the ids in the slots of these keys and prefetch the stored keys of these ids. The slots were prefetched by
+    /// `warm`.
     pub fn first_looks(&self, keys: &[u64], ids: &mut Vec<u32>) {
         ids.clear();
         self.look(keys, ids);
@@ -247,7 +250,7 @@ impl Vocab {
         }));
     }
 
-    /// From what slots name to the ids of these keys.
+    /// Replace the ids found in the slots by the ids of the keys.
     pub fn second_looks(&self, keys: &[u64], ids: &mut [u32]) {
         for (id, &key) in ids.iter_mut().zip(keys) {
             if key == 0 {
@@ -258,14 +261,14 @@ impl Vocab {
         }
     }
 
-    /// Ask for the slots of these keys before they are looked up or interned.
+    /// Prefetch the slots of these keys before they are looked up or interned.
     pub fn warm(&self, keys: impl Iterator<Item = u64>) {
         let mask = self.table.len().wrapping_sub(1);
         keys.for_each(|key| prefetch(self.table.as_ptr().wrapping_add(key as usize & mask)));
     }
 
-    /// Ask for everything that interning these keys will look at: all slots first, then what these name, or the text that `text` says
-    /// is that of a new one.
+    /// Prefetch all data for interning these keys: all slots first, then the stored keys that the slots refer to, or
+    /// the text of a new attribute, at the address that `text` returns.
     pub fn ready<T>(&self, keys: &[Key], text: impl Fn(usize) -> *const T) {
         self.warm(keys.iter().map(|key| key.key));
         let mask = self.table.len().wrapping_sub(1);
@@ -281,7 +284,7 @@ impl Vocab {
         }
     }
 
-    /// Appends the ids of many keys, added in their order where they are new; `text` is that of one of them.
+    /// Append the ids of many keys. New ones are added in order, with the text that `text` returns.
     pub fn intern_many<'a>(
         &mut self,
         keys: &[Key],
@@ -299,7 +302,7 @@ impl Vocab {
         Ok(())
     }
 
-    /// Text of an attribute as it was first seen.
+    /// Return the text of an attribute as it first occurred.
     pub fn text(&self, id: u32) -> Option<&str> {
         let id = id as usize;
         let end = *self.text_end.get(id)? as usize;
@@ -307,7 +310,8 @@ impl Vocab {
         std::str::from_utf8(self.text.get(begin..end)?).ok()
     }
 
-    /// Id of an attribute, added if it is new; `text` is called only then. A locked vocabulary answers NONE instead.
+    /// Return the id of an attribute. A new one is added with the text that `text` writes. A locked vocabulary returns
+    /// `NONE` for a new one.
     #[inline]
     pub fn intern(&mut self, key: Key, text: impl FnOnce(&mut Vec<u8>)) -> Result<u32> {
         if self.locked {
@@ -358,7 +362,8 @@ impl Vocab {
         Ok(id)
     }
 
-    /// Refuses what the memory cannot hold until the table is full again: its slots, and twice what there is of the rest.
+    /// Check that the growth until the table is full again fits into memory: its slots, and twice the current size of
+    /// the rest.
     fn afford_growth(&self) -> Result<()> {
         let n = self.keys.len();
         budget::need(
@@ -368,7 +373,7 @@ impl Vocab {
         )
     }
 
-    /// A new table. Keys of a forged file can be such that they crowd in a table of another size than the file's.
+    /// Rebuild the table. Keys of a forged file can be chosen so that they collide in a table of another size.
     fn rehash(&mut self, slots: usize) -> Result<()> {
         let slots = slots.next_power_of_two().max(1024);
         let mut table = vec![NONE; slots];
@@ -389,7 +394,7 @@ impl Vocab {
         Ok(())
     }
 
-    /// Keep the attributes for which `keep` holds; returns old id -> new id or NONE. Order is preserved.
+    /// Keep the attributes for which `keep` holds, in order. Returns a map from old ids to new ids or `NONE`.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) -> Result<Vec<u32>> {
         let mut map = vec![NONE; self.len()];
         let mut small = Vocab { locked: self.locked, stamp: stamp(), ..Vocab::default() };
@@ -474,13 +479,13 @@ mod tests {
             )
         };
         let spread = |by: u64| (0..3000u64).map(move |i| i * by);
-        // Neighbours in one run, and one run that begins at the end of the table and goes on at its beginning.
+        // Neighbours in one run, and a run that wraps around at the end of the table.
         assert!(matches!(parts(spread(1).collect(), 8192), Err(Error::ModelFile(_))));
         assert!(matches!(parts(spread(1).map(|k| k.wrapping_sub(1500)).collect(), 8192), Err(Error::ModelFile(_))));
         assert!(matches!(parts(vec![1; 2000], 4096), Err(Error::ModelFile(_))));
         assert!(parts(spread(2).collect(), 8192).is_ok());
         assert!(matches!(parts(vec![1, 2, 3], 2048), Err(Error::ModelFile(_))));
-        // Spread over the table of the file, crowded in a smaller one.
+        // Spread over the table of the file, but colliding in a smaller one.
         let crowd = (0..1100u64).map(|i| ((i % 4) << 12) | (i << 20)).chain((0..1000).map(|i| 500 + 2 * i));
         let crowd = parts(crowd.collect(), 16384).unwrap();
         assert!(crowd.clone().retain(|id| id >= 1100).is_ok());

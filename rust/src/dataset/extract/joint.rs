@@ -1,12 +1,12 @@
-//! Rules that join tokens or columns: their keys at every token of a sentence.
+//! Rules that combine tokens or columns: their keys at every token of a sentence.
 
 use crate::dataset::extract::{distance, Extractor, Hash, Look, RulePlan};
 use crate::features::rule::{outside, TemplateRule};
 use std::ops::Range;
 
-/// What a part of a rule looks at.
+/// Data that a part of a rule reads.
 struct Source<'a, H> {
-    cells: &'a [u32], // [tokens] text of each
+    cells: &'a [u32], // [tokens] text of each token
     values: &'a [H],  // [texts, width]
     width: usize,
     place: usize,
@@ -14,14 +14,15 @@ struct Source<'a, H> {
     test: bool,
 }
 
-/// A rule and the sources of its parts.
+/// Rule with the sources of its parts.
 pub struct Joint<'a, H> {
     pub rule: &'a TemplateRule,
     parts: Vec<Source<'a, H>>,
 }
 
 impl Extractor<'_> {
-    /// Values of the atoms that joint rules use, close together: [columns] [texts from `since` on x shared].
+    /// Return the values of the atoms that joint rules use, stored contiguously: [columns] [texts from `since` on x
+    /// shared].
     pub(super) fn joined<H: Hash>(&self) -> Vec<Vec<H>> {
         (0..self.tokens.columns.len())
             .map(|c| {
@@ -31,7 +32,7 @@ impl Extractor<'_> {
             .collect()
     }
 
-    /// The joint rules of a plan over these values.
+    /// Return the joint rules of a plan over these values.
     pub(super) fn joints<'b, H: Hash>(&'b self, plan: &'b RulePlan<'_>, joined: &'b [Vec<H>]) -> Vec<Joint<'b, H>> {
         let source = |look: &Look| Source {
             cells: &self.tokens.columns[look.column].cells,
@@ -47,19 +48,19 @@ impl Extractor<'_> {
 }
 
 impl<H: Hash> Joint<'_, H> {
-    /// The tokens of a sentence at which the rule may have an attribute.
+    /// Return the tokens of a sentence at which the rule may have an attribute.
     pub fn range(&self, length: usize) -> Range<usize> {
         let begin = if self.rule.last { length.saturating_sub(1) } else { 0 };
         let end = if self.rule.first { length.min(1) } else { length };
         begin.max(usize::from(self.rule.edge))..end
     }
 
-    /// The key of a rule that looks at nothing.
+    /// Return the key of a rule without parts.
     pub fn constant(&self) -> Option<H> {
         self.parts.is_empty().then(|| H::of(self.rule.seed).present())
     }
 
-    /// Key of the rule's attribute at token t of the sentence of `length` tokens that begins at `begin`, or ABSENT.
+    /// Return the key of the rule's attribute at token t of the sentence of `length` tokens at `begin`, or `ABSENT`.
     #[inline(always)]
     pub fn key(&self, begin: usize, t: usize, length: usize) -> H {
         let mut key = H::of(self.rule.seed);
@@ -81,7 +82,7 @@ impl<H: Hash> Joint<'_, H> {
     }
 }
 
-/// Keys of all rules at every token: [length, rules]. Rule by rule, so that what a rule looks at stays at hand.
+/// Compute the keys of all rules at every token: [length, rules]. The outer loop is over rules, for cache locality.
 pub fn keys<H: Hash>(joints: &[Joint<'_, H>], begin: usize, length: usize, keys: &mut Vec<H>) {
     keys.clear();
     keys.resize(length * joints.len(), H::ABSENT);

@@ -1,5 +1,5 @@
-//! What a template finds at distinct texts in a vocabulary that does not grow: kept between calls, for most words of a
-//! text were in the one before (Zipf). Where they are kept or not, calls answer the same.
+//! Cache of the attributes of distinct texts in a locked vocabulary. It is kept between calls, since most words of a
+//! text also occurred in the previous one (Zipf). Results do not depend on it.
 
 use crate::dataset::csr::Csr;
 use crate::dataset::extract::{chunks, Extractor, Hash, RulePlan, ABSENT};
@@ -9,25 +9,26 @@ use crate::features::rule::{outside, TemplateRule};
 use crate::features::tokens::Tokens;
 use std::sync::{Arc, Mutex};
 
-/// Most distinct texts that are kept: a few hundred bytes each.
+/// Maximum number of distinct texts in the cache, with a few hundred bytes each.
 const MOST_TEXTS: usize = 1 << 16;
 
-/// Distinct texts, and what was found for them.
+/// Distinct texts and their lookup results.
 pub struct TextCache {
     pub tokens: Tokens,
     stamp: u64, // of the vocabulary
     pub found: Found,
 }
 
-/// What was found for the texts of each column.
+/// Lookup results of the texts of each column.
 #[derive(Default)]
 pub struct Found {
     pub(super) book: Arc<RunTable>,
-    /// [columns] [texts] the first of a text's runs, of which it has one for each group of the column.
+    /// [columns] [texts] first run of a text, which has one run per group of the column.
     pub(super) first: Vec<Vec<u32>>,
     /// [columns] [texts x shared] values of the atoms that joint rules use.
     pub(super) joined: Vec<Vec<u64>>,
-    /// Of each group of the node and of the edge rules: its run just outside of a sentence; those farther away follow it.
+    /// First run outside of a sentence, for each group of the node and of the edge rules. Runs at larger distances
+    /// follow it.
     pub(super) outside: [Vec<u32>; 2],
 }
 
@@ -37,18 +38,18 @@ impl TextCache {
         TextCache { tokens: Tokens::new(columns), stamp, found }
     }
 
-    /// [columns] texts that something was found for.
+    /// Return the number of texts with lookup results, [columns].
     pub fn since(&self) -> Vec<usize> {
         self.found.first.iter().map(Vec::len).collect()
     }
 }
 
-/// Keeps what is known for the next call: that of one vocabulary, and never waited for.
+/// Cache between calls, for one vocabulary. Never blocks.
 #[derive(Default)]
-pub struct Keep(Mutex<Option<TextCache>>); // in a forked process it may be held for ever
+pub struct Keep(Mutex<Option<TextCache>>); // in a forked process it may stay locked
 
 impl Keep {
-    /// What is kept of this vocabulary, without any sentences, or nothing known. The caller has it alone.
+    /// Take the cache of this vocabulary, without sentences, or an empty one. The caller owns it.
     pub fn take(&self, columns: usize, stamp: u64) -> TextCache {
         let kept = self.0.try_lock().ok().and_then(|mut kept| kept.take());
         match kept.filter(|known| known.stamp == stamp) {
@@ -60,7 +61,7 @@ impl Keep {
         }
     }
 
-    /// Keep it, unless it is too much.
+    /// Return a cache for the next call. It is dropped if it is too large.
     pub fn give(&self, known: TextCache) {
         if let Ok(mut kept) = self.0.try_lock() {
             if known.tokens.texts() <= MOST_TEXTS {
@@ -70,7 +71,7 @@ impl Keep {
     }
 }
 
-/// Key of a rule whose parts all look `distance` tokens outside of the sentence, or ABSENT.
+/// Return the key of a rule whose parts are all `distance` tokens outside of the sentence, or `ABSENT`.
 fn outside_key(rule: &TemplateRule, distance: isize) -> u64 {
     if !rule.pad || rule.parts.iter().any(|part| part.test) {
         return ABSENT.key;
@@ -79,14 +80,14 @@ fn outside_key(rule: &TemplateRule, distance: isize) -> u64 {
     rule.parts.iter().fold(rule.seed.key, |key, _| key.mix(value)).present()
 }
 
-/// Appends a row of the attributes that a vocabulary has.
+/// Append a row of the known attributes.
 fn push(ids: &[u32], rows: &mut Csr) {
     rows.ids.extend(ids.iter().filter(|&&id| id != NONE));
     rows.end_row();
 }
 
 impl Extractor<'_> {
-    /// Find what is not known yet.
+    /// Look up the texts that are not in the cache yet.
     pub(super) fn meet(&self, vocab: &Vocab, found: &mut Found) {
         if found.book.ids.rows() == 1 {
             found.outside =
@@ -99,7 +100,7 @@ impl Extractor<'_> {
                 continue;
             }
             let runs = self.jobs.map(chunks(new.clone()), |texts| (texts.len(), self.runs(c, texts, vocab)));
-            let book = Arc::make_mut(&mut found.book); // a copy, where a dataset has it
+            let book = Arc::make_mut(&mut found.book); // copied if a dataset shares it
             for (texts, runs) in runs {
                 let first = book.append(&runs);
                 found.first[c].extend((0..texts).map(|text| first + (text * self.groups[c]) as u32));
@@ -108,7 +109,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// Runs of the groups of a column at these texts.
+    /// Look up the runs of the groups of a column at these texts.
     fn runs(&self, column: usize, texts: std::ops::Range<usize>, vocab: &Vocab) -> Csr {
         let groups = || self.node.groups.iter().chain(&self.edge.groups).filter(|g| g.column == column);
         let (mut rows, mut keys, mut ids) = (Csr::default(), Vec::new(), Vec::new());
@@ -129,7 +130,8 @@ impl Extractor<'_> {
     }
 }
 
-/// Runs of each group at the places outside of a sentence that it can look at, the nearest first: where they begin.
+/// Add the runs of each group at positions outside of a sentence, nearest first, and return the first run of each
+/// group.
 fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, book: &mut RunTable) -> Vec<u32> {
     let of = plan.groups.iter().map(|group| {
         if !group.pad {
@@ -164,9 +166,9 @@ mod tests {
         keep.give(of(3));
         let known = keep.take(1, 7);
         assert_eq!((known.tokens.texts(), known.tokens.len(), known.tokens.tokens()), (3, 0, 0));
-        assert_eq!(texts(7), 0); // somebody has it
+        assert_eq!(texts(7), 0); // taken by another caller
         keep.give(known);
-        assert_eq!((texts(8), texts(7)), (0, 0)); // of another vocabulary: let go
+        assert_eq!((texts(8), texts(7)), (0, 0)); // dropped, since it belongs to another vocabulary
         keep.give(of(MOST_TEXTS));
         assert_eq!(texts(7), MOST_TEXTS);
         keep.give(of(MOST_TEXTS + 1));

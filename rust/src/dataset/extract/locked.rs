@@ -1,5 +1,4 @@
-//! Looking up in a vocabulary that does not grow: in pieces, by any number of threads, with runs in place of rows where
-//! there are many tokens.
+//! Lookup in a locked vocabulary, in parallel chunks. Corpora with many tokens get runs instead of rows.
 
 use crate::dataset::csr::Csr;
 use crate::dataset::extract::joint::Joint;
@@ -13,7 +12,7 @@ use crate::machine::system::stop;
 use crate::machine::system::testing::{self, Taken, Way};
 use std::ops::Range;
 
-/// What is found in some sentences.
+/// Lookup results of some sentences.
 #[derive(Default)]
 struct Piece {
     node: Csr,
@@ -22,7 +21,8 @@ struct Piece {
 }
 
 impl Extractor<'_> {
-    /// The dataset of a locked vocabulary, without unknown attributes. `found`: in this vocabulary, for these texts.
+    /// Return the dataset in a locked vocabulary, without unknown attributes. `found` caches lookups of texts in this
+    /// vocabulary.
     pub fn locked(&self, vocab: &Vocab, found: &mut Found) -> Dataset {
         self.meet(vocab, found);
         let found = &*found;
@@ -40,7 +40,7 @@ impl Extractor<'_> {
         };
         let piece = |mut out: Piece, sentences: Range<usize>| {
             let tokens = self.tokens.sentences[sentences.end] - self.tokens.sentences[sentences.start];
-            // Room for every rule at every token, of which only what is used is ever touched.
+            // Capacity for every rule at every token. Pages that are not used are never touched.
             out.node.ids.reserve(tokens * if runs { self.node.joint.len() } else { self.node.width });
             out.node.ptr.reserve(tokens);
             out.of.reserve(if runs { tokens * groups } else { 0 });
@@ -84,7 +84,7 @@ impl Extractor<'_> {
         Dataset { sentences: self.tokens.sentences.clone(), node, edge: all.edge, ..Dataset::default() }
     }
 
-    /// Ranges of sentences of about CHUNK tokens.
+    /// Return ranges of sentences of about `CHUNK` tokens.
     fn sentence_chunks(&self) -> Vec<Range<usize>> {
         let mut ranges = Vec::new();
         let mut begin = 0;
@@ -98,20 +98,20 @@ impl Extractor<'_> {
     }
 }
 
-/// The rules of node or of edge attributes, and where they look.
+/// Rules of node or of edge attributes, and their data.
 struct Rules<'a> {
     of: &'a Extractor<'a>,
     plan: &'a RulePlan<'a>,
     found: &'a Found,
     vocab: &'a Vocab,
     outside: &'a [u32],
-    asked: Vec<Joint<'a, u64>>, // rules that are looked up at every token
-    order: Vec<Source<'a>>,     // all joint rules, as the template has them
-    inside: Vec<Source<'a>>,    // those that neither the first nor the last token alone has
+    asked: Vec<Joint<'a, u64>>, // rules with a lookup at every token
+    order: Vec<Source<'a>>,     // all joint rules, in the order of the template
+    inside: Vec<Source<'a>>,    // those not limited to the first or the last token
     is_edge: bool,
 }
 
-/// Where a joint rule's attribute at a token comes from.
+/// Origin of the attribute of a joint rule at a token.
 #[derive(Clone)]
 struct Source<'a> {
     rule: &'a TemplateRule,
@@ -120,9 +120,9 @@ struct Source<'a> {
 
 #[derive(Clone, Copy)]
 enum Answer {
-    /// The rule looks at nothing: the same id everywhere.
+    /// Id of a rule without parts, equal at every token.
     Constant(u32),
-    /// One of the rules that are asked for.
+    /// Index of a rule with a lookup.
     Asked(usize),
 }
 
@@ -145,14 +145,14 @@ impl<'a> Rules<'a> {
         Rules { of, plan, found, vocab, outside, asked, order, inside, is_edge }
     }
 
-    /// Where a sentence begins, and its length.
+    /// Return the first token and the length of a sentence.
     fn place(&self, s: usize) -> (usize, usize) {
         let sentences = &self.of.tokens.sentences;
         (sentences[s], sentences[s + 1] - sentences[s])
     }
 
-    /// Append the rows of the tokens of a range's first sentence; where `to` is given their runs go there, and are left out
-    /// of the rows. The second sentence is asked for: what it needs comes from the memory meanwhile.
+    /// Append the rows of the first sentence of a range. If `to` is given, runs are appended there instead of to the
+    /// rows. Data of the second sentence is prefetched meanwhile.
     fn look_up(&self, sentences: Range<usize>, room: &mut Room, rows: &mut Csr, to: Option<&mut Vec<u32>>) {
         let s = sentences.start;
         let (begin, length) = self.place(s);
@@ -193,7 +193,7 @@ impl<'a> Rules<'a> {
         room.runs = own;
     }
 
-    /// Append what joint rules that a token may have give there.
+    /// Append the ids of the joint rules that apply to a token.
     #[inline(always)]
     fn put<'b>(&self, sources: impl Iterator<Item = &'b Source<'b>>, t: usize, room: &Room, ids: &mut Writer<'_>) {
         if self.is_edge && t == 0 {
@@ -207,7 +207,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// `put(t, run)` for the run of a group at every token of a sentence where it has one.
+    /// Call `put(t, run)` for the run of a group at every token of a sentence that has one.
     #[inline(always)]
     fn runs_of(&self, group: &Group<'_>, outside: u32, begin: usize, length: usize, mut put: impl FnMut(usize, u32)) {
         let (first, number) = (&self.found.first[group.column][..], group.number as u32);
@@ -222,28 +222,28 @@ impl<'a> Rules<'a> {
             put(t, first[text as usize] + number);
         }
         if group.pad {
-            // How far outside: 1 is next to the sentence, `outside` its run.
+            // Distance from the sentence: `outside` is the run at distance 1.
             (least..inside.start).for_each(|t| put(t, outside + (group.offset.unsigned_abs() - t - 1) as u32));
             (inside.end.max(least)..length).for_each(|t| put(t, outside + (t + group.offset as usize - length) as u32));
         }
     }
 }
 
-/// Rows of ids being written; what is not kept is written over.
+/// Writer of rows of ids. Ids that are not kept are overwritten.
 struct Writer<'a> {
     rows: &'a mut Csr,
     at: usize,
 }
 
 impl Writer<'_> {
-    /// `most`: room for what is put.
+    /// Create a writer with capacity for `most` calls of `put`.
     fn new(rows: &mut Csr, most: usize) -> Writer<'_> {
         let at = rows.ids.len();
         rows.ids.resize(at + most, NONE);
         Writer { rows, at }
     }
 
-    /// Append ids, beside the room for those that are put.
+    /// Append ids, in addition to the capacity for `put`.
     fn copy(&mut self, ids: &[u32]) {
         let more = self.rows.ids.len() + ids.len();
         self.rows.ids.resize(more, NONE);
@@ -251,7 +251,7 @@ impl Writer<'_> {
         self.at += ids.len();
     }
 
-    /// Append an id that is not NONE, without a branch.
+    /// Append an id unless it is `NONE`, without a branch.
     #[inline(always)]
     fn put(&mut self, id: u32) {
         self.rows.ids[self.at] = id;
@@ -268,12 +268,12 @@ impl Writer<'_> {
     }
 }
 
-/// Places of a rule's memory; a power of two.
+/// Slots of the cache of a rule, a power of two.
 const SLOTS: usize = 1024;
-/// Keys after which a rule that remembers fewer than half of them stops to try.
+/// Number of keys after which a rule with a hit rate below one half stops using its cache.
 const TRIED: usize = 4 * SLOTS;
 
-/// The keys that a rule asked for last, one for each slot, and their ids: rules that join shapes ask for few again and again.
+/// Direct-mapped cache of the last keys of a rule and their ids. Rules that join shapes have few distinct keys.
 struct Memory {
     slots: Vec<(u64, u32)>,
     asked: usize,
@@ -286,18 +286,18 @@ impl Memory {
     }
 }
 
-/// What is asked for one sentence's joint rules.
+/// Lookups of the joint rules of one sentence.
 #[derive(Default)]
 struct Asked {
     sentence: Option<usize>,
-    places: Vec<(usize, usize)>, // [rules] the first token that may have one, and where its id stands
+    places: Vec<(usize, usize)>, // [rules] first token that may have one, position of its id
     ids: Vec<u32>,               // rule by rule
-    keys: Vec<u64>,              // those to look up,
-    to: Vec<(u32, u32)>,         // the rule and the place of each,
-    answers: Vec<u32>,           // and its id
+    keys: Vec<u64>,              // keys to look up,
+    to: Vec<(u32, u32)>,         // rule and position of each,
+    answers: Vec<u32>,           // and their ids
 }
 
-/// Scratch, kept between sentences.
+/// Scratch buffers, reused between sentences.
 #[derive(Default)]
 struct Room {
     memories: Vec<Memory>, // [rules]
@@ -313,7 +313,7 @@ impl Room {
         Room { memories: (0..rules).map(|_| memory()).collect(), ..Room::default() }
     }
 
-    /// Ask for the ids of all rules at every token of a sentence, the next one.
+    /// Start the lookups of all rules at every token of the next sentence.
     fn ask(&mut self, rules: &Rules<'_>, s: usize) {
         let (begin, length) = rules.place(s);
         let next = &mut self.next;
@@ -330,7 +330,7 @@ impl Room {
             for t in range {
                 let key = joint.key(begin, t, length);
                 let mut id = NONE;
-                // A slot that nothing was put in answers the key that stands for none: NONE.
+                // An empty slot contains the key `ABSENT` with the id `NONE`.
                 if pays && memory.slots[key as usize % SLOTS].0 == key {
                     id = memory.slots[key as usize % SLOTS].1;
                     memory.found += 1;
@@ -344,7 +344,7 @@ impl Room {
         rules.vocab.warm(next.keys.iter().copied());
     }
 
-    /// Find what is asked now, of which the first looks are done.
+    /// Finish the lookups of the current sentence after `first_looks`.
     fn answer(&mut self, vocab: &Vocab) {
         let now = &mut self.now;
         vocab.second_looks(&now.keys, &mut now.answers);
@@ -356,7 +356,7 @@ impl Room {
         }
     }
 
-    /// The id of a rule at a token that may have one, or NONE.
+    /// Return the id of a rule at a token that may have one, or `NONE`.
     #[inline(always)]
     fn id(&self, rule: usize, t: usize) -> u32 {
         let (start, first) = self.now.places[rule];

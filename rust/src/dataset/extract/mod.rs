@@ -1,10 +1,11 @@
-//! Tokens x template -> attribute ids. No text is built to look an attribute up.
+//! Feature extraction: tokens x template -> attribute ids. Lookups build no text.
 //!
-//! Each atom is hashed once per distinct text of its column, and an attribute's key is mixed from its rule's seed and its
-//! atoms' hashes (compositional hashing). A rule that looks at one column of one token is a function of that text alone:
-//! such rules are grouped by what they look at, and a group's ids are found once per distinct text; in a vocabulary that
-//! does not grow, once for all calls (`known`). Only rules that join tokens or columns are looked up at every token. A token's attributes stand in this order: group by group, then the
-//! joint rules, each as the template has them.
+//! Each atom is hashed once per distinct text of its column, and the key of an attribute is mixed from the seed of its
+//! rule and the hashes of its atoms (compositional hashing). A rule on one column of one token is a function of that
+//! text only. Such rules are grouped by column and offset, and the ids of a group are found once per distinct text, or
+//! once for all calls if the vocabulary is locked (`known`). Only rules that combine tokens or columns are looked up at
+//! every token. The attributes of a token are ordered group by group, followed by the joint rules, each in the order of
+//! the template.
 
 mod joint;
 pub mod known;
@@ -27,28 +28,28 @@ use joint::Joint;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Marks an atom without a value.
+/// Key of an atom without a value.
 const ABSENT: Key = Key { key: 0, check: 0 };
-/// Tokens (or distinct texts) in one piece of parallel work: fixed, so that results never depend on the thread count.
+/// Tokens (or distinct texts) per parallel task. Fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 4096;
-/// What a group's ids stand behind in a text's row: their number.
+/// Entries before the ids of a group in the row of a text: the number of ids.
 const HEAD: usize = 1;
 
-/// Folded 64 x 64 -> 128 bit product: every bit of both factors reaches every bit of the result.
+/// Folded 64 x 64 -> 128 bit product. Every bit of both factors affects every bit of the result.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// What a rule's key is mixed from: whole keys where a vocabulary grows, their stored half where attributes are looked up.
+/// Hash from which the key of a rule is mixed: a whole key while a vocabulary grows, its stored half for lookups.
 trait Hash: Copy {
     const ABSENT: Self;
     fn of(key: Key) -> Self;
     fn is_absent(self) -> bool;
-    /// The key after one more value; order matters.
+    /// Return the key extended by one more value. The order matters.
     fn mix(self, value: Self) -> Self;
-    /// No value hashes to the mark of absence.
+    /// Return the key, changed if it is equal to `ABSENT`.
     fn present(self) -> Self;
 }
 
@@ -93,18 +94,18 @@ impl Hash for Key {
     }
 }
 
-/// Rules whose parts all look at one column of the token `offset` away. While a vocabulary grows, the group has HEAD places
-/// in every text's row of the column's table of ids, for how many attributes it makes there, then their ids.
+/// Rules whose parts all read one column of the token at `offset`. While a vocabulary grows, the group has HEAD entries
+/// in the row of each text in the id table of the column: the number of its attributes, followed by their ids.
 struct Group<'a> {
     column: usize,
     offset: isize,
     place: usize,
-    number: usize, // among the column's groups
+    number: usize, // index among the groups of the column
     rules: Vec<&'a TemplateRule>,
     pad: bool,
 }
 
-/// What a part of a joint rule looks at; `place`: in the column's row of `joined`.
+/// Part of a joint rule. `place` is its position in the column's row of `joined`.
 struct Look {
     column: usize,
     place: usize,
@@ -112,15 +113,15 @@ struct Look {
     test: bool,
 }
 
-/// The rules of node or of edge attributes.
+/// Rules of node or of edge attributes.
 #[derive(Default)]
 struct RulePlan<'a> {
     groups: Vec<Group<'a>>,
-    joint: Vec<(&'a TemplateRule, Vec<Look>)>, // rules that join tokens or columns
-    width: usize,                              // most attributes of a token
+    joint: Vec<(&'a TemplateRule, Vec<Look>)>, // rules that combine tokens or columns
+    width: usize,                              // maximum number of attributes per token
 }
 
-/// A template laid over tokens: the values of its atoms at the distinct texts from `since` on.
+/// Template applied to tokens: the values of its atoms at the distinct texts from `since` on.
 pub struct Extractor<'a> {
     template: &'a Template,
     tokens: &'a Tokens,
@@ -128,25 +129,25 @@ pub struct Extractor<'a> {
     edge: RulePlan<'a>,
     place: Vec<(usize, usize)>, // [atoms] column, place in the column's row
     widths: Vec<usize>,         // [columns] atoms of the column
-    slots: Vec<usize>,          // [columns] places of the column's groups
-    groups: Vec<usize>,         // [columns] their number
-    since: Vec<usize>,          // [columns] the first text that is asked for
+    slots: Vec<usize>,          // [columns] entries of all groups of the column
+    groups: Vec<usize>,         // [columns] number of groups
+    since: Vec<usize>,          // [columns] first text to look up
     values: Vec<Vec<Key>>,      // [columns] [texts from there on x atoms of the column]
     shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
     jobs: Jobs,
-    spare: Arc<BufferPool>, // memory of datasets that are gone
+    spare: Arc<BufferPool>, // buffers of dropped datasets
 }
 
-/// How work on chunks is spread; results come back in order.
+/// Parallel or serial execution over chunks. Results are in order.
 struct Jobs(bool);
 
 impl Jobs {
-    /// On the threads of the pool that the caller is in, or on one where there is too little to share.
+    /// Use the threads of the current pool, or run serially if there is too little work.
     fn new(threads: usize, work: usize) -> Jobs {
         Jobs(threads.min(work.div_ceil(CHUNK)) > 1)
     }
 
-    /// What `f` makes of the parts of a range of numbers, one after the other.
+    /// Apply `f` to the chunks of a range and concatenate the results in order.
     fn concat<T: Clone + Send>(
         &self,
         all: std::ops::Range<usize>,
@@ -173,15 +174,15 @@ impl Jobs {
     }
 }
 
-/// The numbers of a range in ranges of at most CHUNK.
+/// Split a range into ranges of at most `CHUNK`.
 fn chunks(all: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
     let end = all.end;
     all.step_by(CHUNK).map(|begin| begin..end.min(begin + CHUNK)).collect()
 }
 
 impl<'a> Extractor<'a> {
-    /// `spare`: memory that runs are made in, and go back to; `since`: [columns] the first text whose values are wanted,
-    /// empty for all.
+    /// Create an extractor. `spare`: buffers for runs, which are returned to it. `since`: [columns] first text whose
+    /// values are needed, empty for all.
     pub fn new(
         template: &'a Template,
         tokens: &'a Tokens,
@@ -258,7 +259,7 @@ impl<'a> Extractor<'a> {
         it
     }
 
-    /// Hash of every atom of a column at its distinct texts.
+    /// Return the hashes of all atoms of a column at its distinct texts.
     fn values_of(&self, column: usize) -> Vec<Key> {
         let atoms: Vec<_> = self.template.atoms.iter().filter(|a| a.column == column).collect();
         let texts = &self.tokens.columns[column];
@@ -274,7 +275,7 @@ impl<'a> Extractor<'a> {
                             values.push(texts.key(number).present());
                             continue;
                         }
-                        // Most affixes are those of lower-case text, which is made once.
+                        // Most affixes are those of lower-case text, which is computed once.
                         [Function::Lower, rest @ ..] => {
                             if small.is_empty() {
                                 lower(text, &mut small);
@@ -290,7 +291,7 @@ impl<'a> Extractor<'a> {
         })
     }
 
-    /// Value of a part for the token `t` of the sentence of `length` tokens that begins at `begin`.
+    /// Return the value of a part at token `t` of the sentence of `length` tokens at `begin`.
     #[inline]
     fn value(&self, part: &Part, pad: bool, begin: usize, t: usize, length: usize) -> Key {
         let at = t as isize + part.offset;
@@ -305,7 +306,7 @@ impl<'a> Extractor<'a> {
         }
     }
 
-    /// Key of a rule's attribute at a token, or ABSENT.
+    /// Return the key of the rule's attribute at a token, or `ABSENT`.
     #[inline]
     fn key(&self, rule: &TemplateRule, begin: usize, t: usize, length: usize) -> Key {
         if (rule.first && t > 0) || (rule.last && t + 1 < length) || (rule.edge && t == 0) {
@@ -322,7 +323,8 @@ impl<'a> Extractor<'a> {
         key.present()
     }
 
-    /// The distinct text that a group looks at from token t; None outside of the sentence, and where no edge ends.
+    /// Return the distinct text that a group reads at token t. `None` outside of the sentence, and for edge rules at
+    /// the first token.
     #[inline(always)]
     fn text_at(&self, group: &Group<'_>, begin: usize, t: usize, length: usize) -> Option<usize> {
         let at = t as isize + group.offset;
@@ -330,7 +332,7 @@ impl<'a> Extractor<'a> {
         inside.then(|| self.tokens.columns[group.column].cells[begin + at as usize] as usize)
     }
 
-    /// Key of a rule of a group at a distinct text of its column.
+    /// Return the key of a rule of a group at a distinct text of its column.
     #[inline]
     fn group_key(&self, rule: &TemplateRule, column: usize, text: usize) -> Key {
         let row = &self.values[column][(text - self.since[column]) * self.widths[column]..];
@@ -345,7 +347,7 @@ impl<'a> Extractor<'a> {
         key.present()
     }
 
-    /// Text of a rule's attribute at a token where it has one.
+    /// Write the text of the rule's attribute at a token that has one.
     fn render(&self, rule: &TemplateRule, begin: usize, t: usize, length: usize, out: &mut Vec<u8>) {
         let mut scratch = TextScratch::default();
         for (piece, part) in rule.pieces.iter().zip(&rule.parts) {
@@ -365,7 +367,7 @@ impl<'a> Extractor<'a> {
         out.extend_from_slice(rule.pieces.last().map_or(&[], |p| p.as_bytes()));
     }
 
-    /// Texts of the attributes of every token, as the template orders them.
+    /// Return the texts of the attributes of every token, in the order of the template.
     pub fn texts(&self) -> Vec<Vec<String>> {
         let mut rows = Vec::with_capacity(self.tokens.tokens());
         for bounds in self.tokens.sentences.windows(2) {
@@ -383,7 +385,7 @@ impl<'a> Extractor<'a> {
         rows
     }
 
-    /// Refuses more attributes than the memory can hold, by the most that the rules give.
+    /// Check that the attributes fit into memory, assuming that every rule matches at every token.
     fn afford(&self) -> Result<()> {
         let (tokens, width) = (self.tokens.tokens(), self.node.width.max(self.edge.width));
         let texts = self.tokens.columns.iter().zip(&self.slots).map(|(column, &slots)| column.texts() * slots);
@@ -395,13 +397,13 @@ impl<'a> Extractor<'a> {
         )
     }
 
-    /// The dataset of a growing vocabulary: ids in order of first occurrence.
+    /// Return the dataset in a growing vocabulary. New ids are in order of first occurrence.
     pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
         self.afford()?;
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
         let (mut rows, mut edge_rows) = (Csr::default(), Csr::default());
-        // Space for every rule at every token: pages that are never written take no memory, and the rest is given back.
+        // Capacity for every rule at every token. Untouched pages take no memory, and the excess is released below.
         rows.ids.reserve(self.tokens.tokens() * self.node.width);
         rows.ptr.reserve(self.tokens.tokens());
         let (mut keys, joined) = (Vec::new(), self.joined());
@@ -420,7 +422,7 @@ impl<'a> Extractor<'a> {
         Ok(Dataset { sentences, node: rows.into(), edge: edge_rows, ..Dataset::default() })
     }
 
-    /// Append the rows of the sentence of `length` tokens at `begin`, adding what is new to the vocabulary.
+    /// Append the rows of the sentence of `length` tokens at `begin`, adding new attributes to the vocabulary.
     fn intern(
         &self,
         plan: &RulePlan<'_>,
@@ -478,7 +480,7 @@ impl RulePlan<'_> {
     }
 }
 
-/// How far outside the sentence: -1 just before it, 1 just behind.
+/// Return the distance from the sentence: -1 just before it, 1 just after it.
 fn distance(at: isize, length: usize) -> isize {
     if at < 0 {
         at
