@@ -1,4 +1,4 @@
-"""Files <-> sentences and documents, and the corpora that come with the library."""
+"""Sentences and corpora, the file formats that hold them, raw text, and the bundled corpora."""
 
 from tagwise.corpus.bundled import CorpusInfo, corpora, load_corpus
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll

@@ -1,4 +1,4 @@
-"""The corpora that `load_corpus` knows: those that come with the library, those that are read from a folder."""
+"""Named corpora: bundled with the library, or read from a folder."""
 
 from __future__ import annotations
 
@@ -15,15 +15,29 @@ DATA_VARIABLE = "TAGWISE_DATA"
 
 @dataclass(frozen=True)
 class CorpusInfo:
-    """A corpus that load_corpus knows: what it is, what its files hold, what its licence asks."""
+    """Description of a named corpus.
+
+    Attributes:
+        name: Argument of `load_corpus`.
+        task: Task and language, in words.
+        bundled: Whether the corpus is part of the installed package.
+        folder: Folder of its files.
+        columns: Columns of its files, in order.
+        labels: Columns that can serve as the label. The first one is the default.
+        files: Names of the train, dev and test files. Dev is None if the corpus has no dev part.
+        licence: Source and licence.
+
+    >>> corpora()[0].licence
+    'Universal Dependencies English Web Treebank, CC BY-SA 4.0'
+    """
 
     name: str
     task: str
     bundled: bool
     folder: str
     columns: tuple[str, ...]
-    labels: tuple[str, ...]  # columns that may be the label, the default first
-    files: tuple[str, str | None, str]  # train, dev, test
+    labels: tuple[str, ...]
+    files: tuple[str, str | None, str]
     licence: str
 
 
@@ -93,11 +107,14 @@ _CORPORA = {
     )
 }
 
-_PTB_TRAIN = 3400  # the sample is one file: this many sentences train, the rest test
+_PTB_TRAIN = 3400  # the sample is one file: the first 3,400 sentences are for training, the rest for testing
 
 
 def corpora() -> list[CorpusInfo]:
-    """The corpora that load_corpus knows, bundled ones first.
+    """List the corpora that `load_corpus` can read.
+
+    Returns:
+        A description of each corpus (`CorpusInfo`), bundled corpora first.
 
     >>> [info.name for info in corpora()][:2]
     ['ewt-pos', 'wnut17-ner']
@@ -123,14 +140,14 @@ def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
 
 
 def corpus_info(name: str) -> CorpusInfo:
-    """The corpus of a name; a CorpusError lists those there are."""
+    """Return the description of a corpus. An unknown name raises a CorpusError that lists the corpora."""
     if name not in _CORPORA:
         raise CorpusError(f"there is no corpus {name!r}. Known are {', '.join(_CORPORA)}.")
     return _CORPORA[name]
 
 
 def files_of(name: str, root: str | os.PathLike[str] | None = None) -> list[Path]:
-    """The files of a corpus: train, dev, test, each once."""
+    """Return the distinct files of a corpus, in the order train, dev, test."""
     info = corpus_info(name)
     folder = _root(info, root) / info.folder
     return [folder / f"{part}.txt.gz" for part in dict.fromkeys(info.files) if part is not None]
@@ -139,14 +156,22 @@ def files_of(name: str, root: str | os.PathLike[str] | None = None) -> list[Path
 def load_corpus(
     name: str, label: str | None = None, *, root: str | os.PathLike[str] | None = None
 ) -> tuple[Corpus, Corpus | None, Corpus]:
-    """Train, dev and test part of a corpus by its name; dev is None where the corpus has none.
+    """Load the train, dev and test parts of a named corpus.
 
     Args:
-        name: ``ewt-pos`` and ``wnut17-ner`` are bundled; ``conll2000``, ``conll2002-es``, ``conll2003-en``
-            and ``ptb-sample`` are read from ``root`` or the folder in the environment variable TAGWISE_DATA.
-        label: for ewt-pos ``xpos`` (default) or ``upos``. The chosen column is always called ``label``,
-            and the other columns that may be labels are left out.
-        root: the folder of the corpora that are not bundled.
+        name: str. ``ewt-pos`` and ``wnut17-ner`` are bundled. ``conll2000``, ``conll2002-es``, ``conll2003-en`` and
+            ``ptb-sample`` are read from ``root``.
+        label: str or None, default=None. Column to use as the label. None means the corpus's default. Only
+            ``ewt-pos`` offers a choice: ``xpos`` (default) or ``upos``. The chosen column is always named ``label``,
+            and the other candidate columns are dropped.
+        root: path or None, default=None. Folder of the corpora that are not bundled. None means the folder in the
+            environment variable TAGWISE_DATA. Ignored for bundled corpora.
+
+    Returns:
+        The tuple ``(train, dev, test)`` of `Corpus` objects. ``dev`` is None if the corpus has no dev part.
+
+    Raises:
+        CorpusError: The name or the label is unknown, or the files of a corpus that is not bundled are missing.
 
     >>> train, dev, test = load_corpus("wnut17-ner")
     >>> len(train), train.columns, train.label

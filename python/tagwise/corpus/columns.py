@@ -1,4 +1,4 @@
-"""Which columns are read, and what they become."""
+"""Selection of the columns that are read from a file."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tagwise.corpus.streams import File, source_name
 
 
 class Opened(NamedTuple):
-    """A file that is to be read: its name, its text, and what was asked of its columns."""
+    """An open file: its name, its text in chunks, and the requested columns."""
 
     name: str
     chunks: Iterator[str]
     columns: tuple[str, ...] | None
     label: str | None
     optional_label: bool
-    raw: Raw | None = None  # where the lines are kept as they stand, if they are
+    raw: Raw | None = None  # buffer for the unmodified lines, on request
 
 
 def check_columns(
     columns: Sequence[str] | None, label: str | None
 ) -> tuple[tuple[str, ...] | None, str | None]:
-    """The names as a tuple, and the label column they have."""
+    """Return the column names as a tuple, and the label column if it is one of them."""
     if columns is None:
         return None, label
     if isinstance(columns, str):

@@ -1,4 +1,4 @@
-"""CoNLL columns: one token a line, columns separated by tabs or spaces, a blank line between sentences."""
+"""CoNLL columns: one token per line, columns separated by tabs or spaces, a blank line between sentences."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ DOCSTART = "-DOCSTART-"
 
 
 def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
-    """Names for k unnamed columns: word, pos, chunk, col4 ...; the last one is the label where no other is."""
+    """Return names for k unnamed columns: word, pos, chunk, col4, ... The last column becomes the label column."""
     names = ["word", "pos", "chunk", *(f"col{i}" for i in range(4, k + 1))][:k]
     if label is not None and k > 1 and label not in names:
-        if label != "label" and k > 2:  # of two columns it can only be the last
+        if label != "label" and k > 2:  # with two columns, the label can only be the second
             raise CorpusError(
                 f"there is no column {label!r}: the {k} columns of the file have no names. Name them all, as in "
                 f"columns=({', '.join(map(repr, [*names[:-1], label]))}); on the command line --columns."
@@ -48,7 +48,7 @@ def _wanted(names: tuple[str, ...] | None) -> str:
 
 
 class Columns:
-    """The state of reading one CoNLL file: its separator and columns are settled by its first rows."""
+    """State of the reader of one CoNLL file. The first rows determine the separator and the columns."""
 
     def __init__(
         self, name: str, columns: tuple[str, ...] | None, label: str | None, optional_label: bool
@@ -90,7 +90,7 @@ class Columns:
         )
 
     def bad_block(self, line: int, lines: list[str]) -> NoReturn:
-        """Say which row of a block is the wrong one."""
+        """Raise a CorpusError for the first malformed row of a block."""
         sep = self.separator
         k = len(self.names or self.given or lines[0].split(sep))
         for i, row in enumerate(lines):
@@ -111,10 +111,10 @@ class Columns:
         raise AssertionError(f"{self.name}:{line}: every row is sound, but not the sentence")
 
     def sentence(self, line: int, block: str, comments: tuple[str, ...], doc: str | None) -> Sentence:
-        """One sentence from its rows.
+        """Build a sentence from its rows.
 
-        All cells are split off at once, with the line ends as cells of their own: every row has k columns
-        if and only if the line ends are the cells k, 2k+1, 3k+2, ... and no others.
+        One split yields all cells, with line ends as separate cells. Every row has k columns if and only if
+        exactly the cells k, 2k+1, 3k+2, ... are line ends.
         """
         sep = self.separator
         if not self.names:
@@ -135,7 +135,10 @@ class Columns:
 
 
 def data_lines(head: str) -> list[str]:
-    """The first lines of a text that hold tokens; its document marks if there are none, else its comments."""
+    """Return the first lines (at most 200) that hold tokens.
+
+    A text without tokens yields its document marks, or its comments if it has no marks either.
+    """
     found = (line.strip(" \t\n") for line in io.StringIO(head))
     lines = list(itertools.islice((line for line in found if line and not is_comment(line)), 200))
     rows = [line for line in lines if not line.startswith(DOCSTART)]
@@ -143,12 +146,12 @@ def data_lines(head: str) -> list[str]:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line may be a comment. A line with a tab is a token even if it begins with #."""
+    """Return whether a line may be a comment. A line with a tab is a token even if it begins with #."""
     return line.startswith("#") and "\t" not in line
 
 
 def is_mark(line: str) -> bool:
-    """Whether a line looks like a comment or a document mark."""
+    """Return whether a line looks like a comment or a document mark."""
     return is_comment(line) or line.startswith(DOCSTART)
 
 
@@ -162,19 +165,28 @@ def iter_conll(
     optional_label: bool = False,
     encoding: str = "utf-8",
 ) -> Iterator[Sentence]:
-    """Sentences of a file with one token a line and a blank line between sentences, one at a time.
+    """Iterate over the sentences of a CoNLL file without holding the whole file in memory.
 
     Args:
-        file: a path, '-' for stdin, or an open file; gz, xz and bz2 are seen by their contents.
-        columns: their names; '_' leaves one out. None: word, pos, chunk ... and the last one is the label.
-        label: the label column; None for a file without labels.
-        separator: a tab, or ' ' for runs of spaces and tabs. None: a tab where the first rows have one.
-        comments: whether lines that begin with # and have no tab are comments. None: in files with several
-            columns separated by tabs, where such a line cannot be a token.
-        optional_label: take a file that lacks the label column where that is the last of ``columns``.
-        encoding: UTF-8 unless told.
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        columns: sequence of str or None, default=None. One name per column, '_' to skip a column. None means word,
+            pos, chunk, col4, ... with the label in the last column.
+        label: str or None, default="label". Name of the label column. Use None for a file without labels.
+        separator: str or None, default=None. A tab, or ' ' for runs of spaces and tabs. None means a tab if the
+            first rows contain one. Set it if the detection is wrong.
+        comments: bool or None, default=None. Whether lines that begin with # and have no tab are comments. None
+            means True for files with several columns separated by tabs, where such a line cannot be a token.
+        optional_label: bool, default=False. Accept a file that lacks the label column, if that is the last of
+            ``columns``. Set it to read labelled and unlabelled files alike.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
 
-    ``-DOCSTART-`` rows begin documents and are no sentences.
+    Returns:
+        An iterator over `Sentence` objects, one per block of rows. A ``-DOCSTART-`` row begins a
+            document and is not a sentence.
+
+    Raises:
+        CorpusError: An argument is not valid, the file cannot be read, or a row has the wrong number of columns.
+            Errors in the file name the line and are raised during iteration.
 
     >>> import io
     >>> [s.labels for s in iter_conll(io.StringIO("EU NNP B-ORG\\n\\nHi UH O\\n"))]
@@ -188,7 +200,7 @@ def iter_conll(
 
 
 def looks(head: str, rows: list[str]) -> bool:
-    """Whether the first lines of a text are rows of columns: tabs, document marks, or rows of one width."""
+    """Return whether the first lines of a text are rows of columns: tabs, document marks, or rows of equal width."""
     if any("\t" in row for row in rows) or DOCSTART in head:
         return True
     sizes = {sum(map(bool, row.split(" "))) for row in rows}
@@ -196,15 +208,18 @@ def looks(head: str, rows: list[str]) -> bool:
     return len(sizes) == 1 and (blank or len(rows) > 2 or 1 in sizes)
 
 
-#: What the labels of corpora look like: O, NN, B-PER, PRP$; words at the end of a line seldom do, never all of them.
+#: Typical labels of corpora: O, NN, B-PER, PRP$. The last words of all lines of a text never look like this.
 _LABEL = re.compile(r"O|[A-Z]{2,}[A-Z0-9$]*|[BIOESLU][-_]\w+")
 
 
 def ragged(head: str) -> tuple[int, str, int] | None:
-    """The row that keeps the first lines of a text from being columns: its line, its text, the columns of the others.
+    """Find the row that prevents the first lines of a text from being columns.
 
-    Most rows have one width and some have another: in text that is rare, in columns it is a fault. Most: four of five
-    (and a sentence of several rows, where that width is one token), or more than half where they all end in a label.
+    Return its line number, its text and the number of columns of the other rows, or None.
+
+    A text rarely has lines of mostly equal width, so an exception is probably an error in a file of columns.
+    "Mostly" means four rows of five, or more than half if all of these end in a label. If the usual width is one
+    token, two neighbouring rows and a blank line are required as well.
     """
     lines = enumerate(head.split("\n", 200)[:200], 1)
     rows = [(n, [c for c in line.replace("\t", " ").split(" ") if c.strip()]) for n, line in lines]
@@ -224,7 +239,7 @@ def ragged(head: str) -> tuple[int, str, int] | None:
 
 
 def opened(file: Opened) -> Iterator[Sentence]:
-    """The sentences of an open file."""
+    """Return the sentences of an open file."""
     state = Columns(file.name, file.columns, file.label, file.optional_label)
     state.raw = file.raw
     return conll_sentences(file.chunks, state, None, None)
@@ -234,7 +249,7 @@ def conll_sentences(
     chunks: Iterator[str], state: Columns, separator: str | None, comments: bool | None
 ) -> Iterator[Sentence]:
     most = limit("TAGWISE_MAX_SENTENCE")
-    head = ""  # up to the first chunk that shows a token: it settles the separator
+    head = ""  # up to the first chunk with a token, which determines the separator
     for chunk in chunks:
         head += chunk
         if any(not is_mark(row) for row in data_lines(chunk)):
@@ -247,7 +262,7 @@ def conll_sentences(
     hashes = comments is True or (comments is None and tabs and many)
     pending: list[str] = []
     doc: str | None = None
-    held = 0  # characters of the comments that wait for a sentence
+    held = 0  # characters of pending comments
     for line, block in blocks(
         state.name, itertools.chain([head] if head else [], chunks), tidy_tabs if tabs else tidy_spaces
     ):
@@ -267,7 +282,7 @@ def conll_sentences(
                     yield state.sentence(begin, "\n".join(kept), tuple(pending), doc)
                     kept, pending, doc = [], [], None
                 if marks:
-                    doc = doc or ""  # a comment before it may name the document
+                    doc = doc or ""  # a preceding comment may have named the document
                 else:
                     pending.append(row)
                     held = held + len(row) if len(pending) > 1 else len(row)
@@ -292,7 +307,26 @@ def read_conll(
     optional_label: bool = False,
     encoding: str = "utf-8",
 ) -> Corpus:
-    r"""A whole CoNLL file as a Corpus; the arguments are those of iter_conll.
+    r"""Read a CoNLL file: one token per line, a blank line between sentences.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        columns: sequence of str or None, default=None. One name per column, '_' to skip a column. None means word,
+            pos, chunk, col4, ... with the label in the last column.
+        label: str or None, default="label". Name of the label column. Use None for a file without labels.
+        separator: str or None, default=None. A tab, or ' ' for runs of spaces and tabs. None means a tab if the
+            first rows contain one. Set it if the detection is wrong.
+        comments: bool or None, default=None. Whether lines that begin with # and have no tab are comments. None
+            means True for files with several columns separated by tabs, where such a line cannot be a token.
+        optional_label: bool, default=False. Accept a file that lacks the label column, if that is the last of
+            ``columns``. Set it to read labelled and unlabelled files alike.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        A `Corpus`. ``-DOCSTART-`` rows begin documents and are not sentences.
+
+    Raises:
+        CorpusError: An argument is not valid, the file cannot be read, or a row has the wrong number of columns.
 
     >>> import io
     >>> read_conll(io.StringIO("a DT\ndog NN\n\nit PRP\n")).labels
@@ -315,7 +349,7 @@ def read_conll(
 def format_conll(
     sentence: Sentence, *, columns: Sequence[str] | None = None, separator: str = "\t", documents: bool = True
 ) -> str:
-    """A sentence as text, its blank line included; CorpusError for a value that the format cannot hold."""
+    """Return a sentence as text, including its blank line. Raise a CorpusError if the format cannot hold a value."""
     fields = sentence.fields
     names = list(fields) if columns is None else list(columns)
     missing = [n for n in names if n not in fields]
@@ -336,7 +370,7 @@ def format_conll(
 
 
 def _unsafe(text: str, separator: str) -> bool:
-    """Whether a text would be read back as something else."""
+    """Return whether reading the text back might not restore it. May report false positives."""
     if not text or "\r" in text or "\0" in text or DOCSTART in text or (separator == " " and "\t" in text):
         return True
     edges = (separator * 2, f"{separator}\n", f"\n{separator}", "\n\n", " \n", "\n ", " \t", "\t ")
@@ -344,7 +378,7 @@ def _unsafe(text: str, separator: str) -> bool:
 
 
 def _refuse(sentence: Sentence, names: list[str], cols: list[list[str]], separator: str) -> None:
-    """Raise for the value that a CoNLL file cannot hold; return where every value is fine after all."""
+    """Raise a CorpusError if a CoNLL file cannot hold one of the values."""
     if not len(sentence):
         raise CorpusError(
             "a sentence without tokens cannot stand in a CoNLL file. Leave it out, or write JSONL."
@@ -371,15 +405,22 @@ def write_conll(
     documents: bool = True,
     comments: bool = False,
 ) -> None:
-    r"""Write sentences as CoNLL columns, one after the other as they come.
+    r"""Write sentences as CoNLL columns.
+
+    Sentences are written one at a time, so an iterator can be larger than memory.
 
     Args:
-        sentences: a Corpus or any iterable of sentences.
-        file: a path (it appears only when complete; .gz, .xz, .bz2 compress), '-' for stdout, an open file.
-        columns: which columns, in which order; None: all.
-        separator: a tab or a space.
-        documents: write ``-DOCSTART-`` rows where documents begin.
-        comments: write the sentences' comments too.
+        sentences: Corpus or iterable of Sentence.
+        file: path, '-' or open file. '-' means stdout. A file at a path appears only when it is complete. The
+            extensions .gz, .xz and .bz2 compress it.
+        columns: sequence of str or None, default=None. Columns to write, in this order. None means all.
+        separator: str, default="\t". A tab or a space. Use a space for programs that do not accept tabs.
+        documents: bool, default=True. Write a ``-DOCSTART-`` row at the beginning of each document.
+        comments: bool, default=False. Write the comments of each sentence. Few programs skip comments.
+
+    Raises:
+        CorpusError: A column is missing, a value cannot be written in this format (empty, or with a separator or
+            line end inside), or the file cannot be written.
 
     >>> from pathlib import Path
     >>> import tagwise as tw

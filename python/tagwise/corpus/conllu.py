@@ -1,4 +1,4 @@
-"""CoNLL-U: ten columns separated by tabs; multiword tokens, empty nodes and comments are kept."""
+"""CoNLL-U: ten columns separated by tabs, with multiword tokens, empty nodes and comments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tagwise.corpus.streams import (
 
 CONLLU_COLUMNS = ("word", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
-_UNSHARED = frozenset(("head", "deps", "misc"))  # short, or seldom the same twice
+_UNSHARED = frozenset(("head", "deps", "misc"))  # short, or rarely repeated
 
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})$", re.ASCII)
 _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})$", re.ASCII)
@@ -33,11 +33,24 @@ _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})$", re.ASCII)
 def iter_conllu(
     file: File, columns: Sequence[str] | None = None, label: str | None = "upos", *, encoding: str = "utf-8"
 ) -> Iterator[Sentence]:
-    r"""Sentences of a CoNLL-U file, one at a time.
+    r"""Iterate over the sentences of a CoNLL-U file without holding the whole file in memory.
 
-    The columns are word (FORM), lemma, upos, xpos, feats, head, deprel, deps, misc; ``columns`` keeps some.
-    Comments, multiword tokens (``3-4``) and empty nodes (``5.1``) are kept with their sentence and written
-    back by write_conllu; ``# newdoc`` begins a document.
+    Sentences keep their comments, multiword tokens (``3-4``) and empty nodes (``5.1``), and `write_conllu` writes
+    them back. ``# newdoc`` begins a document.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        columns: sequence of str or None, default=None. Columns to keep, out of word (FORM), lemma, upos, xpos,
+            feats, head, deprel, deps and misc. None means all. Name fewer to save memory.
+        label: str or None, default="upos". Name of the label column. Use None for unlabelled sentences.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        An iterator over `Sentence` objects, one per block of rows.
+
+    Raises:
+        CorpusError: An argument is not valid, the file cannot be read, or a row is not valid CoNLL-U. Errors in the
+            file name the line and are raised during iteration.
 
     >>> import io
     >>> rows = io.StringIO("1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n\n")
@@ -57,7 +70,7 @@ def iter_conllu(
 
 
 def looks(head: str, rows: list[str]) -> bool:
-    """Whether the first line of a text with a token has ten cells, the first a number."""
+    """Return whether the first line with a token has ten cells, the first of them a number."""
     cells = next((row for row in rows if row[0] != "#"), "").split("\t")  # a comment may contain tabs
     return len(cells) == 10 and cells[0].replace("-", "").replace(".", "").isdecimal()
 
@@ -99,7 +112,7 @@ def conllu_sentences(
             block = block[begin:]
         if not block:
             continue
-        # All cells at once, line ends as cells of their own (see conll.Columns.sentence).
+        # One split yields all cells, with line ends as separate cells (see conll.Columns.sentence).
         cells = block.replace("\n", "\t\n\t").split("\t")
         n = block.count("\n") + 1
         if len(cells) != 11 * n - 1 or cells[10::11].count("\n") != n - 1 or "" in cells:
@@ -122,7 +135,7 @@ def conllu_sentences(
 
 
 def _bad_conllu_block(name: str, line: int, lines: list[str]) -> NoReturn:
-    """Say which row is the wrong one."""
+    """Raise a CorpusError for the first malformed row of a block."""
     for i, text in enumerate(lines):
         cells = text.split("\t")
         if len(cells) != 10 or "" in cells:
@@ -155,7 +168,7 @@ def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoRetu
 def _split_rows(
     name: str, line: int, lines: list[str]
 ) -> tuple[list[list[str]], tuple[tuple[int, str], ...]]:
-    """Token rows, and the other rows each with the index of the token it precedes."""
+    """Return the rows of tokens, and the other rows, each with the index of the token that follows it."""
     tokens: list[list[str]] = []
     extra: list[tuple[int, str]] = []
     last_range, last_empty, range_line = 0, (0, 0), line
@@ -194,7 +207,23 @@ def _split_rows(
 def read_conllu(
     file: File, columns: Sequence[str] | None = None, label: str | None = "upos", *, encoding: str = "utf-8"
 ) -> Corpus:
-    r"""A whole CoNLL-U file as a Corpus; the arguments are those of iter_conllu.
+    r"""Read a CoNLL-U file.
+
+    Sentences keep their comments, multiword tokens (``3-4``) and empty nodes (``5.1``), and `write_conllu` writes
+    them back. ``# newdoc`` begins a document.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        columns: sequence of str or None, default=None. Columns to keep, out of word (FORM), lemma, upos, xpos,
+            feats, head, deprel, deps and misc. None means all. Name fewer to save memory.
+        label: str or None, default="upos". Name of the label column. Use None for unlabelled sentences.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        A `Corpus` with these columns.
+
+    Raises:
+        CorpusError: An argument is not valid, the file cannot be read, or a row is not valid CoNLL-U.
 
     >>> import io
     >>> read_conllu(io.StringIO("1\tDogs\tdog\tNOUN\tNNS\t_\t0\troot\t_\t_\n"), label="xpos").labels
@@ -205,10 +234,10 @@ def read_conllu(
 
 
 def format_conllu(sentence: Sentence, *, label_column: str = "upos") -> str:
-    """A sentence as CoNLL-U text, its blank line included.
+    """Return a sentence as CoNLL-U text, including its blank line.
 
-    Columns that CoNLL-U does not know are left out, those it lacks are ``_``. A label column of another name
-    goes to ``label_column``.
+    Columns that CoNLL-U does not have are dropped, and missing columns are ``_``. A label column with another name
+    is written to ``label_column``.
     """
     if label_column not in CONLLU_COLUMNS:
         raise CorpusError(f"label_column={label_column!r} is not one of {', '.join(CONLLU_COLUMNS)}.")
@@ -239,7 +268,20 @@ def format_conllu(sentence: Sentence, *, label_column: str = "upos") -> str:
 
 
 def write_conllu(sentences: Iterable[Sentence], file: File, *, label_column: str = "upos") -> None:
-    r"""Write sentences as CoNLL-U, as format_conllu shows them; ``file`` as in write_conll.
+    r"""Write sentences as CoNLL-U.
+
+    Columns that CoNLL-U does not have are dropped, and missing columns are ``_``.
+
+    Args:
+        sentences: Corpus or iterable of Sentence.
+        file: path, '-' or open file. '-' means stdout. A file at a path appears only when it is complete. The
+            extensions .gz, .xz and .bz2 compress it.
+        label_column: str, default="upos". Column for labels whose own column is not part of CoNLL-U. Use "xpos" for
+            language-specific tags.
+
+    Raises:
+        CorpusError: ``label_column`` is not a column of CoNLL-U, a value cannot be written in this format, or the
+            file cannot be written.
 
     >>> from pathlib import Path
     >>> import tagwise as tw

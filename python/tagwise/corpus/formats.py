@@ -1,4 +1,4 @@
-"""The table of formats: reading or writing a file of any of them, by its name and contents."""
+"""Table of corpus formats, and reading and writing with automatic detection of the format."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ from tagwise.corpus.text import raw_text, span_jsonl
 
 @dataclass(frozen=True)
 class Format:
-    """What a format is: all that reading, writing and the command line ask of it.
+    """A corpus format.
 
-    endings: of file names, the first format with one writes such files; looks: whether the first lines of a text, and
-    those of them that hold tokens, look like it, asked format by format in the order of `turn`; unnamed: whether its
-    columns have no names of their own.
+    Attributes:
+        name: Name of the format.
+        endings: File extensions. The first format with an extension is used to write such files.
+        turn: Position in the order in which detection tries the formats.
+        looks: Returns whether a text has this format, given its first lines and those of them that hold tokens.
+        sentences: Returns the sentences of an open file.
+        write: Writes sentences to a file.
+        unnamed: Whether the columns of a file have no names.
     """
 
     name: str
@@ -54,14 +59,14 @@ TABLE: dict[str, Format] = {
     )
 }
 FORMATS = tuple(TABLE)
-#: The format of what tells nothing.
+#: Format of files that neither the extension nor the contents identify.
 DEFAULT = "conll"
 
 _COMPRESSED = (".gz", ".xz", ".bz2")
 
 
 def formats_of_name(name: str) -> tuple[str, ...]:
-    """The formats that have a file's ending; none where it tells nothing (.txt, stdin)."""
+    """Return the formats with the extension of a file name. The tuple is empty for .txt and stdin."""
     stem, ending = os.path.splitext(name.lower())
     if ending in _COMPRESSED:
         ending = os.path.splitext(stem)[1]
@@ -69,13 +74,14 @@ def formats_of_name(name: str) -> tuple[str, ...]:
 
 
 def format_of_name(name: str) -> str | None:
-    """The format that a file's ending tells, None where it tells nothing (.txt, stdin)."""
+    """Return the format for the extension of a file name, or None (.txt, stdin)."""
     return next(iter(formats_of_name(name)), None)
 
 
 def format_of_text(head: str, among: Sequence[str] = ()) -> str:
-    """The format that the first lines of a text look like, of all there are or `among` some; the first of these, or
-    CoNLL columns, in doubt.
+    """Detect the format of a text from its first lines.
+
+    `among` restricts the candidates. If no candidate matches, the result is the first of `among`, or CoNLL columns.
 
     >>> format_of_text("a NN\\nb VB\\n\\n"), format_of_text("a b c\\nd e\\n")
     ('conll', 'text')
@@ -103,9 +109,10 @@ def iter_sentences(
     raw: Raw | None = None,
     among: Sequence[str] = (),
 ) -> tuple[str, Iterator[Sentence]]:
-    """The format of a file and its sentences, one at a time; None: by its ending, else by its first lines.
+    """Return the format of a file, and an iterator over its sentences.
 
-    In CoNLL-U ``label="label"`` stands for upos. `raw` is given the lines as they stand; `among`: what it may be.
+    If `format` is None, the extension determines it, or else the first lines do. `among` restricts the candidates.
+    In CoNLL-U, ``label="label"`` means upos. `raw` receives the unmodified lines.
     """
     _check_format(format)
     given = (columns, label)
@@ -116,7 +123,7 @@ def iter_sentences(
         format = among[0]
     if format is None:
         head = ""
-        for chunk in chunks:  # a pipe may give a line at a time: go on until the format shows
+        for chunk in chunks:  # a pipe may deliver one line at a time: read until the format is clear
             head += chunk
             rows = data_lines(head)
             if len(head) > 4096 or (
@@ -125,7 +132,7 @@ def iter_sentences(
                 break
         format = format_of_text(head, among)
         if format == "text" and columns is not None and len(columns) > 1:
-            format = DEFAULT  # text has no columns to be named
+            format = DEFAULT  # text has only one column
         doubt = conll.ragged(head) if format == "text" else None
         if doubt is not None:
             line, row, k = doubt
@@ -139,7 +146,7 @@ def iter_sentences(
                 "(--format on the command line).",
             )
         chunks = itertools.chain([head] if head else [], chunks)
-    if format == jsonl.NAME:  # its keys stand for columns
+    if format == jsonl.NAME:  # keys of the file are accepted in place of column names
         names, label = check_columns(*jsonl.own_names(*given))
     return format, TABLE[format].sentences(Opened(name, chunks, names, label, optional_label, raw))
 
@@ -153,7 +160,25 @@ def read(
     encoding: str = "utf-8",
     optional_label: bool = False,
 ) -> Corpus:
-    r"""A whole file of any format as a Corpus; the format by its ending or its contents unless given.
+    r"""Read a corpus file of any format.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        format: str or None, default=None. One of "conll", "conllu", "jsonl", "text", "spans" and "raw". None means
+            detection by the file extension, or else by the first lines. Set it if the detection is wrong.
+        columns: sequence of str or None, default=None. Column names, '_' to skip a column. See `read_conll`,
+            `read_conllu` and `read_jsonl` for the meaning of None.
+        label: str or None, default="label". Name of the label column, for which CoNLL-U uses upos by default. Use
+            None for unlabelled sentences.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+        optional_label: bool, default=False. Accept a CoNLL file that lacks the label column, if that is the last of
+            ``columns``. Set it to read labelled and unlabelled files alike.
+
+    Returns:
+        A `Corpus`.
+
+    Raises:
+        CorpusError: An argument is not valid, or the file cannot be read or is not valid in its format.
 
     >>> import io
     >>> read(io.StringIO("a\tDT\ndog\tNN\n"), "conll").labels
@@ -166,7 +191,17 @@ def read(
 
 
 def write(sentences: Iterable[Sentence], file: File, format: str | None = None) -> None:
-    r"""Write sentences in a format, by the file's ending unless given; CoNLL columns in doubt.
+    r"""Write sentences in any format.
+
+    Args:
+        sentences: Corpus or iterable of Sentence.
+        file: path, '-' or open file. '-' means stdout. A file at a path appears only when it is complete. The
+            extensions .gz, .xz and .bz2 compress it.
+        format: str or None, default=None. One of "conll", "conllu", "jsonl", "text", "spans" and "raw". None means
+            the format of the file extension, or else CoNLL columns.
+
+    Raises:
+        CorpusError: The format is unknown, it cannot hold one of the values, or the file cannot be written.
 
     >>> from pathlib import Path
     >>> import tagwise as tw
