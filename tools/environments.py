@@ -33,6 +33,7 @@ RUNNERS = (
 PACKAGE = (
     "numpy==2.2.6; python_version < '3.11'",
     "numpy==2.4.6; python_version >= '3.11'",
+    "platformdirs==4.14.5",
     "rich==15.0.0",
     "rich-click==1.9.9",
     "tomli==2.4.1; python_version < '3.11'",
@@ -56,6 +57,7 @@ ENVIRONMENTS = {
         "matplotlib==3.7.0",
         "pyparsing==3.1.0",
         "numpy==1.24.0; python_version < '3.12'",
+        "platformdirs==4.0.0",
         "rich==13.0.0",
         "rich-click==1.8.9",
         "tomli==2.0.0; python_version < '3.11'",
@@ -65,7 +67,7 @@ ENVIRONMENTS = {
     # No bounds at all: what an index has today.
     "newest": (
         *RUNNERS,
-        *("matplotlib", "numpy", "rich", "rich-click", "scikit-learn", "scipy"),
+        *("matplotlib", "numpy", "platformdirs", "rich", "rich-click", "scikit-learn", "scipy"),
         "tomli; python_version < '3.11'",
     ),
     "ray": (*RUNNERS, *PACKAGE, "ray[data]==2.60.0"),

@@ -45,7 +45,9 @@ class Round:
         chosen = [item for item in items if hasattr(getattr(item, "obj", None), "hypothesis")]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         # A short run that ends in the middle of a round reaches other files each time.
-        order = {path: random.Random(f"{self.seed} {path}").random() for path in {item.path for item in chosen}}
+        order = {
+            path: random.Random(f"{self.seed} {path}").random() for path in {item.path for item in chosen}
+        }
         items[:] = sorted(chosen, key=lambda item: order[item.path])
         functions = {getattr(test, "__func__", test) for test in (item.obj for item in chosen)}
         for test in functions:

@@ -15,6 +15,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps import pretrained
+from tagwise.apps.compare.cache import default_folder
 from tagwise.apps.pretrained import TAGGERS, TaggerInfo
 
 SENTENCES = [["I", "love", "London", "!"], ["Justin", "Bieber", "is", "back"]]
@@ -99,11 +100,9 @@ def test_the_usual_folder_is_the_user_s(tmp_path: Path, monkeypatch: pytest.Monk
     assert path is not None
     assert path.parent == tmp_path / "named" / "models"
     monkeypatch.delenv("TAGWISE_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("sys.platform", "linux")
     path = TINY.path()
     assert path is not None
-    assert path.parent == tmp_path / "tagwise" / "models"
+    assert path.parent == default_folder().with_name("models")
 
 
 def test_without_a_home_it_goes_on(
@@ -111,12 +110,13 @@ def test_without_a_home_it_goes_on(
 ) -> None:
     """A warning says that there is no folder; the tagger is there."""
 
-    def nowhere() -> Path:
-        raise RuntimeError("Could not determine home directory.")
+    def unknown(number: int) -> None:
+        raise KeyError(number)
 
     monkeypatch.delenv("TAGWISE_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
     assert tw.pretrained("tiny").predict(SENTENCES)
     assert "set TAGWISE_CACHE" in caplog.text
 

@@ -7,10 +7,11 @@ import hashlib
 import inspect
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import platformdirs
 
 import tagwise._core as _core
 from tagwise.apps.compare.plan import Cell, Data
@@ -32,17 +33,17 @@ SHOWS = ("cli", "apps/compare/report", "apps/compare/table.py")
 
 
 def default_folder(kind: str = "compare") -> Path:
-    """Where results lie: the folder in TAGWISE_CACHE, else tagwise/compare in the user's cache.
+    """Return the folder for results: TAGWISE_CACHE if it is set, else `compare` in the user's cache of tagwise.
 
-    What is not a comparison's lies in a folder of its kind's name: in that of TAGWISE_CACHE, or beside tagwise/compare.
+    Other kinds of results have a subfolder of TAGWISE_CACHE, or one next to `compare`.
+
+    Raises:
+        RuntimeError: the user has no home directory.
     """
     if given := os.environ.get(CACHE_VARIABLE):
         return Path(given) if kind == "compare" else Path(given) / kind
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "tagwise" / kind
+    # Without a home directory, older versions of platformdirs return "~/.cache/tagwise".
+    return platformdirs.user_cache_path("tagwise", appauthor=False).expanduser() / kind
 
 
 class Cache:
