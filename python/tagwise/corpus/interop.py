@@ -1,7 +1,7 @@
-"""Sentences as other libraries hold them: frames of pandas, data sets of Hugging Face, spaCy, NLTK, conllu.
+"""Conversion from objects of other libraries: pandas, Hugging Face datasets, spaCy, NLTK, conllu.
 
-An object is known by the module of its type, so nothing is imported to look at one. What a corpus has of it is the
-token and its label; further columns come along where they are named.
+The module of an object's type identifies the library, so nothing is imported for the check. The corpus contains
+tokens and labels, and further columns on request.
 
 >>> corpus_of([[("Paris", "NNP"), ("sleeps", "VBZ")]])
 <Corpus: 1 sentences, 2 tokens, columns word, label>
@@ -17,7 +17,7 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.conllu import iter_conllu
 from tagwise.corpus.sentence import Corpus, Sentence
 
-#: Names of columns that are taken for what they say where none is named, in any case of letters.
+#: Column names that are recognized if no column is specified, ignoring case.
 TOKENS = ("word", "words", "token", "tokens", "form", "text")
 SENTENCES = ("sentence", "sentence #", "sentence_id", "sentence id", "sentence_idx", "sent_id", "sent")
 LABELS = (
@@ -36,12 +36,14 @@ LABELS = (
 
 
 def root_of(x: Any) -> str:
-    """The library that an object's type is from."""
+    """Return the name of the library that defines an object's type."""
     return str(type(x).__module__).partition(".")[0]
 
 
 def kind_of(X: Any) -> str | None:
-    """What an object of another library is; None for anything else. Nothing of it is read, or imported.
+    """Return the kind of an object of another library, or None for any other object.
+
+    No data is read, and nothing is imported.
 
     >>> kind_of([["a", "list"]]) is None
     True
@@ -63,7 +65,7 @@ def kind_of(X: Any) -> str | None:
     if root == "nltk":
         return "tagged"
     if not isinstance(X, Sequence):
-        return None  # an iterator, which looking would use up
+        return None  # taking the first element would consume an iterator
     first = next(iter(X), None)
     return {"spacy": "documents", "conllu": "conllu", "nltk": "tagged"}.get(root_of(first))
 
@@ -76,16 +78,26 @@ def corpus_of(
     label: str | None = None,
     columns: Sequence[str] = (),
 ) -> Corpus:
-    """Return the corpus that an object of another library holds. The library is not imported.
+    """Convert an object of another library to a corpus. The library is not imported.
 
     Args:
-        X: a pandas frame with a row a token, a Hugging Face data set, a spaCy document or several, NLTK's tagged or
-            chunked sentences (lists of tuples of a word and a label), or the sentences of conllu.
-        sentence: of a frame: the column, or the level of its index, that says which sentence a row belongs to.
-        token: of a frame or a data set: the column of the tokens.
-        label: the column of the labels; of documents an attribute such as tag_, entities if not given.
-        columns: further columns that features may look at; of documents attributes such as pos_; of tuples the
-            names of what lies between word and label.
+        X: object. A pandas DataFrame with one row per token, a Hugging Face dataset with one row per sentence, one
+            or more spaCy documents, NLTK's tagged or chunked sentences (lists of tuples of a word and a label), or
+            the sentences of conllu.
+        sentence: str or None, default=None. For a DataFrame: column or index level with the sentence of each row.
+            None means the only column with a usual name such as ``sentence_id``.
+        token: str or None, default=None. For a DataFrame or a dataset: column of the tokens. None means the only
+            column with a usual name such as ``word``.
+        label: str or None, default=None. Column of the labels. None means the only column with a usual name such as
+            ``ner_tags``. For spaCy documents: a token attribute such as ``tag_``, where None means entities.
+        columns: sequence of str, default=(). Further columns for features. For spaCy documents: token attributes
+            such as ``pos_``. For tuples: names of the values between word and label.
+
+    Returns:
+        A `Corpus`. It has labels only if the object has them.
+
+    Raises:
+        CorpusError: The object has another type, a column is missing or ambiguous, or a value is missing.
 
     >>> corpus_of([[("Paris", "NNP", "B-LOC"), ("sleeps", "VBZ", "O")]]).columns
     ('word', 'pos', 'label')
@@ -122,7 +134,7 @@ def corpus_of(
 
 
 def _column(given: str | None, known: Sequence[Any], usual: Sequence[str], what: str) -> Any:
-    """The column of a name, or the only one of the usual names; None where there is none of these."""
+    """Return the given column, or else the only column with one of the usual names, or None."""
     if given is not None:
         if given not in known:
             raise CorpusError(f"there is no column {given!r}; the columns are {', '.join(map(str, known))}")
@@ -145,14 +157,14 @@ def _needed(found: Any, known: Sequence[Any], what: str) -> Any:
 
 
 def _missing(value: Any) -> bool:
-    """Whether a cell is empty: None, NaN, pandas's NA and NaT."""
+    """Return whether a cell is empty: None, NaN, or the NA and NaT of pandas."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def frame_rows(frame: Any, sentence: str | None = None) -> list[list[int]]:
-    """The rows of each sentence of a frame, by place: sentences in the order of their first rows.
+    """Return the row positions of each sentence of a frame. Sentences are in the order of their first rows.
 
-    An empty cell says that the row belongs to the sentence above, as in tables that name each sentence once.
+    A row with an empty cell belongs to the sentence of the row above, as in tables that name each sentence once.
     """
     index = [name for name in getattr(frame.index, "names", ()) if name is not None]
     known = [*frame.columns, *(name for name in index if name not in frame.columns)]
@@ -170,7 +182,7 @@ def frame_rows(frame: Any, sentence: str | None = None) -> list[list[int]]:
 
 
 def _cells(frame: Any, name: Any, what: str) -> list[Any]:
-    """A column's cells, none of them empty; numbers of tokens and other columns as texts, labels as they are."""
+    """Return the cells of a column, none of them empty. Values other than labels are converted to strings."""
     values = frame[name].tolist()
     at = next((i for i, value in enumerate(values) if _missing(value)), None)
     if at is not None:
@@ -184,7 +196,7 @@ def _cells(frame: Any, name: Any, what: str) -> list[Any]:
 def _from_frame(
     frame: Any, sentence: str | None, token: str | None, label: str | None, columns: Sequence[str]
 ) -> Corpus:
-    """A frame with a row a token."""
+    """Convert a frame with one row per token."""
     known = list(frame.columns)
     rows = frame_rows(frame, sentence)
     word = _needed(_column(token, known, TOKENS, "token"), known, "token")
@@ -209,13 +221,20 @@ def _from_frame(
 def to_series(
     frame: Any, labels: Sequence[Sequence[Any]], *, sentence: str | None = None, name: str = "predicted"
 ) -> Any:
-    """Labels of a frame's sentences as a pandas series of its rows, with the frame's index.
+    """Arrange predicted labels as a pandas Series with one label per row of a DataFrame.
 
     Args:
-        frame: with a row a token, as it was given to `predict`.
-        labels: of each sentence, in the order of their first rows: what `predict` gives.
-        sentence: the column of sentences, as in `corpus_of`.
-        name: of the series.
+        frame: DataFrame. The argument of `predict`, with one row per token.
+        labels: sequence of sequences of labels. The return value of `predict`: one list per sentence, in the order
+            of the first rows of the sentences.
+        sentence: str or None, default=None. Column of sentences, as in `corpus_of`.
+        name: str, default="predicted". Name of the Series.
+
+    Returns:
+        A Series with the index of the DataFrame, ready to be assigned to a new column.
+
+    Raises:
+        CorpusError: The number of labels differs from the number of rows, or there is no column of sentences.
     """
     rows = frame_rows(frame, sentence)
     if len(rows) != len(labels):
@@ -234,13 +253,16 @@ def to_series(
 
 
 def _names(feature: Any) -> list[str] | None:
-    """Names of the numbers of a data set's column of label lists."""
+    """Return the label names of a dataset's column of integer lists, or None."""
     names = getattr(getattr(feature, "feature", None), "names", None)
     return None if names is None else list(names)
 
 
 def _from_dataset(X: Any, token: str | None, label: str | None, columns: Sequence[str]) -> Corpus:
-    """A Hugging Face data set with a row a sentence, whose labels are numbers with names, texts or plain numbers."""
+    """Convert a Hugging Face dataset with one row per sentence.
+
+    Labels are integers with names (ClassLabel), strings or plain integers.
+    """
     features = X.features or {}
     known = list(features) or list(next(iter(X), {}))
     word = _needed(_column(token, known, TOKENS, "token"), known, "token")
@@ -260,7 +282,7 @@ def _from_dataset(X: Any, token: str | None, label: str | None, columns: Sequenc
 
 
 def _values(values: Any, names: list[str] | None, s: int, column: str) -> list[Any]:
-    """A row's list of one column, with names in place of numbers where there are any."""
+    """Return the values of one column in one row, with integers replaced by their names if they have names."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise CorpusError(
             f"sentence {s}, column {column!r}: {type(values).__name__}, expected a list with a value a token; "
@@ -282,7 +304,7 @@ def _values(values: Any, names: list[str] | None, s: int, column: str) -> list[A
 
 
 def sentences_of(document: Any) -> list[Any]:
-    """The sentences of a spaCy document, where it knows them; else all of it."""
+    """Return the sentences of a spaCy document, or the whole document if it has no sentence boundaries."""
     return list(document.sents) if document.has_annotation("SENT_START") else [document]
 
 
@@ -293,7 +315,7 @@ def _entity(token: Any) -> str:
 def _from_documents(
     documents: Iterable[Any], label: str | None, columns: Sequence[str]
 ) -> Iterator[Sentence]:
-    """spaCy documents: a sentence each, or theirs; entities are the labels where all documents have them."""
+    """Convert spaCy documents. Entities are the default labels if all documents have entity annotations."""
     documents = list(documents)
     entities = label is None and all(document.has_annotation("ENT_IOB") for document in documents)
     read: dict[str, Callable[[Any], str]] = {"word": lambda token: str(token.text)}
@@ -312,7 +334,7 @@ def _from_documents(
 
 
 def is_tagged(X: Any) -> bool:
-    """Whether X is a list of lists of tuples of texts, such as (word, label)."""
+    """Return whether X is a list of lists of tuples of strings, such as (word, label)."""
     if not isinstance(X, (list, tuple)):
         return False
     first = next((sentence[0] for sentence in X if isinstance(sentence, (list, tuple)) and sentence), None)
@@ -320,7 +342,7 @@ def is_tagged(X: Any) -> bool:
 
 
 def _leaves(tree: Any) -> Iterator[tuple[str, ...]]:
-    """The tokens of a chunked sentence of NLTK, with their labels: chunks are trees below the first."""
+    """Yield the tokens of a chunked sentence of NLTK with their labels. Chunks are the subtrees of the root."""
     for child in tree:
         if hasattr(child, "leaves"):
             for i, leaf in enumerate(child.leaves()):
@@ -334,7 +356,7 @@ def _texts(leaf: Any) -> tuple[str, ...]:
 
 
 def _from_tagged(X: Iterable[Any], columns: Sequence[str], label: str) -> Iterator[Sentence]:
-    """Tuples of a word, further columns, and a label; `columns` are the names of what lies between."""
+    """Convert tuples of a word, further values named by `columns`, and a label."""
     read = [list(_leaves(s)) if hasattr(s, "leaves") else list(s) for s in X]
     width = next((len(rows[0]) for rows in read if rows and isinstance(rows[0], tuple)), 2)
     usual = ("pos", *(f"column{i}" for i in range(2, width)))[: max(0, width - 2)]

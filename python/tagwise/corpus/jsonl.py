@@ -1,4 +1,4 @@
-"""JSONL: one sentence a line, an object of arrays with one value a token."""
+"""JSONL: one sentence per line, as an object of arrays with one value per token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TO_KEY = {"word": "tokens", "label": "labels"}
 
 
 def own_names(columns: Sequence[str] | None, label: str | None) -> tuple[Sequence[str] | None, str | None]:
-    """Columns and label by the names that sentences have, where the keys of the file were given.
+    """Translate keys of the file, such as ``tokens``, to column names.
 
     >>> own_names(("tokens", "pos", "tags"), "tags")
     (('word', 'pos', 'label'), 'label')
@@ -33,12 +33,26 @@ def own_names(columns: Sequence[str] | None, label: str | None) -> tuple[Sequenc
 def iter_jsonl(
     file: File, columns: Sequence[str] | None = None, label: str | None = "label", *, encoding: str = "utf-8"
 ) -> Iterator[Sentence]:
-    """Sentences of a JSONL file, one object a line: ``{"tokens": [...], "labels": [...], "pos": [...]}``.
+    """Iterate over the sentences of a JSONL file without holding the whole file in memory.
 
-    ``tokens`` (or ``words``) is the column word, ``labels`` (or ``tags``) the column label; any other array
-    with one string a token is a column of its name. Other keys are kept with the sentence; ``newdoc`` begins
-    a document. A line may also be just an array of tokens. ``columns`` names those wanted; None: those of
-    the first line. Keys that stand for a column may be given in its place.
+    Each line is an object such as ``{"tokens": [...], "labels": [...], "pos": [...]}`` or an array of tokens.
+    ``tokens`` (or ``words``) is the column ``word`` and ``labels`` (or ``tags``) is the column ``label``. Every other
+    array with one string per token is a column of that name. ``newdoc`` begins a document. Other keys are kept in
+    ``Sentence.meta``.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        columns: sequence of str or None, default=None. Columns to keep, by column name or key. None means the columns
+            of the first line.
+        label: str or None, default="label". Label column, by column name or key. Use None for unlabelled sentences.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        An iterator over `Sentence` objects, one per line.
+
+    Raises:
+        CorpusError: An argument is not valid, the file cannot be read, or a line is not a valid sentence. Errors in
+            the file name the line and are raised during iteration.
 
     >>> import io
     >>> [sentence.labels for sentence in iter_jsonl(io.StringIO('{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}'))]
@@ -54,7 +68,7 @@ def is_column(value: object, size: int) -> bool:
 
 
 def looks(head: str, rows: list[str]) -> bool:
-    """Whether the first line of a text is a JSON object, or an array of strings."""
+    """Return whether the first line of a text is a JSON object or an array of strings."""
     if rows[0][0] not in "{[":
         return False
     try:
@@ -65,7 +79,7 @@ def looks(head: str, rows: list[str]) -> bool:
 
 
 def opened(file: Opened) -> Iterator[Sentence]:
-    """The sentences of an open file."""
+    """Return the sentences of an open file."""
     return jsonl_sentences(file.name, file.chunks, file.columns, file.label)
 
 
@@ -144,7 +158,25 @@ def jsonl_sentences(
 def read_jsonl(
     file: File, columns: Sequence[str] | None = None, label: str | None = "label", *, encoding: str = "utf-8"
 ) -> Corpus:
-    """A whole JSONL file as a Corpus; the arguments are those of iter_jsonl.
+    """Read a JSONL file with one sentence per line.
+
+    Each line is an object such as ``{"tokens": [...], "labels": [...], "pos": [...]}`` or an array of tokens.
+    ``tokens`` (or ``words``) is the column ``word`` and ``labels`` (or ``tags``) is the column ``label``. Every other
+    array with one string per token is a column of that name. ``newdoc`` begins a document. Other keys are kept in
+    ``Sentence.meta``.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        columns: sequence of str or None, default=None. Columns to keep, by column name or key. None means the columns
+            of the first line.
+        label: str or None, default="label". Label column, by column name or key. Use None for unlabelled sentences.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        A `Corpus`.
+
+    Raises:
+        CorpusError: An argument is not valid, the file cannot be read, or a line is not a valid sentence.
 
     >>> import io
     >>> read_jsonl(io.StringIO('{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}')).labels
@@ -155,7 +187,7 @@ def read_jsonl(
 
 
 def format_jsonl(sentence: Sentence) -> str:
-    """A sentence as one line of JSON, its newline included."""
+    """Return a sentence as one line of JSON, including its newline."""
     value: dict[str, Any] = {_TO_KEY.get(name, name): values for name, values in sentence.fields.items()}
     if sentence.doc is not None:
         value["newdoc"] = sentence.doc
@@ -167,7 +199,15 @@ def format_jsonl(sentence: Sentence) -> str:
 
 
 def write_jsonl(sentences: Iterable[Sentence], file: File) -> None:
-    r"""Write sentences as JSONL; ``file`` as in write_conll.
+    r"""Write sentences as JSONL, one object per line. This format holds any text, comments and metadata.
+
+    Args:
+        sentences: Corpus or iterable of Sentence.
+        file: path, '-' or open file. '-' means stdout. A file at a path appears only when it is complete. The
+            extensions .gz, .xz and .bz2 compress it.
+
+    Raises:
+        CorpusError: The file cannot be written.
 
     >>> from pathlib import Path
     >>> import tagwise as tw

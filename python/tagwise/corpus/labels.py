@@ -1,4 +1,4 @@
-"""Labels as people have them: strings, integers, floats, booleans, of one type. Inside they are texts.
+"""Conversion of user labels (all strings, all integers, all floats or all booleans) to strings and back.
 
 >>> texts([[3, 0], [3]])
 ([['3', '0'], ['3']], 'int')
@@ -17,7 +17,7 @@ import numpy as np
 from tagwise._core import count_texts
 from tagwise.base.exceptions import CorpusError
 
-#: Types of labels by the name that a model file has for them, and how a text is read back.
+#: Parsers of label strings, by the name of the label type in model files.
 TYPES: dict[str, Callable[[str], Any]] = {
     "str": str,
     "int": int,
@@ -26,12 +26,12 @@ TYPES: dict[str, Callable[[str], Any]] = {
 }
 
 
-#: Control characters and separators of lines: files and terminals end a field, a line or a text there.
+#: Control characters and line separators, which end a field, a line or a text in files and terminals.
 _BREAK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def break_in(label: str) -> str | None:
-    r"""The first character that no label may have, as U+000A; None if there is none.
+    r"""Return the first character that is not allowed in labels, as in U+000A, or None.
 
     >>> break_in("B-PER"), break_in("B\tPER"), break_in("a\u2028b")
     (None, 'U+0009', 'U+2028')
@@ -41,19 +41,19 @@ def break_in(label: str) -> str | None:
 
 
 def first_break(labels: Sequence[str]) -> int | None:
-    """The place of the first label that `break_in` refuses, of a whole sentence."""
+    """Return the index of the first label of a sentence with a character that `break_in` finds, or None."""
     if break_in("".join(labels)) is None:
         return None
     return next(t for t, label in enumerate(labels) if break_in(label))
 
 
 def broken(label: str) -> str:
-    """What is wrong with a label that `break_in` refuses."""
+    """Return an error message for a label with a character that `break_in` finds."""
     return f"the label {label!a} contains {break_in(label)}, a control character or the end of a line"
 
 
 def type_name(kind: type) -> str | None:
-    """The name of a type that labels may have; None for any other."""
+    """Return the name of a label type, or None for a type that labels cannot have."""
     if issubclass(kind, str):
         return "str"
     if issubclass(kind, (bool, np.bool_)):
@@ -64,14 +64,14 @@ def type_name(kind: type) -> str | None:
 
 
 def text(label: Any) -> str:
-    """A label as a text."""
+    """Return a label as a string."""
     if isinstance(label, str):
-        return str(label)  # NumPy's as Python's
+        return str(label)  # np.str_ becomes str
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def lists(y: Iterable[Any], what: str = "y") -> Sequence[Sequence[Any]]:
-    """Labels with a list a sentence: generators and other iterables are read once, here."""
+    """Return labels as one list per sentence. Generators and other iterables are consumed."""
     if isinstance(y, (str, bytes, Mapping)) or not isinstance(y, Iterable):
         raise CorpusError(f"{what} is {type(y).__name__}, expected a list of lists of labels, one a token")
     found = y if isinstance(y, Sequence) else list(y)
@@ -92,14 +92,15 @@ def _called(value: Any) -> str:
 
 
 def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | None]:
-    """The labels as texts, and the name of their one type; None where there is no label.
+    """Return labels as strings, and the name of their type (None if there are no labels).
 
-    An entry may be a collection of labels, or None: partial labels, and what is allowed. Strings stay as they are.
+    An entry may also be a collection of labels or None (partial labels, allowed labels). Labels that are already
+    strings are returned unchanged.
     """
     counts = count_texts(y)
     if counts is not None:
         return y, "str" if counts else None
-    found: dict[str, tuple[int, int, Any]] = {}  # where a type was met first
+    found: dict[str, tuple[int, int, Any]] = {}  # first occurrence of each type
 
     def one(label: Any, s: int, t: int) -> str:
         name = type_name(type(label))
@@ -136,7 +137,7 @@ def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | No
 
 
 def single(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[str]], str | None]:
-    """The labels as texts, and the name of their type, where every token needs exactly one."""
+    """Return labels as strings, and the name of their type. Every token must have exactly one label."""
     out, kind = texts(y)
     for s, sentence in enumerate(() if out is y else out):
         for t, entry in enumerate(sentence):
@@ -146,7 +147,7 @@ def single(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[str]], str | N
 
 
 def check_type(found: str | None, wanted: str | None, what: str, whose: str) -> None:
-    """Refuse labels of one type beside those of another."""
+    """Raise a CorpusError if two groups of labels have different types."""
     if found is not None and wanted is not None and found != wanted:
         raise CorpusError(
             f"the labels of {what} are {found}, those of {whose} {wanted}; give labels of one type"
@@ -154,7 +155,7 @@ def check_type(found: str | None, wanted: str | None, what: str, whose: str) -> 
 
 
 def reads_as(label: str, kind: str) -> bool:
-    """Whether a text is that of a label of a type.
+    """Return whether a string is the canonical form of a label of a type.
 
     >>> reads_as("-7", "int"), reads_as("07", "int"), reads_as("x", "float")
     (True, False, False)
@@ -166,5 +167,5 @@ def reads_as(label: str, kind: str) -> bool:
 
 
 def named(labels: Sequence[str], kind: str) -> tuple[Any, ...]:
-    """Texts as the labels that they stand for."""
+    """Convert strings to labels of a type."""
     return tuple(labels) if kind == "str" else tuple(map(TYPES[kind], labels))

@@ -1,4 +1,4 @@
-"""Small pieces of HTML for notebooks: sentences, decisions, tables."""
+"""HTML fragments for notebooks: sentences, decisions, tables."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 from tagwise.base.terminal import visible
 
-#: Hues of kinds of spans, one after the other.
+#: Hues of span labels, in order of assignment.
 HUES = (210, 25, 140, 280, 340, 180, 55, 250, 95, 310)
 TABLE = "border-collapse:collapse;margin:.3em 0;font-variant-numeric:tabular-nums"
 CELL = "padding:.15em .6em;border-bottom:1px solid rgba(128,128,128,.25)"
 
 
 def hue(name: str, names: Sequence[str]) -> int:
-    """The hue of a name among the names there are."""
+    """Return the hue of a name, by its position in a list of names."""
     return HUES[names.index(name) % len(HUES)]
 
 
 def safe(text: str) -> str:
-    """A text from outside in a page: no markup, and nothing that turns the direction of what stands around it."""
+    """Escape untrusted text for HTML, including control characters that change the text direction."""
     return escape(visible(text))
 
 
 def box(text: str, label: str, colour: int) -> str:
-    """Text on a coloured ground with its label, in the page's own colour of text: for light and dark pages."""
+    """Return text on a coloured background with its label. The text colour is inherited, for light and dark pages."""
     return (
         f'<span style="background:hsla({colour},75%,55%,.28);border-radius:.35em;padding:.1em .35em;margin:0 .1em;'
         f'-webkit-box-decoration-break:clone;box-decoration-break:clone">{safe(text)}&nbsp;'
@@ -34,7 +34,10 @@ def box(text: str, label: str, colour: int) -> str:
 
 
 def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
-    """A plain table: the first `left` columns hold words, the others figures. Too wide, it alone scrolls."""
+    """Return a table whose first `left` columns are left-aligned and the others right-aligned.
+
+    A wide table scrolls horizontally without the rest of the page.
+    """
 
     def line(cells: Sequence[Any], tag: str) -> str:
         sides = ["left" if i < left else "right" for i in range(len(cells))]
@@ -49,7 +52,7 @@ def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1
 
 
 def sentence_html(tokens: Sequence[str], marked: Sequence[tuple[int, int, str]]) -> str:
-    """A sentence with its labelled pieces, (begin, end, label), in colours; one colour a label."""
+    """Return a sentence with highlighted pieces (begin, end, label), in one colour per label."""
     names = sorted({label for _, _, label in marked})
     parts, at = [], 0
     for begin, end, label in sorted(marked):
@@ -61,7 +64,7 @@ def sentence_html(tokens: Sequence[str], marked: Sequence[tuple[int, int, str]])
 
 
 def page_html(title: str, parts: Sequence[str]) -> str:
-    """Pieces of HTML as a page of its own, light or dark as its reader likes it."""
+    """Return a self-contained page of HTML fragments that follows the reader's light or dark setting."""
     return (
         f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{safe(title)}</title>'
         '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'

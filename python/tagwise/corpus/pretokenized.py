@@ -1,4 +1,4 @@
-"""Plain tokens: one sentence a line, its tokens separated by spaces."""
+"""Tokenized text: one sentence per line, tokens separated by spaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from tagwise.corpus.streams import File, open_text, shown, source_name, writer
 
 
 def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:
-    r"""Unlabelled sentences of a text with one sentence a line, its tokens separated by spaces.
+    r"""Iterate over the sentences of a tokenized text: one sentence per line, tokens separated by spaces.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        An iterator over unlabelled `Sentence` objects with the column ``word``. Blank lines are skipped.
+
+    Raises:
+        CorpusError: The file cannot be read or has another encoding. Errors in the file name the line and are raised
+            during iteration.
 
     >>> import io
     >>> [sentence.tokens for sentence in iter_text(io.StringIO("a dog\na cat"))]
@@ -23,12 +34,12 @@ def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:
 
 
 def looks(head: str, rows: list[str]) -> bool:
-    """Any text is one of tokens."""
+    """Return True, because every text can be read as tokens separated by spaces."""
     return True
 
 
 def opened(file: Opened) -> Iterator[Sentence]:
-    """The sentences of an open file."""
+    """Return the sentences of an open file."""
     return text_sentences(file.chunks)
 
 
@@ -43,7 +54,17 @@ def text_sentences(chunks: Iterator[str]) -> Iterator[Sentence]:
 
 
 def read_text(file: File, *, encoding: str = "utf-8") -> Corpus:
-    r"""A whole text file of tokens as an unlabelled Corpus.
+    r"""Read a tokenized text: one sentence per line, tokens separated by spaces. For untokenized text, use `read_raw`.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        An unlabelled `Corpus` with the column ``word``. Blank lines are skipped.
+
+    Raises:
+        CorpusError: The file cannot be read or has another encoding.
 
     >>> import io
     >>> len(read_text(io.StringIO("a dog\na cat")))
@@ -53,7 +74,7 @@ def read_text(file: File, *, encoding: str = "utf-8") -> Corpus:
 
 
 def format_text(sentence: Sentence, *, join: str | None = None) -> str:
-    """A sentence as a line of tokens separated by spaces; with ``join="/"`` as word/label."""
+    """Return a sentence as a line of tokens separated by spaces, or of word/label pairs with ``join="/"``."""
     values = sentence.tokens
     if join is not None:
         values = [f"{w}{join}{y}" for w, y in zip(values, sentence.labels)]
@@ -68,7 +89,18 @@ def format_text(sentence: Sentence, *, join: str | None = None) -> str:
 
 
 def write_text(sentences: Iterable[Sentence], file: File, *, join: str | None = None) -> None:
-    r"""Write sentences as lines of tokens; ``file`` as in write_conll.
+    r"""Write sentences as tokenized text: one sentence per line, tokens separated by spaces.
+
+    Args:
+        sentences: Corpus or iterable of Sentence.
+        file: path, '-' or open file. '-' means stdout. A file at a path appears only when it is complete. The
+            extensions .gz, .xz and .bz2 compress it.
+        join: str or None, default=None. Separator between each token and its label, as in ``dog/NN``. None means that
+            labels are not written.
+
+    Raises:
+        CorpusError: A token is empty or contains a space or a line end, a sentence has no labels for ``join``, or the
+            file cannot be written.
 
     >>> from pathlib import Path
     >>> import tagwise as tw

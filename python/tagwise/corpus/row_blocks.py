@@ -1,4 +1,4 @@
-"""What the line-based formats share: runs of non-blank lines with their line numbers, and shared strings."""
+"""Helpers of the line-based formats: blocks of non-blank lines with line numbers, and shared strings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHARED_STRINGS = 1 << 16
 
 
 class Shared(dict[str, str]):
-    """One object for equal strings: a small corpus, each hash computed once. Bounded, for streams."""
+    """Cache with one object for equal strings, which saves memory and hashing. Its size is bounded, for streams."""
 
     def column(self, values: Sequence[str]) -> list[str]:
         if len(self) > _SHARED_STRINGS:
@@ -27,7 +27,7 @@ class Shared(dict[str, str]):
 
 
 def tidy_tabs(text: str) -> str:
-    """Tab-separated lines without spaces around the cells; blank lines empty."""
+    """Remove spaces around the cells of tab-separated lines, and all characters of blank lines."""
     if " " in text:
         if " \t" in text or "\t " in text:
             text = _AROUND_TAB.sub("\t", text)
@@ -41,7 +41,7 @@ def tidy_tabs(text: str) -> str:
 
 
 def tidy_spaces(text: str) -> str:
-    """Lines whose cells are separated by exactly one space; blank lines empty."""
+    """Separate the cells of each line by exactly one space, and remove all characters of blank lines."""
     if "\t" in text or "  " in text:
         text = _SPACES.sub(" ", text)
     if " \n" in text or "\n " in text or text[0] == " ":
@@ -50,7 +50,10 @@ def tidy_spaces(text: str) -> str:
 
 
 def blocks(name: str, chunks: Iterator[str], tidy: Callable[[str], str]) -> Iterator[tuple[int, str]]:
-    """Runs of non-blank lines, each with the number of its first line. Memory: one chunk and one run, bounded."""
+    """Yield blocks of non-blank lines, each with the number of its first line.
+
+    Memory is bounded by the size of one chunk and one block, which TAGWISE_MAX_SENTENCE limits.
+    """
     parts: list[str] = []
     held, most = 0, limit("TAGWISE_MAX_SENTENCE")
     line = 1
@@ -70,7 +73,7 @@ def blocks(name: str, chunks: Iterator[str], tidy: Callable[[str], str]) -> Iter
         for block in text[:cut].split("\n\n"):
             if block and block[0] != "\n" != block[-1]:
                 yield line, block
-            else:  # several blank lines in a row leave one at either end
+            else:  # consecutive blank lines leave one at the beginning or the end of a block
                 kept = block.lstrip("\n")
                 if kept:
                     yield line + len(block) - len(kept), kept.rstrip("\n")
@@ -82,7 +85,7 @@ def blocks(name: str, chunks: Iterator[str], tidy: Callable[[str], str]) -> Iter
 
 
 def doc_of(comment: str, doc: str | None) -> str | None:
-    """The document that a comment line begins, else the one already begun."""
+    """Return the name of the document that a comment begins, or `doc` for any other comment."""
     if "newdoc" in comment:
         match = _NEWDOC.match(comment)
         if match:
@@ -91,7 +94,7 @@ def doc_of(comment: str, doc: str | None) -> str | None:
 
 
 def line_batches(chunks: Iterator[str]) -> Iterator[list[tuple[int, str]]]:
-    """The lines of each chunk as they stand, with their numbers."""
+    """Yield the unmodified lines of each chunk, with their numbers."""
     number = 0
     for chunk in chunks:
         lines = chunk[:-1].split("\n")
@@ -100,7 +103,7 @@ def line_batches(chunks: Iterator[str]) -> Iterator[list[tuple[int, str]]]:
 
 
 def lines_of(chunks: Iterator[str]) -> Iterator[tuple[int, str]]:
-    """Non-blank lines with their numbers, without the blanks around them."""
+    """Yield non-blank lines with their numbers, stripped of surrounding spaces and tabs."""
     for batch in line_batches(chunks):
         for number, line in batch:
             line = line.strip(" \t")

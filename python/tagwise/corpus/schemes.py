@@ -3,12 +3,12 @@
 A label is a tag, or a tag and a type joined by the first hyphen: ``O``, ``B-PER``, ``B-creative-work``.
 
 =======  ==============================================================================================
-IOB1     I inside; B only where a chunk follows one of its own type (Ramshaw & Marcus 1995)
+IOB1     I inside, B only for a chunk right after one of the same type (Ramshaw & Marcus 1995)
 IOB2     every chunk begins with B
-IOE1     I inside; E only where a chunk is followed by one of its own type (Tjong Kim Sang & Veenstra 1999)
+IOE1     I inside, E only for a chunk right before one of the same type (Tjong Kim Sang & Veenstra 1999)
 IOE2     every chunk ends with E
-IOBES    B, I, E for longer chunks and S for those of one token
-BILOU    the same with L for E and U for S
+IOBES    B, I and E for longer chunks, S for chunks of one token
+BILOU    IOBES with L for E and U for S
 =======  ==============================================================================================
 """
 
@@ -32,12 +32,21 @@ _TAGS = {
     "BILOU": frozenset("BILOU"),
 }
 _ALIASES = {"BIO": "IOB2", "BIO2": "IOB2", "IOB": "IOB1", "IOE": "IOE2", "BIOES": "IOBES", "BIOUL": "BILOU"}
-_SAME = {"L": "E", "U": "S"}  # BILOU's letters for IOBES's
+_SAME = {"L": "E", "U": "S"}  # BILOU tag -> IOBES tag
 _CHUNK_TAGS = frozenset("BIESLU[]")
 
 
 class Span(NamedTuple):
-    """A chunk: its type and the tokens ``begin`` to ``end``, the latter excluded."""
+    """A chunk of tokens.
+
+    Attributes:
+        type: Type of the chunk, such as ``PER``. Empty for labels without a type.
+        begin: Index of the first token.
+        end: Index after the last token.
+
+    >>> Span("PER", 0, 2).end
+    2
+    """
 
     type: str
     begin: int
@@ -45,7 +54,20 @@ class Span(NamedTuple):
 
 
 def scheme_name(scheme: str) -> str:
-    """The canonical name of a scheme (``bio`` -> ``IOB2``); CorpusError where there is none."""
+    """Return the canonical name of a scheme.
+
+    Args:
+        scheme: str. Name or alias in any case, such as ``bio``.
+
+    Returns:
+        One of ``SCHEMES``.
+
+    Raises:
+        CorpusError: The scheme is unknown.
+
+    >>> scheme_name("bio")
+    'IOB2'
+    """
     name = _ALIASES.get(scheme.upper(), scheme.upper())
     if name not in _TAGS:
         raise CorpusError(f"there is no label scheme {scheme!r}. Use one of {', '.join(SCHEMES)}.")
@@ -53,18 +75,38 @@ def scheme_name(scheme: str) -> str:
 
 
 def split_label(label: str) -> tuple[str, str]:
-    """Tag and type of a label, as conlleval splits them: at the first hyphen."""
+    """Split a label into tag and type at the first hyphen, as conlleval does.
+
+    Args:
+        label: str. A label such as ``B-PER``.
+
+    Returns:
+        The tuple ``(tag, type)``. The type is empty if there is no hyphen.
+
+    >>> split_label("B-creative-work")
+    ('B', 'creative-work')
+    """
     tag, _, kind = label.partition("-")
     return tag, kind
 
 
 @lru_cache(maxsize=1 << 16)
 def boundary(previous: str, label: str) -> tuple[bool, bool]:
-    """Whether between two labels a chunk ends, and whether one begins.
+    """Return whether a chunk ends and whether a chunk begins between two neighbouring labels.
 
-    These are the rules of conlleval (Tjong Kim Sang & Buchholz 2000), which take ill-formed sequences too: a
-    chunk also begins at an I after O and wherever the type changes. To them IOBES is added as later versions
-    have it: E and S always end a chunk, S always begins one, and so does B after either.
+    The rules are those of conlleval (Tjong Kim Sang & Buchholz 2000), which accept ill-formed sequences: a chunk also
+    begins at an I after O and at every change of type. IOBES follows later versions of conlleval: E and S always end
+    a chunk, S always begins one, and so does B after E or S.
+
+    Args:
+        previous: str. Label of a token, or ``O`` at the beginning of a sequence.
+        label: str. Label of the next token.
+
+    Returns:
+        The tuple ``(ends, begins)``.
+
+    >>> boundary("B-PER", "I-PER"), boundary("I-PER", "I-LOC")
+    ((False, False), (True, True))
     """
     (p, p_type), (t, t_type) = split_label(previous), split_label(label)
     p, t = _SAME.get(p, p), _SAME.get(t, t)
@@ -83,13 +125,29 @@ def boundary(previous: str, label: str) -> tuple[bool, bool]:
 
 
 def is_chunk_label(label: str) -> bool:
-    """Whether a label can belong to a chunk scheme."""
+    """Return whether a label can belong to a chunk scheme.
+
+    Args:
+        label: str. Any label.
+
+    Returns:
+        True for ``O`` and for a chunk tag with or without a type.
+
+    >>> is_chunk_label("B-PER"), is_chunk_label("NN")
+    (True, False)
+    """
     tag, kind = split_label(label)
     return label == "O" or (tag in _CHUNK_TAGS and (bool(kind) or "-" not in label))
 
 
 def has_chunks(labels: Iterable[str]) -> bool:
-    """Whether a set of labels is one of chunks and not, say, of parts of speech.
+    """Return whether labels mark chunks, as opposed to parts of speech, for example.
+
+    Args:
+        labels: iterable of str. Labels, in any order.
+
+    Returns:
+        True if all are chunk labels, and some have a type or the tags include B or I.
 
     >>> has_chunks(["B-PER", "O"]), has_chunks(["NN", "-LRB-", "O"])
     (True, False)
@@ -102,9 +160,20 @@ def has_chunks(labels: Iterable[str]) -> bool:
 
 
 def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
-    """The chunks of a label sequence, in order.
+    """Return the chunks of a label sequence, in order.
 
-    One set of rules reads every scheme (see boundary): ``scheme`` serves only to refuse labels of another.
+    The rules (see `boundary`) are the same for every scheme and accept ill-formed sequences.
+
+    Args:
+        labels: sequence of str. Labels of one sentence.
+        scheme: str or None, default=None. Reject labels with tags that are not part of this scheme. None accepts any
+            scheme.
+
+    Returns:
+        A list of `Span`.
+
+    Raises:
+        CorpusError: A label is not a chunk label, or not one of ``scheme``.
 
     >>> spans(["B-PER", "I-PER", "O", "B-LOC"])
     [Span(type='PER', begin=0, end=2), Span(type='LOC', begin=3, end=4)]
@@ -137,7 +206,22 @@ _EXPECTED = "Expected O, or B-, I-, E- ... with a type; name the right scheme or
 
 
 def from_spans(chunks: Iterable[Span | tuple[str, int, int]], length: int, scheme: str) -> list[str]:
-    """The labels of a sequence of ``length`` tokens with these chunks (disjoint, in order)."""
+    """Return the labels of a sequence of tokens with given chunks.
+
+    Args:
+        chunks: iterable of Span or (type, begin, end). Disjoint chunks in order.
+        length: int. Number of tokens.
+        scheme: str. Scheme of the labels.
+
+    Returns:
+        A list of ``length`` labels.
+
+    Raises:
+        CorpusError: The scheme is unknown, or the chunks overlap, are out of order or out of range.
+
+    >>> from_spans([("PER", 0, 2)], 3, "IOBES")
+    ['B-PER', 'E-PER', 'O']
+    """
     scheme = scheme_name(scheme)
     single, last = {"IOBES": ("S", "E"), "BILOU": ("U", "L")}.get(scheme, ("", ""))
     labels = ["O"] * length
@@ -166,7 +250,18 @@ def from_spans(chunks: Iterable[Span | tuple[str, int, int]], length: int, schem
 
 
 def convert(labels: Sequence[str], source: str | None, target: str) -> list[str]:
-    """The same chunks in another scheme; ``source`` None takes any.
+    """Convert a label sequence to another scheme.
+
+    Args:
+        labels: sequence of str. Labels of one sentence.
+        source: str or None. Scheme of the labels. None accepts any scheme.
+        target: str. Scheme of the result.
+
+    Returns:
+        The labels of the same chunks in the scheme ``target``.
+
+    Raises:
+        CorpusError: A scheme is unknown, or a label is not a chunk label or not one of ``source``.
 
     >>> convert(["I-PER", "I-PER", "O"], "IOB1", "IOBES")
     ['B-PER', 'E-PER', 'O']
@@ -178,7 +273,18 @@ def convert(labels: Sequence[str], source: str | None, target: str) -> list[str]
 
 
 def valid(previous: str | None, following: str | None, scheme: str) -> bool:
-    """Whether two labels may follow one another in a scheme; None stands for the sequence's start or end.
+    """Return whether a scheme allows one label after another.
+
+    Args:
+        previous: str or None. The first label. None means the start of the sequence.
+        following: str or None. The second label. None means the end of the sequence.
+        scheme: str. Name of the scheme.
+
+    Returns:
+        False if either label is not part of the scheme, or if the pair is not allowed.
+
+    Raises:
+        CorpusError: The scheme is unknown.
 
     >>> valid("O", "I-PER", "IOB2"), valid("B-PER", "I-PER", "IOB2"), valid("B-PER", None, "IOBES")
     (False, True, False)
@@ -204,7 +310,16 @@ def valid(previous: str | None, following: str | None, scheme: str) -> bool:
 
 
 class Allowed(NamedTuple):
-    """Which labels may begin a sequence, follow one another (``pairs[from][to]``) and end it."""
+    """Allowed transitions between labels.
+
+    Attributes:
+        start: Whether each label may begin a sequence.
+        pairs: ``pairs[i][j]`` is whether label j may follow label i.
+        end: Whether each label may end a sequence.
+
+    >>> allowed(["O", "B-PER", "I-PER"], "IOB2").start
+    [True, True, False]
+    """
 
     start: list[bool]
     pairs: list[list[bool]]
@@ -212,7 +327,21 @@ class Allowed(NamedTuple):
 
 
 def allowed(labels: Sequence[str], scheme: str) -> Allowed:
-    """The transitions that a scheme allows between labels, for constrained decoding."""
+    """Return the transitions between labels that a scheme allows, for constrained decoding.
+
+    Args:
+        labels: sequence of str. Distinct labels.
+        scheme: str. Name of the scheme.
+
+    Returns:
+        An `Allowed` with one entry per label.
+
+    Raises:
+        CorpusError: The scheme is unknown.
+
+    >>> allowed(["O", "B-PER", "I-PER"], "IOB2").pairs[0]
+    [True, True, False]
+    """
     return Allowed(
         [valid(None, y, scheme) for y in labels],
         [[valid(y, z, scheme) for z in labels] for y in labels],
@@ -221,10 +350,16 @@ def allowed(labels: Sequence[str], scheme: str) -> Allowed:
 
 
 def detect(labels: Iterable[str] | Iterable[Sequence[str]]) -> str | None:
-    """The scheme that label sequences (or one) are in; None for labels that mark no chunks.
+    """Detect the scheme of one or more label sequences.
 
-    Ill-formed sequences get the scheme with the fewest violations. Those that are valid in several schemes
-    get the first of IOB2, IOE2, IOBES, BILOU, IOB1, IOE1.
+    The result is the scheme with the fewest violations. A tie is resolved in the order IOB2, IOE2, IOBES, BILOU,
+    IOB1, IOE1.
+
+    Args:
+        labels: iterable of str or of sequences of str. One label sequence, or several.
+
+    Returns:
+        The name of the scheme, or None for labels that do not mark chunks.
 
     >>> detect(["O", "B-PER", "I-PER"]), detect([["I-PER", "O"], ["I-LOC", "B-LOC"]]), detect(["NN", "VB"])
     ('IOB2', 'IOB1', None)
