@@ -198,7 +198,7 @@ impl Vocab {
         Ok(out)
     }
 
-    /// Return the id of the attribute with this text, or `NONE`. Searches all texts if the key is not the hash of the text.
+    /// Return the id of the attribute with this text, or `NONE`. Searches all texts if the hash of the text is unknown.
     pub fn find(&self, text: &str) -> u32 {
         let id = self.get(Key::lookup(text));
         if id != NONE && self.text(id) == Some(text) {

@@ -25,10 +25,10 @@ use crate::scores::tagging_layout::{Attributes, Table};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
 
-/// Batches that one task takes at a time.
+/// Batches per parallel task.
 const TASK: usize = 4;
 
-/// What to do with a sentence's scores, and where to put the result.
+/// Kind and destination of the results.
 enum Output<'a> {
     Paths(Shared<'a, u16>),                      // [tokens]
     Marginals(Shared<'a, f32>, Shared<'a, f64>), // [tokens, L], log Z [N]
@@ -44,7 +44,7 @@ struct BatchDecoding<'a> {
 }
 
 impl BatchDecoding<'_> {
-    /// Ask for the attributes of a batch that comes soon: its sentences lie anywhere in the dataset.
+    /// Prefetch the attributes of an upcoming batch, whose sentences are scattered over the dataset.
     fn ask(&self, batch: &Batch) {
         for &s in &batch.sentences {
             self.from.ask(self.data.sentences[s as usize]..self.data.sentences[s as usize + 1]);
@@ -53,14 +53,14 @@ impl BatchDecoding<'_> {
 }
 
 impl Scorer {
-    /// Best path of every sentence: [tokens].
+    /// Return the best path of every sentence: [tokens].
     pub fn viterbi(&self, data: &Dataset, support: Option<&Support>) -> Result<Vec<u16>> {
         let mut paths = vec![0u16; data.tokens()];
         self.run(data, support, Output::Paths(Shared::new(&mut paths)))?;
         Ok(paths)
     }
 
-    /// Marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
+    /// Return the marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
     pub fn marginals(&self, data: &Dataset, support: Option<&Support>) -> Result<(Vec<f32>, Vec<f64>)> {
         let (tokens, labels) = (data.tokens(), self.layout.labels);
         let what = format!("probabilities of {tokens} tokens and {labels} labels");
@@ -117,38 +117,38 @@ impl Scorer {
     }
 }
 
-/// Bytes of a cell: sixteen sentences side by side, in three arrays.
+/// Bytes per cell: sixteen sentences in lanes, in three arrays.
 const PER_CELL: usize = 3 * size_of::<Lane>();
-/// How many tokens ahead weights are asked for, and what says where they are.
+/// Number of tokens ahead for prefetching weights, and for prefetching the entries that refer to them.
 const NEXT: usize = 2;
 const FAR: usize = 6;
 
 dispatch!(
-    /// Runs the batches, which no other thread works on; answers the first sentence that has no finite result.
+    /// Run the batches of one task and return the first sentence without a finite result.
     fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch], scratch: &mut DecodingWork) -> Option<u32> = batches_kernel
 );
 
-/// Scratch of one thread, and what a task did.
+/// Scratch buffers and counters of one thread.
 #[derive(Default)]
 struct DecodingWork {
     work: Work,
-    row: Vec<Lane>, // scores of a token, [width]
+    row: Vec<Lane>, // [width] scores of a token
     tile: Tile,
     chart: Chart,
     single: Single,
     precise: Precise,
-    failed: Option<u32>, // the first sentence without a finite result
+    failed: Option<u32>, // first sentence without a finite result
     by_lanes: usize,
     by_sentence: usize,
 }
 
 impl DecodingWork {
-    /// Ready for another task.
+    /// Reset the counters for another task.
     fn begin(&mut self) {
         (self.failed, self.by_lanes, self.by_sentence) = (None, 0, 0);
     }
 
-    /// A sentence that the fast ways cannot do.
+    /// Decode a sentence in double precision, after the fast paths failed.
     fn leave(&mut self, job: &BatchDecoding<'_>, sentence: u32) {
         self.failed = self.failed.or(self.precise.run(job, sentence));
     }
@@ -213,7 +213,7 @@ fn batches_kernel<S: Find>(
     scratch.failed
 }
 
-/// Node scores of a token into a row of lanes; `upcoming` tokens are prefetched.
+/// Compute the node scores of a token as a row of lanes and prefetch `upcoming` tokens.
 #[inline(always)]
 fn score_token<S: Simd>(
     simd: S,
@@ -248,7 +248,7 @@ fn score_token<S: Simd>(
     }
 }
 
-/// One sentence with its labels in lanes; false if it has no finite result.
+/// Decode one sentence with its labels in lanes. Returns false if it has no finite result.
 #[inline(always)]
 fn one_sentence<S: Find>(simd: S, job: &BatchDecoding<'_>, sentence: usize, scratch: &mut DecodingWork) -> bool {
     let (scorer, l) = (job.scorer, job.scorer.layout.labels);
@@ -292,14 +292,14 @@ fn one_sentence<S: Find>(simd: S, job: &BatchDecoding<'_>, sentence: usize, scra
     }
 }
 
-/// Node scores of position t of a batch.
+/// Compute the node scores of position t of a batch.
 #[inline(always)]
 fn score_position<S: Simd>(simd: S, job: &BatchDecoding<'_>, batch: &Batch, t: usize, scratch: &mut DecodingWork) {
     let (data, l) = (job.data, job.scorer.layout.labels);
     let (width, active) = (l.div_ceil(WIDTH), batch.active(t));
     let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
     let after = batch.active(t + 1);
-    // The token so many lanes on, at this position or the next.
+    // The token that many lanes ahead, at this position or the next.
     let ahead = |lane: usize| match lane.checked_sub(active) {
         None => Some(begin(lane) + t),
         Some(lane) => (lane < after).then(|| begin(lane) + t + 1),
@@ -316,7 +316,7 @@ fn score_position<S: Simd>(simd: S, job: &BatchDecoding<'_>, batch: &Batch, t: u
     }
 }
 
-/// Marginals and log Z of a batch whose node scores are filled.
+/// Compute the marginals and log Z of a batch from its node scores.
 #[inline(always)]
 fn marginals_of_batch<S: Simd>(
     simd: S,
@@ -360,7 +360,7 @@ fn marginals_of_batch<S: Simd>(
     }
 }
 
-/// One sentence in double precision and log space.
+/// Decoder of one sentence in double precision and log space.
 #[derive(Default)]
 struct Precise {
     weights: Vec<f64>,
@@ -386,7 +386,7 @@ impl Precise {
             Output::Paths(paths) => {
                 let score = self.search.run(&scores, &mut self.path);
                 for (t, &y) in self.path.iter().enumerate() {
-                    // SAFETY: a sentence's tokens are its own.
+                    // SAFETY: no other thread writes to the tokens of this sentence.
                     unsafe { paths.set(begin + t, y) };
                 }
                 (!score.is_finite()).then_some(sentence)
@@ -394,14 +394,14 @@ impl Precise {
             Output::Marginals(p, log_z) => {
                 self.trellis.forward(&scores);
                 self.trellis.backward(&scores);
-                // SAFETY: a sentence's tokens are its own.
+                // SAFETY: no other thread writes to the tokens of this sentence.
                 let out = unsafe { p.slice(begin * l, scores.node.len()) };
                 for (at, x) in out.iter_mut().enumerate() {
                     *x = self.trellis.node_marginal(at) as f32;
                 }
                 // SAFETY: as above.
                 unsafe { log_z.set(sentence as usize, self.trellis.log_z) };
-                // The edges of a local model are taken off again, label by label.
+                // The edge scores of a local model are subtracted again per label, so that they must be finite.
                 let lost = scorer.local && beyond(scores.edge);
                 (lost || !self.trellis.log_z.is_finite()).then_some(sentence)
             }

@@ -1,5 +1,5 @@
-//! Probability that a chunk is exactly where it is said to be: a sum over all paths that have it, by forward and backward
-//! sums outside the chunk and a constrained recursion inside it (Culotta & McCallum 2004).
+//! Probability that a sentence contains exactly a given chunk: a sum over all paths with this chunk, by forward and
+//! backward sums outside of the chunk and a constrained recursion inside (Culotta & McCallum 2004).
 //!
 //! ```text
 //! v_i(y) = s_i(y) + log sum_{a: a chunk begins between a and y} exp(alpha_{i-1}(a) + A[a, y])        y of the type
@@ -20,7 +20,7 @@ use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{doubles, Scored};
 use rayon::prelude::*;
 
-/// A chunk of a type from token `begin` up to, not including, `end` of a sentence.
+/// Chunk of a type from token `begin` up to, but not including, `end` of a sentence.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk {
     pub sentence: u32,
@@ -29,7 +29,7 @@ pub struct Chunk {
     pub kind: u16,
 }
 
-/// The probability of each chunk; `once`: over the paths that keep labels to one span.
+/// Return the probability of each chunk. With `once`, over the paths in which each group forms at most one span.
 pub fn chunks(
     scorer: &Scorer,
     data: &Dataset,
@@ -95,7 +95,7 @@ pub fn chunks(
     Ok(out)
 }
 
-/// P(exactly this chunk is there | x), after the sums of its sentence.
+/// Return P(exactly this chunk | x), given the sums of its sentence.
 fn one(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) -> f64 {
     let (l, n) = (scores.labels, scores.positions());
     let (begin, end) = (c.begin as usize, c.end as usize);
@@ -137,8 +137,8 @@ fn one(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) ->
     (log_sum_exp(now.into_iter()) - trellis.log_z).exp().min(1.0)
 }
 
-/// P(exactly this chunk is there | x) over the lawful paths: the same over (set of spans begun, label), after the sums of
-/// its sentence.
+/// Version of `one` over the lawful paths: the recursion runs over (set of spans begun, label), given the sums of the
+/// sentence.
 fn one_lawful(scores: &Scores<'_>, sum: &Sum, entities: &Entities, c: Chunk) -> f64 {
     let (l, n, states) = (scores.labels, scores.positions(), sum.states());
     let (begin, end) = (c.begin as usize, c.end as usize);

@@ -1,8 +1,8 @@
-//! Labelling sentences with support tokens: node scores of the distinct tokens, then the usual recursions.
+//! Decoding with kernel models: node scores of the distinct tokens, then the usual recursions.
 //!
-//! A token meets the support tokens that share an attribute with it through the inverted index. With the others its
-//! kernel is that of a product of 0, a constant (poly) or a product of two factors (rbf), so that they all come as one
-//! sum that is known beforehand.
+//! The inverted index finds the support tokens that share an attribute with a token. For all others the inner product
+//! is 0, so that the kernel is a constant (poly) or a product of two factors (rbf), and their contributions are one
+//! precomputed sum.
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
 
@@ -20,19 +20,19 @@ use crate::scores::kernel::rows::{block, Distinct, Inverted};
 use crate::scores::kernel::{Form, Kernel};
 use rayon::prelude::*;
 
-/// Distinct tokens, or sentences, that one task takes at a time.
+/// Distinct tokens, or sentences, per parallel task.
 const TASK: usize = 64;
 
-/// The support tokens of a model with their betas.
+/// Support tokens of a model with their betas.
 #[derive(Clone, Debug, Default)]
 pub struct SupportTokens {
-    pub rows: Csr,          // [M] attributes of each, ascending
+    pub rows: Csr,          // [M] attributes of each token, ascending
     pub beta_ptr: Vec<u32>, // [M + 1]
     pub beta_label: Vec<u16>,
     pub beta: Vec<f64>,
 }
 
-/// Transitions, starts and ends.
+/// Scores of transitions, starts and ends.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     pub labels: usize,
@@ -41,7 +41,7 @@ pub struct Frame {
     pub end: Vec<f32>,
 }
 
-/// A kernel model, ready to score.
+/// Kernel model prepared for scoring.
 pub struct KernelScorer {
     pub tokens: SupportTokens,
     kernel: Kernel,
@@ -50,7 +50,7 @@ pub struct KernelScorer {
     attributes: usize,
     square: Vec<f64>, // [M]
     index: Inverted,
-    rest: Vec<f64>, // [L] sum of beta_s K at a product of 0, without the token's own factor
+    rest: Vec<f64>, // [L] sum of beta_s K at an inner product of 0, without the token's factor
     expanded: Option<(Products, Vec<f32>)>, // weights [terms, L], factors included
 }
 
@@ -129,7 +129,7 @@ impl KernelScorer {
         self.frame.labels
     }
 
-    /// Whether written-out terms cost less for a token like the support tokens, in time and within a GiB.
+    /// Return whether expanded terms are faster for a token like the support tokens and take at most 1 GiB.
     fn cheaper(&self) -> bool {
         let (rows, m) = (&self.tokens.rows, self.tokens.rows.rows().max(1) as f64);
         let terms: f64 = rows.ptr.windows(2).map(|w| expand::count(&self.kernel, w[1] - w[0]) as f64).sum();
@@ -158,7 +158,7 @@ impl KernelScorer {
         self.expanded = Some((terms, weight.iter().map(|&x| x as f32).collect()));
     }
 
-    /// Node scores of every distinct token of a dataset: [U, L], transitions not included.
+    /// Return the node scores of every distinct token of a dataset, without transitions: [U, L].
     fn distinct_scores(&self, distinct: &Distinct) -> Result<Vec<f32>> {
         let (n, l) = (distinct.len(), self.frame.labels);
         let mut scores = vec![0.0f32; n * l];
@@ -194,7 +194,8 @@ impl KernelScorer {
         let (tokens, m) = (&self.tokens, self.tokens.rows.rows());
         scratch.dots.resize(m, 0.0);
         self.index.dots(scratch.row.iter().copied(), &mut scratch.dots);
-        // The kernel at a product of 0 is that of the support token times a factor of this one (1 but for rbf).
+        // At an inner product of 0 the kernel is that of the support token times a factor of this token (1 except for
+        // rbf).
         let factor = match self.kernel {
             Kernel::Rbf { gamma } => (-gamma * square).exp(),
             Kernel::Linear | Kernel::Poly { .. } | Kernel::Function(_) => 1.0,
@@ -248,7 +249,7 @@ impl KernelScorer {
         Ok(())
     }
 
-    /// Node scores of every token, starts and ends included: [tokens, L].
+    /// Return the node scores of every token, including starts and ends: [tokens, L].
     pub fn nodes(&self, data: &Dataset) -> Result<Vec<f32>> {
         data.check_model(self.attributes)?;
         if data.has_edge_attributes() {
@@ -270,7 +271,7 @@ impl KernelScorer {
         Ok(out)
     }
 
-    /// The k best paths of every sentence; fewer where fewer are allowed.
+    /// Return the k best paths of every sentence, or fewer if fewer are allowed.
     pub fn lists(&self, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
         afford(data, self.frame.labels, k)?;
         let nodes = self.nodes(data)?;
@@ -286,7 +287,7 @@ impl KernelScorer {
     }
 }
 
-/// Scratch of one thread.
+/// Scratch buffers of one thread.
 #[derive(Default)]
 struct KernelWork {
     row: Vec<(u32, f32)>,
@@ -336,7 +337,7 @@ fn run_kernel<S: Find>(simd: S, job: &KernelSearch<'_>, task: usize) -> Result<L
         }
         out.counts.push(scores.len() as u32);
         for i in 0..scores.len() {
-            // Exact sums; rounding may have ranked two equals, which must not show as a rise.
+            // Exact sums. Rounding may have swapped paths of equal score, so that scores are kept non-increasing.
             let score = chart.score(steps, &paths[i * n..(i + 1) * n]);
             let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
             out.scores.push(score.min(above));

@@ -1,7 +1,8 @@
-//! The k best paths of every sentence of a corpus under fixed weights.
+//! k-best paths of every sentence of a corpus under fixed weights.
 //!
-//! Ranked by float32 scores, added from left to right as `best` adds them, so that the first path of each list is
-//! the one that `Scorer::viterbi` gives. Sentences with edge attributes, or whose scores overflow, take the exact route.
+//! Paths are ranked by float32 scores, added from left to right as in `best`, so that the first path of each list is
+//! the one that `Scorer::viterbi` returns. Sentences with edge attributes, or whose scores overflow, are decoded in
+//! double precision.
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
 
@@ -19,21 +20,21 @@ use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{doubles, Scored};
 use rayon::prelude::*;
 
-/// Sentences that one task takes at a time.
+/// Sentences per parallel task.
 const TASK: usize = 64;
-/// Labels from which on lists of edges are faster for a sentence by itself.
+/// Number of labels from which on edge lists are faster for a single sentence.
 const MANY: usize = 192;
 
-/// Lists of paths, sentence after sentence.
+/// Concatenated lists of paths of all sentences.
 #[derive(Debug, Default, PartialEq)]
 pub struct Lists {
     pub counts: Vec<u32>, // [N] paths of each sentence
     pub scores: Vec<f64>, // [paths] best first within a sentence
-    pub labels: Vec<u16>, // [sum of the paths' lengths]
+    pub labels: Vec<u16>, // [sum of the lengths of the paths]
 }
 
 impl Lists {
-    /// Lists of parts of a corpus, one after the other; the first failure of a part is that of all.
+    /// Concatenate the lists of parts of a corpus, or return the first error.
     pub fn join(parts: Vec<Result<Lists>>) -> Result<Lists> {
         let mut all = Lists::default();
         for part in parts {
@@ -46,15 +47,14 @@ impl Lists {
     }
 }
 
-/// A sentence without a path to give.
+/// Return the error for a sentence without a path.
 pub fn no_path(sentence: usize) -> Error {
     Error::Value(format!(
         "sentence {sentence}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
     ))
 }
 
-/// Refuses lists that the memory cannot hold: of every sentence its paths and their scores, and of the longest what a
-/// search keeps beside them.
+/// Check that the lists fit into memory: the paths and scores of every sentence, and the search for the longest one.
 pub fn afford(data: &Dataset, labels: usize, k: usize) -> Result<()> {
     let (mut all, mut most) = (0usize, 0);
     for s in data.sentences.windows(2) {
@@ -75,12 +75,12 @@ struct ListSearch<'a> {
     data: &'a Dataset,
     support: Option<&'a Support>,
     steps: &'a Steps,
-    exact: bool,       // every sentence by the exact route
-    weights: Vec<f64>, // for that; empty where the data alone do not ask for it
+    exact: bool,       // decode every sentence in double precision
+    weights: Vec<f64>, // for double precision, empty if `exact` is false
     k: usize,
 }
 
-/// The k best paths of every sentence; fewer where fewer are allowed.
+/// Return the k best paths of every sentence, or fewer if fewer are allowed.
 pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
     let layout = &scorer.layout;
     data.check_model(layout.attributes)?;
@@ -135,7 +135,7 @@ fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Lis
         if finite {
             for i in 0..scores.len() {
                 let path = &paths[i * (end - begin)..(i + 1) * (end - begin)];
-                // Exact sums; rounding may have ranked two equals, which must not show as a rise.
+                // Exact sums. Rounding may have swapped paths of equal score, so that scores are kept non-increasing.
                 let score = chart.score(job.steps, path);
                 let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
                 out.scores.push(score.min(above));
@@ -152,7 +152,7 @@ fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Lis
     Ok(out)
 }
 
-/// One sentence in double precision.
+/// Decode one sentence in double precision.
 fn exact(job: &ListSearch<'_>, sentence: usize, out: &mut Lists) {
     let (scorer, data) = (job.scorer, job.data);
     let fresh: Vec<f64>;

@@ -1,4 +1,4 @@
-//! Labels of a corpus under fixed weights: document after document, sentence after sentence.
+//! Decoding with features of earlier labels and documents, document by document and sentence by sentence.
 
 use crate::chain::viterbi::sentence::Steps;
 
@@ -18,31 +18,31 @@ use crate::scores::document::{Memory, Words};
 use crate::scores::scorer::Scorer;
 use rayon::prelude::*;
 
-/// Sentences that one task takes at a time, where no document holds them together.
+/// Sentences per parallel task without documents.
 const TASK: usize = 64;
 
-/// How to look for paths.
+/// Search strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoder {
-    /// Cells of the last m labels, lists of k.
+    /// Viterbi over cells of the last m labels, with lists of k paths.
     Cells { k: usize },
-    /// Whole paths, of which the k best are given out.
+    /// Beam search over whole paths, of which the k best are returned.
     Beam { width: usize, k: usize },
 }
 
-/// Everything that scores a sentence.
+/// Data and scores of a search.
 pub struct LookbackSearch<'a> {
     pub scorer: &'a Scorer,
     pub terms: Lookback,
     pub rows: &'a [Lane], // [rows, width]
     pub data: &'a Dataset,
-    pub words: Option<&'a Words>, // where the terms have document features
+    pub words: Option<&'a Words>, // if the terms have document features
     pub support: Option<&'a Support>,
     pub decoder: Decoder,
 }
 
-/// The paths of every sentence. Documents run in parallel, the sentences of one in their order: what an earlier one was
-/// labelled is what a later one sees.
+/// Return the paths of every sentence. Documents run in parallel. The sentences of a document run in order, since later
+/// ones depend on the labels of earlier ones.
 pub fn tag(job: &LookbackSearch<'_>) -> Result<Lists> {
     let (layout, data) = (&job.scorer.layout, job.data);
     data.check_model(layout.attributes)?;
@@ -141,7 +141,7 @@ fn run_kernel<S: Find>(
         let kept = scores.len().min(k);
         for i in 0..kept {
             let score = search::score(terms, &x, &paths[i * n..(i + 1) * n]);
-            // Rounding may have ranked two equals, which must not show as a rise.
+            // Rounding may have swapped paths of equal score, so that scores are kept non-increasing.
             let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
             out.scores.push(score.min(above));
         }

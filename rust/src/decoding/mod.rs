@@ -1,4 +1,4 @@
-//! Scores to labels: best paths, lists of paths, probabilities.
+//! Decoding: best paths, k-best lists, probabilities.
 
 pub mod best;
 pub mod chunks;

@@ -1,4 +1,4 @@
-//! Paths and marginals of a corpus in which labels form at most one contiguous span.
+//! Paths and marginals of a corpus in which each group of labels forms at most one contiguous span.
 
 use crate::chain::limits::at_most_once::{search::LawfulSearch, sum::Sum, too_many, Groups};
 use crate::chain::limits::support::Support;
@@ -13,13 +13,13 @@ use rayon::prelude::*;
 
 const TASK: usize = 16;
 
-/// Whether the groups and attributes are the model's.
+/// Check the groups and attributes against the model.
 fn check(scorer: &Scorer, data: &Dataset, groups: &Groups) -> Result<()> {
     groups.check(scorer.layout.labels)?;
     data.check_model(scorer.layout.attributes)
 }
 
-/// The k best paths of every sentence in which each group begins at most one span.
+/// Return the k best paths of every sentence in which each group begins at most one span.
 pub fn kbest(scorer: &Scorer, data: &Dataset, support: Option<&Support>, groups: &Groups, k: usize) -> Result<Lists> {
     check(scorer, data, groups)?;
     afford(data, scorer.layout.labels, k)?;
@@ -47,7 +47,7 @@ pub fn kbest(scorer: &Scorer, data: &Dataset, support: Option<&Support>, groups:
     Lists::join(parts)
 }
 
-/// Marginals p_t(y) over the lawful paths, [tokens, L], and log Z of every sentence, [N].
+/// Return the marginals p_t(y) over the lawful paths, [tokens, L], and log Z of every sentence, [N].
 pub fn marginals(
     scorer: &Scorer,
     data: &Dataset,
@@ -75,7 +75,7 @@ pub fn marginals(
             here.clear();
             here.resize(scored.node.len(), 0.0);
             sum.add_nodes(1.0, here);
-            // SAFETY: a sentence's tokens are its own.
+            // SAFETY: no other thread writes to the tokens of this sentence.
             let place = unsafe { out.slice(data.sentences[s] * l, here.len()) };
             for (x, &p) in place.iter_mut().zip(here.iter()) {
                 *x = p as f32;

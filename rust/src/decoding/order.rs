@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 const TASK: usize = 16;
 
-/// The graph and arc scores of dense weights: a state for every tuple that some weight other than 0 begins with.
+/// Return the graph and arc scores of dense weights. A tuple is a state if a nonzero weight starts with it.
 fn graph(scorer: &Scorer, terms: &Lookback, rows: &[Lane]) -> (Graph, Vec<f64>) {
     let (l, order, width) = (terms.labels, terms.cell, terms.width());
     let tuple =
@@ -25,7 +25,7 @@ fn graph(scorer: &Scorer, terms: &Lookback, rows: &[Lane]) -> (Graph, Vec<f64>) 
     if order == 3 {
         longer[1] = (0..l * l * l).filter(|&c| used(3, c)).map(|c| c as u32).collect();
     }
-    // The beginnings and the ends of longer states are states too.
+    // Prefixes and suffixes of longer states are states too.
     let mut pairs: Vec<bool> = (0..l * l).map(|c| used(2, c)).collect();
     for &c in longer.get(1).into_iter().flatten() {
         pairs[c as usize / l] = true;
@@ -42,7 +42,7 @@ fn graph(scorer: &Scorer, terms: &Lookback, rows: &[Lane]) -> (Graph, Vec<f64>) 
     (graph, arcs)
 }
 
-/// Marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
+/// Return the marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
 pub fn marginals(
     scorer: &Scorer,
     terms: &Lookback,
@@ -79,7 +79,7 @@ pub fn marginals(
             }
             p.resize(node.len(), 0.0);
             work.backward(&graph, &moves, 1.0, &mut p, &mut []);
-            // SAFETY: a sentence's tokens are its own.
+            // SAFETY: no other thread writes to the tokens of this sentence.
             let place = unsafe { out.slice(begin * l, node.len()) };
             for (x, &p) in place.iter_mut().zip(&p) {
                 *x = p as f32;

@@ -1,8 +1,8 @@
-//! CRF++ template files, read as they are: `U05:%x[-1,0]/%x[0,0]`, `B`, `B01:%x[0,0]`, `# comments`.
+//! CRF++ template files: `U05:%x[-1,0]/%x[0,0]`, `B`, `B01:%x[0,0]`, `# comments`.
 //!
-//! The letters before the first macro are part of the attribute, so lines that share them share attributes (CRF++'s bag
-//! of words). Outside the sentence a value is _B-1, _B+1, ... A `B` line without a macro asks for label bigrams, which
-//! every model here has: it makes no attribute.
+//! The text before the first macro is part of the attribute, so that lines with equal text share attributes (bag of
+//! words in CRF++). Outside of the sentence a value is _B-1, _B+1, ... A `B` line without a macro requests label
+//! bigrams, which every model has, and creates no attribute.
 
 use crate::error::{Error, Result};
 use crate::features::rule::{Atom, Draft};
@@ -12,7 +12,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Whether the text is a CRF++ template: lines that start with U or B, one of them with a macro.
+/// Return whether the text is a CRF++ template: all lines start with U or B, and one has a macro.
 pub fn recognise(text: &str) -> bool {
     text.contains("%x[") && lines(text).all(|(_, line)| line.starts_with(['U', 'B']))
 }
@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Vec<Draft>> {
 
 type Split = (Vec<String>, Vec<(Atom, isize, bool)>);
 
-/// Literal pieces and macros of one line.
+/// Split a line into literal pieces and macros.
 fn split(line: &str, number: usize, columns: &[String]) -> Result<Split> {
     let bad = |what: String| Error::Template(format!("line {number}: {what}"));
     let (mut pieces, mut parts) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Sentences to attributes: texts, rules, and what a template compiles to.
+//! Feature templates: texts of sentences, rules, and the compiled form of a template.
 
 pub mod crfpp;
 pub mod parse;

@@ -1,4 +1,4 @@
-//! Reader of the template language: one line, one template; lists of numbers expand it into several rules.
+//! Parser of the template language: one template per line. Lists of numbers expand it into several rules.
 //!
 //! ```text
 //! line   = [modifier+ ":"] [name "="] part ("&" part)*         modifier = edge | pad | absent
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::features::rule::{Atom, Draft};
 use crate::features::text::{Frequent, Function, Test};
 
-/// Rules one line may expand to.
+/// Maximum number of rules that one line may expand to.
 const MOST: usize = 10_000;
 const FUNCTIONS: &str = "prefix(n), suffix(n), lower, digits, shape, short_shape, length, initial";
 const TESTS: &str = "is_capitalized?, is_upper?, is_lower?, is_title?, is_digit?, is_alpha?, is_alnum?, is_punct?, \
@@ -109,7 +109,7 @@ fn tokenize(line: &str) -> Parsed<Vec<Token>> {
     Ok(tokens)
 }
 
-/// One expansion of a part: its atom, offset and label, and the numbers that were picked from lists.
+/// One expansion of a part: its atom, offset and label, and the numbers chosen from lists.
 #[derive(Clone)]
 struct Expansion {
     atom: Option<(Atom, isize, bool)>,
@@ -244,7 +244,7 @@ impl Reader<'_> {
         Ok(choices)
     }
 
-    /// Numbers and ranges, expanded: `-2..2`, `1,3`, `0`.
+    /// Parse numbers and ranges and expand them: `-2..2`, `1,3`, `0`.
     fn numbers(&mut self) -> Parsed<Vec<i64>> {
         let mut numbers = Vec::new();
         loop {
@@ -292,7 +292,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Append one function or test to every choice so far; a list of numbers multiplies them.
+    /// Append one function or test to every expansion. A list of numbers multiplies the expansions.
     fn call(&mut self, before: &[Expansion]) -> Parsed<Vec<Expansion>> {
         let Some(Token::Name(name)) = self.peek().cloned() else {
             return Err(format!(
@@ -406,7 +406,7 @@ fn function(name: &str, n: usize, strings: &[String]) -> Option<Function> {
     })
 }
 
-/// The rule of one expansion. Its text is `word[-1]=the & word[0].is_upper?`, or `name=the` where it has a name.
+/// Return the rule of one expansion. Its text is `word[-1]=the & word[0].is_upper?`, or `name=the` if it has a name.
 fn draft(choices: &[&Expansion], name: Option<&str>, edge: bool, pad: bool) -> Draft {
     let mut parts = Vec::new();
     let mut pieces = Vec::new();

@@ -1,10 +1,10 @@
-//! Atoms, parts, rules: what a template compiles to.
+//! Atoms, parts and rules, the compiled form of a template.
 
 use crate::features::text::{Frequent, Function, Test};
 use crate::machine::system::hash::{hash, Key};
 use std::sync::Arc;
 
-/// A value of a token: functions of one column's text.
+/// Value of a token: functions of the text of one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Atom {
     pub column: usize,
@@ -12,7 +12,7 @@ pub struct Atom {
 }
 
 impl Atom {
-    /// The list of frequent texts that the atom asks, and the functions before it.
+    /// Return the list of frequent texts that the atom uses, and the functions before it.
     pub fn frequent(&self) -> Option<(&[Function], &Frequent)> {
         match self.functions.split_last()? {
             (Function::Test(Test::IsRare(list) | Test::IsFrequent(list)), before) => Some((before, list)),
@@ -27,33 +27,33 @@ impl Atom {
     }
 }
 
-/// An atom of the token `offset` away.
+/// Atom of the token at `offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub atom: usize,
     pub offset: isize,
-    /// Only whether it holds matters: no text of its own, and no value outside the sentence.
+    /// A predicate: it has no text of its own, and no value outside of the sentence.
     pub test: bool,
 }
 
-/// What makes one attribute at a token, or none where an atom has no value.
+/// Rule for one attribute per token. No attribute is created if an atom has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateRule {
     pub parts: Vec<Part>,
-    /// Text before, between and after the values: one more than parts.
+    /// Text before, between and after the values, one more than parts.
     pub pieces: Vec<String>,
     pub seed: Key,
     /// Conjoined with the label pair that ends at the token instead of with its label.
     pub edge: bool,
-    /// Outside the sentence an atom has the value _B-1, _B-2, ... or _B+1, ...; otherwise it has none.
+    /// Outside of the sentence an atom has the value _B-1, _B-2, ... or _B+1, ... if set, and no value otherwise.
     pub pad: bool,
-    /// Only at the first, only at the last token.
+    /// Only at the first or only at the last token.
     pub first: bool,
     pub last: bool,
 }
 
 impl TemplateRule {
-    /// Column and offset that every part looks at, where they are the same for all and the position does not matter.
+    /// Return the common column and offset of all parts, if they are equal and the position does not matter.
     pub fn single(&self, atoms: &[Atom]) -> Option<(usize, isize)> {
         let place = |p: &Part| (atoms[p.atom].column, p.offset);
         let one = self.parts.first().map(place).filter(|_| !self.first && !self.last)?;
@@ -61,7 +61,7 @@ impl TemplateRule {
     }
 }
 
-/// A rule with its atoms spelled out, as the parsers make it.
+/// Rule with its atoms inline, as the parsers return it.
 pub(crate) struct Draft {
     pub parts: Vec<(Atom, isize, bool)>,
     pub pieces: Vec<String>,
@@ -71,14 +71,14 @@ pub(crate) struct Draft {
     pub last: bool,
 }
 
-/// Value of an atom `distance` tokens outside the sentence; no text hashes to it but by accident.
+/// Return the value of an atom `distance` tokens outside of the sentence. Texts have this hash only by collision.
 pub fn outside(distance: isize) -> Key {
     let mut bytes = *b"\xffoutside\xff00000000";
     bytes[9..].copy_from_slice(&(distance as i64).to_le_bytes());
     hash(&bytes)
 }
 
-/// Text of that value, CRF++'s convention.
+/// Return the text of that value, in the convention of CRF++.
 pub fn outside_text(distance: isize) -> String {
     format!("_B{distance:+}")
 }

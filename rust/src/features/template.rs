@@ -1,8 +1,10 @@
-//! The template language: text -> rules. `docs/templates.md` is its page; `parse` reads our lines, `crfpp` CRF++'s.
+//! Compiler of the template language, from text to rules. See docs/templates.md. `parse` reads native templates,
+//! `crfpp` those of CRF++.
 //!
-//! A rule is a list of atoms at offsets with literal pieces of text between them. An atom is (column, functions) and
-//! shared by every rule that uses it. An attribute is identified by its rule's pieces and its atoms' values, each hashed
-//! as a part of its own, so that no value, whatever characters it holds, can be mistaken for another split of the text.
+//! A rule is a list of atoms at offsets with literal text between them. An atom is (column, functions) and is shared by
+//! all rules that use it. An attribute is identified by the literal pieces of its rule and the values of its atoms.
+//! Each is hashed separately, so that no value can be mistaken for another split of the text, whatever characters it
+//! contains.
 
 use crate::error::{Error, Result};
 use crate::features::rule::{Atom, Draft, Part, TemplateRule};
@@ -12,7 +14,7 @@ use crate::machine::system::hash::hash;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Compiled templates.
+/// Compiled template.
 #[derive(Clone, Debug)]
 pub struct Template {
     pub columns: Vec<String>,
@@ -21,7 +23,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Compile template text over named columns; CRF++ templates are recognised by their `%x[row,column]`.
+    /// Compile template text over named columns. CRF++ templates are recognized by their `%x[row,column]`.
     pub fn compile(text: &str, columns: &[String]) -> Result<Template> {
         if columns.is_empty() {
             return Err(Error::Template("a template needs at least one column to look at; name it".into()));
@@ -80,17 +82,18 @@ impl Template {
         }
     }
 
-    /// Lists of frequent texts, one for each atom that asks for one, in the order of the atoms; None where not yet learnt.
+    /// Return the lists of frequent texts, one per atom that needs one, in the order of the atoms. `None` if not yet
+    /// learned.
     pub fn lists(&self) -> Vec<Option<Arc<[String]>>> {
         self.atoms.iter().filter_map(Atom::frequent).map(|(_, list)| list.texts.clone()).collect()
     }
 
-    /// Whether a list is still to be learnt.
+    /// Return whether a list has not been learned yet.
     pub fn is_open(&self) -> bool {
         self.lists().iter().any(Option::is_none)
     }
 
-    /// The template with lists that it learnt before.
+    /// Return the template with previously learned lists.
     pub fn with_lists(mut self, lists: Vec<Vec<String>>) -> Result<Template> {
         let (wanted, found) = (self.lists().len(), lists.len());
         if wanted != found {
@@ -105,8 +108,8 @@ impl Template {
         Ok(self)
     }
 
-    /// The template with its lists taken from training tokens: for `column.functions.is_rare(n)?` the values of
-    /// `column.functions` that occur at least n times.
+    /// Return the template with its lists learned from training tokens: for `column.functions.is_rare(n)?` the values
+    /// of `column.functions` that occur at least n times.
     pub fn learn(&self, tokens: &Tokens) -> Template {
         let mut learnt = self.clone();
         for atom in &mut learnt.atoms {
@@ -132,12 +135,12 @@ impl Template {
         learnt
     }
 
-    /// Whether any rule makes edge attributes.
+    /// Return whether a rule creates edge attributes.
     pub fn has_edges(&self) -> bool {
         self.rules.iter().any(|r| r.edge)
     }
 
-    /// Whether a column is looked at.
+    /// Return whether a column is used.
     pub fn uses(&self, column: usize) -> bool {
         self.atoms.iter().any(|a| a.column == column)
     }

@@ -1,16 +1,16 @@
-//! Functions of one token's text: affixes, shapes, casing, tests. All count characters (code points), never bytes, and
-//! sort them by Unicode general category; ASCII takes a short way to the same answer.
+//! Functions of the text of one token: affixes, shapes, casing, tests. All count characters (code points), not bytes,
+//! and classify them by Unicode general category, with a fast path for ASCII.
 
 use std::sync::Arc;
 use unicode_general_category::{get_general_category, GeneralCategory as G};
 
-/// What a character is, as far as shapes and tests care.
+/// Class of a character, for shapes and tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Upper,  // Lu, Lt
     Lower,  // Ll
     Letter, // Lo, Lm: letters without case
-    Mark,   // Mn, Mc, Me: part of the letter before
+    Mark,   // Mn, Mc, Me: part of the previous letter
     Digit,  // Nd
     Number, // Nl, No
     Punct,  // P*
@@ -19,7 +19,7 @@ pub enum Class {
 }
 
 #[inline]
-#[allow(clippy::wildcard_enum_match_arm)] // an enum of another crate, open to additions
+#[allow(clippy::wildcard_enum_match_arm)] // a non-exhaustive enum of another crate
 pub fn class(c: char) -> Class {
     match c {
         'a'..='z' => Class::Lower,
@@ -40,13 +40,13 @@ pub fn class(c: char) -> Class {
             | G::FinalPunctuation
             | G::OtherPunctuation => Class::Punct,
             G::MathSymbol | G::CurrencySymbol | G::ModifierSymbol | G::OtherSymbol => Class::Symbol,
-            // Separators, controls, and whatever Unicode adds.
+            // Separators, controls, and future categories.
             _ => Class::Other,
         },
     }
 }
 
-/// A step from a text to another text, or to nothing where it has no value.
+/// Function from a text to another text, or to no value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     Prefix(usize),
@@ -60,7 +60,7 @@ pub enum Function {
     Test(Test),
 }
 
-/// A question about a text; an attribute that asks it exists only where the answer is yes.
+/// Predicate of a text. Its attribute exists only if the predicate holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Test {
     IsCapitalized,
@@ -82,7 +82,7 @@ pub enum Test {
     EndsWith(Vec<String>),
     Contains(Vec<String>),
     OneOf(Vec<String>),
-    /// Seen fewer times in training than the list of frequent texts asks for; texts never seen are rare too.
+    /// The text occurs less often in training than the list of frequent texts requires. Unseen texts are rare too.
     IsRare(Frequent),
     IsFrequent(Frequent),
 }
@@ -91,18 +91,18 @@ pub enum Test {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frequent {
     pub least: usize,
-    /// Sorted; None until a template has learnt them.
+    /// Sorted. `None` until `Template::learn` has filled it.
     pub texts: Option<Arc<[String]>>,
 }
 
 impl Frequent {
-    /// Whether a text is on the list; nothing is before it is learnt.
+    /// Return whether a text is in the list. False for every text before the list is learned.
     fn has(&self, text: &str) -> bool {
         self.texts.as_ref().is_some_and(|texts| texts.binary_search_by(|t| t.as_str().cmp(text)).is_ok())
     }
 }
 
-/// First n characters; nothing where there are fewer.
+/// Return the first n characters, or `None` if there are fewer.
 pub fn prefix(text: &str, n: usize) -> Option<&str> {
     let mut ends = text.char_indices().map(|(at, _)| at).skip(n);
     match ends.next() {
@@ -111,7 +111,7 @@ pub fn prefix(text: &str, n: usize) -> Option<&str> {
     }
 }
 
-/// Last n characters; nothing where there are fewer.
+/// Return the last n characters, or `None` if there are fewer.
 pub fn suffix(text: &str, n: usize) -> Option<&str> {
     if n == 0 {
         return Some("");
@@ -119,13 +119,13 @@ pub fn suffix(text: &str, n: usize) -> Option<&str> {
     text.char_indices().rev().nth(n - 1).map(|(at, _)| &text[at..])
 }
 
-/// Upper-case and title-case letters become A, other letters a, decimal digits 0; marks vanish into the letter before
-/// them; anything else stays.
+/// Append the shape of a text: upper-case and title-case letters become A, other letters a, decimal digits 0. Marks are
+/// dropped, and other characters are kept.
 pub fn shape(text: &str, out: &mut String) {
     out.extend(text.chars().filter_map(shape_of));
 }
 
-/// The shape with runs of one character written once.
+/// Append the shape with repeated characters collapsed to one.
 pub fn short_shape(text: &str, out: &mut String) {
     let mut last = None;
     for c in text.chars().filter_map(shape_of) {
@@ -147,12 +147,12 @@ fn shape_of(c: char) -> Option<char> {
     }
 }
 
-/// Every decimal digit of any script becomes 0.
+/// Append the text with every decimal digit of any script replaced by 0.
 pub fn digits(text: &str, out: &mut String) {
     out.extend(text.chars().map(|c| if class(c) == Class::Digit { '0' } else { c }));
 }
 
-/// Full Unicode lower-casing (a final sigma is final).
+/// Append the text in lower case, by full Unicode case mapping (including the final sigma).
 pub fn lower(text: &str, out: &mut String) {
     if text.is_ascii() {
         out.extend(text.bytes().map(|b| b.to_ascii_lowercase() as char));
@@ -161,7 +161,8 @@ pub fn lower(text: &str, out: &mut String) {
     }
 }
 
-/// Class of the first character: lower, upper, or alnum (digits, letters without case); nothing for other characters.
+/// Return the class of the first character: lower, upper, alnum (digits and letters without case), or `None` for
+/// others.
 pub fn initial(text: &str) -> Option<&'static str> {
     match class(text.chars().next()?) {
         Class::Lower => Some("lower"),
@@ -218,14 +219,14 @@ impl Test {
     }
 }
 
-/// Two strings that `apply` writes in.
+/// Buffers of `apply`.
 #[derive(Default)]
 pub struct TextScratch {
     value: String,
     spare: String,
 }
 
-/// Apply a chain of functions. None: it has no value here (a text too short for its affix, a test that fails).
+/// Apply a chain of functions. Returns `None` if it has no value: the text is too short for an affix, or a test fails.
 pub fn apply<'a>(functions: &[Function], text: &'a str, scratch: &'a mut TextScratch) -> Option<&'a str> {
     let mut rewritten = false;
     let (mut begin, mut end) = (0, text.len());

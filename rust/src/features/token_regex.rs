@@ -1,6 +1,7 @@
-//! Regular expressions that match a token as a whole, in time linear in the token for every pattern.
+//! Regular expressions that match a whole token, in linear time for every pattern.
 //!
-//! Patterns come from model files of strangers too, so both the length of a pattern and its automaton are bounded.
+//! Patterns may come from untrusted model files, so that the length of a pattern and the size of its automaton are
+//! bounded.
 
 use crate::error::{Error, Result};
 use regex_automata::meta;
@@ -8,12 +9,12 @@ use regex_automata::nfa::thompson::WhichCaptures;
 use regex_syntax::hir::{Hir, Look};
 use regex_syntax::ParserBuilder;
 
-/// Limits: characters of a pattern, nesting of its groups, bytes of its automaton.
+/// Limits on the characters of a pattern, the nesting of its groups, and the bytes of its automaton.
 const LENGTH: usize = 1000;
 const NESTING: u32 = 50;
 const AUTOMATON: usize = 1 << 22;
 
-/// A compiled pattern.
+/// Compiled pattern.
 pub struct TokenRegex(meta::Regex);
 
 impl TokenRegex {
@@ -38,7 +39,7 @@ impl TokenRegex {
                     other => refused(0, &other),
                 },
             )?;
-        // Anchors are added to the parsed pattern, since in its text they could end up in a comment or an alternative.
+        // Anchors are added to the parsed pattern: in its text they could end up in a comment or an alternative.
         let whole = Hir::concat(vec![Hir::look(Look::Start), parsed, Hir::look(Look::End)]);
         let limits = meta::Config::new().nfa_size_limit(Some(AUTOMATON)).which_captures(WhichCaptures::None);
         match meta::Builder::new().configure(limits).build_from_hir(&whole) {
@@ -50,7 +51,7 @@ impl TokenRegex {
         }
     }
 
-    /// Whether the pattern describes the whole token.
+    /// Return whether the pattern matches the whole token.
     pub fn matches(&self, token: &str) -> bool {
         self.0.is_match(token)
     }

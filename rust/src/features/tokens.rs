@@ -1,7 +1,7 @@
-//! The text of many sentences in one flat table: columns x tokens, each cell the number of a distinct text.
+//! Texts of sentences in one flat table: columns x tokens, each cell the number of a distinct text.
 //!
-//! Texts repeat (Zipf), so each column keeps its distinct texts once; whatever is a function of a text alone is then
-//! computed once per distinct text instead of once per token.
+//! Texts repeat (Zipf), so that each column stores its distinct texts once. Functions of a text alone are then computed
+//! once per distinct text instead of once per token.
 
 use crate::error::{Error, Result};
 use crate::machine::system::hash::{hash, Key};
@@ -11,11 +11,11 @@ const EMPTY: u32 = u32::MAX;
 /// Distinct texts in order of first occurrence, and the text of every token.
 #[derive(Clone, Debug)]
 pub struct Column {
-    pub cells: Vec<u32>, // [tokens] number of the token's text
-    bytes: String,       // distinct texts, one after the other
+    pub cells: Vec<u32>, // [tokens] number of the text of each token
+    bytes: String,       // concatenated distinct texts
     ends: Vec<usize>,    // [texts]
     keys: Vec<Key>,      // [texts] hash of each
-    table: Vec<u32>,     // open addressing, a power of two of slots, at most half taken
+    table: Vec<u32>,     // open addressing, a power of two of slots, at most half of them occupied
 }
 
 impl Default for Column {
@@ -25,19 +25,19 @@ impl Default for Column {
 }
 
 impl Column {
-    /// Number of distinct texts.
+    /// Return the number of distinct texts.
     pub fn texts(&self) -> usize {
         self.ends.len()
     }
 
-    /// A distinct text.
+    /// Return a distinct text.
     #[inline]
     pub fn text(&self, number: usize) -> &str {
         let begin = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.bytes[begin..self.ends[number]]
     }
 
-    /// Hash of a distinct text.
+    /// Return the hash of a distinct text.
     #[inline]
     pub fn key(&self, number: usize) -> Key {
         self.keys[number]
@@ -103,7 +103,7 @@ impl Tokens {
         Tokens { columns: vec![Column::default(); columns], sentences: vec![0] }
     }
 
-    /// Number of sentences.
+    /// Return the number of sentences.
     pub fn len(&self) -> usize {
         self.sentences.len() - 1
     }
@@ -112,7 +112,7 @@ impl Tokens {
         self.len() == 0
     }
 
-    /// Number of tokens in finished sentences.
+    /// Return the number of tokens in finished sentences.
     pub fn tokens(&self) -> usize {
         self.sentences.last().copied().unwrap_or(0)
     }
@@ -122,18 +122,18 @@ impl Tokens {
         self.sentences.push(self.tokens() + length);
     }
 
-    /// Take all sentences out; distinct texts stay, with their numbers.
+    /// Remove all sentences. Distinct texts keep their numbers.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(|column| column.cells.clear());
         self.sentences.truncate(1);
     }
 
-    /// Number of distinct texts in all columns.
+    /// Return the number of distinct texts in all columns.
     pub fn texts(&self) -> usize {
         self.columns.iter().map(Column::texts).sum()
     }
 
-    /// Text of a token.
+    /// Return the text of a token.
     pub fn text(&self, column: usize, token: usize) -> &str {
         let column = &self.columns[column];
         column.text(column.cells[token] as usize)

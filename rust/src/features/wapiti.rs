@@ -1,16 +1,16 @@
-//! The regular expressions of Wapiti's patterns, byte by byte, with the lengths that its matcher counts.
+//! Regular expressions of Wapiti patterns, matched bytewise, with match lengths as counted by Wapiti.
 //!
-//! Items are `.`, classes (`\a \d \l \u \p \s \w`; a capital is the complement), escaped bytes and bytes themselves. After
-//! an item, `*` means any number of times, shortest first, and `?` means once or not at all, longest first. `^` at the
-//! beginning and `$` at the end are the ends of the text. A NUL ends the text.
+//! Items are `.`, classes (`\a \d \l \u \p \s \w`, with a capital for the complement), escaped bytes and literal bytes.
+//! After an item, `*` means any number of times, shortest first, and `?` means once or not at all, longest first. `^`
+//! at the start and `$` at the end anchor the match. A NUL ends the text.
 //!
-//! Wapiti adds to the length of a match on the way and does not subtract it when an item fails; only `?` takes back its
-//! own byte, and `*` starts from the length it began with. A length may therefore be too large. Models were trained with
-//! the texts that result, so the lengths are reproduced.
+//! Wapiti adds to the length of a match during the search and does not subtract it when an item fails. Only `?` takes
+//! back its own byte, and `*` restarts from its initial length. A length may therefore be too large. Models were
+//! trained with the resulting texts, so the lengths are reproduced.
 //!
-//! Let F(i, t) = (whether items from i on match from byte t on, the length they add whether or not they match). Both
-//! depend on (i, t) alone, and each is one step from F(i + 1, t), F(i + 1, t + 1) and F(i, t + 1). Filling the table row by
-//! row takes items x bytes steps and one row of memory.
+//! Let F(i, t) = (whether the items from i on match at byte t, the length they add whether or not they match). Both
+//! depend on (i, t) only, and each is one step from F(i + 1, t), F(i + 1, t + 1) and F(i, t + 1). Filling the table row
+//! by row takes items x bytes steps and one row of memory.
 
 use crate::error::{Error, Result};
 use crate::machine::system::stop;
@@ -22,13 +22,13 @@ enum Times {
     Optional,
 }
 
-/// Bytes that fit, one bit per byte, and how often.
+/// Set of matching bytes, one bit per byte, and number of repetitions.
 struct Item {
     fits: [u64; 4],
     times: Times,
 }
 
-/// A compiled expression.
+/// Compiled expression.
 pub struct Regex {
     items: Vec<Item>,
     at_begin: bool,
@@ -43,7 +43,7 @@ fn bytes(is_in: impl Fn(u8) -> bool) -> [u64; 4] {
     out
 }
 
-/// The bytes of `\name`, by the C locale.
+/// Return the bytes of `\name` in the C locale.
 fn class(name: u8) -> [u64; 4] {
     let is_in: fn(&u8) -> bool = match name.to_ascii_lowercase() {
         b'a' => u8::is_ascii_alphabetic,
@@ -92,12 +92,12 @@ impl Regex {
         Ok(Regex { items, at_begin, at_end })
     }
 
-    /// Steps of a search.
+    /// Return the number of steps of a search.
     pub fn steps(&self, text: &[u8]) -> usize {
         (self.items.len() + 1).saturating_mul(text.len() + 1)
     }
 
-    /// Where the leftmost match begins, and the length that Wapiti counts for it.
+    /// Return the start of the leftmost match and its length as counted by Wapiti.
     pub fn find(&self, text: &[u8]) -> Option<(usize, u64)> {
         let text = &text[..text.iter().position(|&byte| byte == 0).unwrap_or(text.len())];
         let n = text.len();

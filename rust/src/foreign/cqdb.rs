@@ -1,9 +1,10 @@
-//! CQDB, the part of a CRFsuite model that numbers strings: records, 256 hash tables, offsets by id.
+//! CQDB, the string table of a CRFsuite model: records, 256 hash tables, offsets by id.
 //!
 //! ```text
 //! head 24 B · 256 x (offset, slots) · records (id, length with NUL, bytes) · tables of (hash, offset) · offsets by id
 //! ```
-//! Offsets count from the first byte of the CQDB. The hash is Bob Jenkins' lookup3 (hashlittle) of the string with its NUL.
+//! Offsets count from the first byte of the CQDB. The hash is Bob Jenkins' lookup3 (hashlittle) of the string with its
+//! NUL.
 
 use crate::error::{Error, Result};
 use crate::machine::simd::prefetch;
@@ -12,24 +13,24 @@ use crate::machine::system::stop;
 const HEAD: usize = 24;
 const STRINGS: usize = HEAD + 2048;
 const MARK: u32 = 0x6244_5371;
-/// The longest run of taken slots. Half of a table's slots are taken, so that by chance a run of k slots has the probability
-/// e^(-0.19 k) at a place: a longer one is not of a writer that hashes.
+/// Maximum length of a run of occupied slots. Half of the slots of a table are occupied, so that a run of k slots
+/// starts at a given place with probability e^(-0.19 k). A longer run cannot come from a writer that hashes.
 const LONGEST: usize = 1024;
-/// Bytes of a string up to which its hash is computed before the string is checked.
+/// Maximum length of a string that is hashed before the string is checked.
 const MOST_AHEAD: usize = 4096;
 
-/// The number at a byte, which must be inside.
+/// Return the number at a byte, which must be inside.
 #[inline(always)]
 pub fn u32_at(data: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(data[at..at + 4].try_into().unwrap_or([0; 4]))
 }
 
-/// Appends numbers.
+/// Append numbers.
 pub fn push(out: &mut Vec<u8>, numbers: &[usize]) {
     numbers.iter().for_each(|&x| out.extend_from_slice(&(x as u32).to_le_bytes()));
 }
 
-/// lookup3 of a string with its NUL: blocks of 12 bytes are mixed, the last 1 to 12 of them finished.
+/// lookup3 of a string with its NUL: blocks of 12 bytes are mixed, and the last 1 to 12 bytes go through the final mix.
 #[inline]
 pub fn hash(text: &[u8]) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(text.len() as u32 + 1);
@@ -75,7 +76,7 @@ pub fn hash(text: &[u8]) -> u32 {
     c
 }
 
-/// A run of taken slots that is longer than hashes lead to.
+/// Error for a run of occupied slots that hashing cannot produce.
 #[derive(Debug)]
 pub struct Crowded;
 
@@ -83,19 +84,20 @@ impl Crowded {
     pub const TEXT: &'static str = "a hash table with a run of more taken slots than hashes lead to";
 }
 
-/// A CQDB whose head and tables were checked when it was opened; its records too, or each when it is used.
+/// CQDB whose header and tables were checked by `open`. Its records are checked there too, or each one when it is used.
 #[derive(Debug)]
 pub struct Cqdb {
-    at: usize,                   // where it lies in the file
-    tables: Vec<(usize, usize)>, // [256] where each table lies in the file, and its slots
-    back: usize,                 // where the offsets by id lie in the file
+    at: usize,                   // position in the file
+    tables: Vec<(usize, usize)>, // [256] position of each table in the file, number of slots
+    back: usize,                 // position of the offsets by id in the file
     count: usize,
     size: usize, // in bytes
 }
 
 impl Cqdb {
-    /// The CQDB at a byte of a file, of the numbers 0 to `count` - 1. Where it is `whole`, each is checked both ways: every
-    /// number has a string, every string is found by its hash and is the only one of its kind; else `find` looks out.
+    /// Open the CQDB at a byte of a file, with the ids 0 to `count` - 1. If `whole`, all strings are checked both ways:
+    /// every id has a string, and every string is found by its hash and is unique. Otherwise `find` checks each string
+    /// that it reads.
     pub fn open(file: &[u8], at: usize, count: usize, what: &str, whole: bool) -> Result<Cqdb> {
         let wrong =
             |found: String| Error::ModelFile(format!("the {what}: {found}; the file is damaged, copy it again"));
@@ -131,7 +133,7 @@ impl Cqdb {
         Ok(cqdb)
     }
 
-    /// Checks all strings.
+    /// Check all strings.
     pub fn check(&self, file: &[u8], what: &str) -> Result<()> {
         let wrong =
             |found: String| Error::ModelFile(format!("the {what}: {found}; the file is damaged, copy it again"));
@@ -152,9 +154,10 @@ impl Cqdb {
         }
     }
 
-    /// What is wrong with the strings.
+    /// Return the first fault of the strings, if there is one.
     ///
-    /// Their hashes are computed a stride ahead, and what these lead to is asked for: tables and strings lie scattered.
+    /// Tables and strings are scattered over the file. Hashes are therefore computed one block ahead, and their slots
+    /// prefetched.
     fn fault(&self, file: &[u8]) -> Option<&'static str> {
         const AHEAD: usize = 64;
         let (size, data) = (self.size, &file[self.at..self.at + self.size]);
@@ -209,13 +212,13 @@ impl Cqdb {
         self.count == 0
     }
 
-    /// The string of an id, which must be below `len`.
+    /// Return the string of an id, which must be below `len`.
     pub fn text<'a>(&self, file: &'a [u8], id: usize) -> &'a [u8] {
         let at = self.at + u32_at(file, self.back + 4 * id) as usize;
         &file[at + 8..at + 7 + u32_at(file, at + 4) as usize]
     }
 
-    /// The slot from which a string with this hash is looked for.
+    /// Return the table of a hash (position, number of slots) and the first slot to search.
     #[inline(always)]
     fn home(&self, hash: u32) -> (usize, usize, usize) {
         let (begin, slots) = self.tables[(hash & 255) as usize];
@@ -223,14 +226,14 @@ impl Cqdb {
         (begin, slots, slot)
     }
 
-    /// Ask for the memory where a string with this hash is looked for.
+    /// Prefetch the first slot to search for a hash.
     #[inline(always)]
     pub fn ask(&self, file: &[u8], hash: u32) {
         let (begin, _, slot) = self.home(hash);
         prefetch(file.as_ptr().wrapping_add(begin + 8 * slot));
     }
 
-    /// Ask for the string that stands where one with this hash is looked for.
+    /// Prefetch the string in the first slot to search for a hash.
     #[inline(always)]
     pub fn ask_text(&self, file: &[u8], hash: u32) {
         let (begin, slots, slot) = self.home(hash);
@@ -239,7 +242,7 @@ impl Cqdb {
         }
     }
 
-    /// The id of a string, of which this is the hash.
+    /// Return the id of a string with this hash.
     #[inline]
     pub fn find(&self, file: &[u8], text: &[u8], hash: u32) -> std::result::Result<Option<u32>, Crowded> {
         let (begin, slots, mut slot) = self.home(hash);
@@ -265,15 +268,15 @@ impl Cqdb {
     }
 }
 
-/// Bytes of the CQDB of strings.
+/// Return the size in bytes of the CQDB of strings.
 pub fn size(strings: &[&[u8]]) -> usize {
     STRINGS + strings.iter().map(|text| text.len() + 9 + 16 + 4).sum::<usize>()
 }
 
-/// Appends the CQDB of strings, which differ and have no NUL, numbered in their order.
+/// Append the CQDB of strings, which must be distinct and without NUL, with ids in their order.
 ///
-/// A table of m strings has 2m slots; a string goes to the first empty slot from (hash >> 8) % 2m on, in the order of
-/// writing.
+/// A table of m strings has 2m slots. A string is stored in the first empty slot from (hash >> 8) % 2m on, in the order
+/// of writing.
 pub fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
     let m = strings.len();
     let hashes: Vec<u32> = strings.iter().map(|text| hash(text)).collect();
@@ -316,7 +319,7 @@ pub fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
 mod tests {
     use super::*;
 
-    /// Slots that are all taken, as far as a search goes.
+    /// All slots that a search reads are occupied.
     #[test]
     fn a_crowded_table_is_refused() {
         let names: Vec<Vec<u8>> = (0..40_000 * 256usize)
@@ -342,7 +345,7 @@ mod tests {
         assert!(open.to_string().contains("expected 3000"));
     }
 
-    /// The table of hashes that the original gives.
+    /// Hashes computed by the original implementation.
     #[test]
     fn the_hash_is_lookup3() {
         let known: [(&[u8], u32); 8] = [

@@ -1,4 +1,4 @@
-//! Instances of CRFsuite's trainers: names numbered by first appearance, rows of numbers, and the features they give.
+//! Instances of CRFsuite trainers: names numbered by first occurrence, rows of ids, and their features.
 
 use crate::dataset::csr::Csr;
 use crate::dataset::vocab::Vocab;
@@ -9,26 +9,26 @@ use crate::foreign::names::Names;
 use crate::machine::system::hash::Key;
 use std::collections::HashMap;
 
-/// What was appended to a trainer.
+/// Instances appended to a trainer.
 #[derive(Default)]
 pub struct Instances {
     pub vocab: Vocab,
     pub labels: Vec<String>,
     numbers: HashMap<String, u16>,
-    pub ptr: Vec<usize>, // [items + 1] attributes of each item
+    pub ptr: Vec<usize>, // [items + 1] start of the attributes of each item
     pub ids: Vec<u32>,
-    pub values: Vec<f64>,   // empty: all are 1
+    pub values: Vec<f64>,   // empty if all are 1
     pub gold: Vec<u16>,     // [items]
-    pub bounds: Vec<usize>, // [N + 1] items of each sequence
+    pub bounds: Vec<usize>, // [N + 1] start of the items of each sequence
     groups: Vec<i64>,
     keys: Vec<Key>,
 }
 
-/// Codes of features: attribute * L + label, label' * L + label; both ascending.
+/// Codes of features, ascending: attribute * L + label for nodes, label' * L + label for edges.
 pub struct Features {
     pub node: Vec<i64>,
     pub edge: Vec<i64>,
-    pub negative: usize, // how many were left out although their sum is below 0
+    pub negative: usize, // number of features left out with a sum below 0
 }
 
 impl Instances {
@@ -36,7 +36,7 @@ impl Instances {
         Instances { vocab: Vocab::new(), ptr: vec![0], bounds: vec![0], ..Instances::default() }
     }
 
-    /// The number of a label, new or not.
+    /// Return the number of a label, which is added if it is new.
     pub fn number(&mut self, label: &str) -> Result<u16> {
         if let Some(&y) = self.numbers.get(label) {
             return Ok(y);
@@ -50,7 +50,7 @@ impl Instances {
         Ok(y)
     }
 
-    /// One more sequence: names that are UTF-8, and a label for each item.
+    /// Append a sequence: names, which must be UTF-8, and one label per item.
     pub fn append(&mut self, names: &Names, labels: &[&str], group: i64) -> Result<()> {
         if labels.is_empty() {
             return Ok(());
@@ -77,7 +77,7 @@ impl Instances {
         Ok(())
     }
 
-    /// Sequences to train on, or those of the holdout group (none where it is below 0).
+    /// Return the sequences to train on, or those of the holdout group if `inside`. A negative `holdout` means none.
     pub fn chosen(&self, holdout: i64, inside: bool) -> Vec<usize> {
         (0..self.groups.len()).filter(|&s| (holdout >= 0 && self.groups[s] == holdout) == inside).collect()
     }
@@ -91,8 +91,8 @@ impl Instances {
         self.values.get(i).copied().unwrap_or(1.0)
     }
 
-    /// The features of sequences whose values sum to `least` and more; states, transitions: those that do not occur too,
-    /// with a sum of 0, of attributes that do.
+    /// Return the features of sequences whose values sum to at least `least`. `states` and `transitions` include those
+    /// that do not occur, with a sum of 0. Only attributes that occur count.
     pub fn features(&self, chosen: &[usize], least: f64, states: bool, transitions: bool) -> Result<Features> {
         let l = self.labels.len();
         let mut begin = vec![0u64; self.vocab.len() + 1];
@@ -155,7 +155,7 @@ impl Instances {
         Ok(Features { node, edge, negative })
     }
 
-    /// Sequences as the engine has them.
+    /// Convert sequences to a dataset of the engine.
     pub fn dataset(&self, chosen: &[usize]) -> Result<Dataset> {
         let mut rows = Csr::default();
         let mut data = Dataset { sentences: vec![0], ..Dataset::default() };

@@ -1,14 +1,14 @@
-//! lCRF, the model file of CRFsuite (FOMC, version 100), used as it lies.
+//! lCRF, the model format of CRFsuite (FOMC, version 100), used in place.
 //!
 //! ```text
 //! header 48 B · FEAT · labels · attributes · padding to 4 · LFRF · AFRF
 //! ```
-//! Opening it checks the header, all parts' heads and tables, labels and transitions. Attributes and their features are many:
-//! each is checked where it is used, so that a model opens as fast as it is read; a damaged one is an error there, and
-//! nothing is read outside. (The package's own reader checks all of a file at once.)
+//! `open` checks the header, the headers and tables of all parts, the labels and the transitions. Attributes and their
+//! features are checked at their uses, so that opening takes little longer than reading the file. A damaged entry is an
+//! error there, and no read is out of bounds. `whole` checks a complete file.
 //!
-//! Scores are the original's, in double precision and in its order: state[t][y] += weight x value for each feature in the
-//! list of each attribute; of two transitions of one pair the last counts. Ties go to the lower label.
+//! Scores match those of the original, in double precision and in its order: state[t][y] += weight x value for each
+//! feature in the list of each attribute. Of two transitions of one pair the last counts. Ties go to the lower label.
 
 use crate::chain::lattice::Scores;
 use crate::chain::sums::log64::Trellis;
@@ -22,25 +22,25 @@ use std::ops::Range;
 
 const HEAD: usize = 48;
 const RECORD: usize = 20;
-/// The most labels that the engine numbers.
+/// Maximum number of labels of the engine.
 const MOST_LABELS: usize = (1 << 16) - 2;
-/// Names that are looked up at once.
+/// Number of names that are looked up together.
 const AT_ONCE: usize = 64;
-/// An attribute that the model does not have.
+/// Attribute that the model does not have.
 const NONE: u32 = u32::MAX;
 
-/// Bytes that somebody keeps.
+/// Shared bytes of a file.
 pub type Bytes = Box<dyn AsRef<[u8]> + Send + Sync>;
 
-/// A model that is open.
+/// Open model.
 pub struct Lcrf {
     bytes: Bytes,
     labels: Cqdb,
     attributes: Cqdb,
-    features: usize, // where the records lie
-    count: usize,    // of them
-    lists: usize,    // where the offsets of the attributes' lists lie
-    leaving: usize,  // where those of the labels' lists lie
+    features: usize, // position of the records
+    count: usize,    // number of records
+    lists: usize,    // position of the offsets of the attributes' lists
+    leaving: usize,  // position of the offsets of the labels' lists
     edge: Vec<f64>,  // [L, L]
 }
 
@@ -51,17 +51,17 @@ pub struct Listed {
     pub weights: Vec<f64>,
 }
 
-/// Where a path is found: scores of one sequence and what the search keeps.
+/// Buffers of a search for the best path: scores of one sequence and the state of the search.
 #[derive(Default)]
 pub struct Work {
-    lists: Vec<(u32, u32)>, // where the list of each attribute lies, and its number
+    lists: Vec<(u32, u32)>, // position of the list and id of each attribute
     pub node: Vec<f64>,     // [T, L]
     pub path: Vec<u16>,
     search: Search,
 }
 
 impl Work {
-    /// The best path of the node scores and transitions [L, L]; its score.
+    /// Find the best path of the node scores and transitions [L, L], and return its score.
     pub fn find_path(&mut self, labels: usize, edge: &[f64]) -> f64 {
         self.search.run(&Scores { labels, node: &self.node, edge }, &mut self.path)
     }
@@ -76,7 +76,7 @@ fn crowded() -> Error {
     damaged(format!("the attributes: {}; the file is damaged, copy it again", Crowded::TEXT))
 }
 
-/// One of LFRF and AFRF: where the offsets of its lists lie.
+/// Check the part LFRF or AFRF and return the position of the offsets of its lists.
 fn lists(file: &[u8], at: usize, name: &str, owners: usize) -> Result<usize> {
     let n = u32_at(file, at + 8) as usize;
     if &file[at..at + 4] != name.as_bytes() || n < owners || at + 12 + 4 * n > file.len() {
@@ -85,14 +85,14 @@ fn lists(file: &[u8], at: usize, name: &str, owners: usize) -> Result<usize> {
     Ok(at + 12)
 }
 
-/// The entries of a list that begins at a byte; None where it is not inside.
+/// Return the entries of the list at a byte, or `None` if it is out of bounds.
 #[inline(always)]
 fn entries(file: &[u8], at: usize, most: usize) -> Option<&[u8]> {
     let n = u32_at(file.get(at..at + 4).filter(|_| at >= HEAD)?, 0) as usize;
     file.get(at + 4..at + 4 + 4 * n).filter(|_| n <= most)
 }
 
-/// A record: type, source, label, weight.
+/// Return a record: type, source, label, weight.
 #[inline(always)]
 fn record(file: &[u8], features: usize, id: usize) -> (u32, u32, u32, f64) {
     let at = features + RECORD * id;
@@ -101,7 +101,7 @@ fn record(file: &[u8], features: usize, id: usize) -> (u32, u32, u32, f64) {
     (u32_at(r, 0), u32_at(r, 4), u32_at(r, 8), weight)
 }
 
-/// What stands in the lists of a file: features of their kind, of the list's owner, of a label that there is.
+/// Reader of lists. Each feature must have the kind and the owner of its list and a valid label.
 struct Lists<'a> {
     file: &'a [u8],
     features: usize,
@@ -110,7 +110,7 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// Label and weight of a list's entry. What is wrong with it is said by `fault`.
+    /// Return the label and weight of an entry of a list, or `None` if it is invalid. `fault` returns the reason.
     #[inline(always)]
     fn feature(&self, entry: &[u8], kind: u32, owner: u32) -> Option<(usize, f64)> {
         let id = u32_at(entry, 0) as usize;
@@ -122,7 +122,8 @@ impl Lists<'_> {
         good.then_some((label as usize, weight))
     }
 
-    /// The weight of a list that is no number, by the names of its feature; None where something else is wrong.
+    /// Return the error for a weight that is not finite, with the names of its feature, or `None` if the fault is
+    /// another one.
     #[cold]
     fn named(&self, at: usize, kind: u32, owner: usize, owners: &Cqdb, labels: &Cqdb) -> Option<Error> {
         let list = entries(self.file, at, self.count)?;
@@ -140,13 +141,13 @@ impl Lists<'_> {
         )))
     }
 
-    /// What is wrong with a list whose owner, and all labels, have names that were checked.
+    /// Return the error for a list. The names of its owner and of all labels must have been checked.
     #[cold]
     fn named_fault(&self, at: usize, kind: u32, owner: usize, owners: &Cqdb, labels: &Cqdb) -> Error {
         self.named(at, kind, owner, owners, labels).unwrap_or_else(|| self.fault(at, kind, owner as u32))
     }
 
-    /// What is wrong with a list.
+    /// Return the error for a list.
     #[cold]
     fn fault(&self, at: usize, kind: u32, owner: u32) -> Error {
         let (name, what) = if kind == 0 { ("AFRF", "attribute") } else { ("LFRF", "label") };
@@ -177,7 +178,7 @@ impl Lists<'_> {
 }
 
 impl Lcrf {
-    /// The model of a file's bytes.
+    /// Open a model from the bytes of a file.
     pub fn open(bytes: Bytes) -> Result<Lcrf> {
         let file = (*bytes).as_ref();
         if file.len() < HEAD {
@@ -231,7 +232,7 @@ impl Lcrf {
         Ok(Lcrf { labels, attributes, features, count, lists: of, leaving: out, edge, bytes })
     }
 
-    /// The bytes of the file.
+    /// Return the bytes of the file.
     pub fn file(&self) -> &[u8] {
         (*self.bytes).as_ref()
     }
@@ -240,19 +241,19 @@ impl Lcrf {
         self.labels.len()
     }
 
-    /// The name of a label.
+    /// Return the name of a label.
     pub fn label(&self, y: usize) -> &[u8] {
         self.labels.text(self.file(), y)
     }
 
-    /// Everything that the file says, checked: features of attributes, and of label pairs.
+    /// Check the complete file and return the features of attributes and of label pairs.
     pub fn whole(&self) -> Result<(Listed, Listed)> {
         self.attributes.check(self.file(), "attributes")?;
         let node = self.listed(0, self.lists, &self.attributes)?;
         Ok((node, self.listed(1, self.leaving, &self.labels)?))
     }
 
-    /// The features in the lists of `owners`, whose offsets lie at `at`.
+    /// Return the features in the lists of `owners`, whose offsets are at `at`.
     fn listed(&self, kind: u32, at: usize, owners: &Cqdb) -> Result<Listed> {
         let (file, l) = (self.file(), self.n_labels());
         let of = Lists { file, features: self.features, count: self.count, labels: l };
@@ -277,20 +278,21 @@ impl Lcrf {
         self.attributes.len()
     }
 
-    /// The name of an attribute of a file that was checked as a whole.
+    /// Return the name of an attribute. The whole file must have been checked.
     pub fn attribute(&self, id: usize) -> &[u8] {
         self.attributes.text(self.file(), id)
     }
 
-    /// Transitions [L, L].
+    /// Return the transitions [L, L].
     pub fn edge(&self) -> &[f64] {
         &self.edge
     }
 
-    /// Where the lists of attributes with these names lie, and the attributes: NONE for those that there are not.
+    /// Append the position of the list and the id of each named attribute, with the id `NONE` if the model does not
+    /// have it.
     ///
-    /// Slots, strings, offsets, lists and features lie scattered over the file: each is asked for, for all of the names,
-    /// before any is looked at, so that the memory looks for many at a time.
+    /// Slots, strings, offsets, lists and features are scattered over the file. Each is prefetched for all names before
+    /// any is read, so that memory latencies overlap.
     fn look_up(&self, names: &Names, range: Range<usize>, into: &mut Vec<(u32, u32)>) -> Result<()> {
         let (file, n) = (self.file(), range.len());
         let ask = |at: usize| prefetch(file.as_ptr().wrapping_add(at));
@@ -328,7 +330,7 @@ impl Lcrf {
         Ok(())
     }
 
-    /// Scores of the items `items` of some names: work.node [T, L].
+    /// Score the items `items` of some names into work.node [T, L].
     pub fn score(&self, names: &Names, items: Range<usize>, work: &mut Work) -> Result<()> {
         let (file, l) = (self.file(), self.n_labels());
         let begin = if items.start == 0 { 0 } else { names.items[items.start - 1] };
@@ -360,12 +362,12 @@ impl Lcrf {
         Ok(())
     }
 
-    /// The best path of the scores in `work`.
+    /// Find the best path of the scores in `work`.
     pub fn best(&self, work: &mut Work) {
         work.find_path(self.n_labels(), &self.edge);
     }
 
-    /// log Z and marginals [T, L] of node scores.
+    /// Return log Z and the marginals [T, L] of node scores.
     pub fn marginals(&self, node: &[f64]) -> (f64, Vec<f64>) {
         let scores = Scores { labels: self.n_labels(), node, edge: &self.edge };
         let mut trellis = Trellis::default();

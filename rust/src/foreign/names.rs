@@ -1,12 +1,12 @@
-//! Attributes of sequences by their names, as they come, before anybody has numbered them.
+//! Attributes of sequences by name, before they are numbered.
 
-/// Names and values of the items of sequences, one after the other. All values are 1 while `values` is empty.
+/// Concatenated names and values of the items of sequences. If `values` is empty, all values are 1.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     pub bytes: Vec<u8>,
-    pub ends: Vec<usize>, // of each name
+    pub ends: Vec<usize>, // end of each name
     pub values: Vec<f64>,
-    pub items: Vec<usize>, // end of each item's names
+    pub items: Vec<usize>, // end of the names of each item
 }
 
 impl Names {
@@ -14,7 +14,7 @@ impl Names {
         self.cut(0, 0);
     }
 
-    /// Forget all but the first `items` items, which have `names` names.
+    /// Truncate to the first `items` items, which have `names` names.
     pub fn cut(&mut self, items: usize, names: usize) {
         self.items.truncate(items);
         self.ends.truncate(names);

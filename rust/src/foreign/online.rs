@@ -1,5 +1,5 @@
-//! CRFsuite's trainers that go instance by instance, in double precision: averaged perceptron, passive-aggressive, AROW,
-//! stochastic gradient descent. With the original's order of instances they reach the original's weights.
+//! Online trainers of CRFsuite in double precision: averaged perceptron, passive-aggressive, AROW, stochastic gradient
+//! descent. With instances in the order of the original they reproduce its weights.
 //!
 //! ```text
 //! ap:    w += F(y) - F(y*)
@@ -7,7 +7,7 @@
 //! arow:  cost = s(y*) - s(y) + #wrong,  alpha = cost / (gamma + sum d^2 v),  w += alpha v d,  1/v += d^2 / gamma
 //! l2sgd: eta = 1 / (lambda (t0 + t)),  w += eta (F(y) - E F - lambda w)
 //! ```
-//! with d = F(y) - F(y*) on an error. What is averaged is w - ws / c, c counting instances from 1.
+//! with d = F(y) - F(y*) on an error. The averaged weights are w - ws / c, with c counting instances from 1.
 
 use crate::chain::lattice::Scores;
 use crate::chain::sums::log64::Trellis;
@@ -18,11 +18,11 @@ use crate::foreign::lcrf::Work;
 
 const NONE: u32 = u32::MAX;
 
-/// What is done with an instance.
+/// Update rule.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
     Perceptron,
-    /// kind 0, 1 or 2; aggressiveness; whether the cost grows with the number of wrong labels
+    /// kind 0, 1 or 2, aggressiveness, whether the cost grows with the number of wrong labels
     Passive {
         kind: i64,
         c: f64,
@@ -38,13 +38,13 @@ pub enum Rule {
     },
 }
 
-/// A model that is being trained: weights of state features by attribute, then of transitions.
+/// Model in training: weights of state features by attribute, followed by those of transitions.
 pub struct Training {
     rule: Rule,
     labels: usize,
     node_ptr: Vec<u32>,   // [A + 1] features of each attribute
     node_label: Vec<u16>, // [node features]
-    edge_at: Vec<u32>,    // [L, L] feature of each pair, NONE where there is none
+    edge_at: Vec<u32>,    // [L, L] feature of each pair, or NONE
     edge_code: Vec<usize>,
     pub w: Vec<f64>,
     pub sums: Vec<f64>, // ws of ap and pa, v of arow
@@ -55,14 +55,14 @@ pub struct Training {
     edge: Vec<f64>, // [L, L]
     work: Work,
     trellis: Trellis,
-    delta: Vec<f64>, // [features] d, 0 but for `active`
+    delta: Vec<f64>, // [features] d, 0 except at `active`
     active: Vec<u32>,
     pairs: Vec<f64>, // [L, L] expected transitions
-    slope: Vec<f64>, // [T, L] what is there less what is expected
+    slope: Vec<f64>, // [T, L] observed minus expected
 }
 
 impl Training {
-    /// Features by their codes, ascending; weights are 0, variances (of AROW) `variance`.
+    /// Create a model from the ascending codes of its features. Weights are 0, and `variance` is the variance of AROW.
     pub fn new(
         labels: usize,
         attributes: usize,
@@ -114,7 +114,7 @@ impl Training {
         self.steps
     }
 
-    /// Scores of an instance: work.node [T, L] and edge [L, L].
+    /// Score an instance into work.node [T, L] and edge [L, L].
     fn score(&mut self, data: &Instances, s: usize, scale: f64) {
         let (l, items) = (self.labels, data.items(s));
         self.work.node.clear();
@@ -136,7 +136,7 @@ impl Training {
         }
     }
 
-    /// The score of a path.
+    /// Return the score of a path.
     fn path_score(&self, path: &[u16]) -> f64 {
         let l = self.labels;
         let mut score = 0.0;
@@ -149,7 +149,7 @@ impl Training {
         score
     }
 
-    /// Features on a path with their values, in the order of the path.
+    /// Call `with` for the features on a path and their values, in the order of the path.
     fn on_path(&mut self, data: &Instances, s: usize, path: &[u16], mut with: impl FnMut(&mut Training, usize, f64)) {
         for (k, t) in data.items(s).enumerate() {
             for i in data.ptr[t]..data.ptr[t + 1] {
@@ -168,7 +168,7 @@ impl Training {
         }
     }
 
-    /// d = F(gold) - F(path): `delta` at `active`.
+    /// Set d = F(gold) - F(path) in `delta` at `active`.
     fn difference(&mut self, data: &Instances, s: usize, gold: &[u16], path: &[u16]) {
         self.active.clear();
         for (labels, sign) in [(gold, 1.0), (path, -1.0)] {
@@ -183,7 +183,7 @@ impl Training {
         self.active.dedup();
     }
 
-    /// One step; the loss of the instance.
+    /// Make one step and return the loss of the instance.
     pub fn step(&mut self, data: &Instances, s: usize) -> f64 {
         let gold = &data.gold[data.items(s)];
         if let Rule::Descent { penalty, t0 } = self.rule {
@@ -199,10 +199,10 @@ impl Training {
         loss
     }
 
-    /// Change the weights for a wrong path; its loss.
+    /// Update the weights for a wrong path and return its loss.
     fn update(&mut self, data: &Instances, s: usize, gold: &[u16], path: &[u16], score: f64, wrong: usize) -> f64 {
         if let Rule::Perceptron = self.rule {
-            // One path after the other, with the rounding of both: it decides ties later on.
+            // One path after the other, with the rounding of both, since rounding decides later ties.
             for (labels, sign) in [(gold, 1.0), (path, -1.0)] {
                 self.on_path(data, s, labels, |model, f, value| {
                     model.w[f] += sign * value;
@@ -248,7 +248,7 @@ impl Training {
         cost
     }
 
-    /// A step of gradient descent. The weights are decay times `w`, so that the penalty of a step costs nothing.
+    /// Make a step of gradient descent. The weights are decay times `w`, so that the penalty of a step costs nothing.
     fn descend(&mut self, data: &Instances, s: usize, gold: &[u16], penalty: f64, t0: f64) -> f64 {
         self.eta = 1.0 / (penalty * (t0 + self.steps));
         self.decay *= 1.0 - self.eta * penalty;
@@ -283,7 +283,7 @@ impl Training {
         loss
     }
 
-    /// The decay taken into the weights; the square of their norm.
+    /// Multiply the decay into the weights and return their squared norm.
     pub fn settle(&mut self) -> f64 {
         let decay = std::mem::replace(&mut self.decay, 1.0);
         self.w

@@ -1,7 +1,7 @@
-//! Models of CRFsuite as it writes them, byte for byte.
+//! Writer of CRFsuite models, byte for byte as CRFsuite writes them.
 //!
-//! Features are sorted by (type, source, label); a weight of 0 is never written, an attribute without a feature neither; all
-//! labels stay. The header's number of features is left at 0, and LFRF has two empty lists more than labels.
+//! Features are sorted by (type, source, label). Weights of 0 and attributes without features are left out, and all
+//! labels are kept. The number of features in the header is 0, and LFRF has two more empty lists than labels.
 
 use crate::error::{Error, Result};
 use crate::foreign::cqdb::{self, push};
@@ -9,10 +9,10 @@ use crate::foreign::names::Names;
 
 const HEAD: usize = 48;
 const RECORD: usize = 20;
-/// Lists of LFRF behind those of the labels.
+/// Number of additional empty lists of LFRF.
 const MORE: usize = 2;
 
-/// Features of one kind: codes source * L + label, ascending, and their weights.
+/// Features of one kind: ascending codes source * L + label, and weights.
 #[derive(Clone, Copy)]
 pub struct Weighted<'a> {
     pub codes: &'a [i64],
@@ -20,7 +20,7 @@ pub struct Weighted<'a> {
 }
 
 impl Weighted<'_> {
-    /// (source, label, weight) of those whose weight is not 0.
+    /// Return (source, label, weight) of the features with a weight other than 0.
     fn present(&self, sources: usize, labels: usize) -> Result<Vec<(usize, usize, f64)>> {
         let most = sources.saturating_mul(labels) as i64;
         let inside = self.codes.iter().all(|&code| (0..most).contains(&code));
@@ -32,7 +32,7 @@ impl Weighted<'_> {
     }
 }
 
-/// LFRF or AFRF behind what is written: features from `first` on, whose owners (below `n`) ascend, as lists.
+/// Append LFRF or AFRF: lists of the features from `first` on, whose owners (below `n`) are ascending.
 fn lists(out: &mut Vec<u8>, name: &[u8], owners: impl Iterator<Item = usize>, n: usize, more: usize, first: usize) {
     let mut sizes = vec![0; n];
     owners.for_each(|owner| sizes[owner] += 1);
@@ -55,7 +55,7 @@ fn lists(out: &mut Vec<u8>, name: &[u8], owners: impl Iterator<Item = usize>, n:
     }
 }
 
-/// Names without NUL, which ends them in the file.
+/// Return names, which must not contain NUL, the terminator in the file.
 fn texts<'a>(names: &'a Names, used: &[usize], what: &str) -> Result<Vec<&'a [u8]>> {
     let one = |&i: &usize| match names.name(i) {
         name if name.contains(&0) => Err(Error::ModelFile(format!(
@@ -67,7 +67,7 @@ fn texts<'a>(names: &'a Names, used: &[usize], what: &str) -> Result<Vec<&'a [u8
     used.iter().map(one).collect()
 }
 
-/// The file of a model: names of labels and of all attributes, features of attributes and of label pairs.
+/// Return the file of a model: names of labels and of all attributes, features of attributes and of label pairs.
 pub fn written(labels: &Names, attributes: &Names, node: Weighted<'_>, edge: Weighted<'_>) -> Result<Vec<u8>> {
     let n = labels.ends.len();
     let (mut node, edge) = (node.present(attributes.ends.len(), n)?, edge.present(n, n)?);

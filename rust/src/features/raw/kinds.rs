@@ -1,33 +1,33 @@
-//! What a character is to the tokenizer.
+//! Character classes of the tokenizer.
 
 use crate::features::text::{class, Class};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    Blank,     // space, controls, marks of direction: in no token
-    Letter,    // of a word
-    Digit,     // of a word or a number
-    Connector, // _ and its like: of a word
-    Extend,    // marks, joiners, variation selectors: part of the character before
-    Single,    // Han and Hiragana: a token by itself
-    Katakana,  // a run is a token
-    Flag,      // regional indicators: two are a flag
+    Blank,     // space, controls, direction marks: in no token
+    Letter,    // part of a word
+    Digit,     // part of a word or a number
+    Connector, // _ and similar: part of a word
+    Extend,    // marks, joiners, variation selectors: part of the previous character
+    Single,    // Han and Hiragana: one token per character
+    Katakana,  // a sequence is one token
+    Flag,      // regional indicators: a pair is a flag
     Symbol,    // emoji and all other symbols
     Punct,
 }
 
 impl Kind {
-    /// Whether a word goes on with it.
+    /// Return whether the character can continue a word.
     #[inline]
     pub fn in_word(self) -> bool {
         matches!(self, Kind::Letter | Kind::Digit | Kind::Connector | Kind::Extend)
     }
 }
 
-/// Joins what stands on its two sides: 👩 and 🚀 into one.
+/// Zero-width joiner: 👩 and 🚀 form one character.
 pub const ZWJ: char = '\u{200d}';
 
-/// The kind of a character; ASCII takes a short way.
+/// Return the kind of a character, with a fast path for ASCII.
 #[inline]
 pub fn kind(c: char) -> Kind {
     match c {
@@ -41,10 +41,10 @@ pub fn kind(c: char) -> Kind {
     }
 }
 
-/// The kind of a character beyond ASCII.
+/// Return the kind of a character outside of ASCII.
 fn wide(c: char) -> Kind {
     match c {
-        // No space by its category, no ink either: they stand between words and belong to none.
+        // Not a space by category, but invisible: these characters separate words.
         '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             Kind::Blank
         }
@@ -54,8 +54,8 @@ fn wide(c: char) -> Kind {
         }
         '\u{205f}' | '\u{3000}' => Kind::Blank,
         '\u{ad}' | '\u{200c}' | ZWJ | '\u{2060}'..='\u{2064}' | '\u{e0000}'..='\u{e007f}' => Kind::Extend,
-        '\u{ff9e}' | '\u{ff9f}' => Kind::Extend,   // voiced marks of half width
-        '\u{1f3fb}'..='\u{1f3ff}' => Kind::Extend, // tones of skin
+        '\u{ff9e}' | '\u{ff9f}' => Kind::Extend,   // half-width voiced marks
+        '\u{1f3fb}'..='\u{1f3ff}' => Kind::Extend, // skin tones
         '\u{1f1e6}'..='\u{1f1ff}' => Kind::Flag,
         '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3038}'..='\u{303b}' => Kind::Single,
         '\u{3041}'..='\u{3096}' | '\u{309d}'..='\u{309f}' | '\u{1b001}'..='\u{1b11f}' => Kind::Single,
@@ -74,13 +74,13 @@ fn wide(c: char) -> Kind {
             Class::Mark => Kind::Extend,
             Class::Punct => Kind::Punct,
             Class::Symbol => Kind::Symbol,
-            // What is left: format characters of scripts (numbers of Arabic, say), private use, unassigned.
+            // Format characters of scripts (such as Arabic number signs), private use, unassigned.
             Class::Other => Kind::Letter,
         },
     }
 }
 
-/// Whether a character is an apostrophe, as typed or as set.
+/// Return whether a character is an apostrophe, typewriter or typographic.
 pub fn apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{ff07}')
 }

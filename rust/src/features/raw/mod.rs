@@ -1,8 +1,8 @@
-//! Raw text to tokens and sentences. Tokens are pieces of the text, in order, that do not overlap; what lies between them
-//! is blank. Places are counted in characters (code points), as Python does.
+//! Tokenization and sentence splitting of raw text. Tokens are disjoint spans of the text, in order, separated by
+//! blanks only. Positions count characters (code points), as in Python.
 //!
-//! The rules follow the word boundaries of Unicode (UAX 29) where these fit what taggers are trained on, and corpora of
-//! annotated text (Penn Treebank, Universal Dependencies) where they do not: docs/raw-text.md has them all.
+//! The rules follow the Unicode word boundaries (UAX 29) if these fit the data that taggers are trained on, and
+//! annotated corpora (Penn Treebank, Universal Dependencies) otherwise. See docs/raw-text.md for the full list.
 
 mod kinds;
 mod sentences;
@@ -15,34 +15,34 @@ use kinds::Kind;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
-/// What a caller may choose.
+/// Options of the tokenizer.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub contractions: bool, // do|n't, Anna|'s
     pub hyphens: bool,      // well|-|known
-    pub sentences: bool,    // else a text is one sentence
-    /// In lower case, without the dot that they keep.
+    pub sentences: bool,    // if false, a text is one sentence
+    /// Abbreviations in lower case, without their final dot.
     pub abbreviations: HashSet<String>,
 }
 
-/// The tokens of texts.
+/// Tokens and sentences of texts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    pub tokens: Vec<(u32, u32)>, // [tokens] first character, and the one behind the last
+    pub tokens: Vec<(u32, u32)>, // [tokens] start and end, in characters
     pub sentences: Vec<u64>,     // [sentences + 1] first token
     pub texts: Vec<u64>,         // [texts + 1] first sentence
 }
 
-/// A text taken apart, in memory that the next one uses again.
+/// Buffers for one text, reused for the next.
 #[derive(Default)]
 struct Scratch {
     chars: Vec<char>,
     kinds: Vec<Kind>,
     tokens: Vec<(u32, u32)>,
-    begins: Vec<u32>, // the first token of each sentence
+    begins: Vec<u32>, // first token of each sentence
 }
 
-/// What the rules look at.
+/// Text as the rules read it.
 struct Text<'a> {
     chars: &'a [char],
     kinds: &'a [Kind],
@@ -54,19 +54,19 @@ impl Text<'_> {
         self.chars.len()
     }
 
-    /// The character at a place, if there is one.
+    /// Return the character at a position, if there is one.
     #[inline]
     fn char(&self, at: usize) -> Option<char> {
         self.chars.get(at).copied()
     }
 
-    /// The kind of the character at a place; blank beyond the text.
+    /// Return the kind of the character at a position, `Blank` beyond the text.
     #[inline]
     fn kind(&self, at: usize) -> Kind {
         self.kinds.get(at).copied().unwrap_or(Kind::Blank)
     }
 
-    /// The kind of the character before a place; blank at the beginning.
+    /// Return the kind of the character before a position, `Blank` at the start.
     #[inline]
     fn before(&self, at: usize) -> Kind {
         if at == 0 {
@@ -76,7 +76,7 @@ impl Text<'_> {
         }
     }
 
-    /// The end of a character with the marks and joiners that belong to it.
+    /// Return the end of the marks and joiners that extend the character before `at`.
     fn extended(&self, mut at: usize) -> usize {
         while self.kind(at) == Kind::Extend {
             at += 1;
@@ -113,10 +113,10 @@ impl Scratch {
     }
 }
 
-/// Texts whose tokens a thread finds in one go.
+/// Texts per parallel task.
 const PIECE: usize = 64;
 
-/// The tokens and sentences of texts, in their order; the answer does not depend on the number of threads.
+/// Find the tokens and sentences of texts, in order. The result does not depend on the number of threads.
 pub fn tokenize<T: AsRef<str> + Sync>(texts: &[T], options: &Options) -> Result<Found> {
     if let Some(i) = texts.iter().position(|text| text.as_ref().len() > u32::MAX as usize) {
         return Err(Error::Value(format!("text {i} has more than 4,294,967,295 bytes; cut it into pieces")));

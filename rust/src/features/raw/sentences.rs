@@ -1,21 +1,21 @@
-//! Where sentences end: at stops, with the quotes and brackets that close behind them, and at blank lines.
+//! Sentence boundaries: after stops and the quotes and brackets that close behind them, and at blank lines.
 
 use super::kinds::Kind;
 use super::Text;
 use crate::features::text::{class, Class};
 
-/// Ends a sentence where a blank follows, and no small letter behind it.
+/// Characters that end a sentence if a blank follows and the next letter is not lower case.
 const STOPS: &str =
     ".!?\u{2026}\u{203c}\u{2047}\u{2048}\u{2049}\u{61f}\u{6d4}\u{964}\u{965}\u{589}\u{1362}\u{104b}\u{17d4}";
-/// Ends a sentence whatever follows.
+/// Characters that always end a sentence.
 const FULL: &str = "\u{3002}\u{ff01}\u{ff1f}\u{ff61}";
 const CLOSERS: &str = "\"'\u{201d}\u{2019}\u{bb})]}\u{ff09}\u{300d}\u{300f}\u{3011}\u{300b}\u{3009}";
 
-/// Characters that are looked at for the letter that a sentence begins with.
+/// Maximum number of characters to skip before the first letter of the next sentence.
 const AHEAD: usize = 16;
 
 impl Text<'_> {
-    /// The first tokens of all sentences but the first.
+    /// Append the first tokens of all sentences after the first.
     pub(super) fn sentences(&self, tokens: &[(u32, u32)], begins: &mut Vec<u32>) {
         let first = |t: usize| self.chars[tokens[t].0 as usize];
         let mut t = 0;
@@ -40,7 +40,7 @@ impl Text<'_> {
         }
     }
 
-    /// Whether what follows, quotes and brackets aside, begins with a small letter.
+    /// Return whether the text after quotes and brackets continues with a lower-case letter.
     fn goes_on(&self, mut at: usize) -> bool {
         let most = at + AHEAD;
         while at < most && matches!(self.kind(at), Kind::Blank | Kind::Punct | Kind::Symbol) {
@@ -49,7 +49,7 @@ impl Text<'_> {
         self.char(at).is_some_and(|c| class(c) == Class::Lower)
     }
 
-    /// Whether there is a line without a token in a gap between two.
+    /// Return whether a gap between two tokens contains a blank line.
     fn has_blank_line(&self, (begin, end): (usize, usize)) -> bool {
         let gap = &self.chars[begin..end];
         gap.iter().filter(|&&c| c == '\n').count() > 1 || gap.contains(&'\u{2029}')

@@ -1,16 +1,16 @@
-//! Tokens that punctuation does not break: addresses of pages and of people, handles, hashtags, smileys.
+//! Tokens that may contain punctuation: URLs, e-mail addresses, handles, hashtags, smileys.
 
 use super::kinds::Kind;
 use super::Text;
 
-/// The longest name of a scheme, and of a mailbox (RFC 5321), that is looked for.
+/// Maximum lengths of the name of a scheme and of a mailbox (RFC 5321).
 const SCHEME: usize = 20;
 const MAILBOX: usize = 64;
-/// The longest name of a host.
+/// Maximum length of the name of a host.
 const HOST: usize = 253;
 
 impl Text<'_> {
-    /// The end of such a token that begins here.
+    /// Return the end of a special token that starts here.
     pub(super) fn special(&self, at: usize) -> Option<usize> {
         let first = self.chars[at];
         if self.before(at).in_word() || !first.is_ascii() {
@@ -24,7 +24,7 @@ impl Text<'_> {
         }
     }
 
-    /// https://host/path or www.host: all that follows but for the punctuation of the sentence around it.
+    /// Match https://host/path or www.host, up to the punctuation of the surrounding sentence.
     fn page(&self, at: usize) -> Option<usize> {
         let mut from = at;
         while from < at + SCHEME && self.char(from).is_some_and(|c| c.is_ascii_alphanumeric() || "+.-".contains(c)) {
@@ -41,7 +41,7 @@ impl Text<'_> {
             return None;
         }
         if !self.kind(from).in_word() {
-            return None; // before it is gone through: what looks like many addresses is not read again for each
+            return None; // before the scan, which would be quadratic on repeated prefixes
         }
         let mut end = from;
         while end < self.len() && self.in_address(end) {
@@ -63,7 +63,8 @@ impl Text<'_> {
         (end > from).then_some(end)
     }
 
-    /// Whether an address may hold a character: letters of any script, ASCII but for quotes and angles.
+    /// Return whether an address may contain a character: letters of any script, and ASCII except quotes and angle
+    /// brackets.
     fn in_address(&self, at: usize) -> bool {
         let c = self.chars[at];
         match self.kind(at) {
@@ -73,7 +74,7 @@ impl Text<'_> {
         }
     }
 
-    /// name@host.org
+    /// Match name@host.org.
     fn mailbox(&self, at: usize) -> Option<usize> {
         let mut end = at;
         while end <= at + MAILBOX && self.char(end).is_some_and(|c| c.is_ascii_alphanumeric() || "._%+-".contains(c)) {
@@ -97,7 +98,7 @@ impl Text<'_> {
         (whole && !self.kind(end).in_word()).then_some(end)
     }
 
-    /// @name, #name: with a letter in it.
+    /// Match @name or #name, which must contain a letter.
     fn handle(&self, at: usize) -> Option<usize> {
         let (mut end, mut named) = (at + 1, false);
         loop {
@@ -111,7 +112,7 @@ impl Text<'_> {
         (named && self.kind(at + 1) != Kind::Extend).then_some(end)
     }
 
-    /// :) ;-) =D <3, between blanks.
+    /// Match :) ;-) =D <3, surrounded by blanks.
     fn smiley(&self, at: usize) -> Option<usize> {
         if self.before(at) != Kind::Blank {
             return None;

@@ -1,16 +1,16 @@
-//! Where a token ends: words and what may stand inside one, symbols, punctuation.
+//! Token boundaries: words and the characters that join them, symbols, punctuation.
 
 use super::kinds::{apostrophe, Kind, ZWJ};
 use super::Text;
 use crate::features::text::{class, Class};
 
-/// Endings that English writes to a word with an apostrophe; `n't` is seen to apart.
+/// English clitics after an apostrophe. `n't` is handled separately.
 const CLITICS: [&str; 6] = ["s", "m", "d", "re", "ve", "ll"];
-/// Punctuation of which a run of the same is one token.
+/// Punctuation of which a repetition is one token.
 const RUNS: &str = ".-=*~+#/\\<>|&^'`\u{2013}\u{2014}\u{2015}\u{2026}\u{ff5e}";
 
 impl Text<'_> {
-    /// The end of the token that begins here.
+    /// Return the end of the token that starts here.
     pub(super) fn token(&self, at: usize) -> usize {
         if let Some(end) = self.special(at) {
             return end;
@@ -32,7 +32,7 @@ impl Text<'_> {
         }
     }
 
-    /// A symbol with its modifiers, and those that joiners bind to it.
+    /// Return the end of a symbol with its modifiers and the symbols joined to it.
     fn pictograph(&self, at: usize) -> usize {
         let mut end = self.extended(at + 1);
         while self.chars[end - 1] == ZWJ && self.kind(end) == Kind::Symbol {
@@ -41,7 +41,7 @@ impl Text<'_> {
         end
     }
 
-    /// Two or more of the same punctuation, or of ! and ?.
+    /// Match two or more of the same punctuation mark, or of ! and ?.
     fn run(&self, at: usize) -> Option<usize> {
         let first = self.chars[at];
         let excited = |c: char| c == '!' || c == '?';
@@ -56,7 +56,7 @@ impl Text<'_> {
         (end > at + 1).then(|| self.extended(end))
     }
 
-    /// A word: letters, digits and what joins them.
+    /// Return the end of a word: letters, digits, and characters that join them.
     fn word(&self, at: usize) -> usize {
         let (mut end, mut dots, mut longest, mut since) = (at, 0, 0, 0);
         loop {
@@ -78,7 +78,7 @@ impl Text<'_> {
         self.uncontracted(at, end)
     }
 
-    /// Whether the character at `at`, between two of a word that begins at `from`, joins them.
+    /// Return whether the character at `at`, inside a word that starts at `from`, joins its neighbours.
     fn joins(&self, from: usize, at: usize) -> bool {
         let Some(c) = self.char(at) else { return false };
         let mut last = at - 1;
@@ -104,7 +104,7 @@ impl Text<'_> {
         }
     }
 
-    /// Whether the dot behind a word belongs to it: U.S., an initial before a name, a known abbreviation.
+    /// Return whether the dot after a word belongs to it: U.S., an initial before a name, a known abbreviation.
     fn keeps_dot(&self, at: usize, end: usize, dots: usize, longest: usize) -> bool {
         if dots > 0 && longest == 1 {
             return self.chars[at..end].iter().all(|&c| c == '.' || super::kinds::kind(c) != Kind::Digit);
@@ -120,7 +120,7 @@ impl Text<'_> {
         self.options.abbreviations.contains(&word)
     }
 
-    /// The end of a word without what is contracted into it: do|n't, Anna|'s.
+    /// Return the end of a word without its clitic: do|n't, Anna|'s.
     fn uncontracted(&self, at: usize, end: usize) -> usize {
         if !self.options.contractions {
             return end;
@@ -139,7 +139,7 @@ impl Text<'_> {
         end
     }
 
-    /// The end of `'s` and its like, behind the word that it was cut from.
+    /// Return the end of a clitic such as `'s` directly after its word.
     fn clitic(&self, at: usize) -> Option<usize> {
         if !self.options.contractions || !apostrophe(self.chars[at]) || self.before(at) == Kind::Blank {
             return None;
