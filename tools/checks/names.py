@@ -85,8 +85,6 @@ NOT_LISTED = {"__version__", "exceptions"}
 MORE = {"tagwise.features.resolve", "tagwise.features.template_text", "tagwise.evaluation.errors.find_errors"}
 #: Names without an example of their own, with the reason.
 NO_EXAMPLE = {
-    "tagwise.Alignment": "spans_to_labels returns it",
-    "tagwise.Misaligned": "spans_to_labels returns it",
     "tagwise.RegularizationPath": "regularization_path returns it",
     "tagwise.TaggerInfo": "taggers returns it",
     "tagwise.spacy_component": "needs spaCy: docs/inputs.md",

@@ -1,4 +1,4 @@
-"""Sentences and corpora in memory: named columns of strings, one value a token."""
+"""Sentences and corpora in memory: named columns of strings with one value per token."""
 
 from __future__ import annotations
 
@@ -9,16 +9,27 @@ from tagwise.base.exceptions import CorpusError
 
 
 class Sentence:
-    """One sequence: columns of equal length, with what its file said about it. It is also the list of its tokens.
+    """A sequence of tokens with named columns. Length, iteration and indexing are those of the list of tokens.
 
     Args:
-        fields: column name -> one string a token; the first column holds the tokens.
-        label: name of the label column, or None for an unlabelled sentence.
-        comments: lines that stood before it (``# text = ...``), written back as they are.
-        doc: None inside a document; the document's name (``""`` if it has none) where one begins here.
-        line: line of its first token in the file, counted from 1.
-        rows: CoNLL-U rows that are no tokens (multiword tokens, empty nodes): (index of the next token, row).
-        meta: other keys of a JSONL object, written back as they are.
+        fields: dict of str to list of str. One string per token for each column. The first column holds the tokens.
+        label: str or None, default=None. Name of the label column. None means an unlabelled sentence.
+        comments: tuple of str, default=(). Comment lines before the sentence (``# text = ...``), written back
+            unchanged.
+        doc: str or None, default=None. Name of the document that begins with this sentence (``""`` if it has no
+            name). None means that the sentence continues a document.
+        line: int or None, default=None. Line of the first token in its file, counted from 1.
+        rows: tuple of (int, str), default=(). CoNLL-U rows that are not tokens (multiword tokens, empty nodes), each
+            with the index of the next token.
+        meta: mapping or None, default=None. Other keys of a JSONL object, written back unchanged.
+
+    Attributes:
+        fields: Columns by name. The attributes label, comments, doc, line, rows and meta also equal the arguments.
+        tokens: First column.
+        labels: Label column.
+
+    Raises:
+        CorpusError: The columns differ in length, there are none, or the label column is not one of them.
 
     >>> s = Sentence({"word": ["Paris", "sleeps"], "label": ["B-LOC", "O"]}, "label")
     >>> s.tokens, s.labels, len(s), s[0]
@@ -59,12 +70,12 @@ class Sentence:
 
     @property
     def tokens(self) -> list[str]:
-        """The first column."""
+        """First column."""
         return next(iter(self.fields.values()))
 
     @property
     def labels(self) -> list[str]:
-        """The label column; CorpusError where the sentence is unlabelled."""
+        """Label column. Raises a CorpusError if the sentence is unlabelled."""
         if self.label is None:
             raise CorpusError(
                 f"a sentence with the columns {', '.join(self.fields)} has no label column. "
@@ -73,7 +84,22 @@ class Sentence:
         return self.fields[self.label]
 
     def with_labels(self, labels: Sequence[str], label: str | None = None) -> Sentence:
-        """The same sentence with other labels (its label column replaced, or ``label`` added as the last)."""
+        """Return a copy with other labels.
+
+        Args:
+            labels: sequence of str. One label per token.
+            label: str or None, default=None. Name of the column to replace or to append. None means the label
+                column, or ``label`` for an unlabelled sentence.
+
+        Returns:
+            A new `Sentence`, which shares the other columns.
+
+        Raises:
+            CorpusError: The number of labels differs from the number of tokens.
+
+        >>> Sentence({"word": ["Paris"]}).with_labels(["B-LOC"]).labels
+        ['B-LOC']
+        """
         name, labels = label or self.label or "label", list(labels)
         if len(labels) != len(self):
             where = f" at line {self.line}" if self.line else ""
@@ -114,7 +140,7 @@ class Sentence:
     __hash__ = None  # type: ignore[assignment]
 
     def _repr_html_(self) -> str:
-        """In a notebook: the tokens, with spans or labels in colours."""
+        """Return the tokens with highlighted spans or labels, for notebooks."""
         from tagwise.corpus.markup import sentence_html
         from tagwise.corpus.schemes import has_chunks, spans
 
@@ -124,7 +150,13 @@ class Sentence:
         return sentence_html(self.tokens, [(t, t + 1, y) for t, y in enumerate(labels) if y != "O"])
 
     def displacy(self) -> dict[str, Any]:
-        """Text and spans as displaCy draws them: `displacy.render(sentence.displacy(), style="ent", manual=True)`.
+        """Return text and spans for displaCy: `displacy.render(sentence.displacy(), style="ent", manual=True)`.
+
+        Returns:
+            A dict with the tokens joined by spaces and the character offsets of the chunks.
+
+        Raises:
+            CorpusError: The sentence is unlabelled, or its labels do not mark chunks.
 
         >>> Sentence({"word": ["in", "New", "York"], "label": ["O", "B-LOC", "I-LOC"]}, "label").displacy()
         {'text': 'in New York', 'ents': [{'start': 3, 'end': 11, 'label': 'LOC'}], 'title': None}
@@ -146,7 +178,27 @@ class Sentence:
 
 
 class Corpus(Sequence[Sentence]):
-    """Sentences with the same columns. A slice is a Corpus again; ``+`` joins two.
+    """A sequence of sentences with the same columns. A slice is a Corpus, and ``+`` concatenates two of them.
+
+    Args:
+        sentences: iterable of Sentence.
+        columns: sequence of str or None, default=None. Columns of an empty corpus. Sentences have their own.
+        label: str or None, default=None. Label column of an empty corpus.
+        source: str or None, default=None. Name of the file, for messages.
+
+    Attributes:
+        columns: Names of the columns. The first one holds the tokens.
+        label: Name of the label column, or None.
+        source: Name of the file, or None.
+        tokens: Tokens of each sentence.
+        labels: Labels of each sentence.
+        label_set: Sorted distinct labels.
+        n_tokens: Total number of tokens.
+        documents: Range of sentence indices of each document.
+        has_documents: Whether the file marks documents.
+
+    Raises:
+        CorpusError: The sentences differ in their columns or their label column.
 
     >>> c = Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]])
     >>> len(c), c.n_tokens, c.columns, c.labels
@@ -188,12 +240,33 @@ class Corpus(Sequence[Sentence]):
     def from_lists(
         cls, tokens: Sequence[Sequence[str]], labels: Sequence[Sequence[str]] | None = None
     ) -> Corpus:
-        """A corpus from token lists, and label lists where there are any."""
+        """Create a corpus from lists of tokens and labels.
+
+        Args:
+            tokens: sequence of sequences of str. Tokens of each sentence.
+            labels: sequence of sequences of str or None, default=None. Labels of each sentence. None means an
+                unlabelled corpus.
+
+        Returns:
+            A `Corpus` with the columns ``word`` and, if there are labels, ``label``.
+
+        Raises:
+            CorpusError: The numbers of tokens and labels differ.
+
+        >>> Corpus.from_lists([["a", "b"]], [["X", "Y"]]).columns
+        ('word', 'label')
+        """
         unlabelled = cls([Sentence({"word": list(words)}) for words in tokens], columns=("word",))
         return unlabelled if labels is None else unlabelled.with_labels(labels)
 
     def tagged(self) -> list[list[tuple[str, str]]]:
-        """Pairs of a word and its label, as NLTK has them.
+        """Return each sentence as a list of (word, label) pairs, the format of NLTK.
+
+        Returns:
+            A list of lists of tuples.
+
+        Raises:
+            CorpusError: The corpus is unlabelled.
 
         >>> Corpus.from_lists([["a", "b"]], [["X", "Y"]]).tagged()
         [[('a', 'X'), ('b', 'Y')]]
@@ -201,7 +274,13 @@ class Corpus(Sequence[Sentence]):
         return [list(zip(s.tokens, s.labels)) for s in self._sentences]
 
     def to_html(self, title: str | None = None) -> str:
-        """A page of its own with every sentence, spans or labels in colours; it needs no network and no script.
+        """Return a self-contained HTML page of all sentences with highlighted spans or labels.
+
+        Args:
+            title: str or None, default=None. Title of the page. None means the name of the file.
+
+        Returns:
+            HTML that needs neither a network connection nor scripts.
 
         >>> Corpus.from_lists([["Paris"]], [["B-LOC"]]).to_html("one city").count("LOC")
         1
@@ -212,12 +291,12 @@ class Corpus(Sequence[Sentence]):
 
     @property
     def tokens(self) -> list[list[str]]:
-        """The first column of every sentence."""
+        """Tokens of each sentence."""
         return [s.tokens for s in self._sentences]
 
     @property
     def labels(self) -> list[list[str]]:
-        """The label column of every sentence; CorpusError where there is none."""
+        """Labels of each sentence. Raises a CorpusError if the corpus is unlabelled."""
         if self.label is None and not self._sentences:
             return []
         if self.label is None:
@@ -229,7 +308,20 @@ class Corpus(Sequence[Sentence]):
         return [s.fields[self.label] for s in self._sentences]
 
     def column(self, name: str) -> list[list[str]]:
-        """One column of every sentence."""
+        """Return one column of every sentence.
+
+        Args:
+            name: str. Name of the column.
+
+        Returns:
+            One list of values per sentence.
+
+        Raises:
+            CorpusError: There is no such column.
+
+        >>> Corpus.from_lists([["a", "b"]]).column("word")
+        [['a', 'b']]
+        """
         if name not in self.columns:
             raise CorpusError(
                 f"{self.source or 'this corpus'} has no column {name!r}. "
@@ -239,28 +331,43 @@ class Corpus(Sequence[Sentence]):
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens in all."""
+        """Total number of tokens."""
         return sum(map(len, self._sentences))
 
     @property
     def label_set(self) -> list[str]:
-        """The distinct labels, sorted."""
+        """Sorted distinct labels."""
         return sorted(set().union(*self.labels))
 
     @property
     def has_documents(self) -> bool:
-        """Whether the file marked documents (``-DOCSTART-``, ``# newdoc``)."""
+        """Whether the file marks documents (``-DOCSTART-``, ``# newdoc``)."""
         return any(s.doc is not None for s in self._sentences)
 
     @property
     def documents(self) -> list[range]:
-        """Ranges of sentence indices, one a document. Without any mark the corpus is one document."""
+        """Range of sentence indices of each document. Without document marks, the corpus is one document."""
         n = len(self._sentences)
         begins = [i for i, s in enumerate(self._sentences) if s.doc is not None or i == 0]
         return [range(b, e) for b, e in zip(begins, [*begins[1:], n])]
 
     def with_labels(self, labels: Sequence[Sequence[str]], label: str | None = None) -> Corpus:
-        """The same corpus with other labels, for example predicted ones."""
+        """Return a copy with other labels, for example predicted ones.
+
+        Args:
+            labels: sequence of sequences of str. One label per token of each sentence.
+            label: str or None, default=None. Name of the column to replace or to append. None means the label
+                column, or ``label`` for an unlabelled corpus.
+
+        Returns:
+            A new `Corpus`.
+
+        Raises:
+            CorpusError: The numbers of labels and tokens differ.
+
+        >>> Corpus.from_lists([["a", "b"]]).with_labels([["X", "Y"]]).labels
+        [['X', 'Y']]
+        """
         name, labels = label or self.label or "label", list(labels)
         if len(labels) != len(self):
             raise CorpusError(
@@ -304,7 +411,7 @@ class Corpus(Sequence[Sentence]):
     __hash__ = None  # type: ignore[assignment]
 
     def _repr_html_(self) -> str:
-        """In a notebook: what it is, and its first sentences."""
+        """Return a summary and the first five sentences, for notebooks."""
         from tagwise.corpus.markup import safe
 
         return f'<p style="overflow-wrap:anywhere">{safe(repr(self))}</p>' + "".join(

@@ -1,4 +1,4 @@
-"""The lines of a file as they stood, kept beside the sentences that were read from them."""
+"""Buffer of unmodified lines of a file, for output that preserves its input."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections import deque
 
 
 class Raw:
-    """Lines that a reader has seen and a writer has not taken yet.
+    """Queue of lines between a reader and a writer, which may be different threads.
 
-    A reader appends text in whole lines (all but the last end in ``\\n``) and settles `separator` and `columns`; a
-    writer, in another thread perhaps, takes lines in their order. What was taken is forgotten, so that memory is
-    that of what was read ahead.
+    The reader appends text in whole lines (all but the last end in ``\\n``) and sets `separator` and `columns`. The
+    writer takes lines in order. Taken lines are dropped, so memory is proportional to the lines read ahead.
 
     >>> raw = Raw()
     >>> raw.append("a\\n\\n")
@@ -20,24 +19,24 @@ class Raw:
     """
 
     def __init__(self) -> None:
-        self.separator = " "  # between columns, where the format leaves that open
-        self.columns = 0  # that a row has, '_' included; 0: not known yet
+        self.separator = " "  # column separator, in formats with more than one
+        self.columns = 0  # columns per row, including '_' (0: not determined yet)
         self._chunks: deque[str] = deque()
         self._lines: list[str] = []
-        self._at = 0  # of the next line in _lines
-        self._number = 1  # of the next line in the file
+        self._at = 0  # index of the next line in _lines
+        self._number = 1  # number of the next line in the file
         self._closed = True  # whether the last of _lines ends in \n
 
     def append(self, text: str) -> None:
-        """More text of the file."""
+        """Add text of the file."""
         self._chunks.append(text)
 
     def forget(self) -> None:
-        """Keep no lines, now and from here on: nobody is going to take them."""
+        """Drop all lines, now and in the future. No writer needs them."""
         self._chunks = deque(maxlen=0)
 
     def _pull(self) -> bool:
-        """Split one more piece of text into lines; False where there is none."""
+        """Split the next piece of text into lines. Return False if there is none."""
         if not self._chunks:
             return False
         lines = self._chunks.popleft().split("\n")
@@ -49,7 +48,7 @@ class Raw:
         return True
 
     def take(self, n: int) -> list[str]:
-        """The next n lines, without their ``\\n``; fewer where the text ends."""
+        """Return the next n lines without ``\\n``, or fewer at the end of the text."""
         while len(self._lines) - self._at < n and self._pull():
             pass
         found = self._lines[self._at : self._at + n]
@@ -58,25 +57,25 @@ class Raw:
         return found
 
     def upto(self, number: int) -> list[str]:
-        """The lines before that of this number, counted from 1."""
+        """Return the remaining lines before a line number, counted from 1."""
         return self.take(number - self._number)
 
     def blank(self) -> list[str]:
-        """The blank lines that follow, as far as they have arrived."""
+        """Return the blank lines that come next and have already been read."""
         n = 0
         while self._at + n < len(self._lines) and not self._lines[self._at + n].strip(" \t\r"):
             n += 1
         return self.take(n)
 
     def rest(self) -> list[str]:
-        """All lines that are left."""
+        """Return all remaining lines."""
         while self._pull():
             pass
         return self.take(len(self._lines) - self._at)
 
     @property
     def ending(self) -> str:
-        """What ends the line that was taken last: nothing, if it is the last of a file that does not end in ``\\n``."""
+        """Terminator of the line taken last: empty for the last line of a file that does not end in ``\\n``."""
         last = self._at == len(self._lines) and not self._chunks
         return "" if last and not self._closed else "\n"
 

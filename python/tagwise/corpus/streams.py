@@ -1,4 +1,4 @@
-"""Bytes in and out: files, gz/xz/bz2 seen by their first bytes, '-' for stdin/stdout."""
+"""Input and output streams: files, compressed files (gz, xz, bz2), and '-' for stdin and stdout."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tagwise.corpus.labels import broken, first_break
 
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes] | IO[str]"
 
-CHUNK = 1 << 18  # bytes read at once
+CHUNK = 1 << 18  # bytes per read
 
-#: Environment variables with limits of what is read, and their values where they are not set: bytes of one sentence
-#: (its line, or its rows and comments), and how many times as long as a compressed file its text may be. The longest
-#: sentences of corpora have some ten thousand bytes, and text is 3 to 20 times as long as its gz.
+#: Environment variables that limit the input, with their defaults: bytes of one sentence (its line, or its rows and
+#: comments), and the ratio of decompressed to compressed size. The longest sentences of corpora have about ten
+#: thousand bytes, and gzip compresses text by a factor of 3 to 20.
 LIMITS = {"TAGWISE_MAX_SENTENCE": 1 << 24, "TAGWISE_MAX_EXPANSION": 200}
-#: Bytes of text that a compressed file may have whatever its size.
+#: Decompressed size up to which TAGWISE_MAX_EXPANSION does not apply.
 FREE = 1 << 26
 
 _MAGIC_STARTS = (b"\x1f", b"\xfd", b"B")  # first bytes of gz, xz, bz2
@@ -37,13 +37,16 @@ _CR_LF = re.compile(r"\r+\n")
 def fail(
     source: str, line: int | None, what: str, remedy: str, cause: BaseException | None = None
 ) -> NoReturn:
-    """Raise a CorpusError that names the file, the line, what was wrong and what to do."""
+    """Raise a CorpusError that names the file, the line, the problem and the remedy."""
     place = f"{source}:{line}" if line else source
     raise CorpusError(f"{place}: {what}. {remedy}") from cause
 
 
 def refuse_breaks(source: str, labels: Sequence[str] | None, line: int, rows: int = 0) -> None:
-    """Refuse a sentence with a label that no file of columns can hold; `rows`: 1 if each token has its own line."""
+    """Raise a CorpusError if a label contains a control character or a line end.
+
+    `rows` is 1 if each token has its own line, else 0.
+    """
     at = None if labels is None else first_break(labels)
     if labels is not None and at is not None:
         place = "" if rows else f"token {at}: "
@@ -56,7 +59,7 @@ def refuse_breaks(source: str, labels: Sequence[str] | None, line: int, rows: in
 
 
 def limit(variable: str) -> int:
-    """A limit of what is read: the environment's, or the usual one."""
+    """Return a limit from the environment, or its default."""
     given = os.environ.get(variable, "").strip()
     if not given:
         return LIMITS[variable]
@@ -68,7 +71,7 @@ def limit(variable: str) -> int:
 
 
 def check_size(source: str, line: int, size: int, most: int) -> None:
-    """Refuse a sentence that is longer than a limit before more of it is read."""
+    """Raise a CorpusError if a sentence is longer than a limit. Call this before reading more of it."""
     if size > most:
         fail(
             source,
@@ -80,17 +83,17 @@ def check_size(source: str, line: int, size: int, most: int) -> None:
 
 
 def shown(text: str, width: int = 60) -> str:
-    """A piece of a file as it can stand in a message."""
+    """Return a quoted and shortened piece of a file, for messages."""
     return repr(text if len(text) <= width else text[: width - 3] + "...")
 
 
 class _Rejoined(io.RawIOBase):
-    """A stream put together again from the bytes already taken off it and the rest."""
+    """A stream of bytes that were already read, followed by the rest of the original stream."""
 
     def __init__(self, head: bytes, read: Callable[[int], Any]) -> None:
         self._head = head
         self._read = read
-        self.taken = 0  # bytes handed out
+        self.taken = 0  # bytes returned so far
 
     def readable(self) -> bool:
         return True
@@ -106,7 +109,7 @@ class _Rejoined(io.RawIOBase):
 
 
 def source_name(file: File) -> str:
-    """The name of a file as messages show it."""
+    """Return the name of a file for messages."""
     if isinstance(file, (str, os.PathLike)):
         return "<stdin>" if os.fspath(file) == "-" else os.fspath(file)
     name = getattr(file, "name", None)
@@ -114,7 +117,7 @@ def source_name(file: File) -> str:
 
 
 def _open(file: File, name: str) -> tuple[Any, bool]:
-    """The stream to read from, and whether it is ours to close."""
+    """Return the stream of a file, and whether the caller has to close it."""
     if not isinstance(file, (str, os.PathLike)):
         return file, False
     if os.fspath(file) == "-":
@@ -133,7 +136,7 @@ def _open(file: File, name: str) -> tuple[Any, bool]:
 
 
 def _decompressed(head: bytes, read: Callable[[int], Any]) -> tuple[Callable[[int], Any], _Rejoined] | None:
-    """A reader of the plain bytes where the first bytes are those of a compressed file, and what it reads from."""
+    """Return a decompressing read function and the stream below it, or None if the file is not compressed."""
     packed = _Rejoined(head, read)
     below = io.BufferedReader(packed)
     if head[:2] == b"\x1f\x8b":
@@ -150,13 +153,13 @@ def _decompressed(head: bytes, read: Callable[[int], Any]) -> tuple[Callable[[in
 
 
 def _damage() -> tuple[type[BaseException], ...]:
-    """What decompressors raise on a damaged file."""
+    """Return the exceptions that decompressors raise on a damaged file."""
     lzma = sys.modules.get("lzma")
     return (OSError, EOFError, zlib.error, *((lzma.LZMAError,) if lzma else ()))
 
 
 def byte_chunks(file: File, name: str) -> Iterator[bytes]:
-    """The plain bytes of a file, a chunk at a time."""
+    """Yield the decompressed bytes of a file in chunks."""
     stream, ours = _open(file, name)
     try:
         read = getattr(stream, "read1", None) or getattr(stream, "read", None)
@@ -178,7 +181,7 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
                     data = data.encode("utf-8")
                     plain = True
                 if not plain:
-                    while 0 < len(data) < 10 and data.startswith(_MAGIC_STARTS):  # a pipe may give a byte
+                    while 0 < len(data) < 10 and data.startswith(_MAGIC_STARTS):  # a pipe may give one byte
                         more = read(CHUNK)
                         if not more:
                             break
@@ -226,7 +229,7 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
 
 
 def check_encoding(encoding: str) -> str:
-    """The canonical name of an encoding in which a newline is the byte 10 and nothing else."""
+    """Return the canonical name of an encoding. Raise a CorpusError unless it contains ASCII."""
     try:
         name = codecs.lookup(encoding).name
         plain = "a\n\t ".encode(name) == b"a\n\t "
@@ -243,10 +246,10 @@ def check_encoding(encoding: str) -> str:
 def open_text(
     file: File, encoding: str = "utf-8", keep: Callable[[str], Any] | None = None
 ) -> tuple[str, Iterator[str]]:
-    """The name of a file and its text in chunks of whole lines (see text_chunks)."""
+    """Return the name of a file and its text in chunks of whole lines (see `text_chunks`)."""
     name = source_name(file)
     encoding = check_encoding(encoding)
-    if isinstance(file, io.TextIOBase):  # already text: byte_chunks hands it on as UTF-8
+    if isinstance(file, io.TextIOBase):  # byte_chunks encodes text as UTF-8
         encoding = "utf-8"
     return name, text_chunks(byte_chunks(file, name), name, encoding, keep)
 
@@ -254,11 +257,11 @@ def open_text(
 def text_chunks(
     chunks: Iterator[bytes], name: str, encoding: str = "utf-8", keep: Callable[[str], Any] | None = None
 ) -> Iterator[str]:
-    """Text made of whole lines, each ended by one ``\\n``; BOM and ``\\r`` before ``\\n`` are gone.
+    """Yield text in whole lines that end in ``\\n``, without a BOM and without ``\\r`` before ``\\n``.
 
-    `keep` is called with the same text as it stands in the file.
+    `keep` is called with the unmodified text of each chunk.
 
-    Lines end at ``\\n`` only: str.splitlines would also cut tokens at U+0085, U+2028, \\x0b, \\x0c, \\x1c...
+    Lines end only at ``\\n``. `str.splitlines` would also split tokens at U+0085, U+2028, \\x0b, \\x0c, \\x1c...
     """
     line = 1
     parts: list[bytes] = []
@@ -329,9 +332,10 @@ def text_chunks(
 
 @contextlib.contextmanager
 def writer(file: File) -> Iterator[Callable[[str], Any]]:
-    """A function that writes text as UTF-8; .gz, .xz, .bz2 compress. A path appears when all is written.
+    """Open a file for writing, and yield a function that writes text as UTF-8.
 
-    What goes to a terminal ('-') has its control characters made visible. Everything else is true to the byte.
+    The extensions .gz, .xz and .bz2 compress. A file at a path appears only when it is complete. On a terminal ('-'),
+    control characters are made visible. All other output is exact.
     """
     if not isinstance(file, (str, os.PathLike)):
         yield _text_write(file)
@@ -352,14 +356,14 @@ def writer(file: File) -> Iterator[Callable[[str], Any]]:
 
 
 def _shown_write(write: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Text onto a terminal."""
+    """Return a function that writes text to a terminal, with visible control characters."""
     from tagwise.base.terminal import visible
 
     return lambda text: write(visible(text, keep="\n\t"))
 
 
 def _shows(stream: Any) -> bool:
-    """Whether a stream is a terminal."""
+    """Return whether a stream is a terminal."""
     try:
         return bool(stream.isatty())
     except (AttributeError, ValueError):
@@ -367,14 +371,14 @@ def _shows(stream: Any) -> bool:
 
 
 def _text_write(stream: Any) -> Callable[[str], Any]:
-    """Text onto a stream of either kind."""
+    """Return a function that writes text to a stream of text or bytes."""
     if isinstance(stream, io.TextIOBase) or hasattr(stream, "encoding"):
         return stream.write  # type: ignore[no-any-return]
     return lambda text: stream.write(text.encode("utf-8"))
 
 
 def _compressor(path: str, raw: IO[bytes]) -> Any:
-    """The stream that compresses as the path's ending says; gz without a time stamp: same text and bytes."""
+    """Return a stream that compresses according to the extension. gz has no time stamp, so output is reproducible."""
     if path.endswith(".gz"):
         return gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=raw, mtime=0)
     if path.endswith(".xz"):

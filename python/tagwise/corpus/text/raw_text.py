@@ -1,4 +1,4 @@
-"""Raw text: one text a line, of one sentence or more, that is yet to be cut into tokens."""
+"""Raw text: one untokenized text per line, of one or more sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,20 @@ NAME = "raw"
 def iter_raw(
     file: File, *, tokenizer: Tokenizes | None = None, encoding: str = "utf-8"
 ) -> Iterator[Sentence]:
-    """Unlabelled sentences of a file with one text a line; tokenizer: that of the library unless given.
+    """Iterate over the sentences of a file of raw text, one text per line.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
+            None means ``Tokenizer()``. Use the tokenizer of the training corpus.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        An iterator over unlabelled `Sentence` objects. Blank lines are skipped.
+
+    Raises:
+        CorpusError: The file cannot be read, or the tokens are not pieces of the text. Errors in the file are raised
+            during iteration.
 
     >>> import io
     >>> [sentence.tokens for sentence in iter_raw(io.StringIO("It's late. Go!"))]
@@ -30,19 +43,19 @@ def iter_raw(
 
 
 def looks(head: str, rows: list[str]) -> bool:
-    """Any text is raw text."""
+    """Return True, because every text can be read as raw text."""
     return True
 
 
 def opened(file: Opened) -> Iterator[Sentence]:
-    """The sentences of an open file."""
+    """Return the sentences of an open file."""
     return line_sentences(file.chunks, names_of(file))
 
 
 def line_sentences(
     chunks: Iterator[str], names: tuple[str, str] = ("word", "label"), *, tokenizer: Tokenizes | None = None
 ) -> Iterator[Sentence]:
-    """Sentences, the lines of a chunk tokenized at once."""
+    """Yield sentences. The lines of each chunk are tokenized in one call."""
     for batch in line_batches(chunks):
         texts = tokenized([text for _, text in batch], tokenizer)
         for (line, _), text in zip(batch, texts):
@@ -51,7 +64,19 @@ def line_sentences(
 
 
 def read_raw(file: File, *, tokenizer: Tokenizes | None = None, encoding: str = "utf-8") -> Corpus:
-    """A whole file of raw text as an unlabelled Corpus; the arguments are those of iter_raw.
+    """Read a file of raw text, one text per line. For tokenized text, use `read_text`.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
+            None means ``Tokenizer()``. Use the tokenizer of the training corpus.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        An unlabelled `Corpus` with the column ``word``, in which a text may be several sentences.
+
+    Raises:
+        CorpusError: The file cannot be read, or the tokens are not pieces of the text.
 
     >>> import io
     >>> len(read_raw(io.StringIO("It's late. Go!")))
@@ -63,7 +88,7 @@ def read_raw(file: File, *, tokenizer: Tokenizes | None = None, encoding: str = 
 
 
 def format_raw(sentence: Sentence, end: str = "\n") -> str:
-    """The text of a sentence, or its piece of one; `end` closes a text that does not go on."""
+    """Return the text of a sentence, followed by `end` unless the next sentence continues the text."""
     text = text_of(sentence).text
     if any(c in text for c in "\n\r\0"):
         raise CorpusError(
@@ -73,7 +98,15 @@ def format_raw(sentence: Sentence, end: str = "\n") -> str:
 
 
 def write_raw(sentences: Iterable[Sentence], file: File) -> None:
-    r"""Write the texts of sentences, one a line, without labels; sentences of one text are put together.
+    r"""Write the raw text of sentences without labels, one text per line. Sentences of one text are joined.
+
+    Args:
+        sentences: Corpus or iterable of Sentence.
+        file: path, '-' or open file. '-' means stdout. A file at a path appears only when it is complete. The
+            extensions .gz, .xz and .bz2 compress it.
+
+    Raises:
+        CorpusError: A text contains a line end, tokens are not pieces of their text, or the file cannot be written.
 
     >>> from pathlib import Path
     >>> import tagwise as tw

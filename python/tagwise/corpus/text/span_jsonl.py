@@ -1,4 +1,4 @@
-"""JSONL of texts with spans, a text a line: ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}``."""
+"""JSONL of texts with spans, one per line: ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}``."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, offsets_of, toke
 
 NAME = "spans"
 EXAMPLE = 'Write {"text": "...", "spans": [{"start": 0, "end": 5, "label": "..."}]}, one object a line'
-#: Comments of CoNLL-U that say what the sentence was before it was cut into tokens.
+#: Prefix of the CoNLL-U comment with the untokenized sentence.
 _COMMENT = "# text = "
 
 
 class Record(NamedTuple):
-    """One line of a file."""
+    """A parsed line of a file."""
 
     line: int
     text: str
@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
 
 class How(NamedTuple):
-    """How records become sentences."""
+    """Options for the conversion of records to sentences."""
 
     name: str
     tokenizer: Tokenizes | None = None
@@ -57,7 +57,7 @@ class How(NamedTuple):
 
 
 def looks(head: str, rows: list[str]) -> bool:
-    """Whether the first line of a text is an object with a text and without tokens."""
+    """Return whether the first line of a text is an object with a text and without tokens."""
     if rows[0][0] != "{":
         return False
     try:
@@ -79,16 +79,28 @@ def iter_spans(
     misaligned: Policy = "error",
     encoding: str = "utf-8",
 ) -> Iterator[Sentence]:
-    """Sentences of a JSONL file of texts with spans.
+    """Iterate over the sentences of a JSONL file of texts with spans.
+
+    Each line is an object such as ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}`` with offsets
+    in characters. ``scheme`` overrides the argument of that name, and ``newdoc`` begins a document. Other keys are
+    kept in ``Sentence.meta`` of the first sentence. Lines without ``spans`` are unlabelled. The first line determines
+    whether the file is labelled.
 
     Args:
-        file: as in iter_conll. A line is ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}``, in
-            characters; ``newdoc`` begins a document, other keys are kept with its first sentence. Lines without
-            ``spans`` are unlabelled; the first line says whether all are.
-        tokenizer: that of the library unless given.
-        scheme: of the labels that spans become, where a line does not say so itself (``"scheme"``).
-        misaligned: what becomes of spans that do not fit the tokens, see spans_to_labels.
-        encoding: of the file.
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
+            None means ``Tokenizer()``. Choose one that splits at the ends of the spans.
+        scheme: str, default="IOB2". Label scheme. Use "token" if every token has a span of its own.
+        misaligned: str, default="error". Treatment of spans that do not begin and end at tokens: "error", "expand",
+            "shrink" or "drop". See `spans_to_labels`.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        An iterator over `Sentence` objects.
+
+    Raises:
+        CorpusError: The scheme is unknown, the file cannot be read, a line is not valid, or a span does not fit the
+            tokens with ``misaligned="error"``. Errors in the file name the line and are raised during iteration.
 
     >>> import io
     >>> line = '{"text": "Oslo, again", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}'
@@ -108,7 +120,28 @@ def read_spans(
     misaligned: Policy = "error",
     encoding: str = "utf-8",
 ) -> Corpus:
-    """A whole JSONL file of texts with spans as a Corpus; the arguments are those of iter_spans.
+    """Read a JSONL file of texts with spans.
+
+    Each line is an object such as ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}`` with offsets
+    in characters. ``scheme`` overrides the argument of that name, and ``newdoc`` begins a document. Other keys are
+    kept in ``Sentence.meta`` of the first sentence. Lines without ``spans`` are unlabelled. The first line determines
+    whether the file is labelled.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
+            None means ``Tokenizer()``. Choose one that splits at the ends of the spans.
+        scheme: str, default="IOB2". Label scheme. Use "token" if every token has a span of its own.
+        misaligned: str, default="error". Treatment of spans that do not begin and end at tokens: "error", "expand",
+            "shrink" or "drop". See `spans_to_labels`.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+
+    Returns:
+        A `Corpus`, in which a text may be several sentences.
+
+    Raises:
+        CorpusError: The scheme is unknown, the file cannot be read, a line is not valid, or a span does not fit the
+            tokens with ``misaligned="error"``.
 
     >>> import io
     >>> read_spans(io.StringIO('{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}')).labels
@@ -119,14 +152,14 @@ def read_spans(
 
 
 def opened(file: Opened) -> Iterator[Sentence]:
-    """The sentences of an open file."""
+    """Return the sentences of an open file."""
     return record_sentences(
         How(file.name, names=names_of(file), labelled=file.label is not None), file.chunks
     )
 
 
 def names_of(file: Opened) -> tuple[str, str]:
-    """The names of the two columns that raw text has."""
+    """Return the names of the two columns of raw text: tokens and labels."""
     kept = [name for name in file.columns or ("word",) if name not in ("_", file.label)]
     if len(kept) != 1:
         fail(
@@ -139,7 +172,7 @@ def names_of(file: Opened) -> tuple[str, str]:
 
 
 def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
-    """Sentences, the texts of a chunk tokenized at once; what was read before an error is handed out first."""
+    """Yield sentences. The texts of each chunk are tokenized in one call. Texts before an error are yielded first."""
     labelled: bool | None = None if how.labelled else False
     for batch in line_batches(chunks):
         records: list[Record] = []
@@ -169,7 +202,7 @@ def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
 
 
 def read_record(how: How, line: int, text: str) -> Record:
-    """One line, checked but for its spans."""
+    """Parse and check a line. Its spans are not checked."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as e:
@@ -197,7 +230,7 @@ def read_record(how: How, line: int, text: str) -> Record:
 
 
 def made(how: How, record: Record, text: Tokenized, labelled: bool) -> list[Sentence]:
-    """The sentences of a record."""
+    """Return the sentences of a record."""
     labels = None
     if labelled:
         try:
@@ -209,11 +242,11 @@ def made(how: How, record: Record, text: Tokenized, labelled: bool) -> list[Sent
 
 
 class Records:
-    """Sentences, one after the other, as lines; a text of several is written when its last is there."""
+    """Converter of sentences to lines. The line of a text is complete after its last sentence."""
 
     def __init__(self, chunked: bool | None = None, *, says_text: bool = False) -> None:
-        self.chunked = chunked  # whether labels mark chunks; None: judged by those of each text
-        self.says_text = says_text  # whether spans have their texts beside their places
+        self.chunked = chunked  # whether labels mark chunks (None: detected from the labels of each text)
+        self.says_text = says_text  # whether spans include their text
         self._held: list[tuple[Sentence, Tokenized, Sequence[Any], Sequence[float | None]]] = []
 
     def __call__(
@@ -222,7 +255,10 @@ class Records:
         spans: Sequence[tuple[Any, int, int]] | None = None,
         chances: Sequence[float | None] | None = None,
     ) -> str:
-        """The line of a text, once all of its sentences are there; `spans` (of tokens) in place of its own labels."""
+        """Return the line of a text if this is its last sentence, else an empty string.
+
+        `spans` (in tokens) replace the labels of the sentence. `chances` are their probabilities.
+        """
         text = text_of(sentence)
         if spans is None:
             labels = [] if sentence.label is None else sentence.labels
@@ -233,7 +269,7 @@ class Records:
         return "" if (sentence.meta or {}).get(CONTINUED) is True else self.rest()
 
     def rest(self) -> str:
-        """The line of a text that has not been written, if there is one."""
+        """Return the line of a text whose last sentence is missing, or an empty string."""
         held, self._held = self._held, []
         if not held:
             return ""
@@ -257,7 +293,7 @@ class Records:
         return json.dumps(value, ensure_ascii=False) + "\n"
 
     def member(self, span: TextSpan, at: int, *chance: float | None) -> dict[str, Any]:
-        """A span as it stands in a line, its places moved by `at`."""
+        """Return a span as a JSON object, with its offsets increased by `at`."""
         out = {"start": span.start + at, "end": span.end + at, "label": span.label}
         if self.says_text:
             out["text"] = span.text
@@ -267,10 +303,10 @@ class Records:
 
 
 def text_of(sentence: Sentence) -> Tokenized:
-    """A sentence's text and where its tokens stand in it.
+    """Return the text of a sentence with the offsets of its tokens.
 
-    The text is its member ``text``, else that of the comment ``# text = `` where its tokens stand in it, else its
-    tokens with a space between them.
+    The text is ``meta["text"]``, or else the comment ``# text = `` if it contains the tokens, or else the tokens
+    joined by spaces.
     """
     tokens = sentence.tokens
     bounds = np.array([0, len(tokens)], dtype=np.uint64)
@@ -296,15 +332,23 @@ def text_of(sentence: Sentence) -> Tokenized:
 
 
 def format_spans(sentence: Sentence) -> str:
-    """A sentence, a text by itself, as one line of JSON, its newline included."""
+    """Return a sentence as a text with spans in one line of JSON, including its newline."""
     records = Records()
     return records(sentence) or records.rest()
 
 
 def write_spans(sentences: Iterable[Sentence], file: File) -> None:
-    r"""Write sentences as JSONL of texts with spans, those of one text put together; ``file`` as in write_conll.
+    r"""Write sentences as JSONL of texts with spans. Sentences of one text are joined.
 
-    Labels of a scheme become its spans; others a span for every token, with ``"scheme": "token"`` beside them.
+    Chunk labels become spans. Other labels become one span per token, with ``"scheme": "token"``.
+
+    Args:
+        sentences: Corpus or iterable of Sentence.
+        file: path, '-' or open file. '-' means stdout. A file at a path appears only when it is complete. The
+            extensions .gz, .xz and .bz2 compress it.
+
+    Raises:
+        CorpusError: Tokens are not pieces of their text, or the file cannot be written.
 
     >>> from pathlib import Path
     >>> import tagwise as tw

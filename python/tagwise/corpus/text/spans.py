@@ -1,4 +1,4 @@
-"""Spans of characters <-> labels of tokens, with a report of what does not align.
+"""Conversion between character spans and token labels, with a report of misaligned spans.
 
 >>> text = "Peter flew to London."
 >>> found = spans_to_labels([text], [[(0, 5, "PER"), (14, 20, "LOC")]])
@@ -22,19 +22,24 @@ from tagwise.corpus.labels import lists
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text.tokenizer import Bounds, Tokenized, Tokenizes, tokenized
 
-#: What becomes of a span whose ends are not those of tokens.
+#: Treatment of a span that does not begin and end at tokens.
 Policy = Literal["error", "expand", "shrink", "drop"]
 POLICIES = ("error", "expand", "shrink", "drop")
-#: In place of a scheme: a span is the label of one token, and every token has one.
+#: Alternative to a scheme: every token has a span of its own.
 TOKEN = "token"
-#: Keys of a sentence's meta: its piece of the text, and whether the text goes on in the next sentence.
+#: Keys of `Sentence.meta`: its piece of the text, and whether the next sentence continues the text.
 TEXT, CONTINUED = "text", "continued"
 
 
 class TextSpan(NamedTuple):
-    """A piece of a text with a label: ``text == whole[start:end]``, counted in characters.
+    """A labelled piece of a text.
 
-    probability: that exactly this span is there; None where nobody knows.
+    Attributes:
+        label: Label of the span.
+        text: The piece itself, ``whole[start:end]``.
+        start: Offset of its first character.
+        end: Offset after its last character.
+        probability: Probability that exactly this span has this label, or None if it was not computed.
 
     >>> span = TextSpan("LOC", "London", 14, 20)
     >>> span.label, "Peter flew to London."[span.start : span.end] == span.text
@@ -49,7 +54,18 @@ class TextSpan(NamedTuple):
 
 
 class Misaligned(NamedTuple):
-    """A span that tokens do not fit: number of the text, of the span in it, why, and the tokens that it was given."""
+    """A span that does not begin and end at tokens. Its string form is a message.
+
+    Attributes:
+        sentence: Index of the text.
+        number: Index of the span in its text.
+        span: The span.
+        reason: Explanation in words.
+        tokens: Tokens that received its label. The range is empty for a dropped span.
+
+    >>> print(spans_to_labels(["In Oslo."], [[(3, 5, "LOC")]], misaligned="drop").misaligned[0])
+    sentence 0, span 0 (3 to 5, LOC 'Os'): it ends at 5, inside the token 'Oslo' (3 to 7)
+    """
 
     sentence: int
     number: int
@@ -63,7 +79,16 @@ class Misaligned(NamedTuple):
 
 @dataclass(frozen=True)
 class Alignment:
-    """Labels of the tokens of each text, and the spans that did not fit them."""
+    """Result of `spans_to_labels`. Its string form is a report of the misaligned spans.
+
+    Attributes:
+        texts: Tokenized texts.
+        labels: Labels of each text, one per token.
+        misaligned: Spans that do not begin and end at tokens.
+
+    >>> spans_to_labels(["In Oslo."], [[(3, 7, "LOC")]]).misaligned
+    []
+    """
 
     texts: list[Tokenized]
     labels: list[list[str]]
@@ -75,12 +100,12 @@ class Alignment:
 
 
 def place_of(i: int, k: int, span: TextSpan) -> str:
-    """A span as messages name it."""
+    """Describe a span in messages."""
     return f"sentence {i}, span {k} ({span.start} to {span.end}, {span.label} {span.text[:40]!r})"
 
 
 def span_of(value: Any, text: str, i: int, k: int) -> TextSpan:
-    """A span as people give it: (start, end, label), a mapping, or a TextSpan."""
+    """Convert user input to a checked span: (start, end, label), a mapping, or a TextSpan."""
     start: Any
     end: Any
     label: Any
@@ -124,16 +149,25 @@ def spans_to_labels(
     scheme: str = "IOB2",
     misaligned: Policy = "error",
 ) -> Alignment:
-    """Labels of tokens for spans of characters.
+    """Convert character spans to token labels.
 
     Args:
-        texts: texts, or what a tokenizer made of them.
-        spans: of each text, a list of (start, end, label), of mappings with these keys, or of TextSpans; they may not
-            overlap.
-        tokenizer: that of the library unless given.
-        scheme: IOB2, IOBES, ... or "token": a span is the label of one token.
-        misaligned: a span that begins or ends inside a token or at a blank is an "error", is made to "expand" to the
-            tokens that it touches or to "shrink" to those inside it, or is to "drop"; all but the first are reported.
+        texts: iterable of str or Tokenized. Texts, or results of a tokenizer.
+        spans: iterable of sequences of spans. For each text, a list of (start, end, label) tuples, of mappings with
+            these keys, or of `TextSpan`. Spans that overlap are treated as misaligned.
+        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
+            None means ``Tokenizer()``. Choose one that splits at the ends of the spans.
+        scheme: str, default="IOB2". Label scheme. Use "token" if every token has a span of its own.
+        misaligned: str, default="error". Treatment of spans that do not begin and end at tokens. "error" raises,
+            "expand" takes all tokens that the span touches, "shrink" only the tokens inside it, and "drop" none.
+            Use another value than "error" for annotations with known flaws, and inspect the report.
+
+    Returns:
+        An `Alignment` with the tokens, the labels and a report of the misaligned spans.
+
+    Raises:
+        CorpusError: A span is not valid, or, with ``misaligned="error"``, is misaligned or overlaps another one.
+        ParameterError: ``misaligned`` is not one of its choices.
 
     >>> spans_to_labels(["In New York."], [[(3, 11, "LOC")]]).labels
     [['O', 'B-LOC', 'I-LOC', 'O']]
@@ -156,7 +190,7 @@ def spans_to_labels(
 def aligned(
     text: Tokenized, given: Sequence[Any], i: int, scheme: str, misaligned: Policy
 ) -> tuple[list[str], list[Misaligned]]:
-    """Labels of the tokens of one text, the i-th, and what does not fit them."""
+    """Return the token labels and the misaligned spans of the text with index i."""
     starts, ends = text.offsets[:, 0], text.offsets[:, 1]
     spans = sorted(
         ((k, span_of(value, text.text, i, k)) for k, value in enumerate(given)),
@@ -193,7 +227,7 @@ def aligned(
 
 
 def _misfit(text: Tokenized, span: TextSpan, first: int, last: int) -> str | None:
-    """Why a span does not fit the tokens that it touches; None where it does."""
+    """Return why a span does not fit the tokens it touches, or None if it fits."""
     if first >= last:
         return "there is no token in it"
     (begin, head), (tail, end) = text.offsets[first].tolist(), text.offsets[last - 1].tolist()
@@ -209,7 +243,7 @@ def _misfit(text: Tokenized, span: TextSpan, first: int, last: int) -> str | Non
 
 
 def _of_tokens(text: Tokenized, chunks: Sequence[schemes.Span], i: int) -> list[str]:
-    """A label for each token."""
+    """Return one label per token for the scheme "token"."""
     labels = [""] * len(text)
     for chunk in chunks:
         labels[chunk.begin] = chunk.type
@@ -226,12 +260,21 @@ def _of_tokens(text: Tokenized, chunks: Sequence[schemes.Span], i: int) -> list[
 def labels_to_spans(
     texts: Iterable[str | Tokenized], labels: Iterable[Sequence[str]], *, tokenizer: Tokenizes | None = None
 ) -> list[list[TextSpan]]:
-    """Spans of characters for labels of tokens: the chunks of a scheme (B-, I- ...), else a span for every token.
+    """Convert token labels to character spans.
+
+    Chunk labels (B-, I-, ...) become one span per chunk. Other labels become one span per token.
 
     Args:
-        texts: texts, or what a tokenizer made of them.
-        labels: one for each token of each text.
-        tokenizer: that of the library unless given.
+        texts: iterable of str or Tokenized. Texts, or results of a tokenizer.
+        labels: iterable of sequences of str. One label per token of each text.
+        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
+            None means ``Tokenizer()``. Use the one that produced the labelled tokens.
+
+    Returns:
+        A list of `TextSpan` for each text.
+
+    Raises:
+        CorpusError: The numbers of labels and tokens differ, or a label is not valid.
 
     >>> labels_to_spans(["In New York."], [["O", "B-LOC", "I-LOC", "O"]])
     [[TextSpan(label='LOC', text='New York', start=3, end=11, probability=None)]]
@@ -253,12 +296,12 @@ def labels_to_spans(
 
 
 def is_chunked(labels: Iterable[str]) -> bool:
-    """Whether labels mark chunks, and tokens outside of any may have none; else every token has a label."""
+    """Return whether all labels are chunk labels. Otherwise every token is a span of its own."""
     return all(isinstance(y, str) and schemes.is_chunk_label(y) for y in set(labels))
 
 
 def token_spans(labels: Sequence[Any], chunked: bool) -> list[tuple[Any, int, int]]:
-    """(label, begin, end) of the spans of tokens that labels make."""
+    """Return the token spans of a label sequence, as (label, begin, end)."""
     if chunked:
         return [(span.type, span.begin, span.end) for span in schemes.spans(labels)]
     return [(y, t, t + 1) for t, y in enumerate(labels)]
@@ -270,7 +313,7 @@ def text_spans(
     chances: Iterable[float | None] | None = None,
     first: int = 0,
 ) -> list[TextSpan]:
-    """Spans of tokens, counted from the token `first`, as spans of characters."""
+    """Convert token spans, with indices relative to the token `first`, to character spans."""
     found, out = list(spans), []
     sure = [None] * len(found) if chances is None else list(chances)
     offsets = text.offsets
@@ -289,9 +332,9 @@ def sentences_of(
     line: int | None = None,
     meta: Mapping[str, Any] | None = None,
 ) -> list[Sentence]:
-    """The sentences of a text, each with its piece of it, so that they can be put together again.
+    """Split a tokenized text into sentences, each with its piece of the text, so that they can be joined again.
 
-    No sentence ends inside a span: where a scheme's span goes over the end of one, both are one sentence.
+    No sentence ends inside a span. Two sentences with a span across their boundary become one.
     """
     bounds = text.bounds.tolist() if labels is None else _without_cuts(text.bounds, labels)
     if len(bounds) < 2:
@@ -313,7 +356,7 @@ def sentences_of(
 
 
 def _without_cuts(bounds: Bounds, labels: Sequence[str]) -> list[int]:
-    """Ends of sentences but for those inside a span."""
+    """Return the sentence boundaries that are not inside a span."""
     if not is_chunked(labels):
         return [int(b) for b in bounds]
     inside: set[int] = set()
@@ -330,7 +373,24 @@ def span_corpus(
     scheme: str = "IOB2",
     misaligned: Policy = "error",
 ) -> Corpus:
-    """Texts with spans as a Corpus to train on; arguments as in `spans_to_labels`.
+    """Create a corpus from texts with character spans.
+
+    Args:
+        texts: iterable of str or Tokenized. Texts, or results of a tokenizer.
+        spans: iterable of sequences of spans. For each text, a list of (start, end, label) tuples, of mappings with
+            these keys, or of `TextSpan`. Spans that overlap are treated as misaligned.
+        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
+            None means ``Tokenizer()``. Choose one that splits at the ends of the spans.
+        scheme: str, default="IOB2". Label scheme. Use "token" if every token has a span of its own.
+        misaligned: str, default="error". Treatment of spans that do not begin and end at tokens: "error", "expand",
+            "shrink" or "drop". See `spans_to_labels`.
+
+    Returns:
+        A `Corpus` for training, in which a text may be several sentences.
+
+    Raises:
+        CorpusError: A span is not valid, or, with ``misaligned="error"``, is misaligned or overlaps another one.
+        ParameterError: ``misaligned`` is not one of its choices.
 
     >>> span_corpus(["Anna left.", "In Oslo."], [[(0, 4, "PER")], [(3, 7, "LOC")]]).labels
     [['B-PER', 'O', 'O'], ['O', 'B-LOC', 'O']]

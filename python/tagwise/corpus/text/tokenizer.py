@@ -1,4 +1,4 @@
-"""Raw text -> tokens by their places in it, and sentences. The rules are described in docs/raw-text.md.
+"""Tokenization and sentence splitting of raw text, with character offsets. For the rules, see docs/raw-text.md.
 
 >>> found = Tokenizer()("Peter flew to London. He didn't stay.")
 >>> found.tokens
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.exceptions import CorpusError, ParameterError
 
-#: Words that keep the dot behind them, which ends no sentence then.
+#: Abbreviations. A following dot belongs to the token and does not end a sentence.
 ABBREVIATIONS = (
     *(
         "mr",
@@ -69,10 +69,14 @@ Bounds = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class Tokenized:
-    """A text and its tokens: pieces of it in their order, with nothing but blanks between them.
+    """A tokenized text. Tokens are pieces of the text, in order.
 
-    offsets: the first character of each token and the one behind its last, [T, 2]; bounds: the first token of each
-    sentence, and T last, [S + 1].
+    Attributes:
+        text: The text.
+        offsets: Offsets of the first character of each token and of the character after its last, [T, 2].
+        bounds: Index of the first token of each sentence, followed by T, [S + 1].
+        tokens: Tokens as strings.
+        sentences: Tokens of each sentence.
 
     >>> found = Tokenizer()("Well, go. Now!")
     >>> found.tokens, found.bounds.tolist()
@@ -85,33 +89,35 @@ class Tokenized:
 
     @cached_property
     def tokens(self) -> list[str]:
-        """The tokens: ``text[begin:end]`` of each."""
+        """Tokens as strings, ``text[begin:end]``."""
         text = self.text
         return [text[begin:end] for begin, end in self.offsets.tolist()]
 
     @property
     def sentences(self) -> list[list[str]]:
-        """The tokens of each sentence."""
+        """Tokens of each sentence."""
         return [self.tokens[begin:end] for begin, end in pairwise(self.bounds.tolist())]
 
     def __len__(self) -> int:
         return len(self.offsets)
 
 
-#: What takes the place of a `Tokenizer`: a function of a text that gives its tokens, as texts or as pairs (begin, end)
-#: of characters, or a list of sentences of these.
+#: Alternative to a `Tokenizer`: a function that maps a text to its tokens, as strings or as (begin, end) offsets, or to
+#: a list of sentences of these.
 Tokenizes = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """The tokenizer that comes with the library; its parameters are what corpora differ in.
+    """Rule-based tokenizer and sentence splitter. Choose the parameters that match the training corpus.
 
     Args:
-        contractions: cut English contractions, ``do|n't`` and ``Anna|'s``, as treebanks do.
-        hyphens: cut words at hyphens, ``well|-|known``; numbers such as 2024-05-01 stay whole.
-        sentences: look for the ends of sentences; else a text is one sentence.
-        abbreviations: words, in lower case and without the dot, that keep a dot behind them.
+        contractions: bool, default=True. Split English contractions, ``do|n't`` and ``Anna|'s``, as treebanks do.
+            Set it to False for other languages.
+        hyphens: bool, default=False. Split words at hyphens, ``well|-|known``. Numbers such as 2024-05-01 stay whole.
+        sentences: bool, default=True. Split the text into sentences. Set it to False for texts of one sentence.
+        abbreviations: tuple of str. Words in lower case, without the dot, that keep a following dot. The default is a
+            list of common English abbreviations. Extend it with those of the domain.
 
     >>> Tokenizer()("They don't.").tokens, Tokenizer(contractions=False)("They don't.").tokens
     (['They', 'do', "n't", '.'], ['They', "don't", '.'])
@@ -123,11 +129,35 @@ class Tokenizer:
     abbreviations: tuple[str, ...] = ABBREVIATIONS
 
     def __call__(self, text: str) -> Tokenized:
-        """The tokens of one text."""
+        """Tokenize one text.
+
+        Args:
+            text: str. The text.
+
+        Returns:
+            A `Tokenized` text.
+
+        Raises:
+            CorpusError: The text is not a string.
+        """
         return self.many([text])[0]
 
     def many(self, texts: Iterable[str], n_jobs: int | None = None) -> list[Tokenized]:
-        """The tokens of each of many texts, in one call of the core; n_jobs: threads, None for all cores."""
+        """Tokenize several texts, which is faster than one call per text.
+
+        Args:
+            texts: iterable of str. The texts.
+            n_jobs: int or None, default=None. Number of threads. None means one per core.
+
+        Returns:
+            A list of `Tokenized` texts.
+
+        Raises:
+            CorpusError: ``texts`` is a single string, or an element is not a string.
+
+        >>> [len(found) for found in Tokenizer().many(["Go!", "They don't."])]
+        [2, 4]
+        """
         given = list_of(texts)
         places, sentences, bounds = _core.tokenize(
             given,
@@ -146,7 +176,7 @@ class Tokenizer:
 
 
 def list_of(texts: Any) -> list[Any]:
-    """Texts as a list; a single one is refused."""
+    """Return texts as a list. Raise a CorpusError for a single string."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         raise CorpusError(
             f"expected a list of texts, found {type(texts).__name__}; put a single text into a list"
@@ -157,7 +187,7 @@ def list_of(texts: Any) -> list[Any]:
 def tokenized(
     texts: Iterable[str | Tokenized], tokenizer: Tokenizes | None = None, n_jobs: int | None = None
 ) -> list[Tokenized]:
-    """The tokens of texts by a tokenizer, that of the library unless another is given; what has tokens keeps them."""
+    """Tokenize texts with a tokenizer, `Tokenizer()` by default. Tokenized texts are returned unchanged."""
     given = list_of(texts)
     if tokenizer is not None and not callable(tokenizer):
         raise ParameterError(
@@ -176,7 +206,7 @@ def tokenized(
 
 
 def _placed(tokenizer: Tokenizes, text: Any, i: int) -> Tokenized:
-    """What a tokenizer of the user's own made of a text, checked."""
+    """Apply a user's tokenizer to a text and check the result."""
     if not isinstance(text, str):
         raise CorpusError(f"text {i}: expected a string, found {type(text).__name__}")
     made = tokenizer(text)
@@ -207,7 +237,7 @@ def _placed(tokenizer: Tokenizes, text: Any, i: int) -> Tokenized:
 
 
 def _place(text: str, entry: Any, at: int, what: str) -> tuple[int, int]:
-    """Where a token of a tokenizer of the user's own stands, at `at` or behind it."""
+    """Return the offsets of a token of a user's tokenizer. The token must not begin before `at`."""
     if isinstance(entry, str):
         begin = text.find(entry, at)
         if not entry or begin < 0:
@@ -232,7 +262,7 @@ def _place(text: str, entry: Any, at: int, what: str) -> tuple[int, int]:
 
 
 def offsets_of(text: str, tokens: Sequence[str]) -> Places | None:
-    """Where tokens stand in a text that is made of them and blanks; None where it is not.
+    """Return the offsets of tokens in a text, [T, 2], or None if the text does not contain them in this order.
 
     >>> offsets_of("It's so.", ["It", "'s", "so", "."]).tolist()
     [[0, 2], [2, 4], [5, 7], [7, 8]]
