@@ -194,22 +194,17 @@ def check_table(rows: list[list[str]], last: str, row: dict[str, Any]) -> None:
     ]
 
 
-@of_kind("same")
-def test_one_file_on_the_command_line(row: dict[str, Any], tmp_path: Path) -> None:
-    """The file that the script reads gives the script's figures."""
-    path = tmp_path / "both.txt"
-    path.write_text(written(*labels(row)))
-    check_table(*table(path), row)
-
-
-@of_kind("same")
-def test_two_files_on_the_command_line(row: dict[str, Any], tmp_path: Path) -> None:
-    """Gold labels of the first file against the last column of the second; in tabs, with another column before."""
-    paths = []
-    for name, side in zip(("gold", "guess"), labels(row)):
-        path = tmp_path / f"{name}.txt"
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row["kind"] == "same"][::20], ids=lambda row: row["name"]
+)
+def test_the_command_prints_the_figures_of_the_script(row: dict[str, Any], tmp_path: Path) -> None:
+    """For one file as the script reads it, and for a gold file and a guessed one with tabs and another column."""
+    both = tmp_path / "both.txt"
+    both.write_text(written(*labels(row)))
+    check_table(*table(both), row)
+    paths = [tmp_path / "gold.txt", tmp_path / "guess.txt"]
+    for path, side in zip(paths, labels(row)):
         path.write_text("".join("".join(f"w\tN\t{y}\n" for y in s) + "\n" for s in side))
-        paths.append(path)
     check_table(*table(*paths), row)
 
 

@@ -181,6 +181,35 @@ def test_labels_of_a_corpus_are_its_own() -> None:
     assert [(bits(s.tagger), s.score) for s in found] == [(bits(s.tagger), s.score) for s in path()]
 
 
+def test_learners_that_cannot_start_warm_train_every_step_alone() -> None:
+    """Each step of a Hidden Markov SVM, and the refit on all sentences, is a training of its own."""
+    svm = tw.HMSVM(features="S1", max_epochs=3)
+    for step in path(svm, strengths=[3.0, 0.1], parameter="C"):
+        assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=step.strength).fit(X, Y))
+    (step,) = path(svm, dev=None, dev_y=None, strengths=[2.0], parameter="C", refit=True)
+    assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=2.0).fit(X, Y))
+    with pytest.raises(tw.ParameterError, match="leave warm_start out"):
+        path(svm, strengths=[2.0], parameter="C", warm_start=crf().fit(X, Y))
+
+
+def test_learners_without_a_strength_and_corpora_of_one_sentence_are_refused() -> None:
+    """With the parameter that is missing, and with the number of sentences that a path needs."""
+    with pytest.raises(tw.ParameterError, match="l2"):
+        path(tw.Perceptron())
+    with pytest.raises(tw.CorpusError, match="two training sentences"):
+        tw.regularization_path(crf(), X[:1], y=Y[:1])
+
+
+def test_the_table_of_a_path_has_a_row_per_strength() -> None:
+    """With its score in percent, nonzero weights, objective, iterations and seconds."""
+    found = path()
+    lines = [line.replace("│", " ").replace("|", " ").split() for line in str(found).splitlines()]
+    for step in found:
+        tagger = step.tagger
+        figures = [f"{tagger.n_nonzero_:,}", f"{tagger.objective_:,.2f}", "3", f"{step.seconds:.1f}"]
+        assert [f"{step.strength:g}", f"{100 * step.score:.2f}", *figures] in lines
+
+
 class Scored:
     """Stands for a report."""
 

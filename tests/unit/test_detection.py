@@ -29,10 +29,10 @@ def as_text(rows: list[list[str]], sentences: int = 1) -> str:
     return ("\n".join(" ".join(row) for row in rows) + "\n\n") * sentences
 
 
-@pytest.mark.parametrize("sentences", [0, 1, 20])
+@pytest.mark.parametrize("sentences", [0, 20])
 @pytest.mark.parametrize("columns", [2, 3])
-@pytest.mark.parametrize("change", [-1, 1, 2])
-@pytest.mark.parametrize("at", range(6))
+@pytest.mark.parametrize("change", [-1, 2])
+@pytest.mark.parametrize("at", [0, 3, 5])
 def test_a_ragged_row_is_named(at: int, change: int, columns: int, sentences: int) -> None:
     """Wherever in the first sentence it stands, whether it lacks a cell or has some too many: its line."""
     sound = [row[-columns:] if columns == 2 else row for row in ROWS]

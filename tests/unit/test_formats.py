@@ -82,6 +82,16 @@ def test_conll_names_by_default(count: int) -> None:
     if count > 1:
         names[-1] = "label"
     assert read_conll(stream(f"{row}\n")).columns == tuple(names)
+    assert read_conll(stream("a b\n"), label="ner").columns == ("word", "ner")
+
+
+def test_a_row_without_the_named_columns_is_refused() -> None:
+    """With the line and both numbers; if a line of comments is the reason, with the option to read it as one."""
+    refused(
+        r"<stream>:1: 2 columns.*expected 3 \(word, pos, label\)",
+        lambda: read_conll(stream("a b\n"), ("word", "pos", "label")),
+    )
+    refused("comments=True", lambda: read_conll(stream("a b\n# c\n\n# x y z\n")))
 
 
 @pytest.mark.parametrize("value", ["x-DOCSTART-", "-DOCSTART-x", "a b", "#", "-X-", "\u00a0", "\u3000"])
@@ -302,7 +312,8 @@ def test_lines_of_tokens_that_cannot_be(tokens: list[str]) -> None:
 
 def test_lines_of_tokens() -> None:
     """Spaces and tabs in any number; labels behind a sign of one's own."""
-    assert read_text(stream(" a \t b\n\n\tc\n")).tokens == [["a", "b"], ["c"]]
+    found = read_text(io.StringIO("\ufeff a \t b \r\n\n\tc\n", newline=""))
+    assert (found.tokens, [s.line for s in found]) == ([["a", "b"], ["c"]], [1, 3])
     assert read_text(stream("")).columns == ("word",)
     out = io.StringIO()
     write_text([Sentence({"word": ["a", "b"], "label": ["X", "Y"]}, "label")], out, join="/")

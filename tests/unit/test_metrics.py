@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import random
-import warnings
 from collections import Counter
 
 import pytest
@@ -14,8 +13,6 @@ from hypothesis import strategies as st
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.conll import read_conll
 from tagwise.corpus.schemes import SCHEMES, Span, from_spans, spans
-from tagwise.corpus.sentence import Corpus
-from tagwise.evaluation import metrics
 from tagwise.evaluation.metrics import calibration, evaluate
 
 # The oracle: conlleval's rules as they are published.
@@ -153,48 +150,6 @@ def test_well_formed_sequences_score_as_sets_of_spans(scheme: str) -> None:
     assert report.chunks.predicted == sum(map(len, guess_chunks))
 
 
-@pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
-def test_agrees_with_seqeval_on_well_formed_sequences(scheme: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        seqeval = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed")
-    rng = random.Random(3)
-    gold = [from_spans(random_chunking(rng, n), n, scheme) for n in range(1, 60)]
-    guess = [
-        y if rng.random() < 0.5 else from_spans(random_chunking(rng, len(y)), len(y), scheme) for y in gold
-    ]
-    report = evaluate(gold, guess)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert report.f1 == pytest.approx(seqeval.f1_score(gold, guess))
-        assert report.precision == pytest.approx(seqeval.precision_score(gold, guess))
-        assert report.recall == pytest.approx(seqeval.recall_score(gold, guess))
-        assert report.accuracy == pytest.approx(seqeval.accuracy_score(gold, guess))
-
-
-def test_labels_without_chunks_are_scored_by_accuracy() -> None:
-    report = evaluate([["NN", "-LRB-"], ["VB"]], [["NN", "NN"], ["VB"]])
-    assert not report.chunked
-    assert report.score_name == "accuracy"
-    assert report.score == pytest.approx(2 / 3)
-    assert report.per_label["NN"].precision == 0.5
-    assert report.per_type == {}
-    assert "NN: precision:  50.00%" in str(report)
-    assert "per_type" not in report.to_dict()
-
-
-def test_nothing_at_all_scores_zero_without_dividing() -> None:
-    report = evaluate([], [])
-    assert report.accuracy == report.f1 == report.sequence_accuracy == 0.0
-    assert str(report)
-
-
-def test_takes_corpora() -> None:
-    gold = Corpus.from_lists([["a", "b"]], [["B-X", "O"]])
-    assert evaluate(gold, gold).f1 == 1.0
-    assert evaluate(gold, [["B-X", "O"]]).f1 == 1.0
-
-
 def test_lengths_that_differ_name_the_sentence() -> None:
     with pytest.raises(CorpusError, match=r"sentence 1.*2 gold labels but 1 predicted"):
         evaluate([["O"], ["O", "O"]], [["O"], ["O"]])
@@ -202,24 +157,6 @@ def test_lengths_that_differ_name_the_sentence() -> None:
         evaluate([["O"]], [["O"], ["O"]])
     with pytest.raises(CorpusError, match="list of sequences"):
         evaluate(["O"], ["O"])  # type: ignore[list-item]
-
-
-def test_work_is_done_once_for_each_pair_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What happens between two tokens is looked up: however long the corpus, rules run once for four labels."""
-    seen: Counter[tuple[tuple[str, str], tuple[str, str]]] = Counter()
-    real = metrics._step
-
-    def counted(before: tuple[str, str], now: tuple[str, str]) -> metrics._Step | None:
-        seen[before, now] += 1
-        return real(before, now)
-
-    monkeypatch.setattr(metrics, "_step", counted)
-    rng = random.Random(1)
-    gold = [from_spans(random_chunking(rng, 25), 25, "IOB2") for _ in range(400)]
-    guess = [y if rng.random() < 0.7 else from_spans(random_chunking(rng, 25), 25, "IOB2") for y in gold]
-    report = evaluate(gold, guess)
-    assert set(seen.values()) == {1}
-    assert len(seen) < report.n_tokens / 20
 
 
 # Calibration.
@@ -234,12 +171,6 @@ def test_bins_by_hand() -> None:
     gaps = [abs(a - c) for a, c in zip(found.accuracy, found.confidence)]
     assert found.ece == pytest.approx((2 * gaps[0] + gaps[1] + 3 * gaps[2]) / 6)
     assert found.worst == pytest.approx(max(gaps))
-    assert str(found).splitlines() == [
-        f"expected calibration error {100 * found.ece:.2f}%, 6 predictions",
-        "    2.50% sure:  50.00% right of 2",
-        "   15.00% sure:   0.00% right of 1",
-        "   95.33% sure:  66.67% right of 3",
-    ]
 
 
 def test_bins_of_equal_width() -> None:
@@ -254,7 +185,6 @@ def test_nothing_to_calibrate() -> None:
     """No predictions: no bins, no error."""
     found = calibration([], [])
     assert (found.count, found.ece, found.worst) == ((), 0.0, 0.0)
-    assert str(found) == "expected calibration error 0.00%, 0 predictions"
 
 
 def test_what_is_no_confidence_is_refused() -> None:
@@ -283,12 +213,8 @@ def test_labels_confusions_and_errors_by_hand() -> None:
     assert report.errors() == report.errors(None) == report.errors(4) == errors
     assert report.errors(1) == errors[:1]
     assert report.errors(0) == []
-    assert (report.n_sequences, report.correct_sequences, report.n_tokens, report.correct_tokens) == (
-        3,
-        0,
-        8,
-        3,
-    )
+    counts = (report.n_sequences, report.correct_sequences, report.n_tokens, report.correct_tokens)
+    assert counts == (3, 0, 8, 3)
     d = report.to_dict()
     assert list(d) == [
         "score", "score_name", "accuracy", "sequence_accuracy", "sequences", "tokens", "chunks", "per_type",

@@ -138,6 +138,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         list(byte_chunks(3, "<stream>"))  # type: ignore[arg-type]
     with pytest.raises(CorpusError, match=r"none\.txt: cannot be opened \(No such file or directory\)"):
         list(byte_chunks(tmp_path / "none.txt", str(tmp_path / "none.txt")))
+    with pytest.raises(CorpusError, match="cannot be"):
+        list(byte_chunks(tmp_path, str(tmp_path)))
     with pytest.raises(CorpusError, match=r"'a\\nb': cannot be opened .*io\.StringIO"):
         list(byte_chunks("a\nb", "a\nb"))
     with pytest.raises(CorpusError, match=r"cannot be opened \(embedded null byte\)"):
