@@ -1,7 +1,6 @@
-"""What is asked of a batch of chains, whether edge scores are shared or each token has its own.
+"""Queries on a batch of chains, with edge scores that are shared or specific to each token.
 
-Shared ones go through the operators of `ops`, others through the loops of `varying`. A sentence b of n tokens scores a
-path y by
+Shared edge scores use the operators of `ops`, others the loops of `varying`. The score of a path y of n tokens is
 
     start(y_0) + sum_t e_t(y_t) + sum_{t>0} (W + E_t)(y_{t-1}, y_t) + end(y_{n-1}).
 """
@@ -20,7 +19,7 @@ from tagwise.torch.protocol import Chains
 
 
 def count(chains: Chains) -> Tensor:
-    """Tokens of each sentence (B,), int64."""
+    """Return the number of tokens of each sentence (B,), int64."""
     batch, time, _ = chains.emissions.shape
     if chains.lengths is not None:
         return chains.lengths.to(torch.int64)
@@ -28,22 +27,22 @@ def count(chains: Chains) -> Tensor:
 
 
 def inside(chains: Chains) -> Tensor:
-    """Which tokens there are (B, T)."""
+    """Return a mask (B, T) of tokens that are not padding."""
     return torch.arange(chains.emissions.shape[1], device=chains.emissions.device) < count(chains)[:, None]
 
 
 def restricted(chains: Chains, support: Tensor) -> Chains:
-    """The chains over the paths of a support (B, T, L)."""
+    """Restrict the chains to the paths of a support (B, T, L)."""
     return chains._replace(emissions=chains.emissions.masked_fill(~support, -torch.inf))
 
 
 def exact(chains: Chains) -> Chains:
-    """The emissions in the type of the sums: what is more than a value is not to be rounded to half precision."""
+    """Convert the emissions to the dtype of the sums, so that derivatives are not rounded to half precision."""
     return chains._replace(emissions=chains.emissions.to(chains.start.dtype))
 
 
 def score(chains: Chains, tags: Tensor) -> Tensor:
-    """The score of paths (..., B, T) -> (..., B)."""
+    """Return the scores (..., B) of paths (..., B, T)."""
     emissions, transitions, start, end, _, edges = chains
     there = inside(chains)
     y = torch.where(there, tags, 0)
@@ -59,14 +58,14 @@ def score(chains: Chains, tags: Tensor) -> Tensor:
 
 
 def log_partition(chains: Chains) -> Tensor:
-    """log Z (B,)."""
+    """Return log Z (B,)."""
     if chains.edges is not None:
         return varying.log_partition(chains)
     return ops.chain(*chains[:5], None)
 
 
 def log_likelihood(chains: Chains, tags: Tensor, added: bool = False) -> Tensor:
-    """log p(tags) (B,), or the sum over the sentences."""
+    """Return log p(tags) (B,), or its sum over the sentences."""
     if chains.edges is not None:
         value = score(chains, tags) - varying.log_partition(chains)
         return value.sum() if added else value
@@ -74,7 +73,7 @@ def log_likelihood(chains: Chains, tags: Tensor, added: bool = False) -> Tensor:
 
 
 def marginals(chains: Chains) -> Tensor:
-    """p_t(y) (B, T, L), 0 beyond an end: the derivative of log Z, which can be derived again."""
+    """Return the marginals p_t(y) (B, T, L), padded with 0. They are the gradient of log Z, and differentiable."""
     if chains.edges is not None:
         return varying.marginals(chains)[0]
     whole = exact(chains)[:5]
@@ -83,7 +82,7 @@ def marginals(chains: Chains) -> Tensor:
 
 
 def best(chains: Chains) -> tuple[Tensor, Tensor]:
-    """The best path (B, T), -1 beyond an end, and its score (B,)."""
+    """Return the Viterbi path (B, T), padded with -1, and its score (B,)."""
     if chains.edges is not None:
         with torch.no_grad():
             return varying.best(chains)
@@ -91,14 +90,14 @@ def best(chains: Chains) -> tuple[Tensor, Tensor]:
 
 
 def mean(chains: Chains, value: Chains) -> Tensor:
-    """E[value of the path] (B,) for paths drawn from `chains`, where `value` scores them as chains do."""
+    """Return the expectation (B,), under `chains`, of the score that `value` assigns to a path."""
     if chains.edges is not None or value.edges is not None:
         return varying.mean(chains, value)
     return _Mean.apply(*exact(chains)[:5], *exact(value)[:4])
 
 
 def finite(chains: Chains) -> Chains:
-    """-inf, which has no probability, replaced by 0, so that 0 times it is 0."""
+    """Replace -inf by 0. Such scores have probability 0, and 0 * -inf would be NaN."""
 
     def zeroed(x: Any) -> Any:
         if isinstance(x, tuple):
@@ -107,20 +106,20 @@ def finite(chains: Chains) -> Chains:
 
     parts = (chains.emissions, chains.transitions, chains.start, chains.end)
     emissions, transitions, start, end = map(zeroed, parts)
-    emissions = torch.where(inside(chains)[:, :, None], emissions, 0.0)  # padding may be anything
+    emissions = torch.where(inside(chains)[:, :, None], emissions, 0.0)  # padding is arbitrary
     return Chains(emissions, transitions, start, end, chains.lengths, zeroed(chains.edges))
 
 
 def entropy(chains: Chains) -> Tensor:
-    """-E[log p] = log Z - E[score] (B,)."""
+    """Return the entropy -E[log p] = log Z - E[score] (B,)."""
     return log_partition(exact(chains)) - mean(chains, finite(chains))
 
 
 class _Mean(torch.autograd.Function):  # type: ignore[misc]
-    """<v, gradient of log Z_b> for each sentence.
+    """Autograd function of <v, gradient of log Z_b> for each sentence.
 
-    Its derivative along a weight g of the sentences is the curvature of log Z times v by the scores (`ops.bend`), and
-    the expectations (`ops.expect`) by v.
+    With weights g of the sentences, its derivative with respect to the scores is the Hessian of log Z times v
+    (`ops.bend`), and its derivative with respect to v the expectations (`ops.expect`).
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The distribution over label paths that a linear chain is, as one of `torch.distributions`."""
+"""Distribution over the label paths of a linear chain, with the interface of `torch.distributions`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tagwise.torch.protocol import Chains
 
 
 class LinearChain(Distribution):  # type: ignore[misc]
-    """Paths y of each sentence with p(y) in proportion to exp of their score.
+    """Distribution over the label paths y of each sentence, p(y) proportional to exp(score(y)).
 
     Args:
-        emissions: (B, T, L), or (T, L) for one sentence; padded, packed or nested.
-        transitions: (L, L) [before, label]; or of each token (B, T, L, L), those of the first not used; or two factors
-            (B, T, L, R) of these.
-        start: (L,), 0 if None.
-        end: (L,), 0 if None.
-        lengths: (B,), all T if None. A path is -1 beyond its end.
-        validate_args: as in torch.distributions.
+        emissions: Scores (B, T, L), or (T, L) for one sentence. Padded, packed or nested.
+        transitions: Shared scores (L, L) [before, label], or scores per token (B, T, L, L), where those of the first
+            token are ignored, or a pair of factors (B, T, L, R) of the latter.
+        start: Scores of first labels (L,). 0 if None.
+        end: Scores of last labels (L,). 0 if None.
+        lengths: Number of tokens of each sentence (B,). T if None. Paths are padded with -1.
+        validate_args: As in torch.distributions.
 
-    What depends on scores alone is differentiable by them. `-inf` forbids.
+    All values except paths are differentiable with respect to the scores. A score of `-inf` forbids a label or pair.
 
     >>> import torch
     >>> chain = LinearChain(torch.zeros(3, 2), torch.zeros(2, 2))
@@ -86,7 +86,7 @@ class LinearChain(Distribution):  # type: ignore[misc]
 
     @property
     def support(self) -> Any:
-        """Integers below L, and -1 beyond an end."""
+        """Integers below L, and -1 for padding."""
         return constraints.independent(
             constraints.integer_interval(-1, self.chains.emissions.shape[2] - 1), 1
         )
@@ -101,12 +101,12 @@ class LinearChain(Distribution):  # type: ignore[misc]
 
     @property
     def log_partition(self) -> Tensor:
-        """log Z (B,)."""
+        """Log partition, log Z (B,)."""
         with self._plainly():
             return self._out(of.log_partition(self.chains))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """log p of paths (..., B, T) -> (..., B)."""
+        """Return log p (..., B) of paths (..., B, T)."""
         if self._one:
             value = value.unsqueeze(-2)
         want = self.chains.emissions.shape[:2]
@@ -124,17 +124,17 @@ class LinearChain(Distribution):  # type: ignore[misc]
             return self._out(of.score(whole, path) - of.log_partition(whole), -1)
 
     def entropy(self) -> Tensor:
-        """-E[log p] (B,), in nats."""
+        """Return the entropy -E[log p] (B,) in nats."""
         with self._plainly():
             return self._out(of.entropy(self.chains))
 
     def marginals(self) -> Tensor:
-        """p_t(y) (B, T, L), 0 beyond an end."""
+        """Return the marginals p_t(y) (B, T, L), padded with 0."""
         with self._plainly():
             return self._out(of.marginals(self.chains))
 
     def loss(self, tags: Any, name: str = "log", cost: Tensor | float | None = None) -> Tensor:
-        """A loss of `tagwise.torch.LOSSES` against tags, or a support, of each sentence (B,)."""
+        """Return a loss of `tagwise.torch.LOSSES` for each sentence (B,), given tags or a support."""
         if name not in losses.LOSSES:
             raise ParameterError(f"loss {name!r}: expected one of {', '.join(losses.LOSSES)}")
         target = inputs.target(tags[None] if self._one else tags, self._batch, True, None)
@@ -144,24 +144,27 @@ class LinearChain(Distribution):  # type: ignore[misc]
     # --- paths ----------------------------------------------------------------------------------------------
 
     def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
-        """Paths (*sample_shape, B, T) drawn by their probability."""
+        """Draw paths (*sample_shape, B, T)."""
         shape = torch.Size(sample_shape)
         with self._plainly():
             drawn = search.sample(self.chains, shape.numel(), generator)
         return self._out(drawn.reshape(*shape, *drawn.shape[1:]), len(shape))
 
     def argmax(self) -> Tensor:
-        """The best path (B, T)."""
+        """Return the Viterbi path (B, T)."""
         with torch.no_grad(), self._plainly():
             return self._out(of.best(self.chains)[0])
 
     @property
     def mode(self) -> Tensor:
-        """The best path (B, T)."""
+        """Viterbi path (B, T)."""
         return self.argmax()
 
     def topk(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k best paths (B, k, T) and log p of each (B, k), best first; -1 and -inf where there are no more."""
+        """Return the k best paths (B, k, T) and log p of each (B, k), best first.
+
+        Entries beyond the number of existing paths are -1 and -inf.
+        """
         if k < 1:
             raise ParameterError(f"k={k}: expected 1 or more")
         with self._plainly():
@@ -176,7 +179,7 @@ class LinearChain(Distribution):  # type: ignore[misc]
 
 @register_kl(LinearChain, LinearChain)  # type: ignore[untyped-decorator]
 def _divergence(p: LinearChain, q: LinearChain) -> Tensor:
-    """E_p[s_p - s_q] - log Z_p + log Z_q; infinite where q forbids what p does not."""
+    """Return E_p[s_p - s_q] - log Z_p + log Z_q, infinite if q forbids a path that p does not."""
     one, other = of.exact(p.chains), of.exact(q.chains)
     if one.emissions.shape != other.emissions.shape or not torch.equal(of.count(one), of.count(other)):
         raise TensorError(

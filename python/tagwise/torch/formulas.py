@@ -1,6 +1,6 @@
-"""The losses of training on a device as functions of l = log Z - score, or of gold marginals.
+"""Losses of training on a GPU as functions of l = log Z - score, or of gold marginals.
 
-The table `FORMULAS` has every loss of the core. Objectives take their formula from it and compare no names.
+The table `FORMULAS` contains every loss of the core. Objectives look formulas up and never compare names of losses.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sequential:
-    """A loss of sentences.
+    """Loss that is a sum over sentences.
 
-    value: l -> the loss of a sentence of weight 1.
-    slope: (w, l + log w) -> w times its derivative by l.
+    value: l -> loss of a sentence of weight 1.
+    slope: (w, l + log w) -> w times the derivative of the loss with respect to l.
     """
 
     value: Callable[[Tensor], Tensor]
@@ -29,10 +29,10 @@ class Sequential:
 
 @dataclass(frozen=True)
 class Pointwise:
-    """A loss of tokens, whose derivative by p is -omega / p.
+    """Loss that is a sum over tokens, with the derivative -omega / p with respect to p.
 
     log_omega: (log w, log p) -> log omega.
-    value: (log omega, log p) -> the loss of a token.
+    value: (log omega, log p) -> loss of a token.
     """
 
     log_omega: Callable[[Tensor, Tensor], Tensor]

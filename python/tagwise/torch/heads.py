@@ -13,14 +13,15 @@ from tagwise.torch.layer import CRF
 
 
 class Heads(nn.Module):  # type: ignore[misc]
-    """CRF layers, one for each kind of tags that the sentences have.
+    """Several CRF layers, one for each kind of tags of the same sentences.
 
     Args:
-        layers: `CRF` layers, each with its own labels, constraints and loss; or numbers of labels, for plain ones.
-        batch_first: of layers that are made of numbers.
+        layers: `CRF` layers, each with its own labels, constraints and loss. An integer creates a plain layer with that
+            many labels.
+        batch_first: Dimension order of the layers that are created from numbers.
 
-    Emissions and tags are lists, one entry a head, or tensors whose first dimension is the heads: (H, B, T, L) and
-    (H, B, T). A mask or lengths are the same for all.
+    Emissions and tags are lists with one entry per head, or tensors whose first dimension is the head: (H, B, T, L) and
+    (H, B, T). All heads share a mask or lengths.
 
     >>> import torch
     >>> heads = Heads([2, 3], batch_first=True)
@@ -40,11 +41,11 @@ class Heads(nn.Module):  # type: ignore[misc]
         return parts
 
     def forward(self, emissions: Any, tags: Any, mask: Tensor | None = None, **more: Any) -> Tensor:
-        """`CRF.forward` of every head: (H,), or (H, B) with reduction="none"."""
+        """Return `CRF.forward` of every head: (H,), or (H, B) with reduction="none"."""
         both = zip(self.layers, self._each(emissions, "emissions"), self._each(tags, "tags"))
         return torch.stack([layer(scores, y, mask, **more) for layer, scores, y in both])
 
     def decode(self, emissions: Any, mask: Tensor | None = None, **more: Any) -> list[Any]:
-        """`CRF.decode` of every head."""
+        """Return `CRF.decode` of every head."""
         both = zip(self.layers, self._each(emissions, "emissions"))
         return [layer.decode(scores, mask, **more) for layer, scores in both]

@@ -1,8 +1,8 @@
-"""What a user hands over, read once: padded, packed or nested tensors; masks or lengths; tags, or what tags may be.
+"""Conversion and validation of user input: padded, packed or nested tensors, masks or lengths, tags or label sets.
 
-Shapes are always checked. Values (holes in a mask, tags that there are not) are looked at where that costs no wait for
-a device: on the CPU, and on CUDA where a mask is given, whose check waits anyway. A program that is being traced or
-captured is not interrupted.
+Shapes are always checked. Values (holes in a mask, invalid tags) are checked if that does not synchronise with a
+device: on the CPU, and on CUDA if a mask is given, whose check synchronises anyway. Values are never checked while a
+program is traced or captured.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from tagwise.base.exceptions import TensorError
 from tagwise.torch.engines import cuda
 
-#: The tag of a token that was not observed; what PyTorch's losses ignore.
+#: Tag of a token without a known label, the default `ignore_index` of PyTorch's losses.
 UNKNOWN = -100
 
 
 class Target(NamedTuple):
-    """What a loss compares with: tags (B, T), or a support (B, T, L) where they are known in part."""
+    """Target of a loss: tags (B, T), or a support (B, T, L) of possible labels if tags are partly known."""
 
     tags: Tensor | None
     support: Tensor | None
 
 
 class Batch(NamedTuple):
-    """Emissions (B, T, L), the number of tokens of each sentence (B,), and whether values may be looked at."""
+    """Emissions (B, T, L), the number of tokens of each sentence (B,), and whether values can be checked."""
 
     emissions: Tensor
     lengths: Tensor | None
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
 
 
 def padded(values: Any, batch_first: bool) -> tuple[Tensor, Tensor | None]:
-    """(B, T, ...) of what was given, and lengths where it knows them."""
+    """Return values as (B, T, ...), and the lengths if the container stores them."""
     if isinstance(values, PackedSequence):
         return pad_packed_sequence(values, batch_first=True)  # type: ignore[no-any-return]
     if not isinstance(values, Tensor):
@@ -48,7 +48,7 @@ def padded(values: Any, batch_first: bool) -> tuple[Tensor, Tensor | None]:
 
 
 def free(device: torch.device) -> bool:
-    """Whether values on this device may be looked at now."""
+    """Return whether values on this device can be read now, outside of compilation and graph capture."""
     if torch.compiler.is_compiling():
         return False
     return device.type != "cuda" or not torch.cuda.is_current_stream_capturing()
@@ -59,7 +59,7 @@ def _pair(shape: Any) -> str:
 
 
 def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_first: bool) -> Batch:
-    """Emissions with their lengths, which come from one of: the packed or nested tensor itself, a mask, lengths."""
+    """Return emissions with their lengths, from the packed or nested tensor itself, a mask, or lengths."""
     scores, known = padded(emissions, batch_first)
     if scores.dim() != 3:
         raise TensorError(
@@ -89,7 +89,7 @@ def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_f
 
 
 def _from_mask(mask: Tensor, scores: Tensor, batch_first: bool) -> tuple[Tensor, bool]:
-    """Lengths of a mask: on from the first token to the last, off after it."""
+    """Return the lengths that a mask encodes: on from the first token to the last, off after it."""
     given, _ = padded(mask, batch_first)
     if given.shape != scores.shape[:2]:
         raise TensorError(
@@ -133,7 +133,7 @@ def _from_lengths(lengths: Any, scores: Tensor) -> Tensor:
 
 
 def target(tags: Any, batch: Batch, batch_first: bool, partial: bool | None) -> Target:
-    """Tags (B, T), or a support made of tags that are in part -100, or given as one (B, T, L)."""
+    """Return tags (B, T), or the support (B, T, L) if one is given or some tags are -100."""
     given, _ = padded(tags, batch_first)
     scores = batch.emissions
     if given.dtype == torch.bool and given.dim() == 3:
@@ -163,7 +163,7 @@ def _there(batch: Batch) -> Tensor:
 
 
 def _open(y: Tensor, batch: Batch) -> bool:
-    """Whether some tags are unknown; refuses those that there are not. What lies beyond an end is not looked at."""
+    """Return whether some tags are unknown. Raise TensorError for invalid tags. Padding is ignored."""
     labels = batch.emissions.shape[2]
     inner = y if batch.lengths is None else torch.where(_there(batch), y, 0)
     if not inner.numel():
@@ -182,7 +182,7 @@ def _open(y: Tensor, batch: Batch) -> bool:
 
 
 def support(allowed: Any, batch: Batch, name: str, batch_first: bool = True) -> Tensor:
-    """Labels that are allowed at each token (B, T, L), one at least."""
+    """Return the labels that are allowed at each token (B, T, L), at least one per token."""
     given, _ = padded(allowed, batch_first)
     if given.shape != batch.emissions.shape or given.dtype != torch.bool:
         raise TensorError(
@@ -198,7 +198,7 @@ def support(allowed: Any, batch: Batch, name: str, batch_first: bool = True) -> 
 
 
 def edges(given: Any, batch: Batch, kind: torch.dtype, batch_first: bool) -> Any:
-    """Edge scores of each token (B, T, L, L), or their two factors (B, T, L, R), in the type of the sums."""
+    """Return edge scores per token (B, T, L, L), or their two factors (B, T, L, R), in the dtype of the sums."""
     if given is None:
         return None
     shape = tuple(batch.emissions.shape)
@@ -220,7 +220,7 @@ def edges(given: Any, batch: Batch, kind: torch.dtype, batch_first: bool) -> Any
 
 
 def wide(emissions: Tensor, *parameters: Tensor) -> torch.dtype:
-    """The type of the sums: float64 where anything is, else float32."""
+    """Return the dtype of the sums: float64 if any input has it, otherwise float32."""
     if emissions.dtype == torch.float64 or any(x.dtype == torch.float64 for x in parameters):
         return torch.float64
     return torch.float32
@@ -230,14 +230,14 @@ _NOTHING = nullcontext()
 
 
 def plainly(device: torch.device) -> AbstractContextManager[Any]:
-    """Autocast off: sums are not to be taken in half precision, whatever the network around them does."""
+    """Return a context that disables autocast, since sums in half precision are too inaccurate."""
     if torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)  # type: ignore[no-any-return]
     return _NOTHING
 
 
 def typed(emissions: Tensor, kind: torch.dtype) -> Tensor:
-    """Emissions as the operators take them: kernels read half precision, others are given the type of the sums."""
+    """Return emissions in a dtype that the operators accept: CUDA kernels read half precision, others `kind` only."""
     if emissions.dtype == kind:
         return emissions
     half = kind == torch.float32 and emissions.dtype in (torch.float16, torch.bfloat16)

@@ -1,4 +1,4 @@
-"""The CRF layer: calls and parameters of pytorch-crf's, and what it does not have."""
+"""CRF layer with the calls and parameters of pytorch-crf, plus constraints, other losses and more queries."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from tagwise.torch.protocol import Chains
 
 
 class CRF(nn.Module):  # type: ignore[misc]
-    """A conditional random field over the scores that a network gives the labels of each token.
+    """Conditional random field over the label scores that a network computes for each token.
 
     Args:
-        num_tags: number of labels L.
-        batch_first: emissions are (B, T, L), tags and masks (B, T); else (T, B, L) and (T, B).
-        constraints: what paths may be: a scheme's name ("BIO", "IOBES", ...), a mapping or an object as `tw.CRF` takes
-            them. What is forbidden scores -inf wherever scores are used; parameters and state_dict are as without.
-        labels: the names of the labels, which constraints speak of.
-        loss: what `forward` is the negative of: "log", whose negative is the log-likelihood, or another name of
+        num_tags: Number of labels L.
+        batch_first: If true, emissions are (B, T, L), and tags and masks (B, T). Otherwise (T, B, L) and (T, B).
+        constraints: Restriction of label paths, as for `tw.CRF`: the name of a scheme ("BIO", "IOBES", ...), a mapping
+            or a `Constraints` object. Forbidden starts, pairs and ends score -inf everywhere. Parameters and
+            state_dict do not change.
+        labels: Names of the labels. Required for constraints that refer to names.
+        loss: Loss whose negative `forward` returns. "log" makes it the log-likelihood. Other names are in
             `tagwise.torch.LOSSES`.
-        cost: of the losses that have one: a number for each wrong label (1 if None), or a matrix (L, L) [gold, label].
+        cost: Cost for the losses that use one: a number per wrong label (1 if None), or a matrix (L, L) [gold, label].
 
-    In place of a padded tensor, emissions may be a PackedSequence or a jagged nested tensor. Sentences are told by a
-    mask, or by `lengths`, which on a GPU are used as they are: nothing waits for the device, nothing there is checked.
+    Emissions can also be a PackedSequence or a jagged nested tensor. Sentence lengths come from a mask or from
+    `lengths`. `lengths` on a GPU are not validated, so that the call does not synchronise with the device.
 
     >>> import torch
     >>> crf = CRF(2, batch_first=True)
@@ -43,7 +44,7 @@ class CRF(nn.Module):  # type: ignore[misc]
     ([[0, 1, 1]], tensor(True))
     """
 
-    #: Traits of a call whose tensors are used as they are: those of the next are compared, and not read again.
+    #: Traits of the last call whose tensors needed no conversion. A call with equal traits skips validation.
     _met: tuple[Any, ...] = ()
 
     def __init__(
@@ -77,7 +78,7 @@ class CRF(nn.Module):  # type: ignore[misc]
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Parameters uniform between -0.1 and 0.1."""
+        """Initialise the parameters uniformly between -0.1 and 0.1."""
         for parameter in (self.start_transitions, self.end_transitions, self.transitions):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
@@ -100,15 +101,16 @@ class CRF(nn.Module):  # type: ignore[misc]
         partial: bool | None = None,
         cost: Tensor | float | None = None,
     ) -> Tensor:
-        """The log-likelihood of tags, or minus the loss that the layer was made with.
+        """Return the log-likelihood of tags, or the negative of the layer's loss.
 
-        tags: int (B, T), -100 where one is not known; or bool (B, T, L), the labels that may be right.
-        reduction: "sum", "mean" (over sentences), "token_mean", or "none": a value a sentence. "log_sum" for the
-            exponential losses.
-        edges: scores of pairs of neighbours for each token, beside `transitions`: (B, T, L, L) [.., before, label], or
-            two factors (B, T, L, R), whose product they are. Those of the first token are not used.
-        partial: whether some tags are -100; None looks for them, where looking needs no wait: see `docs/torch.md`.
-        cost: in place of the layer's, also one for each token and label (B, T, L).
+        tags: int (B, T), with -100 for unknown tags, or bool (B, T, L), the set of possible labels.
+        reduction: "sum", "mean" (over sentences), "token_mean", or "none" (one value per sentence). The exponential
+            losses also accept "log_sum".
+        edges: Scores of neighbouring labels per token, added to `transitions`: (B, T, L, L) [.., before, label], or a
+            pair of factors (B, T, L, R) whose product they are. Entries of the first token are ignored.
+        partial: Whether some tags are -100. None checks the tags if that does not synchronise with a device, see
+            `docs/torch.md`.
+        cost: Replaces the cost of the layer. It can also have one entry per token and label (B, T, L).
         """
         usual = mask is None and lengths is None and edges is None and partial is None and reduction == "sum"
         if usual and not torch.compiler.is_compiling() and self._met:
@@ -117,11 +119,11 @@ class CRF(nn.Module):  # type: ignore[misc]
                 order = held["transitions"], held["start_transitions"], held["end_transitions"]
                 value = ops.chain(emissions, *order, None, tags, True)
                 if emissions.device.type != "cpu" or not math.isnan(value.item()):
-                    return value  # else some tags may be none: looked at below
+                    return value  # NaN on the CPU: perhaps an invalid or unknown tag, detected below
         with inputs.plainly(self.transitions.device):
             chains, target = self._against(emissions, tags, mask, lengths, edges, partial, reduction)
             if self.loss_name == "log" and reduction != "log_sum":
-                if reduction != "none" and target.tags is not None:  # the usual case: one node of the graph
+                if reduction != "none" and target.tags is not None:  # the common case: one node of the graph
                     if usual and self._as_given(chains, target, emissions, tags):
                         self._met = _traits(emissions, tags, self._parameters)
                     return losses.averaged(of.log_likelihood(chains, target.tags, True), chains, reduction)
@@ -129,7 +131,7 @@ class CRF(nn.Module):  # type: ignore[misc]
             return -self._loss(chains, target, cost, reduction)
 
     def _as_given(self, chains: Chains, target: inputs.Target, emissions: Any, tags: Any) -> bool:
-        """Whether the operator gets the very tensors that the layer got, and no look at what is in them is needed."""
+        """Return whether the operator gets the layer's inputs unchanged, so that their values need no check."""
         if torch.compiler.is_compiling() or ops.engine(chains.emissions) not in (cuda, native):
             return False
         held = self._parameters
@@ -151,7 +153,7 @@ class CRF(nn.Module):  # type: ignore[misc]
         reduction: str = "sum",
         **more: Any,
     ) -> Tensor:
-        """What is to be made small: minus `forward`."""
+        """Return the value to minimise, the negative of `forward`."""
         return -self(emissions, tags, mask, reduction, **more)
 
     def _against(
@@ -183,7 +185,7 @@ class CRF(nn.Module):  # type: ignore[misc]
         return batch
 
     def _scored(self, batch: Batch, edges: Any = None, allowed: Any = None) -> Chains:
-        """The batch with the layer's parameters, in the type that sums are taken in."""
+        """Return the batch with the layer's parameters, in the dtype of the sums."""
         given = (self.transitions, self.start_transitions, self.end_transitions)
         kind = inputs.wide(batch.emissions, *given)
         transitions, start, end = (
@@ -201,10 +203,10 @@ class CRF(nn.Module):  # type: ignore[misc]
         return of.restricted(chains, inputs.support(allowed, batch, "allowed", self.batch_first))
 
     def _laid(self, values: Tensor) -> Tensor:
-        """(B, T, ...) as the emissions lie."""
+        """Return values (B, T, ...) in the dimension order of the emissions."""
         return values if self.batch_first else values.transpose(0, 1)
 
-    # --- what the model says --------------------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------------------
 
     def decode(
         self,
@@ -217,12 +219,12 @@ class CRF(nn.Module):  # type: ignore[misc]
         return_scores: bool = False,
         as_tensor: bool = False,
     ) -> Any:
-        """The best path of each sentence, as lists; of equals the lower label.
+        """Return the Viterbi path of each sentence as a list. The lower label wins ties.
 
-        as_tensor: one tensor in place of the lists, laid as tags are, -1 beyond an end; it stays on its device, and
-            where no mask is given nothing waits for it.
-        return_scores: (paths, scores (B,)).
-        allowed: bool (B, T, L): the labels that paths are made of.
+        as_tensor: Return one tensor in the layout of tags, padded with -1, instead of lists. It stays on its device.
+            Without a mask, the call does not synchronise with the device.
+        return_scores: Return (paths, scores (B,)).
+        allowed: bool (B, T, L), the labels that paths may use.
         """
         batch = self._read(emissions, mask, lengths)
         with torch.no_grad(), inputs.plainly(self.transitions.device):
@@ -240,9 +242,9 @@ class CRF(nn.Module):  # type: ignore[misc]
         edges: Any = None,
         allowed: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The k best paths (B, k, T), -1 beyond an end, and their scores (B, k), best first.
+        """Return the k best paths (B, k, T), padded with -1, and their scores (B, k), best first.
 
-        A sentence with fewer paths than k has the score -inf and labels of -1 for the rest.
+        If a sentence has fewer than k paths, the remaining entries have score -inf and labels -1.
         """
         if k < 1:
             raise ParameterError(f"k={k}: expected 1 or more")
@@ -261,7 +263,7 @@ class CRF(nn.Module):  # type: ignore[misc]
         allowed: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """n paths of each sentence (n, B, T), drawn by their probability; -1 beyond an end."""
+        """Draw n paths per sentence (n, B, T) from the distribution, padded with -1."""
         batch = self._read(emissions, mask, lengths)
         with inputs.plainly(self.transitions.device):
             return search.sample(self._scored(batch, edges, allowed), n, generator)
@@ -275,7 +277,10 @@ class CRF(nn.Module):  # type: ignore[misc]
         edges: Any = None,
         allowed: Tensor | None = None,
     ) -> Tensor:
-        """The probability of each label at each token, laid as the emissions; 0 beyond an end; differentiable."""
+        """Return the probability of each label at each token, in the layout of the emissions, padded with 0.
+
+        The result is differentiable.
+        """
         batch = self._read(emissions, mask, lengths)
         with inputs.plainly(self.transitions.device):
             return self._laid(of.marginals(self._scored(batch, edges, allowed)))
@@ -289,7 +294,10 @@ class CRF(nn.Module):  # type: ignore[misc]
         edges: Any = None,
         allowed: Tensor | None = None,
     ) -> Tensor:
-        """log of the sum of exp(score) over all paths (B,), or those of `allowed`; differentiable twice."""
+        """Return log Z (B,), the log of the sum of exp(score) over all paths, or over those of `allowed`.
+
+        The result is twice differentiable.
+        """
         batch = self._read(emissions, mask, lengths)
         with inputs.plainly(self.transitions.device):
             return of.log_partition(self._scored(batch, edges, allowed))
@@ -303,14 +311,14 @@ class CRF(nn.Module):  # type: ignore[misc]
         edges: Any = None,
         allowed: Tensor | None = None,
     ) -> Tensor:
-        """The entropy of the distribution over paths (B,), in nats; differentiable."""
+        """Return the entropy of the distribution over paths (B,) in nats. It is differentiable."""
         batch = self._read(emissions, mask, lengths)
         with inputs.plainly(self.transitions.device):
             return of.entropy(self._scored(batch, edges, allowed))
 
 
 def _traits(emissions: Any, tags: Any, parameters: Any) -> tuple[Any, ...]:
-    """Types, shapes and places of a call's tensors: all that is checked of them where nothing is looked at."""
+    """Return shapes, dtypes and devices of a call's tensors: everything validation checks except the values."""
     if type(emissions) is not Tensor or type(tags) is not Tensor:
         return ()
     pairs = parameters.get("transitions")
@@ -327,7 +335,7 @@ def _lists(path: Tensor, lengths: Tensor | None) -> list[list[int]]:
 
 
 def _rules(constraints: Any, labels: Sequence[str] | None, many: int) -> Rules:
-    """Which labels may begin, follow one another, end."""
+    """Return which labels may begin a path, follow one another, and end it."""
     if isinstance(constraints, Rules):
         rules = constraints
     else:

@@ -1,6 +1,6 @@
-"""Losses of a batch of chains: functions of the scores and the tags, differentiable, a value for each sentence.
+"""Losses of a batch of chains: differentiable functions of the scores and the tags, with one value per sentence.
 
-With s the score of a path, y the gold path, p the distribution and c the cost of a path, a sum over its tokens:
+s is the score of a path, y the gold path, p the distribution, and c the cost of a path, a sum over its tokens:
 
     log               log Z - s(y)                         sequential, log
     exp               Z / exp(s(y)) - 1                    sequential, exp
@@ -11,8 +11,8 @@ With s the score of a path, y the gold path, p the distribution and c the cost o
     softmax_margin    log sum_z exp(s(z) + c(z)) - s(y)
     risk              E_p[c]
 
-Where tags are known in part, a support takes their place: s(y) becomes the log of the sum of exp over its paths (log,
-exp, softmax_margin) or their maximum (hinge, perceptron), p_t(y_t) the probability of the labels allowed at t.
+If tags are partly known, a support replaces them: s(y) becomes the log-sum-exp over its paths (log, exp,
+softmax_margin) or their maximum (hinge, perceptron), and p_t(y_t) the probability of the labels allowed at t.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
 
 def costs(chains: Chains, target: Target, cost: Tensor | float | None) -> Tensor:
-    """c_t(z) (B, T, L): of a number, for each wrong label; of a matrix [gold, label]; or as it is given; 1 for None."""
+    """Return c_t(z) (B, T, L) from a number per wrong label (None means 1) or a matrix [gold, label].
+
+    A tensor of this shape is returned unchanged.
+    """
     labels, kind = chains.emissions.shape[2], chains.start.dtype
     given = torch.as_tensor(1.0 if cost is None else cost, dtype=kind, device=chains.emissions.device)
     if given.shape == chains.emissions.shape:
@@ -47,7 +50,7 @@ def costs(chains: Chains, target: Target, cost: Tensor | float | None) -> Tensor
             return given[y]
         return given * (1.0 - torch.nn.functional.one_hot(y, labels).to(kind))
     assert target.support is not None
-    if given.dim() == 2:  # of several gold labels that may be meant, the one that costs least
+    if given.dim() == 2:  # the lowest cost over the possible gold labels
         every = torch.where(target.support[:, :, :, None], given, torch.inf).amin(2)
         return torch.where(every < torch.inf, every, 0.0)
     return given * (~target.support).to(kind)
@@ -57,7 +60,7 @@ def costs(chains: Chains, target: Target, cost: Tensor | float | None) -> Tensor
 
 
 def log_likelihood(chains: Chains, target: Target) -> Tensor:
-    """log p(y), or the log-probability of a support; -inf where no path is lawful."""
+    """Return log p(y), or the log-probability of a support, -inf if no path is allowed."""
     if target.tags is not None:
         return of.log_likelihood(chains, target.tags)
     assert target.support is not None
@@ -78,7 +81,7 @@ def exp(chains: Chains, target: Target, cost: Tensor | float | None = None) -> T
 
 
 def gold_marginals(chains: Chains, target: Target) -> Tensor:
-    """p_t(y_t) (B, T), 1 beyond an end; not below the smallest normal number, where its derivative ends."""
+    """Return p_t(y_t) (B, T), padded with 1. It is clamped to the smallest normal number, where its gradient is 0."""
     p = of.marginals(chains)
     if target.tags is not None:
         y = torch.where(of.inside(chains), target.tags, 0)
@@ -100,7 +103,7 @@ def pointwise_exp(chains: Chains, target: Target, cost: Tensor | float | None = 
 
 
 def _top(chains: Chains) -> Tensor:
-    """max_z s(z), differentiable where the best path is one."""
+    """Return max_z s(z), differentiable if the best path is unique."""
     path, _ = of.best(Chains(*(_still(x) for x in chains)))
     return of.score(chains, path)
 
@@ -112,7 +115,7 @@ def _still(x: Tensor | tuple[Tensor, ...] | None) -> Tensor | tuple[Tensor, ...]
 
 
 def _augmented(chains: Chains, cost: Tensor) -> Chains:
-    """The chains with a cost added to their scores."""
+    """Add a cost to the emissions."""
     whole = of.exact(chains)
     return whole._replace(emissions=whole.emissions + cost)
 
@@ -145,7 +148,7 @@ def risk(chains: Chains, target: Target, cost: Tensor | float | None = None) -> 
     return (of.marginals(chains) * costs(chains, target, cost)).sum((1, 2))
 
 
-#: Losses by name; those of the engine have the engine's names.
+#: Losses by name. Losses that the core has too have the same names there.
 LOSSES: dict[str, Callable[[Chains, Target, Tensor | float | None], Tensor]] = {
     "log": log,
     "exp": exp,
@@ -158,16 +161,16 @@ LOSSES: dict[str, Callable[[Chains, Target, Tensor | float | None], Tensor]] = {
 }
 
 
-# --- together -----------------------------------------------------------------------------------------------
+# --- reductions ---------------------------------------------------------------------------------------------
 
 
 def reduced(values: Tensor, chains: Chains, reduction: str) -> Tensor:
-    """The values of sentences (B,) as they are, added up, or a mean over sentences or tokens."""
+    """Return the values of sentences (B,) unchanged, their sum, or their mean over sentences or tokens."""
     return values if reduction == "none" else averaged(values.sum(), chains, reduction)
 
 
 def averaged(total: Tensor, chains: Chains, reduction: str) -> Tensor:
-    """A sum over sentences as it is, or a mean over sentences or tokens."""
+    """Return a sum over sentences unchanged, or divided by the number of sentences or tokens."""
     if reduction == "sum":
         return total
     batch, time, _ = chains.emissions.shape
@@ -177,7 +180,10 @@ def averaged(total: Tensor, chains: Chains, reduction: str) -> Tensor:
 
 
 def log_of_sum(name: str, chains: Chains, target: Target) -> Tensor:
-    """log of the sum over the batch of an exponential loss, (exp: plus 1 a sentence): finite where the loss is not."""
+    """Return the log of the sum of an exponential loss over the batch, which stays finite if the loss overflows.
+
+    For `exp` the sum includes 1 per sentence, that is, it is the sum of Z / exp(s(y)).
+    """
     if name == "exp":
         return torch.logsumexp(-log_likelihood(chains, target), 0)
     if name != "pointwise_exp":

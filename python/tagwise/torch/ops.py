@@ -1,11 +1,11 @@
-"""The chain as operators of PyTorch: differentiable twice, seen by `torch.compile` and `torch.export` as one node each.
+"""Chain operations as PyTorch operators: twice differentiable, one node each for `torch.compile` and `torch.export`.
 
-`chain` sums over all paths; its derivative is `expect`, whose derivative is `bend`: log Z, its gradient, and the
-product of its second derivative with a vector. Whatever this package computes is made of these three and `best`. On
-CUDA they are kernels, on the CPU the lanes of the core (single precision), elsewhere plain PyTorch.
+`chain` sums over all paths. Its derivative is `expect`, whose derivative is `bend`: log Z, its gradient, and its
+Hessian-vector product. The rest of the package is built from these three and `best`. They are kernels on CUDA, the
+SIMD code of the core on the CPU in single precision, and plain PyTorch elsewhere.
 
-The operators are registered with PyTorch's dispatcher for what traces a program. A program that simply runs does not go
-through it: two passes of the dispatcher through Python cost ten times what the kernels take.
+The operators are registered with PyTorch's dispatcher for tracing. Eager calls bypass it, since two passes of the
+dispatcher through Python take ten times as long as the kernels.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LIBRARY.define(f"best({_CHAIN}) -> (Tensor, Tensor)")
 
 
 def engine(emissions: Tensor) -> Engine:
-    """Who computes for these emissions."""
+    """Return the engine for these emissions."""
     if emissions.shape[2] > cuda.MOST_LABELS:
         return many_labels
     if emissions.device.type == "cuda":
@@ -42,7 +42,7 @@ def engine(emissions: Tensor) -> Engine:
     return native if emissions.device.type == "cpu" and single and emissions.shape[2] else reference
 
 
-# --- what they compute --------------------------------------------------------------------------------------
+# --- implementations ----------------------------------------------------------------------------------------
 
 
 def _chain(*given: Any) -> tuple[Tensor, Tensor]:
@@ -69,7 +69,7 @@ def _best(*given: Any) -> tuple[Tensor, ...]:
     return tuple(engine(given[0]).best(Chain(*given)))
 
 
-# --- what a tracer sees -------------------------------------------------------------------------------------
+# --- shapes, for tracing ------------------------------------------------------------------------------------
 
 
 def _chain_shape(emissions: Tensor, transitions: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, ...]:
@@ -136,23 +136,26 @@ def _no_more(ctx: Any, *_: Any) -> Any:
     )
 
 
-# A tracer derives without saying that it compiles: its derivatives name the operators.
+# `is_compiling` is false while a tracer differentiates, so these backward functions call the operators by name.
 torch.library.register_autograd("tagwise::chain", _chain_traced, setup_context=_keep_chain, lib=_LIBRARY)
 torch.library.register_autograd("tagwise::expect", _expect_traced, setup_context=_keep_expect, lib=_LIBRARY)
 torch.library.register_autograd("tagwise::bend", _no_more, lib=_LIBRARY)
 
 
 def _at_once(emissions: Tensor, start: Tensor) -> AtOnce | None:
-    """Who computes a sum with its gradient; those of half precision are to be scaled before they are rounded."""
+    """Return the engine if it computes a sum together with its gradient, otherwise None.
+
+    Gradients in half precision must be scaled before they are rounded, so they are computed in the backward pass.
+    """
     who = engine(emissions)
     return who if emissions.dtype == start.dtype and (who is cuda or who is native) else None
 
 
 class _Chain(torch.autograd.Function):  # type: ignore[misc]
-    """The values alone, or their sum: whatever else came out of it would cost a gradient.
+    """Autograd function of the values alone, or of their sum. A second output would need a gradient of its own.
 
-    The gradient of a sum is computed with it, up to a factor, and given away once: who derives again has it computed
-    again.
+    The gradient of a sum is computed in the forward pass, up to a factor, and the first backward pass takes it. Further
+    backward passes compute it again.
     """
 
     @staticmethod
@@ -201,7 +204,7 @@ class _Bend(torch.autograd.Function):  # type: ignore[misc]
     backward = staticmethod(_no_more)
 
 
-# --- what is called -----------------------------------------------------------------------------------------
+# --- calls --------------------------------------------------------------------------------------------------
 
 
 def chain(
@@ -213,10 +216,10 @@ def chain(
     tags: Tensor | None,
     added: bool = False,
 ) -> Tensor:
-    """log Z (B,), or with tags their log-likelihood; or the sum over the sentences.
+    """Return log Z (B,), or the log-likelihood of `tags`. With `added`, return the sum over the sentences.
 
-    Emissions (B, T, L) may be strided and of half precision; the parameters are float32, or float64 as the emissions.
-    `lengths` are int32 or None where all sentences have T tokens; `tags` (B, T) int64, whatever they are beyond an end.
+    Emissions (B, T, L) can be strided and in half precision. Parameters are float32, or float64 if the emissions are.
+    `lengths` are int32, or None if all sentences have T tokens. `tags` are (B, T) int64 with arbitrary padding.
     """
     given = emissions, transitions, start, end, lengths, tags
     if torch.compiler.is_compiling():
@@ -229,7 +232,7 @@ def chain(
 
 
 def recursions(*given: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The values and the recursions of both directions, for `expect`; nothing of it is to be derived."""
+    """Return the values and the recursions of both directions, for `expect`. Neither is differentiable."""
     if torch.compiler.is_compiling():
         value, rows = torch.ops.tagwise.chain(*given)
         return value.detach(), rows
@@ -238,7 +241,7 @@ def recursions(*given: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def expect(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradient of sum_b scale_b chain_b: of chain's inputs, its recursions and the scale."""
+    """Return the gradient of sum_b scale_b chain_b, given the inputs of `chain`, its recursions and the scale."""
     if torch.compiler.is_compiling():
         return torch.ops.tagwise.expect(*given)  # type: ignore[no-any-return]
     if torch.is_grad_enabled():
@@ -247,9 +250,9 @@ def expect(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def bend(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """How `expect` changes along a direction, and the derivative of each value along it: expect's inputs, direction.
+    """Return the derivatives of `expect` and of each value along a direction, given the inputs of `expect` and it.
 
-    It is not derived further: where someone tries, that is an error.
+    Differentiating the result raises TensorError.
     """
     if torch.compiler.is_compiling():
         return torch.ops.tagwise.bend(*given)  # type: ignore[no-any-return]
@@ -261,7 +264,7 @@ def bend(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 def best(
     emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """The best path (B, T), -1 beyond a sentence's end, and its score; of equals the lower label."""
+    """Return the Viterbi path (B, T), padded with -1, and its score. The lower label wins ties."""
     given = emissions, transitions, start, end, lengths
     if torch.compiler.is_compiling():
         return torch.ops.tagwise.best(*given)  # type: ignore[no-any-return]

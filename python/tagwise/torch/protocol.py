@@ -1,7 +1,7 @@
-"""What an engine of chains is given, what it gives, and which calls it answers.
+"""Input and output types of the chain engines, and the protocol that engines implement.
 
-Engines are modules: `plain` (any device and type), `native` (the CPU in single precision), `gpu` (CUDA), `wide` (many
-labels). They compute the same; `ops` asks the one that serves a tensor.
+Engines are modules: `reference` (any device and dtype), `native` (CPU, single precision), `cuda`, and `many_labels`.
+They compute the same values. `ops.engine` selects one by device, dtype and number of labels.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from torch import Tensor
 
 
 class Places(NamedTuple):
-    """Sentences one after the other: the first token of each (int64), and how long the longest is.
+    """Layout of concatenated sentences: index of the first token of each (int64), and the maximum length.
 
-    `groups`: runs of sentences (from, to, the longest) that are padded to a batch where an engine needs one.
+    `groups`: ranges of sentences (begin, end, maximum length) to pad together, for engines that need padded batches.
     """
 
     first: Tensor
@@ -23,31 +23,31 @@ class Places(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Scores of B sentences of up to T tokens, L labels: a batch (B, T, L), or, with `places`, tokens (tokens, L)."""
+    """Scores of B sentences of up to T tokens and L labels: (B, T, L), or concatenated (tokens, L) with `places`."""
 
     emissions: Tensor
     transitions: Tensor  # (L, L)
     start: Tensor  # (L,)
     end: Tensor  # (L,)
-    lengths: Tensor | None = None  # (B,) int32; None where all have T tokens
-    tags: Tensor | None = None  # int64, a label of each token: with them log Z becomes their log-likelihood
+    lengths: Tensor | None = None  # (B,) int32, None if all sentences have T tokens
+    tags: Tensor | None = None  # int64, one per token: the value is their log-likelihood, not log Z
     places: Places | None = None
 
     def double(self) -> Chain:
-        """The scores in double precision."""
+        """Return a copy with scores in double precision."""
         emissions, transitions, start, end = (x.double() for x in self[:4])
         return self._replace(emissions=emissions, transitions=transitions, start=start, end=end)
 
 
 class Sums(NamedTuple):
-    """A value for each sentence (B,), and what the expectations are made of: both recursions, in the engine's form."""
+    """One value per sentence (B,), and the forward and backward recursions in the engine's own layout."""
 
     value: Tensor
     rows: Tensor
 
 
 class Gradient(NamedTuple):
-    """By emissions, transitions, start and end."""
+    """Derivatives with respect to emissions, transitions, start and end."""
 
     emissions: Tensor
     transitions: Tensor
@@ -56,42 +56,42 @@ class Gradient(NamedTuple):
 
 
 class Engine(Protocol):
-    """Who computes."""
+    """Implementation of the chain operations."""
 
     def sums(self, chain: Chain, /) -> Sums:
-        """log Z of each sentence, or the log-likelihood of the tags."""
+        """Return log Z of each sentence, or the log-likelihood of the tags."""
 
     def expect(self, chain: Chain, rows: Tensor, scale: Tensor, /) -> Gradient:
-        """The gradient of sum_b scale_b value_b, `rows` being what `sums` gave."""
+        """Return the gradient of sum_b scale_b value_b. `rows` are the recursions returned by `sums`."""
 
     def bend(self, chain: Chain, rows: Tensor, scale: Tensor, along: Gradient, /) -> tuple[Gradient, Tensor]:
-        """How `expect` of log Z, without tags, changes along a direction; the derivative of each log Z along it."""
+        """Return the Hessian-vector product of log Z (without tags), and each log Z's directional derivative."""
 
     def best(self, chain: Chain, /) -> tuple[Tensor, Tensor]:
-        """The best path of each sentence, -1 beyond its end in a batch, and its score; of equals the lower label."""
+        """Return the Viterbi path of each sentence, padded with -1, and its score. The lower label wins ties."""
 
 
 class AtOnce(Protocol):
-    """Who also computes a sum with its gradient, in one go."""
+    """Engine that also computes the sum of the values together with its gradient, in one pass."""
 
     def gradient(self, chain: Chain, /) -> tuple[Tensor, Gradient]:
-        """The sum of the values, and its gradient."""
+        """Return the sum of the values and its gradient."""
 
     def scale(self, found: Gradient, by: Tensor, /) -> None:
-        """Such a gradient times a number, a tensor of no dimension, in place."""
+        """Multiply a gradient returned by `gradient` by a 0-dimensional tensor, in place."""
 
 
-#: Edge scores of each token: (B, T, L, L), or two factors (B, T, L, R) whose product they are. Those of token 0 are not
-#: used. None where there are none.
+#: Edge scores per token: (B, T, L, L), or a pair of factors (B, T, L, R) whose product they are. Entries of token 0 are
+#: ignored. None if the chain has shared transitions only.
 Edges = Any
 
 
 class Chains(NamedTuple):
-    """Scores of a batch: B sentences of up to T tokens, L labels."""
+    """Scores of a padded batch of B sentences of up to T tokens and L labels."""
 
     emissions: Tensor  # (B, T, L)
     transitions: Tensor  # (L, L)
     start: Tensor  # (L,)
     end: Tensor  # (L,)
-    lengths: Tensor | None  # (B,) int32; None where all have T tokens
+    lengths: Tensor | None  # (B,) int32, None if all sentences have T tokens
     edges: Edges = None

@@ -1,8 +1,8 @@
-"""Chains on CUDA: the kernels of `kernels/`, for as many labels as a block's registers hold.
+"""Chains on CUDA: the kernels of `kernels/`, for up to MOST_LABELS labels, which fit into the registers of a block.
 
-Sentences are rows of a batch, emissions (B, T, L) of any strides, or lie one after the other: emissions (tokens, L) and
-`Places`, where each begins. The recursions are logarithms to the base 2 here: forward rows of all tokens, with a number
-behind each, then backward rows (`halves`).
+Sentences are rows of a batch, emissions (B, T, L) of any strides, or concatenated: emissions (tokens, L) with `Places`.
+The recursions are logarithms to the base 2: forward rows of all tokens, each followed by one offset, then backward rows
+(`halves`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from tagwise.torch.engines import launching
 from tagwise.torch.protocol import Chain, Gradient, Sums
 from tagwise.torch.renormalize import EVERY, FIRST
 
-#: Labels that these kernels serve; beyond it those of `wide` are used.
+#: Maximum number of labels of these kernels. `many_labels` handles more.
 MOST_LABELS = 64
-#: Sentences of so many tokens are cut into pieces of PIECE that are summed side by side, where they are few.
+#: Batches with sentences of LONG tokens or more, and at most one sentence per multiprocessor, are cut into pieces of
+#: PIECE tokens that are summed in parallel.
 LONG, PIECE = 2048, 512
 _INPUTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
 _TOKENS, _BENT = 32, 16
 
 
-#: Where there are more recursions than multiprocessors have room for, room counts for more than the time of one.
+#: Macros for many more recursions than run at a time, when occupancy matters more than the latency of one.
 _CROWDED: launching.Macros = (("AHEAD", 4), ("CROWD", 16))
 
 
 class Plan:
-    """The kernels of a number of labels and a type of emissions, on a device; each is compiled when first asked for."""
+    """Kernels for a number of labels, a dtype of emissions and a device. Each is compiled at first use."""
 
     def __init__(self, labels: int, kind: torch.dtype, device: int, crowded: bool) -> None:
         warps = -(-labels // 32)
@@ -44,16 +45,16 @@ class Plan:
             *(_CROWDED if crowded else ()),
         )
         self.processors = launching.processors(device)
-        self._small = (-(-labels // 4)) ** 2 <= 128  # tiles of pairs fit into as many threads
+        self._small = (-(-labels // 4)) ** 2 <= 128  # 128 threads are enough for the tiles of pairs
         self._kernels: dict[str, launching.Kernel] = {}
 
     def blocks(self, batch: int, time: int) -> tuple[int, int]:
-        """Blocks that share the pieces of sentences in `expect_pairs`, and threads of each."""
+        """Return the number of blocks that share the pieces of sentences in `expect_pairs`, and of their threads."""
         most = (8 if self._small else 4) * self.processors
         return min(batch * -(-time // _TOKENS), most), 128 if self._small else 256
 
     def __getitem__(self, name: str) -> launching.Kernel:
-        """A kernel by its name; the best path and the second derivative are sources of their own."""
+        """Return a kernel by name. Its prefix is the name of the source, except that `chain_best` is in `best`."""
         found = self._kernels.get(name)
         if found is None:
             source = "best" if name == "chain_best" else name.partition("_")[0]
@@ -63,7 +64,7 @@ class Plan:
 
 @cache
 def plan(labels: int, kind: torch.dtype, device: int | None, crowded: bool = False) -> Plan:
-    """The plan for these; `crowded`: for many more sentences than run at a time."""
+    """Return the cached plan. `crowded`: for many more sentences than run at a time."""
     return Plan(labels, kind, device or 0, crowded)
 
 
@@ -72,7 +73,7 @@ def _pointer(tensor: Tensor | None) -> int:
 
 
 def _told(chain: Chain) -> tuple[int, int, int, tuple[int, ...]]:
-    """Sentences, the longest, labels; and what every kernel is told of a batch."""
+    """Return the numbers of sentences, of tokens at most, and of labels, and the batch arguments of every kernel."""
     emissions, transitions, start, end, lengths, tags, places = chain
     if places is None:
         batch, time, labels = emissions.shape
@@ -92,30 +93,30 @@ def _told(chain: Chain) -> tuple[int, int, int, tuple[int, ...]]:
 
 
 def width(labels: int) -> int:
-    """Numbers of a token in the recursions."""
+    """Return how many numbers the recursions store per token."""
     return 2 * labels + 1
 
 
 def _behind(rows: Tensor, labels: int) -> int:
-    """How many numbers of the recursions are forward ones."""
+    """Return how many numbers of the recursions precede the backward rows."""
     return int(rows.numel()) // width(labels) * (labels + 1)
 
 
 def halves(rows: Tensor, labels: int) -> tuple[Tensor, Tensor]:
-    """The recursions of tokens, forward and backward, (tokens, L) each; no copies."""
+    """Return views of the forward and backward recursions, (tokens, L) each."""
     cut = _behind(rows, labels)
     flat = rows.view(-1)
     return flat[:cut].view(-1, labels + 1)[:, :labels], flat[cut:].view(-1, labels)
 
 
 def _known(rows: Tensor, labels: int) -> tuple[int, int]:
-    """Where both recursions lie."""
+    """Return the addresses of the forward and backward recursions."""
     at = rows.data_ptr()
     return at, at + _behind(rows, labels) * rows.element_size()
 
 
 def sums(chain: Chain) -> Sums:
-    """As `plain.sums`; the values are doubles where sentences lie one after the other, whose losses are added up."""
+    """Implement `Engine.sums`. Values of concatenated sentences are doubles, since their losses are summed."""
     batch, time, labels, told = _told(chain)
     emissions, start, places = chain.emissions, chain.start, chain.places
     crowded = (
@@ -150,7 +151,7 @@ def sums(chain: Chain) -> Sums:
 
 
 def _room(chain: Chain, into: Gradient | None) -> tuple[Gradient, tuple[int, ...]]:
-    """Where a gradient goes, and the strides of that by emissions."""
+    """Return the output buffers of a gradient, `into` or new ones, and the strides of its emissions."""
     out = Gradient(*map(torch.empty_like, chain[:4])) if into is None else into
     by = out.emissions.stride()
     return out, by if chain.places is None else (0, *by)
@@ -164,7 +165,7 @@ def _reduce(
     out: Gradient,
     values: tuple[int, int, int] = (0, 0, 0),
 ) -> None:
-    """Sums of blocks into their sum; of values, where and how many they are, to where theirs goes."""
+    """Add the partial sums of blocks into `out`. `values`: address and number of values, and address of their sum."""
     pairs, starts, ends = work
     on["expect_sum"](
         (-(-(labels * labels + 2 * labels + 1) // 32), 1, 1),
@@ -175,19 +176,22 @@ def _reduce(
 
 
 def _parts(start: Tensor, labels: int, blocks: int) -> tuple[Tensor, tuple[int, ...]]:
-    """Room for the sums of each block over pairs, first and last tokens."""
+    """Allocate buffers for the partial sums of each block over pairs, first and last tokens."""
     work = start.new_empty(blocks * labels * (labels + 2))
     return work, _cut(work.data_ptr(), labels, blocks, work.element_size())
 
 
 def _cut(pairs: int, labels: int, blocks: int, item: int) -> tuple[int, ...]:
-    """Where the sums of blocks lie that begin here: over pairs, first and last tokens."""
+    """Return the addresses of the partial sums over pairs, first and last tokens in memory that begins at `pairs`."""
     starts = pairs + blocks * labels * labels * item
     return pairs, starts, starts + blocks * labels * item
 
 
 def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = None) -> Gradient:
-    """As `plain.expect`; a scale of no dimension is that of all. The same bits every time. `into`: where it goes."""
+    """Implement `Engine.expect`, deterministically. A 0-dimensional scale applies to all sentences.
+
+    `into`: output buffers. New ones are allocated if None.
+    """
     batch, time, labels, told = _told(chain)
     out, by = _room(chain, into)
     if not batch or not time:
@@ -203,14 +207,14 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = No
         *(out.emissions.data_ptr(), *by, *work),
     )
     _reduce(on, labels, work, blocks, out)
-    del held  # until here
+    del held  # `work` points into it
     return out
 
 
 def gradient(chain: Chain) -> tuple[Tensor, Gradient]:
-    """The sum of the values and its gradient: `sums` and `expect` at once, with as few calls as it takes.
+    """Return the sum of the values and its gradient: `sums` and `expect` with as few calls as possible.
 
-    The host is what a step of a small batch waits for: whatever is not an answer is one piece of memory.
+    Steps of small batches are limited by the host, so all temporary memory is one allocation.
     """
     batch, time, labels, told = _told(chain)
     emissions, start = chain.emissions, chain.start
@@ -231,12 +235,12 @@ def gradient(chain: Chain) -> tuple[Tensor, Gradient]:
     by = out.emissions.data_ptr(), *out.emissions.stride()
     on["expect_pairs"]((blocks, 1, 1), threads, *told, *known, 0, 0, *by, *work)
     _reduce(on, labels, work, blocks, out, (values, batch, total.data_ptr()))
-    del held  # until here
+    del held  # `known`, `values` and `work` point into it
     return total, out
 
 
 def scale(found: Gradient, by: Tensor) -> None:
-    """A gradient that `gradient` found times a number on the device, in place. (Its numbers lie without gaps.)"""
+    """Multiply a gradient returned by `gradient` by a number on the device, in place. Its tensors are contiguous."""
     emissions, transitions, start, end = (x.data_ptr() for x in found)
     on = plan(len(found.start), found.emissions.dtype, found.emissions.device.index)
     many = found.emissions.numel()
@@ -247,7 +251,7 @@ def scale(found: Gradient, by: Tensor) -> None:
 def bend(
     chain: Chain, rows: Tensor, scale: Tensor, along: Gradient, into: Gradient | None = None
 ) -> tuple[Gradient, Tensor]:
-    """As `plain.bend`; what of a direction is None is 0."""
+    """Implement `Engine.bend`. Parts of the direction that are None count as 0."""
     batch, time, labels, told = _told(chain._replace(tags=None))
     out, by = _room(chain, into)
     start = chain.start
@@ -283,7 +287,7 @@ def bend(
 
 
 def best(chain: Chain) -> tuple[Tensor, Tensor]:
-    """As `plain.best`."""
+    """Implement `Engine.best`."""
     batch, _, labels, told = _told(chain._replace(tags=None))
     emissions = chain.emissions
     tokens = emissions.shape[:-1]

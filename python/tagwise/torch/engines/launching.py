@@ -1,8 +1,7 @@
-"""Compiling and launching the kernels of `kernels/`: by NVRTC, for the device and the numbers at hand.
+"""Compilation of the kernels in `kernels/` with NVRTC, specialised for device and sizes, and their launch.
 
-`cuda.core` compiles; nothing is built on the user's machine beforehand. What was compiled is kept for the process, by
-source, device and macros. The core launches, through the driver that PyTorch has loaded: what lies between a call in
-Python and a kernel is paid at every step of training.
+`cuda.core` compiles at first use. Compiled modules are cached for the process by source, device and macros. The core
+launches them through the driver that PyTorch has loaded, since launch overhead occurs in every training step.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def _module(source: str, device: int, macros: Macros) -> Any:
 
 
 def text(source: str) -> str:
-    """A source with what stands before it."""
+    """Return the text of a kernel source, preceded by the shared header unless it is `linear`."""
     folder = resources.files("tagwise.torch").joinpath("kernels")
     own = folder.joinpath(f"{source}.cu").read_text("utf-8")
     return own if source == "linear" else folder.joinpath("numbers.cuh").read_text("utf-8") + own
@@ -47,7 +46,7 @@ def text(source: str) -> str:
 
 @cache
 def _driver() -> Any:
-    """The driver that PyTorch has loaded."""
+    """Return the driver library that PyTorch has loaded."""
     driver, pointer = (
         ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "windll") else "libcuda.so.1"),
         ctypes.c_void_p,
@@ -61,7 +60,7 @@ def _driver() -> Any:
 
 @cache
 def _context(device: int) -> int:
-    """The context that PyTorch works in, held for the process."""
+    """Return the device's primary context, which PyTorch uses. It is retained until the process ends."""
     held = ctypes.c_void_p()
     failed = _driver().cuDevicePrimaryCtxRetain(ctypes.byref(held), device)
     if failed or not held.value:
@@ -71,7 +70,7 @@ def _context(device: int) -> int:
 
 @contextmanager
 def _in_context(device: int) -> Iterator[None]:
-    """In the device's own context, which stays where the thread had none."""
+    """Enter the primary context of a device. It stays current if the thread had no context."""
     driver, was = _driver(), ctypes.c_void_p()
     driver.cuCtxGetCurrent(ctypes.byref(was))
     driver.cuCtxPushCurrent_v2(_context(device))
@@ -84,24 +83,24 @@ def _in_context(device: int) -> Iterator[None]:
 
 @cache
 def _launcher() -> int:
-    """Where the driver's function lies that launches."""
+    """Return the address of the driver's `cuLaunchKernel`."""
     return ctypes.cast(_driver().cuLaunchKernel, ctypes.c_void_p).value or 0
 
 
 class Kernel:
-    """A compiled kernel; every argument is 64 bits wide. Called, it goes to PyTorch's stream of its device.
+    """Compiled kernel that is launched on PyTorch's current stream of its device. Every argument is 64 bits wide.
 
-    A thread that has not worked on the device yet, as the one that PyTorch derives in, has no context there: the first
-    launch fails, and is done again in one.
+    A thread that has not used the device yet, such as PyTorch's autograd thread, has no current context. Its first
+    launch fails and is repeated in the primary context.
     """
 
     def __init__(self, source: str, device: int, macros: Macros, name: str) -> None:
-        self._held = _module(source, device, macros).get_kernel(name)  # unloaded with the last who holds it
+        self._held = _module(source, device, macros).get_kernel(name)  # the last reference unloads it
         self._launch = _core._Launch(_launcher(), int(self._held.handle))
         self._device, self._name = device, name
 
     def __call__(self, grid: tuple[int, int, int], block: int, *arguments: int) -> None:
-        """Launch blocks of so many threads."""
+        """Launch a grid of blocks of `block` threads."""
         if self._launch(grid, block, _stream(self._device), *arguments):
             with _in_context(self._device):
                 failed = self._launch(grid, block, _stream(self._device), *arguments)
@@ -113,12 +112,12 @@ class Kernel:
 
 @cache
 def kernel(source: str, device: int, macros: Macros, name: str) -> Kernel:
-    """A kernel of a source file with these macros, on this device."""
+    """Return a kernel of a source file, compiled with these macros for this device."""
     return Kernel(source, device, macros, name)
 
 
 def _raw() -> Any:
-    """PyTorch's stream, by the short way where there is one."""
+    """Return the function that gives PyTorch's current stream, the faster private one if it exists."""
     short = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return short or (lambda device: torch.cuda.current_stream(device).cuda_stream)
 
@@ -128,5 +127,5 @@ _stream = _raw()
 
 @cache
 def processors(device: int) -> int:
-    """Multiprocessors of a device."""
+    """Return the number of multiprocessors of a device."""
     return int(torch.cuda.get_device_properties(device).multi_processor_count)

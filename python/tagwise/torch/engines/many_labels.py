@@ -1,10 +1,10 @@
-"""Chains of many labels: a step of both recursions is a product of matrices, by kernels (`steps`) or plain PyTorch.
+"""Chains of many labels: each step of both recursions is a matrix product, by `many_labels_cuda` or plain PyTorch.
 
     log sum_i exp(a(i) + W(i, j)) = m + c_j + log sum_i exp(a(i) - m) exp(W(i, j) - c_j)
 
-with m the largest of a and c_j that of a column. Forward and backward go side by side. Where, in plain PyTorch, a sum
-is so small that underflow may have taken part of it, the batch is done again in logarithms (`plain`); likewise the
-expectations, on every device, which looks at the device once.
+m is the maximum of a, and c_j that of a column. Forward and backward run together. If a sum in plain PyTorch is so
+small that it may have underflowed, `reference` repeats the batch in logarithms. The expectations use the same fallback
+on every device, at the price of one synchronisation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _bounded(values: Tensor) -> Tensor:
 
 
 def sums(chain: Chain) -> Sums:
-    """As `plain.sums`."""
+    """Implement `Engine.sums`. The recursions have the layout of `reference.sums`."""
     emissions, transitions, start, end, lengths, tags, _ = chain
     batch, time, labels = emissions.shape
     if not batch or not time:
@@ -40,7 +40,7 @@ def sums(chain: Chain) -> Sums:
     ahead, behind = rows
     last = (many - 1).clamp(min=0)
     here = torch.arange(batch, device=e.device)
-    # Backward begins at each sentence's own end: step k is token k ahead and token n - 1 - k behind.
+    # Backward begins at the end of each sentence: step k is token k of `ahead` and token n - 1 - k of `behind`.
     state = torch.stack([start + e[:, 0], end + e[here, last]])
     behind[here, last] = end
     offset, low = e.new_zeros(batch), e.new_full((), torch.inf)
@@ -70,7 +70,7 @@ def sums(chain: Chain) -> Sums:
 
 
 def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
-    """As `plain.expect`: pairs are one product of matrices over all tokens."""
+    """Implement `Engine.expect`. Pairwise expectations are one matrix product over all tokens."""
     (emissions, transitions, start, _, lengths, tags, _), (ahead, behind) = chain, rows
     batch, time, labels = emissions.shape
     if not batch or not time:
@@ -82,7 +82,7 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     both = ahead + behind
     there = inside[:, :, None] & (
         both.amax(2, keepdim=True) != -torch.inf
-    )  # else no path goes through the token
+    )  # false if no path passes through the token
     one = torch.where(there, torch.softmax(both, 2), 0.0)
     by = sign * one
     after = e[:, 1:] + behind[:, 1:]
@@ -109,7 +109,7 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
 
 
 def _added(at: Tensor, weight: Tensor, size: int) -> Tensor:
-    """Weights added up by their places, in a fixed order: sorted, and as differences of one running sum."""
+    """Sum weights by index in a deterministic order: sort them, and take differences of one cumulative sum."""
     at, order = torch.sort(at, stable=True)
     running = torch.cat([weight.new_zeros(1, dtype=torch.float64), weight[order].double().cumsum(0)])
     edges = torch.searchsorted(at, torch.arange(size + 1, device=at.device))
@@ -117,12 +117,12 @@ def _added(at: Tensor, weight: Tensor, size: int) -> Tensor:
 
 
 def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
-    """As `plain.bend`, which it is."""
+    """Implement `Engine.bend` with the reference implementation."""
     return reference.bend(chain, rows, scale, along)
 
 
 def best(chain: Chain) -> tuple[Tensor, Tensor]:
-    """As `plain.best`."""
+    """Implement `Engine.best`."""
     emissions = chain.emissions
     find = (
         many_labels_cuda.best if emissions.numel() and many_labels_cuda.serves(emissions) else reference.best

@@ -1,7 +1,7 @@
-"""Chains of many labels on CUDA: the kernels of `kernels/wide.cu`, a launch a token.
+"""Chains of many labels on CUDA: the kernels of `kernels/wide.cu`, one launch per token.
 
-Nothing here looks at the device. A step reads all of exp(transitions) once for each group of sentences; what a batch
-costs grows with its longest sentence.
+Nothing here synchronises with the device. A step reads all of exp(transitions) once for each group of sentences. The
+cost of a batch grows with its longest sentence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_LABELS = 65536
 
 
 def serves(emissions: Tensor) -> bool:
-    """Whether these kernels are the ones for such emissions."""
+    """Return whether these kernels support the emissions."""
     return bool(emissions.device.type == "cuda" and emissions.shape[2] <= MOST_LABELS)
 
 
@@ -28,7 +28,7 @@ def _grid(batch: int, labels: int, kind: torch.dtype) -> tuple[int, int]:
 
 
 def sums(chain: Chain) -> Sums:
-    """As `plain.sums`; rows of the recursions are less a number of their own, which nobody asks for."""
+    """Implement `Engine.sums`. Each row of the recursions is shifted by an offset that cancels in expectations."""
     emissions, transitions, start, end, lengths, tags, _ = chain
     e = emissions.to(start.dtype)
     batch, time, labels = e.shape
@@ -60,7 +60,7 @@ def sums(chain: Chain) -> Sums:
 
 
 def best(chain: Chain) -> tuple[Tensor, Tensor]:
-    """As `plain.best`."""
+    """Implement `Engine.best`."""
     emissions, transitions, start, end, lengths, _, _ = chain
     e = emissions.to(start.dtype)
     batch, time, labels = e.shape

@@ -1,7 +1,7 @@
-"""Chains on the CPU in single precision: the lanes of the core, on PyTorch's arrays as they lie, by all its threads.
+"""Chains on the CPU in single precision: the SIMD code of the core on PyTorch's memory, with PyTorch's threads.
 
-Nothing is kept between `sums` and `expect`: the recursions are run again with the weights of the sentences. Where all
-weigh the same, `gradient` has run them once for both.
+`sums` keeps nothing for `expect`, which runs the recursions again with the weights of the sentences. If all weights are
+equal, `gradient` runs them once for both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tagwise.torch.protocol import Chain, Gradient, Sums
 
 
 def _array(x: Tensor, kind: torch.dtype) -> Any:
-    """A tensor as the core reads it; no copy of one that is of this type and lies without gaps."""
+    """Return a tensor as a contiguous NumPy array of dtype `kind`, without a copy if it is one already."""
     x = x.detach()
     if x.dtype != kind or not x.is_contiguous():
         x = x.to(kind).contiguous()
@@ -32,13 +32,13 @@ def _chains(chain: Chain) -> _core.Chains:
 
 
 def sums(chain: Chain) -> Sums:
-    """As `plain.sums`, without the recursions; not a number where a tag is no label."""
+    """Implement `Engine.sums` without the recursions. The value is NaN if a tag is not a label."""
     value = torch.from_numpy(_chains(chain).values(torch.get_num_threads()))
     return Sums(value.to(chain.start.dtype), chain.start.new_empty(0))
 
 
 def _derived(chain: Chain, scale: Tensor | None) -> tuple[Any, Gradient]:
-    """The values, and the gradient of sum_b scale_b value_b (scale 1 if None)."""
+    """Return the values and the gradient of sum_b scale_b value_b (scale 1 if None)."""
     weights = None if scale is None else _array(scale, torch.float64)
     flat = torch.contiguous_format
     out = [torch.empty_like(x, dtype=torch.float32, memory_format=flat) for x in chain[:4]]
@@ -49,30 +49,30 @@ def _derived(chain: Chain, scale: Tensor | None) -> tuple[Any, Gradient]:
 
 
 def gradient(chain: Chain) -> tuple[Tensor, Gradient]:
-    """The sum of the values and its gradient: `sums` and `expect` at once."""
+    """Return the sum of the values and its gradient: `sums` and `expect` in one pass."""
     value, found = _derived(chain, None)
     return torch.scalar_tensor(value.sum(), dtype=chain.start.dtype), found
 
 
 def scale(found: Gradient, by: Tensor) -> None:
-    """A gradient times a number, in place."""
+    """Multiply a gradient by a number, in place."""
     factor = by.item()
     if factor != 1.0:
         torch._foreach_mul_(found, factor)
 
 
 def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
-    """As `plain.expect`."""
+    """Implement `Engine.expect`. `rows` are ignored."""
     return _derived(chain, scale)[1]
 
 
 def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
-    """As `plain.bend`, with recursions of its own."""
+    """Implement `Engine.bend` with the reference implementation and its recursions. `rows` are ignored."""
     return reference.bend(chain, reference.sums(chain._replace(tags=None)).rows, scale, along)
 
 
 def best(chain: Chain) -> tuple[Tensor, Tensor]:
-    """As `plain.best`."""
+    """Implement `Engine.best`."""
     path = torch.empty(chain.emissions.shape[:2], dtype=torch.int64)
     value = _chains(chain._replace(tags=None)).best(path.numpy(), torch.get_num_threads())
     return path, torch.from_numpy(value).to(chain.start.dtype)

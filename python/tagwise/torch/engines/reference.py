@@ -1,10 +1,10 @@
-"""Linear chains in plain PyTorch: every device, any type; what the kernels are held against on devices they serve.
+"""Linear chains in plain PyTorch, for any device and dtype: the reference implementation for the kernels.
 
-Scores are natural logarithms here. A sentence b of n tokens scores a path y by
+Recursions are natural logarithms. The score of a path y of n tokens is
 
     start(y_0) + sum_t e_t(y_t) + sum_{t>0} W(y_{t-1}, y_t) + end(y_{n-1}).
 
-Loops run over tokens, each step over the whole batch; memory is O(B T L).
+Loops run over tokens, and each step over the whole batch. Memory is O(B T L).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def _lengths(emissions: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 def _at(values: Tensor, index: Tensor) -> Tensor:
-    """values[b, index[b]] of (B, T, ...)."""
+    """Return values[b, index[b]] for values (B, T, ...)."""
     return values[torch.arange(values.shape[0], device=values.device), index]
 
 
 def path_score(chain: Chain) -> Tensor:
-    """The score of the tags for each sentence."""
+    """Return the score of the tags of each sentence."""
     emissions, transitions, start, end, lengths, tags, _ = chain
     assert tags is not None
     many = _lengths(emissions, lengths)
@@ -43,7 +43,7 @@ def path_score(chain: Chain) -> Tensor:
 
 
 def _lse(values: Tensor, dim: int) -> Tensor:
-    """log sum exp whose derivative is 0, not NaN, where all is -inf; NaN of a NaN."""
+    """Return log-sum-exp with the derivative 0, not NaN, if all values are -inf. NaN propagates."""
     top = values.detach().amax(dim, keepdim=True)
     top = torch.where(top == -torch.inf, torch.zeros_like(top), top)
     total = (values - top).exp().sum(dim)
@@ -53,10 +53,12 @@ def _lse(values: Tensor, dim: int) -> Tensor:
 
 
 def sums(chain: Chain) -> Sums:
-    """log Z, or the log-likelihood of the tags, and both recursions (2, B, T, L), each token's less its largest.
+    """Return log Z, or the log-likelihood of the tags, and the forward and backward recursions (2, B, T, L).
 
-    a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) + W(i, j)), and the same from the other end. Beyond a sentence's end both
-    are 0.
+        a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) + W(i, j)),            a_0 = start + e_0
+        b_t(i) = log sum_j exp(W(i, j) + e_{t+1}(j) + b_{t+1}(j)),        b_{n-1} = end
+
+    Rows are shifted to a maximum of 0, except the last backward row. Padding is 0.
     """
     emissions, transitions, start, end, lengths, tags, _ = chain
     batch, time, labels = emissions.shape
@@ -88,7 +90,7 @@ def sums(chain: Chain) -> Sums:
 
 
 def _token(ahead: Tensor, behind: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-    """Marginals of a token (B, L) and the log of what they were divided by."""
+    """Return the marginals of a token (B, L) and the log of their normalisation constant."""
     both = ahead + behind
     top = torch.nan_to_num(both.amax(1, keepdim=True), neginf=0.0)
     total = (both - top).exp().sum(1, keepdim=True)
@@ -97,7 +99,7 @@ def _token(ahead: Tensor, behind: Tensor, inside: Tensor) -> tuple[Tensor, Tenso
 
 
 def _pair(before: Tensor, transitions: Tensor, after: Tensor, inside: Tensor) -> Tensor:
-    """Marginals of two neighbours (B, L, L), normalised."""
+    """Return the normalised pairwise marginals (B, L, L) of two neighbouring tokens."""
     scores = before[:, :, None] + transitions + after[:, None, :]
     top = torch.nan_to_num(scores.amax((1, 2), keepdim=True), neginf=0.0)
     weights = (scores - top).exp()
@@ -106,7 +108,7 @@ def _pair(before: Tensor, transitions: Tensor, after: Tensor, inside: Tensor) ->
 
 
 def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
-    """The gradient of sum_b scale_b value_b: expected counts, or gold ones less expected ones where there are tags."""
+    """Return the gradient of sum_b scale_b value_b: expected counts, or gold minus expected counts with tags."""
     (emissions, transitions, start, end, lengths, tags, _), (ahead, behind) = chain, rows
     time = emissions.shape[1]
     many = _lengths(emissions, lengths)
@@ -133,14 +135,14 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
 
 
 def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
-    """How `expect` changes along a direction v: the product of log Z's second derivative with it, and <v, gradient_b>.
+    """Return the Hessian-vector product of log Z with a direction v, and <v, gradient_b> of each sentence.
 
-    The recursions' derivatives along v are means under the chain itself,
+    The derivatives of the recursions along v are means under the chain itself,
 
         a'_t(j) = v_t(j) + sum_i p(i | j) (a'_{t-1}(i) + v(i, j)),
 
-    and p' = p (a' + b' - their mean) for tokens, likewise for pairs. a' and b' are taken less their own means at each
-    token, which changes nothing and keeps them small. Tags play no part.
+    and p' = p (a' + b' - their mean) for tokens, with an analogous formula for pairs. Subtracting from a' and b' their
+    means at each token leaves the result unchanged and keeps them small. Tags are ignored.
     """
     (emissions, transitions, start, end, lengths, _, _), (ahead, behind) = chain, rows
     batch, time, labels = emissions.shape
@@ -187,7 +189,7 @@ def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gr
 
 
 def best(chain: Chain) -> tuple[Tensor, Tensor]:
-    """The best path of each sentence (B, T), -1 beyond its end, and its score; of equals the lower label."""
+    """Return the Viterbi path of each sentence (B, T), padded with -1, and its score. The lower label wins ties."""
     emissions, transitions, start, end, lengths, _, _ = chain
     batch, time, labels = emissions.shape
     many = _lengths(emissions, lengths)

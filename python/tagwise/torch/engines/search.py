@@ -1,4 +1,4 @@
-"""Lists of best paths and random paths: loops over tokens, each step over the whole batch."""
+"""k-best search and sampling of paths: loops over tokens, each step over the whole batch."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tagwise.torch.renormalize import is_due, renormalized
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
 def kbest(chains: Chains, k: int) -> tuple[Tensor, Tensor]:
-    """The k best paths (B, k, T), -1 beyond an end, and their scores (B, k), best first.
+    """Return the k best paths (B, k, T), padded with -1, and their scores (B, k), best first.
 
-    A cell holds the k best ways to reach a label, and where each came from as label * k + rank. Where a sentence has
-    fewer than k paths, the others have the score -inf and are -1 throughout.
+    A cell holds the k best prefixes that end in a label, with back pointers label * k + rank. If a sentence has fewer
+    than k paths, the remaining entries have score -inf and labels -1.
     """
     node, many = varying.nodes(chains), count(chains)
     batch, time, labels = node.shape
@@ -46,10 +46,10 @@ def kbest(chains: Chains, k: int) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
 def sample(chains: Chains, n: int, generator: torch.Generator | None = None) -> Tensor:
-    """n paths of each sentence (n, B, T), -1 beyond an end, drawn by their probability.
+    """Draw n paths per sentence (n, B, T), padded with -1.
 
-    Forward sums, then labels from the last to the first: p(y_t | y_{t+1}) is in proportion to exp(a_t(y_t) + W(y_t,
-    y_{t+1})). A draw is the label with the largest score plus Gumbel noise.
+    Forward filtering, backward sampling: p(y_t | y_{t+1}) is proportional to exp(a_t(y_t) + W(y_t, y_{t+1})). Labels
+    are drawn as the argmax of score plus Gumbel noise.
     """
     node, edges, many = varying.nodes(chains), varying.steps(chains), count(chains)
     batch, time, labels = node.shape
@@ -65,7 +65,7 @@ def sample(chains: Chains, n: int, generator: torch.Generator | None = None) -> 
         if t + 1 < time:
             onward = edges[t].transpose(1, 2)[
                 rows, label
-            ]  # (n, B, L): of each label, to the one drawn after it
+            ]  # (n, B, L): from each label to the one drawn at t + 1
             scores = torch.where((t + 1 < many)[:, None], scores + onward, scores)
         uniform = torch.rand(scores.shape, dtype=node.dtype, device=node.device, generator=generator)
         tiny = torch.finfo(node.dtype).tiny

@@ -1,7 +1,7 @@
-"""Chains whose edge scores depend on the token: loops over tokens in plain PyTorch, derived by autograd.
+"""Chains whose edge scores depend on the token: loops over tokens in plain PyTorch, differentiated by autograd.
 
-Edge scores at t are W + E_t, or W + U_t V_t' of two factors; the latter are multiplied out step by step. What a
-gradient needs is kept: memory is O(B T L^2), that of the edge scores themselves.
+Edge scores at t are W + E_t, or W + U_t V_t' for two factors, which are multiplied out step by step. Autograd keeps the
+intermediate values: memory is O(B T L^2), as for the edge scores themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tagwise.torch.renormalize import is_due, renormalized
 
 
 def at_path(edges: Edges, tags: Tensor) -> Tensor:
-    """E_t(y_{t-1}, y_t) for t > 0 of paths (..., B, T) -> (..., B, T - 1)."""
+    """Return E_t(y_{t-1}, y_t) for t > 0 (..., B, T - 1) of paths (..., B, T)."""
     before, after = tags[..., :-1], tags[..., 1:]
     if isinstance(edges, tuple):
         rank = edges[0].shape[-1]
@@ -30,7 +30,7 @@ def at_path(edges: Edges, tags: Tensor) -> Tensor:
 
 
 def steps(chains: Chains) -> list[Tensor]:
-    """The edge scores (B, L, L) into each token but the first."""
+    """Return the edge scores (B, L, L) into each token except the first."""
     batch, time, labels = chains.emissions.shape
     edges = chains.edges
     out = []
@@ -53,13 +53,13 @@ def _many(chains: Chains) -> Tensor:
 
 
 def nodes(chains: Chains) -> Tensor:
-    """The emissions with the scores of starting and ending at their tokens (B, T, L)."""
+    """Return the emissions (B, T, L) with start scores added at first tokens and end scores at last tokens."""
     time = torch.arange(chains.emissions.shape[1], device=chains.emissions.device)
     zero = chains.start.new_zeros(())
     first = torch.where((time == 0)[:, None], chains.start, zero)
     many = _many(chains)[:, None]
     last = (time == many - 1)[..., None]
-    there = (time < many)[..., None]  # padding may be anything, and 0 times it is to be 0
+    there = (time < many)[..., None]  # padding is arbitrary, and 0 times NaN would be NaN
     return (
         torch.where(there, chains.emissions.to(chains.start.dtype), zero)
         + first
@@ -76,12 +76,15 @@ def _total(node: Tensor, edge: list[Tensor], many: Tensor) -> Tensor:
 
 
 def log_partition(chains: Chains) -> Tensor:
-    """log Z (B,)."""
+    """Return log Z (B,)."""
     return _total(nodes(chains), steps(chains), _many(chains))
 
 
 def marginals(chains: Chains) -> tuple[Tensor, ...]:
-    """p_t(y) (B, T, L), and p_t(y', y) (B, L, L) of each token but the first; derivable where gradients are on."""
+    """Return p_t(y) (B, T, L), and p_t(y', y) (B, L, L) of each token except the first.
+
+    They are differentiable if gradients are enabled.
+    """
     graph = torch.is_grad_enabled()
     with torch.enable_grad():
         parts = [nodes(chains), *steps(chains)]
@@ -94,7 +97,7 @@ def marginals(chains: Chains) -> tuple[Tensor, ...]:
 
 
 def mean(chains: Chains, value: Chains) -> Tensor:
-    """E[value of the path] (B,)."""
+    """Return the expectation (B,), under `chains`, of the score that `value` assigns to a path."""
     one, *pairs = marginals(chains)
     total = (one * nodes(value)).sum((1, 2))
     for p, v in zip(pairs, steps(value)):
@@ -103,7 +106,7 @@ def mean(chains: Chains, value: Chains) -> Tensor:
 
 
 def best(chains: Chains) -> tuple[Tensor, Tensor]:
-    """The best path (B, T), -1 beyond an end, and its score; of equals the lower label."""
+    """Return the Viterbi path (B, T), padded with -1, and its score. The lower label wins ties."""
     node, edge, many = nodes(chains), steps(chains), _many(chains)
     batch, time, labels = node.shape
     here = torch.arange(labels, device=node.device).expand(batch, labels)

@@ -1,5 +1,5 @@
-// How expectations of a chain change along a direction v of its scores: the product of log Z's second derivative with v.
-// `numbers.cuh` stands before it. With the recursions a and b of `chain.cu`, p_t their marginals and E_t means under p_t,
+// Hessian-vector product of log Z: the derivative of the expectations of a chain along a direction v of its scores. `numbers.cuh` is
+// prepended. With the recursions a and b of `chain.cu`, their marginals p_t, and means E_t under p_t,
 //
 //   p_t(i | j) = exp(a_{t-1}(i) + W(i, j) - c_t(j)),         c_t(j) = log sum_i exp(a_{t-1}(i) + W(i, j))
 //   h_t(j) = v_t(j) + sum_i p_t(i | j) (h_{t-1}(i) + v(i, j)) - E_t,        h_0 = v_0 + v_start - E_0
@@ -7,9 +7,9 @@
 //   p_t(j)'    = p_t(j) (h_t(j) + d_t(j) - E_t[h + d])
 //   p_t(i, j)' = p_t(i | j) p_t(j) (h_{t-1}(i) + v(i, j) + v_t(j) + d_t(j) - their mean)
 //
-// Everything but v, h and d is a logarithm, so that no range of scores is refused: a step is two rounds over the labels.
-#define PIECE 16         // tokens of a block at a time
-#define CREW 256         // its threads
+// Everything except v, h and d is a logarithm, so that every range of scores is supported. A step is two loops over the labels.
+#define PIECE 16         // tokens that a block processes at a time
+#define CREW 256         // threads of a block
 #define MINE ((L * L + CREW - 1) / CREW)
 #define PARTS ((L + 31) / 32)
 
@@ -32,14 +32,14 @@ __device__ __forceinline__ real block_sum(real x, real* shared) {
   for (int w = 0; w < WARPS; w++) x += shared[w];
   return x;
 }
-// p_t(j) of exp(both) over a block.
+// Return exp(both), normalised over a block: p_t(j).
 __device__ __forceinline__ real chance(real both, real* shared) {
   const real top = bounded(block_max(both, shared)), x = ex2(both - top), all = block_sum(x, shared);
   return all > 0 ? x / all : (real)0;
 }
 
-// h with its means (tokens) and c, forward; d, backward; <v, gradient of log Z_b> of each sentence. Blocks: sentences x (forward,
-// backward), a thread a label. v (tokens, L); v of pairs, start and end may be null.
+// Forward: h, its means (tokens) and c. Backward: d. Also <v, gradient of log Z_b> of each sentence. Blocks: sentences x (forward,
+// backward), one thread per label. v is (tokens, L). v of pairs, start and end can be null.
 extern "C" __global__ void __launch_bounds__(LANES) bend_walk(CHAIN, const real* A, const real* R, const real* v, const real* vW,
                                                                const real* vstart, const real* vend, real* H, real* means,
                                                                real* C, real* D, real* total) {
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(LANES) bend_walk(CHAIN, const real*
     const i64 t = place + (backward ? n - 1 - k : k);
     const real a = own ? A[t * ROW + j] : -INF, r = own ? R[t * L + j] : -INF, change = own ? v[t * L + j] : (real)0;
     real c = 0;
-    if (k) {  // a round for the largest, one for the sums
+    if (k) {  // one loop for the maximum, one for the sums
       const real *from = logs[(k + 1) & 1], *of = bent[(k + 1) & 1];
       real m = -INF, s = 0, moved = 0;
 #pragma unroll
@@ -98,8 +98,8 @@ extern "C" __global__ void __launch_bounds__(LANES) bend_walk(CHAIN, const real*
   if (j == 0) total[b] = (real)(sum + (double)last);
 }
 
-// The changes of marginals, times `scale` of the sentence, and sums over pairs, first and last tokens of each block: those of
-// `expect_sum`. Blocks take pieces of PIECE tokens, gridDim.x apart. A warp prepares a token, then threads sum over their pairs.
+// Derivatives of the marginals, times `scale` of the sentence, and the sums of each block over pairs, first and last tokens, for
+// `expect_sum`. Blocks process pieces of PIECE tokens, gridDim.x apart. A warp prepares each token, then each thread sums its pairs.
 extern "C" __global__ void __launch_bounds__(CREW) bend_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_stride,
                                                                const real* v, const real* vW, const real* H, const real* means,
                                                                const real* C, const real* D, given* grad, i64 gb, i64 gt, i64 gl,

@@ -1,4 +1,5 @@
-// The best path of linear chains; `numbers.cuh` stands before it. Back pointers are bytes (two where L > 256) in `back` (B, T, L); of equal scores the lowest label wins.
+// Viterbi paths of linear chains. `numbers.cuh` is prepended. Back pointers are bytes (two if L > 256) in `back` (B, T, L). The
+// lowest label wins ties.
 #if L <= 256
 typedef unsigned char label;
 #else
@@ -20,8 +21,8 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
 #pragma unroll
   for (int u = 0; u < AHEAD; u++) now[u] = u < n && j < L ? (real)wide(at_e[u * et + j * el]) : -INF;
   real x = j < L ? start[j] : -INF;
-  double total = 0;  // what was subtracted: the same in every thread
-  bool none = false;  // whether a score of this label is NaN: no comparison would show it
+  double total = 0;  // sum of the amounts subtracted, equal in all threads
+  bool none = false;  // whether a score of this label is NaN, which comparisons do not detect
   for (int k0 = 0; k0 < n; k0 += AHEAD) {
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) next[u] = k0 + AHEAD + u < n && j < L ? (real)wide(at_e[(i64)(k0 + AHEAD + u) * et + j * el]) : -INF;
@@ -41,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
           }
           const bool second = best[1] > best[0] || (best[1] == best[0] && from[1] < from[0] && best[1] > -INF);
           x = second ? best[1] : best[0];
-          if (is_due(t - 1)) {  // every thread has the scores of all labels here; the difference is that of one token later
+          if (is_due(t - 1)) {  // one token late: only now does every thread have the scores of all labels
             real top = -INF;
             for (int i = 0; i < L; i++) top = larger(shared[t & 1][i], top);
             top = shift(top);
@@ -57,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) now[u] = next[u];
   }
-  // The last label, then back through pieces that the block brings into shared memory.
+  // Find the last label, then follow back pointers through pieces that the block loads into shared memory.
   if (WARPS > 1) __syncthreads(); else __syncwarp();
   shared[0][j] = j >= L ? -INF : none ? INF - INF : x + end[j];
   if (WARPS > 1) __syncthreads(); else __syncwarp();

@@ -1,21 +1,21 @@
-// Linear chains on a GPU. One source for every type and number of labels; `numbers.cuh` stands before it.
+// Forward-backward recursions of linear chains for every type and number of labels. `numbers.cuh` is prepended.
 //
-//   a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) - m_t + W(i, j)),     a_0 = start + e_0, any m_t that is near the largest
+//   a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) - m_t + W(i, j)),     a_0 = start + e_0, m_t arbitrary but near the maximum
 //   b_{t-1}(i) = log sum_j exp(W(i, j) + e_t(j) + b_t(j) - m'_t),    b_last = end
 //   log Z = log sum_j exp(a_last(j) + end(j)) + sum_t m_t
 //
-// Threads are states; each keeps its column of exp(W) in registers, and the vector of exp(a - m) goes round by shared
-// memory. It is s * exp(e + c - m), s the sum just taken: no logarithm and no maximum lies between two sums. m_t is the
-// token's largest score and the last vector's largest exponent, both known a step ahead, and a whole number: so are their
-// sums, however long the sentence, and log Z is as exact as the vector. Where a sum is below TINY, what was
-// lost to underflow may be all there is: that state is summed again in logarithms (`careful`), so that no range of
-// scores is refused and nothing but rounding is lost.
-struct Round {  // the vector of a step, twice, so that one barrier a step is enough; and its warps' m
+// Each thread is a state and keeps its column of exp(W) in registers. The vector exp(a - m) is exchanged through shared
+// memory. It is s * exp(e + c - m), s the last sum, so that no logarithm or maximum is needed between two sums. m_t is the
+// largest score of the token plus the largest exponent of the last vector. Both are known one step ahead, and both are
+// whole numbers: their sums are exact for sentences of any length, and log Z is as exact as the vector. A sum below TINY
+// may have lost everything to underflow. It is computed again in logarithms (`careful`), so that every range of scores
+// is supported and only rounding errors remain.
+struct Round {  // the vector of a step in two buffers, so that one barrier per step is enough, and the m of each warp
   Quad x[2][LANES > LP ? LANES / 4 : LP / 4];
   real tops[2][WARPS];
 };
 
-// What a thread knows of its state: the column of exp(W), and x = exp(v - m), its part of the vector, with its warp's m.
+// State of a thread: the column of exp(W), its element x = exp(v - m) of the vector, and the m of its warp.
 struct Walk {
   real column[LP], columns_top, x, m;
   const real* weights;
@@ -37,14 +37,14 @@ struct Walk {
     for (int i = 0; i < LP; i++) column[i] = ex2(scaled(column[i], columns_top));
   }
 
-  // x and m of the logarithms v, which lack `rest`, and the scores of a token.
+  // Set x and m from the logarithms v + rest and the scores of a token.
   __device__ __forceinline__ void enter(real v, real rest, real score) {
     m = whole(warp_max(v + score * LOG2E));
     const real near_v = whole(v);
     x = j < L ? ex2((v - near_v) + rest + scaled(score, m - near_v)) : (real)0;
   }
 
-  // One step: publishes x and this warp's m, sums, gives the sum and the m that it is taken less.
+  // One step: publish x and the m of this warp, and return the sum, relative to the m in `top`.
   __device__ __forceinline__ real sum(Round& round, int p, real& top) {
     ((real*)round.x[p])[j] = x;
     if (WARPS > 1 && j % 32 == 0) round.tops[p][j / 32] = m;
@@ -79,7 +79,7 @@ struct Walk {
     return all;
   }
 
-  // log sum_i exp(v(i) - top + W(i)) in logarithms: v is `from` and, backward, the scores of the token.
+  // Return log sum_i exp(v(i) - top + W(i)), computed in logarithms. v is `from`, backward plus the scores of the token.
   __device__ __noinline__ real careful(const real* from, const given* scores, i64 el, real top) const {
     real m = -INF, s = 0;
     for (int i = 0; i < L; i++)
@@ -91,8 +91,8 @@ struct Walk {
   }
 };
 
-// log sum_j x_j exp(end_j) of a vector x = exp(v - m), from the logarithms v where it may have lost what there is; for all threads of
-// a block.
+// Return log sum_j x_j exp(end_j) for a vector x = exp(v - m), computed from the logarithms v if it may have underflowed. All threads of a
+// block get the result.
 __device__ double ended(const Walk& at, real v, const real* end, real* shared, double* sums) {
   const int j = threadIdx.x;
   const real last = j < L ? end[j] : -INF, high = whole(warp_max(last * LOG2E));
@@ -126,11 +126,11 @@ __device__ double ended(const Walk& at, real v, const real* end, real* shared, d
   return exact_lg2(s) + (double)top;
 }
 
-// Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin with (and the
-// rest that they were rounded by), which are start where `fresh`, else those of the token before (also in `entry`); backward those of token stop - 1. Gives the last
-// logarithms and adds the m's to `offset`. Rows of logarithms lie `width` apart, or are the last two (RING). Forward rows
-// have m_t behind them; that of a token after `entry` is said to be infinite, since the row before it is of another
-// block, less another number.
+// Run the recursion over tokens [first, stop) of a sentence, forward, or backward from stop - 1 down to first. `v` and `rest` are the
+// initial logarithms and their rounding errors. Forward they are start if `fresh`, otherwise those of the token before (also in
+// `entry`). Backward they are those of token stop - 1. Return the last logarithms and add the m's to `offset`. Rows of logarithms are
+// `width` apart, or only the last two are kept (RING). A forward row is followed by m_t. For the token after `entry` this is infinity,
+// since another block writes the row before it, with another offset.
 template <bool BACKWARD, bool RING>
 __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v, real rest, const real* entry, const given* e,
                                      i64 et, i64 el, i64 first, i64 stop, real* rows, double& offset) {
@@ -138,7 +138,7 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
   const i64 width = BACKWARD ? L : ROW, ahead = BACKWARD ? -et : et;
   const i64 origin = BACKWARD ? stop - 1 : first;
   const bool own = j < L, writes = BACKWARD ? own : j <= L;
-  const given* token = e + origin * et + (own ? j : 0) * el;  // of the step at hand
+  const given* token = e + origin * et + (own ? j : 0) * el;  // score of this state at the current token
   real* row = rows + (RING ? 0 : origin * width) + j;
   const i64 on = RING ? 0 : BACKWARD ? -width : width;
   i64 n = stop - first, k = 0;
@@ -178,7 +178,7 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
     for (int u = 0; u < AHEAD; u++) {
       if (k + u >= n) break;
       real past = high[u];
-      if (u % 4 == 3) {  // the vector's size goes into m before it leaves the range
+      if (u % 4 == 3) {  // move the vector's exponent to m before it over- or underflows
         const real drift = warp_exponent(at.x), small = drift > 60 ? (real)60 : drift < -60 ? (real)-60 : drift;
         psi[u] *= ex2(-small);
         past += small;
@@ -207,8 +207,8 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
   return v;
 }
 
-// The score of the tags of tokens [first, stop), in a fixed order; for thread 0. A tag that is no label makes it NaN, and is
-// not followed.
+// Return, to thread 0, the score of the tags of tokens [first, stop), summed in a fixed order. An invalid tag makes it NaN and is not used
+// as an index.
 __device__ double tags_score(const given* e, i64 et, i64 el, const real* W, const real* start, const real* end,
                              const i64* y, i64 tt, i64 first, i64 stop, i64 n, double* shared) {
   double sum = 0;
@@ -227,15 +227,16 @@ __device__ double tags_score(const given* e, i64 et, i64 el, const real* W, cons
   return sum;
 }
 
-// x log2(e), and what it was rounded by.
+// Return x log2(e), and its rounding error in `rest`.
 __device__ __forceinline__ real in_two(real x, real& rest) {
   const real v = x * LOG2E;
   rest = v > -INF ? scaled(x, v) : (real)0;
   return v;
 }
 
-// Both recursions and the value, as a double too where `exact` is given. Blocks: sentences x pieces, and (forward, backward). With pieces, `entries` (2, B, pieces, L)
-// and `offsets` (B, pieces) say where each begins (`chain_join`), and `parts` has the tags' scores.
+// Both recursions and the value, written as a double to `exact` if that is given. Blocks: sentences x pieces, and (forward, backward). With
+// several pieces, `entries` (2, B, pieces, L) and `offsets` (B, pieces) of `chain_join` are their initial values, and `parts` has the scores
+// of the tags.
 extern "C" __global__ void __launch_bounds__(BOUNDS) chain_forward(CHAIN, real* A, real* R, real* value, double* exact, i64 piece,
                                                                    i64 pieces, const real* entries, const double* offsets,
                                                                    const double* parts) {
@@ -270,8 +271,9 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) chain_forward(CHAIN, real* 
   if (exact) exact[b] = found; else value[b] = (real)found;
 }
 
-// The matrix of each piece of a long sentence: row r is where a path that stands at r before the piece can be after it.
-// Blocks: sentences x pieces x rows; the first piece has one row, of start. K (B, pieces, L, L), less `shift` (B, pieces, L).
+// Transfer matrix of each piece of a long sentence: row r has the log sums over paths from label r before the piece to each label at its
+// end. Blocks: sentences x pieces x rows. The first piece has one row, which begins with start. K (B, pieces, L, L) is relative to `shift`
+// (B, pieces, L).
 extern "C" __global__ void __launch_bounds__(LANES) chain_matrices(CHAIN, i64 piece, i64 pieces, real* K, double* shift,
                                                                     real* scratch, double* parts) {
   const int r = blockIdx.x % L, j = threadIdx.x;
@@ -299,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_matrices(CHAIN, i64 pi
   }
 }
 
-// Where each piece begins, from the matrices. Blocks: sentences x (forward, backward).
+// Initial values of each piece, from the transfer matrices. Blocks: sentences x (forward, backward).
 extern "C" __global__ void __launch_bounds__(LANES) chain_join(const int* lengths, i64 B, i64 T, const real* end, i64 piece,
                                                                 i64 pieces, const real* K, const double* shift, real* entries,
                                                                 double* offsets) {
@@ -336,7 +338,7 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_join(const int* length
       v = m > -INF ? lg2(s) + m + (backward ? (real)(place[j] - low) : (real)0) : m;
     }
     offset += low;
-    // Numbers stay near 0: the first that is not -inf goes to the offset.
+    // Move the maximum to the offset, so that numbers stay near 0.
     __syncthreads();
     if (j < L) from[j] = v;
     __syncthreads();

@@ -1,17 +1,17 @@
-// Expectations of linear chains from the recursions of `chain.cu`; `numbers.cuh` stands before it.
+// Expectations of linear chains from the recursions of `chain.cu`. `numbers.cuh` is prepended.
 //
-// Expectations, normalised token by token: with z_t = log sum_j exp(a_t(j) + b_t(j)),
+// Expectations are normalised at each token: with z_t = log sum_j exp(a_t(j) + b_t(j)),
 //   p_t(j) = exp(a_t(j) + b_t(j) - z_t),   p_t(i, j) = exp(a_{t-1}(i) - m_t + W(i, j) + e_t(j) + b_t(j) - z_t).
-// With tags the gradient of score - log Z, else of log Z, times `scale` of the sentence. Blocks take pieces of TOKENS tokens,
-// gridDim.x apart, and keep their sums over pairs apart: `expect_sum` adds them in a fixed order.
-// Pairs are sums of products exp(a - m) exp(e + b - z + c) in tiles of 4 x 4, times exp(W - c), c the largest of a column.
-// A token at which the second factor is beyond RANGE, or whose m is not known, is summed in logarithms.
+// The result is the gradient of score - log Z with tags, or of log Z without, times `scale` of the sentence. Blocks process pieces of
+// TOKENS tokens, gridDim.x apart, and write separate sums over pairs, which `expect_sum` adds in a fixed order.
+// Pairs are sums of products exp(a - m) exp(e + b - z + c) in tiles of 4 x 4, times exp(W - c), c the maximum of a column.
+// Tokens whose second factor exceeds RANGE, or whose m is unknown, are summed in logarithms.
 #define TOKENS 32
 #define SIDE (LP / 4)
 #define TILES (SIDE * SIDE)
 #define THREADS (TILES <= 128 ? 128 : 256)
 #define GROUPS (THREADS / TILES)
-#define SUB (L <= 8 ? 8 : L <= 16 ? 16 : 32)   // threads of a token
+#define SUB (L <= 8 ? 8 : L <= 16 ? 16 : 32)   // threads per token
 #define JL ((L + SUB - 1) / SUB)
 #define RANGE (WIDE ? (real)900 : (real)100)
 #if L <= 64
@@ -36,7 +36,7 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
   __shared__ Quad before[TOKENS][SIDE], after[TOKENS][SIDE];
   __shared__ real tops[LP], norms[TOKENS];
   __shared__ int gold[TOKENS + 1], seen[L * L], rare[TOKENS], odd;
-  __shared__ real first[L], last[L];  // sums over first and last tokens: a piece has one of each at most
+  __shared__ real first[L], last[L];  // sums over first and last tokens: a piece has at most one of each
   const int self = threadIdx.x, lane = self % SUB, group = self / TILES, tile = self % TILES, row = tile / SIDE, col = tile % SIDE;
   const i64 pieces = (T + TOKENS - 1) / TOKENS;
   real sum[4][4], more[4][4];
@@ -52,15 +52,15 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     tops[k] = bounded(top);
   }
   for (i64 at = blockIdx.x; at < B * pieces; at += gridDim.x) {
-    // First pieces of all sentences, then second ones: where the longest come first, blocks share the work alike.
+    // The first pieces of all sentences, then the second ones: with the longest sentences first, this balances the work of blocks.
     const i64 b = at % B, t0 = (at / B) * TOKENS, n = lengths ? lengths[b] : T, stop = places ? n : T;
     const int many = stop - t0 < TOKENS ? (int)(stop - t0) : TOKENS;
-    const int rounds = (many + THREADS / SUB - 1) / (THREADS / SUB) * (THREADS / SUB);  // all threads, for the shuffles
+    const int rounds = (many + THREADS / SUB - 1) / (THREADS / SUB) * (THREADS / SUB);  // shuffles need all threads
     const real g = scale ? scale[b * scale_stride] : (real)1, w = tags ? -g : g;
     const given* scores = FROM(e, b, eb, et);
     const i64* y = FROM(tags, b, tb, tt);
     given* const changes = FROM(grad, b, gb, gt);
-    if (places && t0 >= n) continue;  // what lies behind is another sentence's
+    if (places && t0 >= n) continue;  // the tokens that follow belong to another sentence
     __syncthreads();
     if (tags && self <= many && t0 + self - 1 < n) gold[self] = t0 + self > 0 ? (int)y[(t0 + self - 1) * tt] : -1;
     if (self == 0) odd = 0;
@@ -95,7 +95,7 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
         if (follows && j < L) to[v] = (real)wide(e0[k * et + (SUB * v) * el]) * LOG2E + r0[k * L + SUB * v] - zt + tops[j];
         far = far || to[v] > RANGE;
       }
-      const bool out = sub_any(far), strange = follows && (out || !(m < INF));  // all threads, whatever their token
+      const bool out = sub_any(far), strange = follows && (out || !(m < INF));  // `sub_any` needs all threads
 #pragma unroll
       for (int v = 0; v < JL; v++) {
         const int j = lane + SUB * v;
@@ -126,11 +126,11 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     if (odd)
 #pragma unroll 1
       for (int k = 0; k < many; k++)
-        if (rare[k]) {  // the same for all threads
+        if (rare[k]) {  // equal in all threads
           const i64 t = t0 + k, place = PLACE(b) + t;
           const real* from = A + (place - 1) * ROW;
           real norm = norms[k];
-          if (!(norm < INF)) {  // by each thread: one token in a piece of a long sentence
+          if (!(norm < INF)) {  // each thread computes it: this is one token per piece of a long sentence
             real m = -INF, s = 0;
 #pragma unroll 1
             for (int i = 0; i < L; i++)
@@ -169,7 +169,7 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     starts[(i64)blockIdx.x * L + k] = first[k];
     ends[(i64)blockIdx.x * L + k] = last[k];
   }
-  // Groups in order, then the factor of the pair.
+  // Add the groups in order, then multiply by the factor of the pair.
   __shared__ real parts[GROUPS > 1 ? GROUPS * TILES : 1];
 #pragma unroll
   for (int u = 0; u < 4; u++)
@@ -190,8 +190,8 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
 }
 #endif
 
-// Columns of `pairs`, `starts` and `ends` added up, rows 8 apart by each warp and then the warps in order; and, where they are
-// given, the values of the sentences.
+// Column sums of `pairs`, `starts` and `ends`, and the sum of the values of sentences if given. Each warp adds rows 8 apart, then the warps
+// are added in order.
 extern "C" __global__ void expect_sum(const real* pairs, i64 blocks, const real* starts, const real* ends, real* gW,
                                         real* gstart, real* gend, const real* values, i64 many, real* total) {
   __shared__ real part[8][32];
@@ -213,8 +213,8 @@ extern "C" __global__ void expect_sum(const real* pairs, i64 blocks, const real*
   (which == 0 ? gW + column : which == 1 ? gstart + column - L * L : which == 2 ? gend + column - L * L - L : total)[0] = s;
 }
 
-// A gradient times a number that is on the device, in place: `many` numbers by emissions, and those of the parameters. Where it
-// is 1, as of a loss that is derived itself, nothing is touched.
+// Multiply a gradient, `many` numbers of emissions and those of the parameters, by a number on the device, in place. The number is 1 if the
+// loss itself is differentiated: then return at once.
 extern "C" __global__ void expect_scale(const real* by, given* grad, i64 many, real* gW, real* gstart, real* gend) {
   const real x = *by;
   if (x == 1) return;

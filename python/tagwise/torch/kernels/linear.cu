@@ -1,21 +1,21 @@
-// Scores of tokens from the weights of their attributes, and the way back. Compiled at run time with
-//   WIDTH  labels of a row, a multiple of 8: an attribute's row is whole sectors of memory
-// What is beyond the labels there are is 0 and stays so.
+// Scores of tokens from the weights of their attributes, and gradients of the weights. Compiled at run time with
+//   WIDTH  padded number of labels, a multiple of 8: the row of an attribute is a whole number of memory sectors
+// Padding is 0 and stays 0.
 typedef long long i64;
 #define ALL 0xffffffffu
-#define LANES (WIDTH <= 8 ? 2 : WIDTH <= 16 ? 4 : WIDTH <= 32 ? 8 : WIDTH <= 64 ? 16 : 32)  // threads of a row, 4 labels each
+#define LANES (WIDTH <= 8 ? 2 : WIDTH <= 16 ? 4 : WIDTH <= 32 ? 8 : WIDTH <= 64 ? 16 : 32)  // threads per row, 4 labels each
 #define PARTS ((WIDTH + 4 * LANES - 1) / (4 * LANES))
 struct __align__(16) Four { float v[4]; };
 
-// Sums of rows: out[u] = sum_k values_k rows[list_k] over k in [begins[u], begins[u + 1]), values that are not given being 1. LANES
-// threads a unit, in the order of the list: most lists are short, and what they wait for is memory. Units are tokens and the list their
-// attributes, on the way to scores; on the way back pieces of an attribute's list of tokens, and pieces of lists of such sums.
+// Sums of rows: out[u] = sum_k values_k rows[list_k] over k in [begins[u], begins[u + 1]), with values 1 if null. LANES threads compute a
+// unit, in the order of the list: most lists are short and limited by memory latency. For scores, units are tokens and lists their
+// attributes. For gradients, units are pieces of an attribute's list of tokens, or of lists of such sums.
 extern "C" __global__ void linear_sums(const int* begins, const int* list, const float* values, const float* rows, i64 units,
                                        float* out) {
   const i64 u = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
   const int lane = threadIdx.x % LANES, base = threadIdx.x % 32 - lane;
   const int first = u < units ? begins[u] : 0, many = u < units ? begins[u + 1] - first : 0;
-  int most = many;  // of the warp: its threads go together
+  int most = many;  // maximum over the warp: shuffles need all its threads
   for (int d = 16; d; d >>= 1) { const int other = __shfl_xor_sync(ALL, most, d); most = other > most ? other : most; }
   Four sum[PARTS];
 #pragma unroll
@@ -45,19 +45,19 @@ extern "C" __global__ void linear_sums(const int* begins, const int* list, const
     if (4 * (LANES * v + lane) < WIDTH) ((Four*)(out + u * WIDTH))[LANES * v + lane] = sum[v];
 }
 
-// Weights into their places: held[place[k]] = w[k].
+// Scatter weights: held[place[k]] = w[k].
 extern "C" __global__ void linear_spread(const double* w, const int* place, i64 n, float* held) {
   const i64 k = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (k < n) held[place[k]] = (float)w[k];
 }
 
-// Gradients from theirs: out[k] = held[index[k]].
+// Gather gradients: out[k] = held[index[k]].
 extern "C" __global__ void linear_collect(const float* held, const int* index, i64 n, double* out) {
   const i64 k = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (k < n) out[k] = (double)held[index[k]];
 }
 
-// From log-likelihoods -l_i of sentences: figures = sum_i w_i l_i and the largest l_i + log w_i. One block of 256 threads.
+// figures = sum_i w_i l_i and the largest l_i + log w_i, from the log-likelihoods -l_i of sentences. One block of 256 threads.
 extern "C" __global__ void linear_figures(const double* value, const float* weight, const double* log_weight, i64 n, double* figures) {
   __shared__ double sums[256], tops[256];
   const int self = threadIdx.x;

@@ -1,9 +1,9 @@
-// What every kernel of chains is made of: types, exponentials, reductions of a warp and of a block, what a batch is. It is put
-// before each source. Compiled at run time with
+// Types, exponentials, warp reductions and batch arguments of all chain kernels. `launching.text` prepends this file to each source.
+// Compiled at run time with
 //   L      number of labels                  WARPS  ceil(L / 32): threads of a recursion are 32 * WARPS
 //   WIDE   1: double, 0: float               INPUT  type of the emissions: 0 float, 1 half, 2 bfloat16, 3 double
-//   FIRST, EVERY  the positions at which best paths subtract the best score: see `renormalize.py`
-// Logarithms are to the base 2 throughout, the unit of the hardware's ex2 and lg2.
+//   FIRST, EVERY  the positions at which Viterbi scores are renormalised: see `renormalize.py`
+// Logarithms are to the base 2 throughout, as in the hardware instructions ex2 and lg2.
 typedef long long i64;
 #define INF __int_as_float(0x7f800000)
 #if WIDE
@@ -23,7 +23,7 @@ typedef float real;
 #define LOG2E_REST 1.9259629911266175e-8f
 __device__ __forceinline__ real ex2(real x) { real y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ real lg2(real x) { real y; asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-// Of a normal number: the exponent apart, so that what is rounded is below 1.
+// log2 of a normal number. The exponent is added in double precision: only the logarithm of the mantissa, below 1, is rounded.
 __device__ __forceinline__ double exact_lg2(real x) {
   const int k = __float_as_int(x);
   return (double)log2f(__int_as_float((k & 0x007fffff) | 0x3f800000)) + (double)((k >> 23) - 127);
@@ -59,20 +59,20 @@ struct __align__(16) Quad { real v[4]; };
 #define LP ((L + 3) / 4 * 4)
 #define LANES (32 * WARPS)
 #ifndef AHEAD
-#define AHEAD 8          // tokens whose scores are loaded before they are needed
+#define AHEAD 8          // tokens whose scores are prefetched
 #endif
-#ifdef CROWD             // blocks of a recursion that a multiprocessor is to hold: the more, the fewer registers each has
+#ifdef CROWD             // minimum number of resident blocks per multiprocessor: more blocks leave fewer registers for each
 #define BOUNDS LANES, CROWD
 #else
 #define BOUNDS LANES
 #endif
-#define ROW (L + 1)      // a row of the forward recursion: a_t and m_t
+#define ROW (L + 1)      // size of a row of the forward recursion: a_t and m_t
 #define TOGETHER() do { if (WARPS > 1) __syncthreads(); else __syncwarp(); } while (0)
 
-// NaN of a NaN: a score that is none makes its sentence's log Z one.
+// Maximum that propagates NaN, so that a NaN score makes log Z of its sentence NaN.
 __device__ __forceinline__ real larger(real x, real y) { return x > y || x != x ? x : y; }
 
-// The largest of a warp. Integers have an instruction for it; floats are ordered as integers once negatives are turned.
+// Maximum over a warp. Integers have an instruction for it. Floats sort as integers once the lower bits of negatives are flipped.
 __device__ __forceinline__ real warp_max(real x) {
 #if !WIDE && __CUDA_ARCH__ >= 800
   int k = __float_as_int(x);
@@ -89,14 +89,14 @@ template <class T> __device__ __forceinline__ T warp_sum(T x) {
   return x;
 }
 __device__ __forceinline__ bool is_due(i64 t) { return t >= FIRST && t % EVERY == 0; }
-// What is subtracted: the best score, or nothing where there is no path or the score has overflowed.
+// The amount to subtract in a renormalisation: the best score, or 0 if there is no path or the score has overflowed.
 __device__ __forceinline__ real shift(real best) { return best > -INF && best < INF ? best : (real)0; }
 __device__ __forceinline__ real bounded(real m) { return m == -INF ? (real)0 : m; }
-// What scores are taken less is a whole number: sums of such numbers, and differences from them, are exact.
+// Offsets are whole numbers, since sums of whole numbers and differences from them are exact.
 __device__ __forceinline__ real whole(real m) { return nearest(bounded(m)); }
-// x log2(e) - k: rounded once, where it is small, and with the part of log2(e) that its type has no room for.
+// x log2(e) - k, rounded once after the subtraction, and including the part of log2(e) beyond the precision of `real`.
 __device__ __forceinline__ real scaled(real x, real k) { return fused(x, LOG2E_REST, fused(x, LOG2E, -k)); }
-// The exponent of the largest of a warp, 0 where all are 0.
+// The exponent of the maximum over a warp, 0 if all values are 0.
 __device__ __forceinline__ real warp_exponent(real x) {
 #if WIDE
   x = warp_max(x);
@@ -112,6 +112,6 @@ __device__ __forceinline__ real warp_exponent(real x) {
 
 #define CHAIN const given* e, i64 eb, i64 et, i64 el, const real* W, const real* start, const real* end, \
               const int* lengths, const i64* places, const i64* tags, i64 tb, i64 tt, i64 B, i64 T
-// Sentence b begins at token b * T of everything, or, where sentences lie one after the other, at token places[b].
+// Sentence b begins at token b * T of all arrays, or at token places[b] if sentences are concatenated.
 #define PLACE(b) (places ? places[b] : (i64)(b) * T)
 #define FROM(base, b, by_sentence, by_token) ((base) + (places ? places[b] * (by_token) : (i64)(b) * (by_sentence)))

@@ -1,31 +1,30 @@
-// Chains of many labels: a launch a step, forward and backward side by side. `numbers.cuh` stands before it.
+// Chains of many labels: one launch per step, forward and backward together. `numbers.cuh` is prepended.
 //
-//   a_t(j) = e_t(j) + c_j + log sum_i exp(a_{t-1}(i) - m_{t-1}) exp(W(i, j) - c_j),    m_t = max a_t, c_j the largest of a column
+//   a_t(j) = e_t(j) + c_j + log sum_i exp(a_{t-1}(i) - m_{t-1}) exp(W(i, j) - c_j),    m_t = max a_t, c_j the maximum of a column
 //
-// and the same from the other end. A block takes TILE labels of GROUP sentences; its threads share the sum over i, GROUP sentences
-// at a time, and the parts are added in a fixed order. Numbers stay near 0: each step is taken less m, which `tops` keeps for log Z.
-// Where a sum is below TINY, it is taken again in logarithms by the thread that owns it.
-// Step k is token k forward, token n - 1 - k backward. Rows of both recursions are natural logarithms here.
+// and backward accordingly. A block computes TILE labels of GROUP sentences. Its threads share the sum over i, for GROUP sentences at a
+// time, and the parts are added in a fixed order. Each step subtracts m, so that numbers stay near 0, and `tops` keeps m for log Z.
+// A sum below TINY is computed again in logarithms by the thread that owns it.
+// Step k is token k forward, and token n - 1 - k backward. Rows of both recursions are natural logarithms.
 #define TILE 16
 #define GROUP (WIDE ? 8 : 16)
 #define QUADS (GROUP / 4)
 #define CREW 256
 #define SPLIT (CREW / TILE)      // threads that share a sum
-#define CHUNK (WIDE ? 128 : 256)  // labels whose exponentials lie in shared memory at a time
-#define EACH (CHUNK / SPLIT)     // of them of a thread
+#define CHUNK (WIDE ? 128 : 256)  // labels whose exponentials are in shared memory at a time
+#define EACH (CHUNK / SPLIT)     // labels of a chunk per thread
 #define TILES ((L + TILE - 1) / TILE)
 
 __device__ __forceinline__ real natural(real x) { return ex2(x * (real)LOG2E); }
 __device__ __forceinline__ real logarithm(real x) { return lg2(x) * (real)0.6931471805599453; }
 
-// A sum, or a maximum, over all labels i of what a column of a matrix (L, L) and the vectors of GROUP sentences say: `take(i, g, factor,
-// number)` is called for every i of this thread. `vector(g, i)` gives the number of a sentence, which is loaded once a block; what is
-// beyond the labels is `outside`.
+// Call `take(i, g, factor, number)` for every label i of this thread and every sentence g of the group, to reduce over i. `factor` is an
+// entry of a column of a matrix (L, L), or `outside` for i >= L. `number` is `vector(g, i)`, which is evaluated once per block.
 template <class Vector, class Take>
 __device__ __forceinline__ void over_labels(Quad (*x)[QUADS + 1], const real* column, int part, real outside, Vector vector, Take take) {
   const int self = threadIdx.x;
   for (int i0 = 0; i0 < L; i0 += CHUNK) {
-    real f[EACH];  // on their way while the vectors are made
+    real f[EACH];  // prefetched while the vectors are computed
 #pragma unroll
     for (int u = 0; u < EACH; u++) {
       const int i = i0 + part + u * SPLIT;
@@ -52,24 +51,25 @@ __device__ __forceinline__ void over_labels(Quad (*x)[QUADS + 1], const real* co
   }
 }
 
-struct Side {  // of one direction: where the last row is, and the scores that are added to it
+struct Side {  // of one sentence and direction: the previous row, and the scores to add to it
   const real *row, *scores;
   i64 el;
   __device__ __forceinline__ real at(int i) const { return row[i] + (scores ? scores[i * el] : (real)0); }
 };
 
-// A, R (B, T, L); F (2, L, L): exp(W - c) with sums over rows, W^T for backward; crests (2, L): c; heights (2 parities, 2, B, TILES): the
-// largest of the tiles of a row; tops (B, T): m of token t - 1, forward. Blocks: tiles x groups of sentences x directions.
+//   A, R (B, T, L)  rows of the recursions         F (2, L, L)  exp(W - c), backward of W^T         crests (2, L)  c
+//   heights (2 parities, 2, B, TILES)  maximum of each tile of a row                                tops (B, T)  m of token t - 1, forward
+// Blocks: tiles x groups of sentences x directions.
 extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
                                                               const real* end, const int* lengths, i64 B, i64 T, i64 k, const real* F,
                                                               const real* crests, real* heights, real* A, real* R, real* tops) {
-  __shared__ Quad x[CHUNK][QUADS + 1];  // a row more, for the banks
+  __shared__ Quad x[CHUNK][QUADS + 1];  // padded by one to avoid bank conflicts
   __shared__ real parts[SPLIT][TILE][GROUP + 1], m[GROUP], high[TILE][GROUP + 1];
   __shared__ Side sides[GROUP];
   const int self = threadIdx.x, backward = blockIdx.z, tile = blockIdx.x, b0 = blockIdx.y * GROUP;
   const int column = self % TILE, part = self / TILE, j = tile * TILE + column;
   const i64 old = ((((k + 1) & 1) * 2 + backward) * B), now = (((k & 1) * 2 + backward) * B);
-  // Where sentence b is at this step; -1 where it is over.
+  // Token of sentence b at this step, -1 after its end.
 #define TOKEN(b) (lengths ? (k < lengths[b] ? (backward ? lengths[b] - 1 - k : k) : -1) : (backward ? T - 1 - k : k))
   if (k) {
     if (self < GROUP) {
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
     for (int g = 0; g < GROUP; g++) parts[part][column][g] = sum[g];
     __syncthreads();
   }
-  // Now a thread is a label and a sentence.
+  // From here on a thread handles one label of one sentence.
   const int g = self / TILE, b = b0 + g;
   real top = -INF;
   if (g < GROUP && b < B && j < L) {
@@ -140,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
   }
 }
 
-// log Z of each sentence, a block each, from the last rows.
+// log Z of each sentence from the last rows, one block per sentence.
 extern "C" __global__ void __launch_bounds__(CREW) wide_value(const real* end, const int* lengths, i64 B, i64 T, const real* A,
                                                                const real* tops, real* value) {
   __shared__ real most[CREW / 32];
@@ -169,8 +169,8 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_value(const real* end, c
   value[b] = (real)(top > -INF ? log(some) + (double)top + before : (double)top);
 }
 
-// A step of the best path: rows (2 parities, B, L) of scores, back pointers (B, T, L); of equal scores the lowest label wins. total (2, B):
-// what was subtracted, and NaN for the sentences that have one, which no comparison would show.
+// One step of the Viterbi recursion: rows (2 parities, B, L) of scores, and back pointers (B, T, L). The lowest label wins ties.
+// total (2, B): the sum of the amounts subtracted, and NaN for sentences with a NaN score, which comparisons do not detect.
 extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
                                                               const int* lengths, i64 B, i64 T, i64 k, real* rows, unsigned short* back,
                                                               double* total) {
@@ -223,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 
   back[(b * T + k) * L + j] = (unsigned short)from;
 }
 
-// The path, from the last row of scores: a block a sentence.
+// The path, from the last row of scores, one block per sentence.
 extern "C" __global__ void __launch_bounds__(CREW) wide_path(const real* end, const int* lengths, i64 B, i64 T, const real* last,
                                                               const unsigned short* back, const double* total, i64* path, real* value) {
   __shared__ real most[CREW];

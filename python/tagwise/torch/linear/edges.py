@@ -1,7 +1,8 @@
-"""The linear CRF with edge attributes on a GPU: every token has transitions of its own.
+"""The linear CRF with edge attributes on a GPU: every token has its own transition scores.
 
-Loops over tokens in plain PyTorch and double precision (`varying`), derived by autograd, group of sentences by group.
-Pointwise losses are functions of marginals, which are derivatives: autograd goes over the loops twice.
+The objective runs loops over tokens in plain PyTorch and double precision (`varying`), differentiated by autograd, one
+group of sentences at a time. Pointwise losses are functions of marginals, which are derivatives themselves, so autograd
+differentiates the loops twice.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tagwise.torch.linear import ragged
 from tagwise.torch.linear.objective import Objective
 from tagwise.torch.protocol import Chain, Chains
 
-#: Pairs of labels at the tokens of a group of sentences, at most: eight bytes each, and more for the way back.
+#: Maximum number of label pairs, summed over the tokens of a group: eight bytes each, and more for the backward pass.
 _PAIRS = 1 << 26
 
 
 class _Sum(NamedTuple):
-    """out[at] = the sum of value * given[of] over the entries of each place, in their order."""
+    """Sparse matrix-vector product: out[at] = the sum of value * given[of] over the entries of a row, in order."""
 
     of: Tensor
     value: Tensor
@@ -49,7 +50,7 @@ def _sum(of: NDArray[np.int64], to: NDArray[np.int64], value: NDArray[np.float64
 
 
 class Edges:
-    """Edge attributes of tokens: scores (tokens, L * L) from weights, and gradients of weights from theirs."""
+    """Edge attributes of tokens: scores (tokens, L * L) from weights, and the gradient of weights from scores'."""
 
     def __init__(self, data: _core.Dataset, layout: _core.Layout, on: torch.device) -> None:
         pointers, ids, values = data.edge()
@@ -70,16 +71,16 @@ class Edges:
         self._to_weights = _sum(cell, feature, np.repeat(value, many), on)
 
     def score(self, w: Tensor) -> None:
-        """The weights' scores."""
+        """Compute the scores from the weights."""
         self._to_scores(w[self.block], self.scores)
 
     def collect(self, out: Tensor) -> None:
-        """The weights' gradient, from that of the scores."""
+        """Compute the gradient with respect to the weights from that with respect to the scores."""
         self._to_weights(self.gradient, out[self.block])
 
 
 class EdgeObjective(Objective):
-    """The same values and gradients, with transitions of each token."""
+    """Objective with the values and gradients of `Objective`, for transition scores that depend on the token."""
 
     captured = False
 
@@ -128,7 +129,7 @@ class EdgeObjective(Objective):
         return Chains(e, w, start, end, some.lengths, edges)
 
     def _tokens(self, chain: Chain, formula: Pointwise, weight: Tensor) -> None:
-        """The figures of a pointwise loss: its value, and the largest -log p_t."""
+        """Compute the figures of a pointwise loss: its value, and the largest -log p_t."""
         self.figures[0], self.figures[1] = 0.0, -torch.inf
         for some, cells, there, which in self._batches(chain):
             with torch.no_grad():
@@ -143,7 +144,7 @@ class EdgeObjective(Objective):
         return Target(tags, None if self.partial is None else ~self.partial[cells])
 
     def _losses(self, chains: Chains, cells: Tensor) -> Tensor:
-        """l_i of each sentence, or, pointwise, its loss."""
+        """Return l_i of each sentence, or its loss if the loss is pointwise."""
         loss = losses.LOSSES[self.loss] if isinstance(self.formula, Pointwise) else losses.log
         return loss(chains, self._target(cells), None)
 

@@ -1,11 +1,12 @@
-"""The linear CRF on a GPU: the objective of a training set, and the scorer of weights.
+"""The linear CRF on a GPU: the objective of a training set, and the scorer of trained weights.
 
-Weights are spread over rows, one an attribute, padded to whole sectors of 8 labels; scores of a token are the sum of
-its attributes' rows, and the gradient of an attribute is the sum of its tokens' rows of residuals. Both sums are taken
-in a fixed order: long lists in pieces of UNIT, whose sums are summed again. An evaluation is one CUDA graph, but for
-more labels than one kernel serves: then chains are padded and done by `wide`, group by group.
+Weights are spread over rows, one per attribute, padded to whole sectors of 8 labels. The scores of a token are the sum
+of its attributes' rows, and the gradient of an attribute is the sum of its tokens' rows of residuals. Both sums are
+taken in a fixed order: long lists in units of UNIT rows, whose sums are summed again. An evaluation is one CUDA graph,
+except with more labels than `engines.cuda` supports: then `many_labels` processes padded groups of sentences.
 
-All of it also runs on the CPU, in plain PyTorch and slowly: so that what is not a kernel can be tried without a GPU.
+Everything also runs on the CPU in plain PyTorch, slowly, so that the code around the kernels can be tested without a
+GPU.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from tagwise.torch.formulas import Pointwise, Sequential, formula_of
 from tagwise.torch.linear import ragged
 from tagwise.torch.protocol import Chain, Gradient, Places
 
-#: Rows of a list that are one sum, and floats of a row: a sector of memory.
+#: Maximum number of rows in one sum, and floats in a sector of memory, to which rows are padded.
 UNIT, SECTOR = 128, 8
 _CREW, _THREADS = 128, 256
 Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
 
 def device() -> torch.device:
-    """The GPU that is used; an error that names the way out where there is none."""
+    """Return the current GPU. Raise ParameterError if PyTorch finds none."""
     if not torch.cuda.is_available():
         raise ParameterError("device='cuda': PyTorch sees no GPU here; use device='cpu'")
     return torch.device("cuda", torch.cuda.current_device())
 
 
 def refuse(problem: Any) -> None:
-    """Say what of a problem a GPU cannot do."""
+    """Raise ParameterError if a problem has a property that training on a GPU does not support."""
     edges = bool(problem.data.n_edge_attributes)
     odd = {
         "order > 1": problem.order is not None,
@@ -54,20 +55,20 @@ def refuse(problem: Any) -> None:
 
 
 class _Level(NamedTuple):
-    """Units of one round of sums: [begins[u], begins[u + 1]) of a list of rows."""
+    """Units of one level of sums: unit u adds the rows [begins[u], begins[u + 1]) of a list."""
 
     begins: Tensor
     list: Tensor
     values: Tensor | None
-    source: int  # the level whose sums are summed; -1: the tokens' rows
-    first: int  # row of the first sum among all levels' sums
+    source: int  # the level whose sums are added, or -1 for the rows of tokens
+    first: int  # index of the level's first sum among those of all levels
 
 
 class Rows:
-    """A layout's weights as rows, and the sums of rows for the tokens of a dataset.
+    """Weights of a layout as rows, and the sums of rows for the tokens of a dataset.
 
-    One buffer holds the rows of all attributes, then transitions, start and end; `node` is where a node feature lies in
-    it, the other features lie behind.
+    One buffer holds the rows of all attributes, then transitions, start and end. `place` has the position of each
+    feature in it.
     """
 
     def __init__(self, layout: _core.Layout, on: torch.device) -> None:
@@ -86,29 +87,29 @@ class Rows:
         self.forbidden: Tensor | None = None
 
     def kernel(self, name: str) -> launching.Kernel:
-        """A kernel of `linear.cu`."""
+        """Return a kernel of `linear.cu`."""
         return launching.kernel("linear", self.device.index or 0, (("WIDTH", self.width),), name)
 
     def behind(self, size: int) -> Tensor:
-        """Where features of pairs, first and last labels lie in a buffer that has so much before them."""
+        """Return the positions of the features of pairs, first and last labels after the first `size` of a buffer."""
         pairs = self.labels * self.labels
         return torch.cat(
             [self.edges + size, self.starts + (size + pairs), self.ends + (size + pairs + self.labels)]
         )
 
     def cut(self, behind: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """That part of a buffer as transitions, start and end."""
+        """Return views of that part of a buffer as transitions, start and end."""
         n = self.labels
         return behind[: n * n].view(n, n), behind[n * n : n * n + n], behind[n * n + n :]
 
     def forbid(self, pairs: NDArray[np.uint32] | None) -> None:
-        """Let these pairs of labels, label' * L + label, be no steps."""
+        """Forbid transitions, given as label' * L + label."""
         if pairs is not None and len(pairs):
             self.forbidden = torch.zeros(self.labels, self.labels, dtype=torch.bool, device=self.device)
             self.forbidden.view(-1)[_on(pairs.astype(np.int64), self.device)] = True
 
     def spread(self, w: Tensor) -> None:
-        """Weights into rows, transitions, start and end; those of edge attributes, which come last, are left out."""
+        """Copy weights to rows, transitions, start and end, except those of edge attributes, which come last."""
         if self.short is not None and w.dtype == torch.float64:
             given = w.data_ptr(), self.short.data_ptr(), len(self.place), self.held.data_ptr()
             self.kernel("linear_spread")(_blocks(len(self.place)), _THREADS, *given)
@@ -118,7 +119,7 @@ class Rows:
             self.transitions.masked_fill_(self.forbidden, -torch.inf)
 
     def sums(self, begins: Tensor, members: Tensor, values: Tensor | None, rows: Tensor, out: Tensor) -> None:
-        """out[u] = the sum of rows[members], times their values, over [begins[u], begins[u + 1])."""
+        """Set out[u] to the sum of values * rows[members] over [begins[u], begins[u + 1])."""
         units = len(begins) - 1
         if units <= 0:
             return
@@ -141,7 +142,7 @@ class Rows:
 
 
 def lanes(width: int) -> int:
-    """Threads of a row in `linear_sums`: four labels each, two at least, a warp at most."""
+    """Return the number of threads per row in `linear_sums`: one for four labels, at least 2, at most a warp."""
     return min(32, max(2, 1 << (-(-width // 4) - 1).bit_length()))
 
 
@@ -154,7 +155,7 @@ def _blocks(many: int) -> tuple[int, int, int]:
 
 
 def _short(places: Tensor, held: Tensor) -> Tensor | None:
-    """Places in a buffer as the kernels read them; None where they are not used: without a GPU, or beyond 32 bits."""
+    """Return positions in a buffer as int32 for the kernels, or None without a GPU or if they exceed 32 bits."""
     return places.int() if _on_gpu(held.device) and len(places) and held.numel() < 2**31 else None
 
 
@@ -163,7 +164,7 @@ def _on(array: NDArray[Any], on: torch.device) -> Tensor:
 
 
 class Sentences:
-    """A dataset on the device: attributes of tokens, sentences longest first, sets of labels that may be."""
+    """A dataset on the device: attributes of tokens, sentences longest first, sets of allowed labels."""
 
     def __init__(
         self,
@@ -193,12 +194,12 @@ class Sentences:
         self.barred = None if allowed is None else _barred(allowed, rows)
 
     def chain(self) -> Chain:
-        """The sentences scored by the rows as they are; what is not allowed is -inf."""
+        """Return the sentences, scored by the current rows. Labels that are not allowed score -inf."""
         rows = self.rows
         rows.sums(self.pointers, self.ids, self.values, rows.table, self.scores)
         scores = self.scores[:, : rows.labels]
         start, end = rows.start, rows.end
-        if self.ends is not None:  # those of the other pieces count for nothing
+        if self.ends is not None:  # only the outer ends of a sentence that was cut into pieces have scores
             for tokens, more in zip(self.ends, (start, end)):
                 scores[tokens] = scores[tokens] + more
             start = end = torch.zeros_like(start)
@@ -207,7 +208,7 @@ class Sentences:
         return Chain(scores, rows.transitions, start, end, self.lengths, None, self.places)
 
     def of_tokens(self, values: Tensor) -> Tensor:
-        """A value of each token from one of each sentence, these longest first."""
+        """Return for each token the value of its sentence. `values` are in the order longest first."""
         many = self.lengths.long()
         owner = torch.repeat_interleave(torch.arange(len(many), device=many.device), many)
         within = torch.arange(self.tokens, device=many.device) - (many.cumsum(0) - many)[owner]
@@ -219,7 +220,7 @@ class Sentences:
 def _true_ends(
     offsets: NDArray[np.int64], pieces: NDArray[np.uint32], on: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """First and last tokens of sentences that were cut into pieces."""
+    """Return the first and last tokens of sentences that were cut into pieces."""
     first = np.diff(pieces.astype(np.int64), prepend=-1) != 0
     last = np.roll(first, -1)
     return _on(offsets[:-1][first], on), _on(offsets[1:][last] - 1, on)
@@ -231,9 +232,10 @@ def _barred(allowed: Support, rows: Rows) -> Tensor:
 
 
 def _by_size(starts: Tensor, stops: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Units of a list, the largest first, so that a warp has equal ones: bounds, members in that order, place of each.
+    """Sort units by size, largest first, so that those of a warp are equal.
 
-    Those of unit u are [starts[u], stops[u]) of the list.
+    The members of unit u are [starts[u], stops[u]) of a list. Return the bounds of the sorted units, their members in
+    that order, and the rank of each unit.
     """
     size, order = torch.sort(stops - starts, descending=True, stable=True)
     rank = torch.empty_like(order)
@@ -244,7 +246,7 @@ def _by_size(starts: Tensor, stops: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Back:
-    """From residuals of tokens to gradients of node features: sums over each attribute's tokens, in units."""
+    """Gradient of node features from the residuals of tokens: sums over the tokens of each attribute, in units."""
 
     def __init__(self, sentences: Sentences) -> None:
         rows = sentences.rows
@@ -273,7 +275,7 @@ class Back:
             alone = units == 1
             self.where[owners[alone]] = first + rank[(ends_of - units)[alone]]
             more = units > 1
-            # Units of attributes with several: a list, since those of the others lie between them.
+            # A list of the units of attributes that have several, since the units of other attributes are in between.
             chosen = rank[more[owner].nonzero().squeeze(1)]
             counts = units[more]
             begins = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
@@ -281,7 +283,7 @@ class Back:
             owners, source, first = owners[more], source + 1, first + len(owner)
         counts_all = torch.bincount(sentences.ids, minlength=attributes)
         self.where[counts_all == 0] = first
-        # Sums, the last of attributes that are not met; behind them gradients by pairs, first and last labels.
+        # Sums, the last one (0) for attributes without tokens, then the gradients of pairs, first and last labels.
         size = (first + 1) * rows.width
         self.held = torch.zeros(size + rows.labels * (rows.labels + 2), device=on)
         self.sums = self.held[:size].view(first + 1, rows.width)
@@ -291,7 +293,7 @@ class Back:
         self.short, self.rows, self.ends = _short(self.index, self.held), rows, sentences.ends
 
     def gradient(self, out: Tensor) -> None:
-        """Of all features but those of edge attributes, from what lies in `into`."""
+        """Compute the gradient of all features except those of edge attributes from the contents of `into`."""
         if self.ends is not None:
             for tokens, by in zip(self.ends, self.into[2:]):
                 by.copy_(self.into.emissions[tokens].sum(0))
@@ -306,11 +308,13 @@ class Back:
 
 
 class Objective:
-    """Loss and gradient of a training set, on the device; weights and gradients are NumPy's or tensors there.
+    """Loss and gradient of a training set on the device. Weights and gradients are NumPy arrays or tensors there.
 
-    log: sum_i w_i l_i; exp: sum_i w_i (e^{l_i} - 1); l_i = log Z - score of the gold labels, or, where they are partly
-    known, less the log Z of the paths that agree with them. pointwise_log: -sum_i w_i sum_t log p_t, pointwise_exp:
-    sum_i w_i sum_t 1 / p_t, p_t the marginal of the gold label. A cost is added to the scores of wrong labels.
+        log            sum_i w_i l_i                       exp            sum_i w_i (e^{l_i} - 1)
+        pointwise_log  -sum_i w_i sum_t log p_t            pointwise_exp  sum_i w_i sum_t 1 / p_t
+
+    l_i is log Z minus the score of the gold labels. If these are partly known, it is log Z minus the log Z of the paths
+    that agree with them. p_t is the marginal of the gold label. A cost is added to the scores of wrong labels.
     """
 
     captured = True  # an evaluation is a CUDA graph
@@ -344,7 +348,7 @@ class Objective:
         self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
 
     def _evaluate(self, in_logs: bool) -> None:
-        """From `w` to `out` and `figures`: the loss (or, `in_logs`, its logarithm) and the largest l_i + log w_i."""
+        """Compute `out` and `figures` from `w`: the loss (`in_logs`: its logarithm) and the largest l_i + log w_i."""
         self.rows.spread(self.w)
         chain = self.sentences.chain()
         if self.margin is not None:
@@ -382,7 +386,7 @@ class Objective:
             self.out.add_(more)
 
     def _logarithmic(self, chain: Chain) -> None:
-        """The log loss of known labels: `_sequential` without a detour."""
+        """Compute the log loss of known labels with fewer kernels than `_sequential`."""
         chain = chain._replace(tags=self.tags)
         found, rows = ragged.sums(chain), self.rows
         given = (x.data_ptr() for x in (found.value, self.weight, self.log_weight))
@@ -391,7 +395,10 @@ class Objective:
         self.back.gradient(self.out)
 
     def _pointwise(self, chain: Chain, formula: Pointwise) -> None:
-        """The derivative by p_t(gold) is -omega_t / p_t, less its largest logarithm."""
+        """Compute a pointwise loss.
+
+        The derivatives -omega_t / p_t with respect to p_t are divided by the largest, which scales the gradient last.
+        """
         assert self.tags is not None
         rows = ragged.sums(chain).rows
         log_p = ragged.log_chance(chain, rows, self.tags)
@@ -419,7 +426,7 @@ class Objective:
         return value, largest
 
     def _graph(self, in_logs: bool) -> torch.cuda.CUDAGraph:
-        """The evaluation, captured."""
+        """Return the captured graph of an evaluation."""
         graph = self._graphs.get(in_logs)
         if graph is None:
             self._evaluate(in_logs)  # compiles
@@ -430,16 +437,16 @@ class Objective:
         return graph
 
     def value(self, w: Any, gradient: Any, n_jobs: int = 0, /) -> tuple[float, float]:
-        """As the protocol says."""
+        """Implement `Objective.value` of the backend protocol."""
         return self._run(w, gradient, False)
 
     def log_value(self, w: Any, gradient: Any, n_jobs: int = 0, /) -> tuple[float, float]:
-        """As the protocol says."""
+        """Implement `Objective.log_value` of the backend protocol."""
         return self._run(w, gradient, True)
 
 
 class Scorer:
-    """Best paths and marginals on the device; what else is asked, the CPU does from the same weights."""
+    """Viterbi paths and marginals on the device. Other queries run on the CPU with the same weights."""
 
     def __init__(
         self,
@@ -460,13 +467,13 @@ class Scorer:
         self._rows.spread(_on(np.asarray(weights), self._rows.device))
 
     def _odd(self, dataset: _core.Dataset) -> bool:
-        """What the CPU is asked for."""
+        """Return whether a dataset is scored on the CPU."""
         return not dataset.n_tokens or bool(dataset.n_edge_attributes) or dataset.vectors is not None
 
     def viterbi(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
-        """As the protocol says."""
+        """Implement `Scorer.viterbi` of the backend protocol."""
         if self._odd(dataset):
             return self._native.viterbi(dataset, allowed=allowed, n_jobs=n_jobs)
         path = ragged.best(Sentences(dataset, self._rows, allowed).chain())
@@ -476,13 +483,13 @@ class Scorer:
     def kbest(
         self, dataset: _core.Dataset, k: int, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> Any:
-        """As the protocol says, by the CPU."""
+        """Implement `Scorer.kbest` of the backend protocol on the CPU."""
         return self._native.kbest(dataset, k, allowed=allowed, n_jobs=n_jobs)
 
     def marginals(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """As the protocol says."""
+        """Implement `Scorer.marginals` of the backend protocol."""
         if self._odd(dataset):
             return self._native.marginals(dataset, allowed=allowed, n_jobs=n_jobs)
         sentences, rows = Sentences(dataset, self._rows, allowed), self._rows

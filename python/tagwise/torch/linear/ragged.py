@@ -1,8 +1,9 @@
-"""Chains of sentences that lie one after the other: by kernels on CUDA, elsewhere padded and in plain PyTorch.
+"""Chains of concatenated sentences: kernels on CUDA, padded batches in plain PyTorch elsewhere.
 
-Emissions are (tokens, L), `places` says where each sentence begins, `lengths` (B,) how long it is. What comes out is as
-in `gpu`; elsewhere sums are taken in double precision, which nothing but comparisons needs. Where there are more labels
-than `gpu` serves, groups of sentences are padded for `wide`, and recursions lie by tokens, (2, tokens, L).
+Emissions are (tokens, L), `places` has the first token of each sentence, and `lengths` (B,) their lengths. Results have
+the layout of `engines.cuda`. Without a GPU sums are taken in double precision, since that path only serves tests. For
+more labels than `engines.cuda` supports, groups of sentences are padded for `many_labels`, and recursions are
+(2, tokens, L).
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ from torch import Tensor
 from tagwise.torch.engines import cuda, many_labels, reference
 from tagwise.torch.protocol import Chain, Gradient, Places, Sums
 
-#: Numbers of a padded group of sentences at most, and of their pairs of labels at one token.
+#: Maximum number of emissions in a padded group of sentences, and of label pairs at one token of all its sentences.
 _CELLS, _PAIRS = 1 << 25, 1 << 27
 
 
 def groups(lengths: NDArray[np.int64], labels: int) -> tuple[tuple[int, int, int], ...]:
-    """Sentences, longest first, in runs (from, to, the longest) that are padded together; none where `gpu` serves."""
+    """Return ranges (begin, end, maximum length) of sentences, longest first, to pad together.
+
+    Return none if `engines.cuda` supports the number of labels.
+    """
     if labels <= cuda.MOST_LABELS:
         return ()
     return tuple(runs(lengths, _CELLS // labels, _PAIRS // (labels * labels)))
 
 
 def runs(lengths: NDArray[np.int64], cells: int, most: int = 1 << 31) -> Iterator[tuple[int, int, int]]:
-    """Sentences, longest first, in runs of so many padded tokens and sentences at most, one sentence at least."""
+    """Yield ranges of sentences, longest first, of up to `cells` padded tokens and `most` sentences, at least one."""
     begin = 0
     while begin < len(lengths):
         longest = int(lengths[begin])
@@ -39,7 +43,7 @@ def runs(lengths: NDArray[np.int64], cells: int, most: int = 1 << 31) -> Iterato
 
 
 def part(chain: Chain, begin: int, end: int, longest: int) -> Chain:
-    """Some of the sentences."""
+    """Return the chain of a range of sentences."""
     assert chain.places is not None
     assert chain.lengths is not None
     some = slice(begin, end)
@@ -47,7 +51,7 @@ def part(chain: Chain, begin: int, end: int, longest: int) -> Chain:
 
 
 def _grouped(chain: Chain) -> Iterator[tuple[Chain, Chain, slice]]:
-    """Each group as it lies, as a padded batch, and which sentences it has."""
+    """Yield each group of sentences, concatenated and as a padded batch, and their range."""
     assert chain.places is not None
     for begin, end, longest in chain.places.groups:
         some = part(chain, begin, end, longest)
@@ -55,7 +59,7 @@ def _grouped(chain: Chain) -> Iterator[tuple[Chain, Chain, slice]]:
 
 
 def cells(chain: Chain) -> tuple[Tensor, Tensor]:
-    """The token of each cell of the padded batch (B, T), and which cells there are."""
+    """Return the token of each cell of the padded batch (B, T), and a mask of cells that are not padding."""
     assert chain.places is not None
     assert chain.lengths is not None
     time = torch.arange(chain.places.longest, device=chain.emissions.device)
@@ -64,7 +68,7 @@ def cells(chain: Chain) -> tuple[Tensor, Tensor]:
 
 
 def _padded(chain: Chain) -> Chain:
-    """The same sentences as a padded batch."""
+    """Return the sentences as a padded batch."""
     at, _ = cells(chain)
     tags = None if chain.tags is None else chain.tags[at]
     return chain._replace(emissions=chain.emissions[at], tags=tags, places=None)
@@ -87,12 +91,12 @@ def _on_gpu(chain: Chain) -> bool:
 
 
 def _many(chain: Chain) -> bool:
-    """Whether there are more labels than `gpu` serves."""
+    """Return whether the chain has more labels than `engines.cuda` supports."""
     return chain.places is not None and bool(chain.places.groups)
 
 
 def sums(chain: Chain) -> Sums:
-    """log Z of each sentence, or the log-likelihood of tags (tokens,), in double precision; and the recursions."""
+    """Return log Z of each sentence, or the log-likelihood of tags (tokens,), as doubles, and the recursions."""
     if not _on_gpu(chain):
         return reference.sums(_batch(chain))
     if not _many(chain):
@@ -108,7 +112,7 @@ def sums(chain: Chain) -> Sums:
 
 
 def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient) -> Gradient:
-    """The gradient of sum_b scale_b value_b."""
+    """Write the gradient of sum_b scale_b value_b to `into` and return it."""
     if not _on_gpu(chain):
         return _into(chain, reference.expect(_batch(chain), rows, scale.double()), into)
     if not _many(chain):
@@ -120,7 +124,7 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient) -> Gradien
 
 
 def bend(chain: Chain, rows: Tensor, along: Tensor, into: Gradient) -> Gradient:
-    """How the gradient of sum_b log Z_b changes along a direction of the scores (tokens, L)."""
+    """Write to `into` the Hessian of sum_b log Z_b times a direction of the emissions (tokens, L), and return it."""
     assert chain.places is not None
     one = chain.start.new_ones(len(chain.places.first))
     if not _on_gpu(chain):
@@ -138,7 +142,7 @@ def bend(chain: Chain, rows: Tensor, along: Tensor, into: Gradient) -> Gradient:
 
 
 def log_chance(chain: Chain, rows: Tensor, tags: Tensor) -> Tensor:
-    """log p_t of a label of each token (tokens,), in double precision."""
+    """Return log p_t (tokens,) of one label per token, in double precision."""
     if _on_gpu(chain):
         if _many(chain):
             both = rows.sum(0)
@@ -154,7 +158,7 @@ def log_chance(chain: Chain, rows: Tensor, tags: Tensor) -> Tensor:
 
 
 def best(chain: Chain) -> Tensor:
-    """The best path of each sentence, by tokens (tokens,)."""
+    """Return the Viterbi path of each sentence, concatenated (tokens,)."""
     if _on_gpu(chain) and not _many(chain):
         return cuda.best(chain)[0]
     out = torch.empty(len(chain.emissions), dtype=torch.int64, device=chain.emissions.device)

@@ -1,4 +1,4 @@
-"""Long vectors on a GPU, as optimisers use them: sums, products, and the pairs of L-BFGS."""
+"""Vector operations of the optimisers on a GPU: sums, products, and the curvature pairs of L-BFGS."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tagwise.torch.linear.objective import device
 
 
 class Pairs:
-    """Steps s and changes of the gradient y, and the direction -H g from their inner products alone.
+    """Curvature pairs of L-BFGS: steps s, changes of the gradient y, and the direction -H g from inner products.
 
-    The two loops of L-BFGS (Nocedal 1980) are carried out on coefficients: with B = [s_1 .. s_m, y_1 .. y_m, g] the
-    direction is B c, and c needs B^T B only (Chen, Wang and Zhou 2014). In variables w / d, s is divided and y and g
-    are multiplied by d. A new pair, with all that is asked of it, is one round over B, a direction another.
+    The two-loop recursion (Nocedal 1980) runs on coefficients: with B = [s_1 .. s_m, y_1 .. y_m, g] the direction is
+    B c, and c needs only B^T B (Chen, Wang and Zhou 2014). In variables w / d, s is divided by d, and y and g are
+    multiplied by d. A new pair costs one pass over B for all its products, and a direction another.
     """
 
     def __init__(self, memory: int, scale: Tensor | None) -> None:
         self.memory, self.scale = memory, scale
-        self.basis: Tensor | None = None  # s, then y, by place; the gradient last
+        self.basis: Tensor | None = None  # rows: s by place, y by place, and the gradient
         self.places: list[int] = []  # oldest first
         self.products: NDArray[np.float64] = np.zeros((2 * memory, 2 * memory))
-        self._known: tuple[Tensor, int, NDArray[np.float64]] | None = None  # a gradient, and its products
+        self._known: tuple[Tensor, int, NDArray[np.float64]] | None = None  # gradient, version, products
 
     def __len__(self) -> int:
         return len(self.places)
@@ -40,7 +40,10 @@ class Pairs:
         return self.basis
 
     def _entered(self, gradient: Tensor, place: int = 0, *ends: Tensor) -> NDArray[np.float64]:
-        """The gradient, and a new pair of w0, w1, g0, into the basis; products of its rows with s, y, g (2m + 1, 3)."""
+        """Store the gradient, and the pair from w0, w1, g0 if given, in the basis.
+
+        Return the products of its rows with s, y and g (2m + 1, 3).
+        """
         m, basis = self.memory, self._room(gradient)
         d = 1.0 if self.scale is None else self.scale
         new = basis.new_zeros(3, basis.shape[1])
@@ -53,7 +56,7 @@ class Pairs:
         return found
 
     def push(self, w0: Tensor, w1: Tensor, g0: Tensor, g1: Tensor) -> None:
-        """Remember the step from (w0, g0) to (w1, g1), where its curvature is positive."""
+        """Store the step from (w0, g0) to (w1, g1) if its curvature is positive."""
         m = self.memory
         free = [place for place in range(m) if place not in self.places]
         place = free[0] if free else self.places.pop(0)
@@ -66,7 +69,7 @@ class Pairs:
         self.places.append(place)
 
     def direction(self, gradient: Tensor, direction: Tensor) -> float:
-        """direction = -H gradient; the directional derivative."""
+        """Set direction = -H gradient, and return the directional derivative."""
         m, many, known = self.memory, len(self.places), self._known
         if known is None or known[0] is not gradient or known[1] != gradient._version:
             known = gradient, gradient._version, self._entered(gradient)[:, 2]
@@ -87,21 +90,21 @@ class Pairs:
         return float(-c @ by)
 
     def _mix(self, c: NDArray[np.float64], out: Tensor) -> None:
-        """out = d * sum_r c_r (row r of the basis)."""
+        """Set out = d * sum_r c_r (row r of the basis)."""
         basis = self._room(out)
         torch.mv(basis.T, torch.from_numpy(c).to(basis.device), out=out)
         if self.scale is not None:
             out.mul_(self.scale)
 
     def state(self) -> list[list[NDArray[np.float64]]]:
-        """The pairs, oldest first, as [s, y]."""
+        """Return the pairs as [s, y], oldest first."""
         if self.basis is None:
             return []
         held = self.basis.cpu().numpy()
         return [[held[place], held[self.memory + place]] for place in self.places]
 
     def restore(self, pairs: list[list[NDArray[np.float64]]]) -> None:
-        """Have these pairs and no others."""
+        """Replace all pairs by these."""
         self.clear()
         for place, (s, y) in enumerate(pairs):
             basis = self._room(torch.zeros(len(s), dtype=torch.float64, device=device()))
@@ -114,18 +117,18 @@ class Pairs:
 
 
 class Vectors:
-    """Vectors of float64 on the device: what `optimizers.base.Vectors` asks for."""
+    """Implementation of `optimizers.base.Vectors` for float64 tensors on the device."""
 
     def __init__(self, on: torch.device | None = None) -> None:
         self.device = device() if on is None else on
         self._host: Tensor | None = None
 
     def held(self, w: NDArray[np.float64]) -> Tensor:
-        """A copy of a vector, here."""
+        """Return a copy of a vector on the device."""
         return torch.from_numpy(np.array(w, dtype=np.float64)).to(self.device)
 
     def host(self, w: Tensor) -> NDArray[np.float64]:
-        """A vector as NumPy's, in a buffer that is written anew each time."""
+        """Return a vector as a NumPy array, in a buffer that the next call overwrites."""
         if self._host is None or len(self._host) != len(w):
             self._host = torch.empty(len(w), dtype=torch.float64, pin_memory=self.device.type == "cuda")
         self._host.copy_(w)
@@ -133,23 +136,23 @@ class Vectors:
         return found
 
     def like(self, w: Tensor) -> Tensor:
-        """Room for another one."""
+        """Return an uninitialised vector of the same size."""
         return torch.empty_like(w)
 
     def add_scaled(self, w: Tensor, step: float, direction: Tensor, out: Tensor) -> None:
-        """out = w + step direction."""
+        """Set out = w + step * direction."""
         torch.add(w, direction, alpha=step, out=out)
 
     def dot(self, a: Tensor, b: Tensor) -> float:
-        """The inner product."""
+        """Return the inner product."""
         return float(a @ b)
 
     def add_ridge(self, w: Tensor, strength: float, gradient: Tensor) -> float:
-        """strength |w|^2; its derivative is added to the gradient."""
+        """Return strength * |w|^2, and add its derivative to the gradient."""
         gradient.add_(w, alpha=2.0 * strength)
         return strength * float(w @ w)
 
     def pairs(self, memory: int, scale: Any = None, *, keep: bool = False) -> Pairs:
-        """Curvature pairs, in variables w / scale."""
+        """Return an empty set of curvature pairs, in variables w / scale."""
         scaled = None if scale is None else torch.from_numpy(np.asarray(scale, np.float64)).to(self.device)
         return Pairs(memory, scaled)
