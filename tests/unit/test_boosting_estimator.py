@@ -1,21 +1,16 @@
-"""The boosting estimator: it learns, reads back, prunes, stops, goes on, survives Ctrl-C."""
+"""The boosting estimator: rounds report their loss, the model has the chosen features, training resumes."""
 
 from __future__ import annotations
 
 import math
-import pickle
 from itertools import pairwise, product
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core
 from tagwise.base.exceptions import ParameterError
-from tagwise.estimators.boosting import Round, rounds
-from tagwise.model.prune import prune
+from tagwise.estimators.boosting import Round
 
 from ..corpora import X, Y
 
@@ -117,36 +112,6 @@ def test_the_model_has_the_chosen_features_alone() -> None:
     assert found == pytest.approx(weights, abs=1e-6)
 
 
-def test_rounds_survive_a_file_and_a_pickle(tmp_path: Path) -> None:
-    tagger = tw.Boosting(features="S2", rounds=20, **PAPER).fit(X, Y)
-    tagger.save(tmp_path / "b.tagwise")
-    loaded = tw.load(tmp_path / "b.tagwise")
-    assert isinstance(loaded, tw.Boosting)
-    for other in (loaded, pickle.loads(pickle.dumps(tagger))):
-        assert other.rounds_ == tagger.rounds_
-        assert other.predict(X) == tagger.predict(X)
-    assert [r.round for r in loaded.rounds_] == list(range(20))
-    assert all(a.log_loss >= b.log_loss for a, b in zip(loaded.rounds_, loaded.rounds_[1:]))
-    assert rounds(tw.CRF(features="S1", max_iter=3).fit(X, Y).model_) == []
-
-
-def test_the_best_dev_score_ends_the_ensemble() -> None:
-    scores = iter([0.1, 0.9, 0.3, 0.2, 0.1, 0.0])
-    task: dict[str, Any] = {}
-
-    class Scored(tw.Boosting):
-        def _train(self, given: Any) -> Any:
-            task["callbacks"] = given.callbacks
-            given.dev_score = lambda w: next(scores)
-            return super()._train(given)
-
-    tagger = Scored(features="S2", rounds=60, every=5, patience=2, **PAPER).fit(X, Y, dev=X, dev_y=Y)
-    assert "no better dev score" in tagger.stopped_
-    assert len(tagger.rounds_) == 10
-    assert tagger.best_iteration_ == 2
-    assert [h["rounds"] for h in tagger.history_] == [5, 10, 15, 20]
-
-
 def test_training_goes_on_from_a_model() -> None:
     first = tw.Boosting(features="S2", rounds=10, smoothing=0.01, **PAPER).fit(X, Y)
     second = tw.Boosting(features="S2", rounds=10, smoothing=0.01, **PAPER).fit(X, Y, warm_start=first)
@@ -155,58 +120,6 @@ def test_training_goes_on_from_a_model() -> None:
         whole.objective_, abs=1e-3
     )  # weights go through single precision
     assert second.n_features_ >= first.n_features_
-
-
-def test_ctrl_c_keeps_the_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = 0
-    real = _core.Boosting
-
-    class Interrupted:
-        """A booster whose third call is interrupted after it did its work."""
-
-        def __init__(self, *args: Any, **keywords: Any) -> None:
-            self.inner = real(*args, **keywords)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.inner, name)
-
-        def run(self, most: int, seconds: float) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == 3:
-                raise KeyboardInterrupt
-            return self.inner.run(min(most, 4), seconds)
-
-    monkeypatch.setattr(_core, "Boosting", Interrupted)
-    tagger = tw.Boosting(features="S2", rounds=100, every=100, **PAPER)
-    with pytest.raises(KeyboardInterrupt, match="the tagger has the model"):
-        tagger.fit(X, Y)
-    assert "interrupted" in tagger.stopped_
-    assert len(tagger.rounds_) == 8  # two calls of four rounds, though the block was not over
-    assert tagger.n_nonzero_ > 0
-
-
-def test_a_callback_stops_and_sees_the_log_of_the_loss() -> None:
-    seen: list[float] = []
-
-    def stop(entry: tw.estimators.Iteration) -> bool:
-        seen.append(entry.objective)
-        return len(seen) == 2
-
-    tagger = tw.Boosting(features="S2", rounds=100, every=3, **PAPER).fit(X, Y, callbacks=[stop])
-    assert len(tagger.rounds_) == 6
-    assert seen[1] == pytest.approx(tagger.rounds_[-1].log_loss)
-
-
-def test_real_values_and_samples() -> None:
-    """A feature dict with signed values; the sentence of weight 0 has no say."""
-    A = [[{"x": 1.5}, {"x": -2.0}], [{"x": -1.0}, {"x": 0.5}], [{"x": 3.0}]]
-    B = [["P", "N"], ["N", "P"], ["N"]]
-    tagger = tw.Boosting(features=None, rounds=60, start_end=False, **PAPER).fit(
-        A, B, sample_weight=[1.0, 1.0, 0.0]
-    )
-    assert tagger.predict(A)[:2] == B[:2]
-    assert tagger.predict(A)[2] == ["P"]
 
 
 def test_nothing_to_learn() -> None:
@@ -218,31 +131,6 @@ def test_nothing_to_learn() -> None:
 def test_edge_attributes_are_refused() -> None:
     with pytest.raises(ParameterError, match="edge attributes"):
         tw.Boosting(features="word[0]\nedge: word[0]", rounds=3).fit(X, Y)
-
-
-def test_pruning_keeps_predictions() -> None:
-    tagger = tw.CRF(features="S2", l1=0.3, l2=0.0, max_iter=30).fit(X, Y)
-    small, index = prune(tagger.model_)
-    assert small.n_features == tagger.n_nonzero_ < tagger.n_features_
-    assert len(small.vocabulary) < len(tagger.model_.vocabulary)
-    assert small.predict(X) == tagger.predict(X)
-    for a, b in zip(small.marginals(X), tagger.predict_marginals(X)):
-        np.testing.assert_allclose(a, b, atol=1e-6)
-    kept = index >= 0
-    np.testing.assert_array_equal(small.scorer.weights, tagger.model_.scorer.weights[kept])
-    assert {a for _, a in _features(small)} == {a for _, a in _features(tagger.model_)}
-
-
-def _features(model: tw.Model) -> set[tuple[str, str]]:
-    explained = model.explain(top=10**6)
-    return {(label, a) for label, pairs in explained.labels.items() for a, _ in pairs}
-
-
-def test_blocks_report_what_was_chosen() -> None:
-    tagger = tw.Boosting(features="S2", rounds=10, every=4, **PAPER).fit(X, Y)
-    assert [h["rounds"] for h in tagger.history_] == [4, 8, 10]
-    assert [h["chosen"] for h in tagger.history_] == [4, 8, 10]
-    assert tagger.history_[-1]["nonzero"] == tagger.n_nonzero_
 
 
 def test_a_draw_without_a_gain_is_no_end() -> None:

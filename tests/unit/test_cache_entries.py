@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-import tagwise as tw
 from tagwise.apps.compare import Cache, Cell, Data, Learner, cache, run
 from tagwise.apps.compare.cache import opened, sealed
 from tagwise.apps.compare.cells import is_result, is_score
 
-from ..cli.options import TEST, TRAIN, invoke
+from ..cli.options import TEST, TRAIN
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 VALUE = {
@@ -144,18 +143,3 @@ def test_an_entry_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)
     assert store.once(KEY, lambda: {"score": 2.0}) == {"score": 2.0}
     assert "cannot be read" in told[0]
-
-
-def test_the_command_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """`{"format": 1}` in place of every entry stops nothing; the files are named."""
-    tw.write_conll(TRAIN, tmp_path / "train.txt")
-    tw.write_conll(TEST, tmp_path / "test.txt")
-    args = ["compare", "--train", tmp_path / "train.txt", "--test", tmp_path / "test.txt", "-f", "S1"]
-    args += ["--learner", "hmm", "--cache", tmp_path / "cache", "-o", tmp_path / "t.csv"]
-    assert invoke(*args).exit_code == 0
-    (path,) = (tmp_path / "cache").rglob("*.json")
-    path.write_text('{"format": 1}')
-    result = invoke(*args)
-    assert result.exit_code == 0, result.output
-    assert "0 of them from the cache" in result.stderr
-    assert str(path) in caplog.text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tagwise as tw
 from tagwise.apps.compare import Comparison, Published, Row, p_value
 from tagwise.apps.compare.report.html import page
 from tagwise.apps.compare.table import GROUP, MEASURES
@@ -333,19 +331,3 @@ def test_entropy_is_in_nats() -> None:
     p = np.array([[0.5, 0.25, 0.25, 0.0], [1.0, 0.0, 0.0, 0.0], [0.9, 0.1, 0.0, 0.0]])
     expected = [1.5 * math.log(2), 0.0, -(0.9 * math.log(0.9) + 0.1 * math.log(0.1))]
     assert entropy(p).tolist() == pytest.approx(expected, abs=1e-6)
-
-
-def test_entropy_of_a_tagger_by_enumeration() -> None:
-    """The doubt at each token is that of the sums over all label sequences."""
-    X = [["Rosa", "Lund", "sleeps"], ["in", "Lund"], ["Rosa", "in", "Lund"]]
-    y = [["B-PER", "I-PER", "O"], ["O", "B-LOC"], ["B-PER", "O", "B-LOC"]]
-    tagger = tw.CRF(features="S2", l2=1.0, max_iter=5).fit(X, y)
-    words = ["Lund", "in", "Oslo"]
-    every = [list(path) for path in itertools.product(tagger.classes_, repeat=3)]
-    p = tagger.sequence_probability([words] * len(every), every)
-    assert p.sum() == pytest.approx(1.0, abs=1e-5)
-    (found,) = tagger.predict_confidence([words])
-    for t in range(3):
-        sums = [sum(q for q, path in zip(p, every) if path[t] == label) for label in tagger.classes_]
-        assert found.entropy[t] == pytest.approx(-sum(q * math.log(q) for q in sums), abs=1e-5)
-        assert found.entropy[t] > 0.3

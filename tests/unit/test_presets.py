@@ -27,7 +27,7 @@ from tagwise.apps.compare import (
     parse,
     resolve_corpora,
 )
-from tagwise.apps.compare.cells import errors, measure
+from tagwise.apps.compare.cells import measure
 from tagwise.cli import cli
 from tests.cli.options import DEV, TEST, TRAIN
 
@@ -253,20 +253,3 @@ def test_detail_of_a_row() -> None:
     assert detail["strongest"] == tagger.explain(12).labels
     scores = tagger.model_.scorer.edge_scores
     assert detail["transitions"] == [[round(float(x), 4) for x in line] for line in scores]
-
-
-def test_errors_are_spread_over_the_test_part() -> None:
-    """At most two dozen, at even steps, and none that is too long to be read."""
-    lengths = [61 if i % 10 == 0 else 2 for i in range(100)]
-    test = tw.Corpus([tw.Sentence({"word": ["w"] * n, "label": ["A"] * n}, "label") for n in lengths])
-    numbered = [
-        tw.Sentence({"word": [str(i), *s.tokens[1:]], "label": s.labels}, "label") for i, s in enumerate(test)
-    ]
-    wrong = [["B"] * n for n in lengths]
-    found = [int(tokens[0]) for tokens, _, _ in errors(tw.Corpus(numbered), wrong)]
-    short = [i for i in range(100) if i % 10]
-    assert found == short[:: len(short) // 24][:24]
-    right = [["A"] * n for n in lengths]
-    assert errors(tw.Corpus(numbered), right) == []
-    right[33] = ["A", "B"]
-    assert errors(tw.Corpus(numbered), right) == [[["33", "w"], ["A", "A"], ["A", "B"]]]

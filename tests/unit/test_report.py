@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import struct
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -112,11 +111,6 @@ def test_an_empty_comparison_shows_the_losses() -> None:
     assert "Losses of one decision" in page(Comparison(title="losses"))
 
 
-def test_text_cannot_leave_its_script() -> None:
-    table = Comparison(title="</title><script>alert(1)</script>")
-    assert "<script>alert" not in page(table)
-
-
 def test_axes() -> None:
     assert ticks(0.0, 1.0) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     assert log_ticks(0.9, 110) == [1, 2, 5, 10, 20, 50, 100]
@@ -128,36 +122,18 @@ def test_axes() -> None:
     assert Chart("t", "x", "y").svg() == ""
 
 
-def pixels(path: Path) -> tuple[int, int]:
-    """Width and height of a PNG."""
-    data = path.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    return struct.unpack(">II", data[16:24])
-
-
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here; the page is looked at where there is one")
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_browser_shows_it(comparison: Comparison, tmp_path: Path, theme: str) -> None:
-    """The script runs to its end: the model's panels are filled. The picture is there, and dark is not light."""
-    path, picture = tmp_path / "report.html", tmp_path / f"{theme}.png"
+def test_the_script_of_the_page_fills_the_panels_of_a_model(comparison: Comparison, tmp_path: Path) -> None:
+    """In a browser: confusion, transitions, sentences and weights are drawn, in the theme of the address."""
+    path = tmp_path / "report.html"
     write(comparison, path)
-    base = [str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    base += [
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--virtual-time-budget=3000",
-        "--window-size=1280,2000",
-    ]
-    url = f"file://{path}?theme={theme}"
-    dump = subprocess.run(
-        [*base, "--dump-dom", url], capture_output=True, text=True, timeout=120, check=True
-    ).stdout
-    assert f'data-theme="{theme}"' in dump
-    assert dump.count('class="cell"') > 100  # confusion and transitions are drawn
-    assert 'class="sentence"' in dump
-    assert 'class="weight' in dump
-    assert "<optgroup" in dump
-    subprocess.run([*base, f"--screenshot={picture}", url], capture_output=True, timeout=120, check=True)
-    assert pixels(picture) == (1280, 2000)
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000", "--dump-dom"]
+    call = [str(BROWSER), *options, f"--user-data-dir={tmp_path / 'profile'}", f"file://{path}?theme=dark"]
+    dump = subprocess.run(call, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert 'data-theme="dark"' in dump
+    assert dump.count('class="cell"') > 100
+    for mark in ('class="sentence"', 'class="weight', "<optgroup"):
+        assert mark in dump
 
 
 def test_values_lie_where_the_axis_says() -> None:

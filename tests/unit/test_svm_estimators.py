@@ -58,17 +58,6 @@ def test_they_learn_repeat_and_are_kept(tagger: tw.Tagger, tmp_path: Path) -> No
     assert tagger.explain().transitions
 
 
-def test_history_reports_the_gap_and_stops_by_it() -> None:
-    tagger = tw.HMSVM(features="S2", tol=1e-3).fit(X, Y)
-    gaps = [entry["gap"] for entry in tagger.history_]
-    assert gaps[-1] <= 1e-3 < gaps[0]
-    assert all(gap > 1e-3 for gap in gaps[:-1])
-    assert tagger.stopped_ == f"certified within {gaps[-1]:.1e} of the optimum"
-    assert tagger.objective_ == tagger.history_[-1]["objective"] >= tagger.history_[-1]["dual"]
-    short = tw.HMSVM(features="S2", tol=0.0, max_epochs=2).fit(X, Y)
-    assert len(short.history_) == 2
-
-
 def test_dev_scores_and_allowed_labels_work_with_kernels() -> None:
     for tagger in (tw.HMSVM(features="S2", kernel="poly"), tw.Perceptron(features="S2", kernel="poly")):
         tagger.fit(X, Y, dev=X, dev_y=Y)
@@ -85,34 +74,6 @@ def test_gamma_follows_the_attributes() -> None:
     )
     assert isinstance(tagger.model_.scorer, KernelScorer)
     assert tagger.model_.scorer.kernel.gamma == pytest.approx(3 / 8)
-
-
-BIO = [["O", "B-x", "I-x"], ["B-x", "O"], ["B-x", "I-x", "O"]]
-
-
-@pytest.mark.parametrize(
-    "tagger",
-    [
-        tw.HMSVM(features="S1", constraints="bio"),
-        tw.HMSVM(features="S1", constraints="bio", kernel="poly", rescale="margin"),
-        tw.HMSVM(features="S1", constraints="bio", kernel="rbf", slack="sequence"),
-        tw.Perceptron(features="S1", constraints="bio", kernel="poly"),
-    ],
-    ids=named,
-)
-def test_constraints_hold_in_training_prediction_and_files(tagger: tw.Tagger, tmp_path: Path) -> None:
-    words = [["in", "New", "York"], ["Rome", "is"], ["New", "York", "is"]]
-    tagger.fit(words, BIO)
-    assert tagger.predict(words) == BIO
-    tagger.save(tmp_path / "model")
-    for model in (tagger, tw.load(tmp_path / "model"), pickle.loads(pickle.dumps(tagger))):
-        # York was I-x throughout; here nothing may be inside
-        for sentence in (["York", "York"], ["is", "York"]):
-            for path, _ in model.predict_kbest([sentence], k=9)[0]:
-                assert path[0] != "I-x"
-                assert path != ["O", "I-x"]
-        free = model.predict_kbest([["York", "York"]], k=9, constraints=False)[0]
-        assert len(free) == 9
 
 
 def test_a_tag_dictionary_goes_with_a_kernel(tmp_path: Path) -> None:
