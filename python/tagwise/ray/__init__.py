@@ -1,4 +1,4 @@
-"""A cluster by Ray (`pip install 'tagwise[ray]'`): training with the local engine's bits, encoding, tagging."""
+"""Training, encoding and tagging on a Ray cluster (`pip install 'tagwise[ray]'`)."""
 
 from tagwise.ray.encoding import encode
 from tagwise.ray.tagging import Tag

@@ -1,9 +1,10 @@
-"""The backend of `fit_shards(..., backend="ray")`: workers hold shards or parts of them.
+"""Backend of `fit_shards(..., backend="ray")`: workers hold shards or parts of them.
 
-Arguments of a call go out once, through the object store. Results come back in the order of the units, and the driver
-adds them in the same tree (`learners.sums`) or mixes them in the same order as one process does, so that the bits are
-those of one process. A worker that is lost is replaced. Calls that change its state, such as the rounds of a dual
-ascent, are logged, and a new worker repeats them; Ray moves logged arguments to disk beyond its memory.
+The arguments of a call are sent once, through the object store. Results come back in the order of the units, and the
+driver adds them in the same tree (`learners.sums`) or mixes them in the same order as a single process does. Trained
+weights are therefore bit-identical to those of a single process. Lost workers are replaced. Calls that change the state
+of a worker, such as the rounds of a dual ascent, are logged, and a new worker replays them. Ray spills logged arguments
+to disk if they exceed its memory.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from tagwise.ray.crew import Crew, connected, places
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the held objects; arrays and states among its arguments are references to the object store."""
+    """Method call on the held objects. Arrays and states in its arguments are references to the object store."""
 
     method: str
     given: tuple[Any, ...]
     options: dict[str, Any]
 
     def of(self, held: Any) -> Any:
-        """Do it."""
+        """Call the method of `held`."""
         import ray
 
         given = [ray.get(x) if isinstance(x, ray.ObjectRef) else x for x in self.given]
@@ -41,36 +42,36 @@ class Call:
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """The shards, and what is trained on them."""
+    """Shards to train on, and the configuration of the training."""
 
     path: str
     skipped: tuple[int, ...]
     config: ShardConfig
-    memory: int | None  # of a machine
+    memory: int | None  # limit per machine, in bytes
 
 
 class Worker:
-    """An actor: it holds some of the units, and has one CPU."""
+    """Actor with one CPU that holds some of the units."""
 
     def __init__(self, config: WorkerConfig, begin: int, end: int) -> None:
         self.config, self.numbers = config, range(begin, end)
-        self.done = 0  # calls of the log
+        self.done = 0  # number of logged calls that were executed
         self.last: Any = None
 
     @cached_property
     def held(self) -> Any:
-        """Created by the first call, which reports errors."""
+        """The held objects, created by the first call so that it reports errors."""
         of = self.config
         memory = None if of.memory is None else of.memory // (os.cpu_count() or 1)
         return of.config.hold(Shards(of.path, skipped=of.skipped), self.numbers, memory)
 
     def ready(self) -> int:
-        """Create what is held; return the id of the process."""
+        """Create the held objects and return the id of the process."""
         assert self.held is not None
         return os.getpid()
 
     def call(self, log: Sequence[Call], call: Call | None) -> Any:
-        """Do the calls of the log that were not done, then `call`; without one, return the result of the last."""
+        """Execute the remaining calls of the log, then `call`. Return the last result."""
         for one in log[self.done :]:
             self.last = one.of(self.held)
             self.done += 1
@@ -78,7 +79,7 @@ class Worker:
 
 
 class RayParts:
-    """The backend of a cluster: every worker holds some of the units."""
+    """Backend that distributes the units over the workers of a cluster."""
 
     def __init__(self, shards: Shards, config: ShardConfig, workers: int | None = None) -> None:
         n = config.n_units(shards)
@@ -92,7 +93,7 @@ class RayParts:
         told = WorkerConfig(os.path.abspath(shards.path), shards.skipped, config, shards.memory)
         self.changes = config.changes
         self.crew = Crew(Worker, told, [(share.start, share.stop) for share in shares], names)
-        self.sent = 0  # bytes of arguments and results that went over the object store
+        self.sent = 0  # bytes of arguments and results that went through the object store
         self._log: list[Call] = []
         self.crew.all(lambda actor: actor.ready.remote())
 
@@ -102,7 +103,7 @@ class RayParts:
         return self.crew.lost
 
     def call(self, method: str, *given: Any, **options: Any) -> list[Any]:
-        """Call a method of all held objects; each worker has one thread."""
+        """Call a method of all held objects and return the results. Each worker uses one thread."""
         large = (np.ndarray, dict, list)
         self.sent += _bytes(given)
         kept = tuple(self.crew.ray.put(x) if isinstance(x, large) else x for x in given)
@@ -114,13 +115,13 @@ class RayParts:
         return found
 
     def close(self) -> None:
-        """Stop the actors and free what they hold."""
+        """Stop the actors and free their memory."""
         self._log.clear()
         self.crew.dismiss()
 
 
 def _bytes(value: Any) -> int:
-    """Bytes of the arrays in a value."""
+    """Return the number of bytes of the arrays in a value."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if is_dataclass(value) and not isinstance(value, type):
@@ -130,11 +131,11 @@ def _bytes(value: Any) -> int:
 
 
 def backend(shards: Shards, workers: int | None = None) -> ShardBackend:
-    """Return what trains on the shards; Ray is connected to a cluster if it is not yet.
+    """Return the backend for training on shards, and connect to a cluster if necessary.
 
     Args:
-        shards: in a folder that every node of the cluster can read.
-        workers: number of workers. Default: one per CPU of the cluster.
+        shards: Shards in a folder that every node of the cluster can read.
+        workers: Number of workers. Default: one per CPU of the cluster.
     """
     connected()
     return lambda config: RayParts(shards, config, workers)

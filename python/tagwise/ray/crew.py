@@ -1,4 +1,4 @@
-"""The actors of a run by Ray: they are asked all at once, and one that is lost is made anew and asked again."""
+"""Actors of a Ray run: calls go to all of them at once, and lost actors are replaced and called again."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tagwise.base.exceptions import ParameterError, TrainingError
 
 logger = logging.getLogger("tagwise")
 
-#: How often a worker is made anew for one question before the run gives up.
+#: Number of attempts per call or job before the run gives up.
 TRIES = 5
-#: Where this is 0, the nodes of a cluster are on loopback.
+#: Environment variable of Ray. With the value 0, the nodes of a local cluster listen on loopback.
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 def ray_module() -> Any:
-    """Ray, or a word on how to have it."""
+    """Return the module `ray`. Raise ParameterError with installation instructions if it is missing."""
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -31,10 +31,10 @@ def ray_module() -> Any:
 
 
 def connected(address: str | None = None) -> Any:
-    """Ray, connected to a cluster: the one that is there, that of an address, or one of this machine's own.
+    """Return the module `ray`, connected to the running cluster, the one at `address`, or a new local one.
 
-    One of its own is on loopback, where nobody else reaches it: Ray reads the variable that says so when it is imported
-    first, and a Ray that was imported before goes by what it has read then.
+    A new local cluster listens on loopback, so that other machines cannot reach it. Ray reads the environment variable
+    for this when it is first imported, so a Ray that is already imported keeps the setting of that moment.
     """
     own = address is None and not os.environ.get("RAY_ADDRESS")
     before = os.environ.get(LOOPBACK)
@@ -54,14 +54,14 @@ def connected(address: str | None = None) -> Any:
 
 
 def places(cpus: int = 1) -> int:
-    """How many workers of so many CPUs there is room for."""
+    """Return how many workers with `cpus` CPUs each the cluster can run, at least 1."""
     return max(1, int(connected().cluster_resources().get("CPU", 1)) // cpus)
 
 
 class Crew:
-    """Actors of a class, each made with `told`, which goes through the object store once, and something of its own.
+    """Actors of a class, each created with the shared `told`, sent once through the object store, and its own `given`.
 
-    names: what each of them works on, in words.
+    names: Descriptions of the work of each actor, for messages.
     """
 
     def __init__(self, kind: type, told: Any, given: Sequence[tuple[Any, ...]], names: Sequence[str]) -> None:
@@ -70,27 +70,27 @@ class Crew:
         self.told = self.ray.put(told)
         self.kind = self.ray.remote(num_cpus=1, max_restarts=0)(kind)
         self.actors = [self._made(each) for each in self.given]
-        self.lost = 0  # workers that were made anew
+        self.lost = 0  # number of workers that were replaced
 
     def _made(self, given: tuple[Any, ...], anew: bool = False) -> Any:
-        """An actor; one that is made anew is put wherever there is a place."""
+        """Create an actor. A replacement reserves no CPU, so that Ray can place it on any node."""
         kind = self.kind.options(num_cpus=0) if anew else self.kind
         return kind.remote(self.told, *given)
 
     def all(self, ask: Callable[[Any], Any]) -> list[Any]:
-        """The answers of all workers, which are asked at once."""
+        """Call all workers at once and return their results."""
         asked = [self._try(ask, actor) for actor in self.actors]
         return [self._asked(i, ask, answer) for i, answer in enumerate(asked)]
 
     def _try(self, ask: Callable[[Any], Any], actor: Any) -> Any:
-        """The promise of an answer; None where the actor is known to be gone."""
+        """Return the future of a call, or None if the actor is known to be dead."""
         try:
             return ask(actor)
         except self.ray.exceptions.RayActorError:
             return None
 
     def _asked(self, i: int, ask: Callable[[Any], Any], answer: Any = None) -> Any:
-        """The answer of a worker, which is made anew and asked again where it is lost."""
+        """Return the result of a worker. If the worker is lost, replace it and repeat the call."""
         for attempt in range(TRIES):
             if answer is None:
                 answer = self._try(ask, self.actors[i])
@@ -101,12 +101,12 @@ class Crew:
             except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError) as error:
                 why = str(error).strip().splitlines()[0]
             except self.ray.exceptions.RayTaskError as error:
-                raise error.cause from None  # what the worker met: a damaged shard, a loss that is not finite
+                raise error.cause from None  # the worker's own error: a damaged shard, a loss that is not finite
             logger.warning(
                 "the worker of %s was lost (%s); it is made anew and asked again", self.names[i], why
             )
             self.lost += 1
-            time.sleep(0.1 * attempt)  # a node that is going takes a moment to be gone
+            time.sleep(0.1 * attempt)  # a failing node takes a moment to disappear
             self.actors[i], answer = self._made(self.given[i], anew=True), None
         raise TrainingError(
             f"the worker of {self.names[i]} was lost {TRIES} times; is there enough memory for its part? Allow a "
@@ -114,7 +114,7 @@ class Crew:
         )
 
     def dismiss(self) -> None:
-        """Let the actors go, and what they hold."""
+        """Stop the actors and free their memory."""
         for actor in self.actors:
             self.ray.kill(actor)
         self.actors = []

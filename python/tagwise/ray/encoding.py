@@ -1,9 +1,9 @@
-"""Encoding by Ray: the shards that `shards.encode` makes, to the byte, by the workers of a cluster.
+"""Encoding on a Ray cluster: the workers write the shards of `shards.encode`, byte for byte.
 
-Where shards end depends on the lengths of all sentences before. So files are gone through twice: first for the lengths
-alone, then each worker makes the shards that begin in its file, and reads on in the next one for the end of the last.
-Vocabularies are merged by a tree of neighbouring shards, which numbers attributes as taking them one by one does. All
-that is written is atomic and known by digests: a job that is done again finds what is there already.
+The boundaries of shards depend on the lengths of all sentences before them. Files are therefore read twice: first for
+the lengths alone, then each worker writes the shards that begin in its file, and continues in the next file for the end
+of the last shard. Vocabularies are merged by a tree of neighbouring shards, which numbers attributes like a sequential
+merge. Files are written atomically and identified by digests, so that a repeated job reuses them.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from tagwise.dataset.shards.merge import Vocabularies, numbers
 from tagwise.dataset.shards.reader import Shards
 from tagwise.ray.jobs import Failed, Jobs
 
-#: Shards, or parts, that one job merges.
+#: Number of shards or parts that one job merges.
 FAN = 8
-#: Files of the vocabulary while it is merged: parts by level and number, and the numbers of all keys.
+#: Temporary files of the merge: parts of the vocabulary by level and number, and the numbers of all keys.
 PART, NUMBERS = "merging-{}-{:05d}.arrays", "merging-numbers.arrays"
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a worker is told."""
+    """Constructor argument of the workers."""
 
-    names: dict[str, str]  # of the files as they were given, by their absolute paths
+    names: dict[str, str]  # absolute path -> name of the file as given by the user
     folder: Path
     reading: tuple[Any, ...]  # format, columns, label, encoding
     features: Any
@@ -61,22 +61,25 @@ class Told:
 
 
 class Encoder:
-    """Does one job after the other: what an actor is."""
+    """Class of the actors. Each runs one job at a time."""
 
     def __init__(self, told: Told) -> None:
         self.told = told
 
     def work(self, what: str, *given: Any) -> Any:
-        """One of the methods below."""
+        """Call one of the methods below."""
         return getattr(self, what)(*given)
 
     def lengths(self, path: str) -> tuple[NDArray[np.int64], dict[str, Any]]:
-        """Tokens of each sentence of a file, and what the manifest says of it."""
+        """Return the number of tokens of each sentence of a file, and its entry in the manifest."""
         found = np.fromiter((len(s) for _, s in read([path], *self.told.reading)), dtype=np.int64)
         return found, {**source_of(path), "path": self.told.names[path]}
 
     def shards(self, at: int, skip: int, first: int, sizes: list[int]) -> list[dict[str, Any]]:
-        """Notes of the shards from `first` on, of so many sentences, which begin in file `at` behind `skip` of them."""
+        """Write the shards `first`, `first` + 1, ... of `sizes` sentences each, and return their manifest entries.
+
+        The first of them begins in file `at` after `skip` sentences.
+        """
         told = self.told
         sentences = itertools.islice(read(list(told.names)[at:], *told.reading), skip, None)
         out = []
@@ -93,7 +96,7 @@ class Encoder:
         return out
 
     def merge(self, paths: list[Path], into: Path, parts: bool) -> Path:
-        """The vocabulary of neighbouring shards, or of parts."""
+        """Write the merged vocabulary of neighbouring shards, or of parts, and return its path."""
         vocabularies = Vocabularies(self.told.memory)
         for path in paths:
             vocabularies.take(path, parts)
@@ -101,7 +104,7 @@ class Encoder:
         return into
 
     def numbered(self, ks: list[int], known: Path) -> list[int]:
-        """Maps of some shards into the vocabulary of all; their checksums."""
+        """Write the maps of shards into the merged vocabulary, and return their checksums."""
         folder = self.told.folder
         return [write_map(folder, k, numbers(folder / shard_name(k), known)) for k in ks]
 
@@ -120,23 +123,23 @@ def encode(
     workers: int | None = None,
     progress: Callable[[Encoded], Any] | None = None,
 ) -> Shards:
-    """As `tagwise.encode`, by the workers of the Ray cluster; what it writes is the same to the byte.
+    """Encode files into shards on a Ray cluster. The result is byte-identical to that of `tagwise.encode`.
 
-    Files are what is spread: give many. All machines see them, and the folder, by the same paths. A worker that is lost
-    is made anew, and its job done again; a driver that was killed goes on by the same call.
+    Work is distributed by file, so pass many files. All machines must see the files and the output folder under the
+    same paths. A lost worker is replaced, and its job repeated. To resume after the driver was killed, repeat the call.
 
     Args:
-        files: as in `tagwise.encode`.
-        output: as there.
-        features: as there.
-        columns: as there.
-        label: as there.
-        format: as there.
-        encoding: as there.
-        shard_tokens: as there.
-        memory: as there, of each worker.
-        workers: how many; one a CPU if not given.
-        progress: as there; shards come in the order in which their files are done.
+        files: As for `tagwise.encode`.
+        output: As for `tagwise.encode`.
+        features: As for `tagwise.encode`.
+        columns: As for `tagwise.encode`.
+        label: As for `tagwise.encode`.
+        format: As for `tagwise.encode`.
+        encoding: As for `tagwise.encode`.
+        shard_tokens: As for `tagwise.encode`.
+        memory: As for `tagwise.encode`, per worker.
+        workers: Number of workers. Default: one per CPU of the cluster.
+        progress: As for `tagwise.encode`. Shards are reported in the order in which their files are finished.
     """
     limit = checked_memory(memory, shard_tokens)
     given, folder = expanded(files), Path(os.path.abspath(output))
@@ -180,14 +183,17 @@ def encode(
 def work(
     lengths: Sequence[NDArray[np.int64]], shard_tokens: int
 ) -> Iterator[tuple[int, int, int, list[int]]]:
-    """What to do for each file that shards begin in: file, sentences before the first of them, its number, their sizes.
+    """Yield a job for each file in which shards begin.
 
-    lengths: tokens of each sentence of each file. Shards are cut as `shards.encode.cut` does.
+    A job is the index of the file, the number of sentences before its first shard, the number of that shard, and the
+    sizes of the shards in sentences.
+
+    lengths: Number of tokens of each sentence of each file. Boundaries are those of `shards.encode.cut`.
 
     >>> list(work([np.array([3, 3, 3]), np.array([1]), np.array([2, 9])], 5))
     [(0, 0, 0, [2, 3]), (2, 1, 2, [1])]
     """
-    cuts: list[tuple[tuple[int, int], int]] = []  # file and sentence that a shard begins with, and its size
+    cuts: list[tuple[tuple[int, int], int]] = []  # first file and sentence of a shard, and its size
     begin, tokens, sentences = (0, 0), 0, 0
     for at, of_file in enumerate(lengths):
         for s, n in enumerate(of_file.tolist()):
@@ -206,7 +212,7 @@ def work(
 
 
 def part_names(n: int) -> list[str]:
-    """The files of parts that merging the vocabularies of n shards writes.
+    """Return the names of the temporary files that merging the vocabularies of n shards writes.
 
     >>> part_names(9), part_names(8)
     (['merging-0-00000.arrays', 'merging-0-00001.arrays'], [])
@@ -220,7 +226,7 @@ def part_names(n: int) -> list[str]:
 
 
 def _merged(jobs: Jobs, folder: Path, n: int, memory: int | None) -> Vocabularies:
-    """The vocabulary of n shards by a tree of merges, whose last is done here."""
+    """Merge the vocabularies of n shards by a tree, whose last level runs in the driver."""
     level, parts = 0, [folder / shard_name(k) for k in range(n)]
     while len(parts) > FAN:
         groups = [parts[i : i + FAN] for i in range(0, len(parts), FAN)]
@@ -239,7 +245,7 @@ def _merged(jobs: Jobs, folder: Path, n: int, memory: int | None) -> Vocabularie
 
 
 def _done(jobs: Jobs, asked: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Any]:
-    """The answers of all jobs, in their order."""
+    """Return the results of all jobs in order."""
     out: list[Any] = [None] * len(asked)
     for i, found in jobs.run(asked):
         out[i] = _answer(found)

@@ -1,4 +1,4 @@
-"""Many jobs for a few actors: each has one at a time, so that nothing piles up, and a lost one's job is done again."""
+"""Job queue for a few actors: each runs one job at a time, and the job of a lost actor is repeated."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tagwise.ray.crew import TRIES, connected, logger, places
 
 @dataclass(frozen=True)
 class Failed:
-    """The answer of a job that raised an error."""
+    """Result of a job that raised an error."""
 
     error: BaseException
 
 
 class Jobs:
-    """Actors of a class, made with `told`; a job is a call of their `work`. Left by `with`, they are let go.
+    """Actors of a class that run jobs, which are calls of their method `work`. A context manager that stops them.
 
     Args:
-        kind: the class.
-        told: what each is made with; it goes through the object store once.
-        workers: how many; one a CPU if not given.
-        cpus: of each.
-        memory: bytes that each will need: Ray starts no more than there is room for.
-        once: a new process for every job.
+        kind: Class of the actors.
+        told: Constructor argument of every actor, sent once through the object store.
+        workers: Number of actors. Default: as many as the CPUs of the cluster allow.
+        cpus: CPUs per actor.
+        memory: Bytes that each actor needs. Ray starts no more actors than fit into memory.
+        once: Start a new process for every job.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Jobs:
         self.told = self.ray.put(told)
         options: dict[str, Any] = {} if memory is None else {"memory": self._room(memory)}
         self.kind = self.ray.remote(num_cpus=cpus, max_restarts=0, **options)(kind)
-        self.lost = 0  # workers that were made anew
+        self.lost = 0  # number of workers that were replaced
         self.idle: list[Any] = []
 
     def __enter__(self) -> Jobs:
@@ -56,18 +56,18 @@ class Jobs:
             self.ray.kill(self.idle.pop())
 
     def _room(self, memory: int) -> int:
-        """What to ask for: no more than the largest machine has, or it would be waited for in vain."""
+        """Return `memory`, at most that of the largest machine, since Ray would wait forever for more."""
         nodes = [node["Resources"].get("memory", 0) for node in self.ray.nodes() if node["Alive"]]
         return int(min([memory, *([max(nodes)] if nodes else [])]))
 
     def run(self, jobs: Sequence[tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
-        """Number and answer of each job as it is done; of one that raised an error, `Failed`.
+        """Yield the index and result of each job as it finishes, `Failed` if the job raised an error.
 
-        jobs: the name and the arguments of each.
+        jobs: Name and arguments of each job.
         """
         waiting = deque(range(len(jobs)))
         tries = [0] * len(jobs)
-        at_work: dict[Any, tuple[int, Any]] = {}  # promise: job, actor
+        at_work: dict[Any, tuple[int, Any]] = {}  # future: job, actor
         try:
             while waiting or at_work:
                 while waiting and len(at_work) < self.most:
@@ -75,7 +75,7 @@ class Jobs:
                     actor = self.idle.pop() if self.idle else self._made(tries[i] > 0)
                     try:
                         at_work[actor.work.remote(*jobs[i][1])] = (i, actor)
-                    except self.ray.exceptions.RayActorError as error:  # it is known to be gone
+                    except self.ray.exceptions.RayActorError as error:  # known to be dead
                         tries[i] += 1
                         self._again(jobs[i][0], tries[i], error)
                         waiting.appendleft(i)
@@ -100,7 +100,7 @@ class Jobs:
                 self.ray.kill(actor)
 
     def _again(self, name: str, tries: int, error: BaseException) -> None:
-        """Note that a job is to be done again; too often is an error."""
+        """Log that a job is repeated. Raise TrainingError after too many attempts."""
         why = str(error).strip().splitlines()[0]
         logger.warning("the worker of %s was lost (%s); it is made anew and asked again", name, why)
         self.lost += 1
@@ -110,7 +110,7 @@ class Jobs:
             )
 
     def _made(self, anew: bool) -> Any:
-        """An actor; one for a job that was lost is put wherever there is a place."""
+        """Create an actor. One for a repeated job reserves nothing, so that Ray can place it on any node."""
         kind = self.kind.options(num_cpus=0, memory=0) if anew else self.kind
         return kind.remote(self.told)
 

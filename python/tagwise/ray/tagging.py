@@ -1,4 +1,4 @@
-"""Tagging by Ray Data: a callable for `map_batches`."""
+"""Tagging with Ray Data: a callable class for `map_batches`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from tagwise.model.model import Model
 
 
 class Tag:
-    """Labels the sentences of a batch: one column more, `predicted`.
+    """Tagger for the batches of a Ray dataset. It adds the column `predicted`.
 
         dataset.map_batches(
             tagwise.ray.Tag, fn_constructor_args=["model.tagwise"], concurrency=2, batch_size=16384,
             batch_format="pyarrow",
         )
 
-    The model is loaded once an actor, and used where it lies in its file: actors of a machine share its memory. Batches
-    are tables of Arrow, whose tokens are read where they lie and whose other columns stay as they are; or mappings of
-    columns to arrays, as Ray has them where it is not told (half as fast). Small batches cost more than they tag.
+    Each actor loads the model once and memory-maps its file, so that the actors of a machine share memory. Batches are
+    Arrow tables, whose tokens are read without a copy and whose other columns are passed through, or mappings of
+    columns to arrays, the default of Ray, which are about half as fast. Use large batches: the overhead per batch is
+    high.
 
     Args:
-        model: a model file, which every machine sees; or a model that is loaded.
-        tokens: the column with the tokens of each sentence, as lists; or, where it holds texts, tokens apart by spaces.
-        output: the column to write.
-        n_jobs: threads of an actor: as many as the CPUs that it asks for.
-        functions: feature functions that the file names, as `tagwise.load` takes them.
+        model: Model file that every machine can read, or a loaded model.
+        tokens: Column with the tokens of each sentence: lists, or strings with tokens separated by spaces.
+        output: Column to write.
+        n_jobs: Threads per actor. Set it to the number of CPUs that the actor reserves.
+        functions: Feature functions that the model file refers to, as for `tagwise.load`.
 
     >>> import tagwise as tw, numpy as np
     >>> from tagwise.ray import Tag
@@ -60,7 +61,7 @@ class Tag:
             )
 
     def __call__(self, batch: Any) -> Any:
-        """The batch, a table or a mapping of columns to arrays, with the labels of each sentence beside them."""
+        """Return the batch, a table or a mapping of columns to arrays, with a column of labels added."""
         table = not isinstance(batch, Mapping)
         names = batch.column_names if table else list(batch)
         if self.tokens not in names:
@@ -74,12 +75,12 @@ class Tag:
         given = batch[self.tokens]
         sentences = [_listed(sentence) for sentence in given]
         labels = self.model.predict(sentences, query)
-        # Arrays of arrays are nothing that Ray Data can hand on but as pickles: lists are.
+        # Ray Data can pass on arrays of arrays only as pickles, but arrays of lists directly.
         made = batch[self.tokens] if len(given) and isinstance(given[0], str) else _column(sentences)
         return {**batch, self.tokens: made, self.output: _column(labels)}
 
     def _beside(self, table: Any, path: NDArray[np.uint16], offsets: NDArray[np.uint64]) -> Any:
-        """The table with the labels in their column, which may be there already."""
+        """Return the table with the column of labels added or replaced."""
         import pyarrow
 
         names = pyarrow.array(self.model.typed(list(self.model.labels)))
@@ -92,7 +93,7 @@ class Tag:
 
 
 def _sentences(column: Any) -> Inputs:
-    """The tokens of each sentence of a column of Arrow: lists of texts are read where they lie."""
+    """Return the tokens of each sentence of an Arrow column. Lists of strings are not copied."""
     import pyarrow
 
     kind = column.type
@@ -110,7 +111,7 @@ def _sentences(column: Any) -> Inputs:
 
 
 def _listed(sentence: Any) -> list[str]:
-    """The tokens of a value: a text with spaces, a list, an array."""
+    """Return the tokens of a string separated by spaces, a list or an array."""
     if isinstance(sentence, str):
         return sentence.split()
     tokens = sentence.tolist() if isinstance(sentence, np.ndarray) else list(sentence)
@@ -118,7 +119,7 @@ def _listed(sentence: Any) -> list[str]:
 
 
 def _column(values: list[list[Any]]) -> Any:
-    """Lists as an array, of one length or of many: each is a value of its own."""
+    """Return an object array with one list per element, also if all lists have the same length."""
     column = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         column[i] = value
