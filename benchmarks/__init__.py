@@ -1,4 +1,4 @@
-"""Ratios against real peers, measured side by side in one run.
+"""Speed and accuracy compared with other taggers, measured alternately in one run.
 
 python -m benchmarks [--quick] [names...]
 """

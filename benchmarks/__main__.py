@@ -1,7 +1,7 @@
-"""Run benchmarks, print their tables, write benchmarks/out/*.json: ``python -m benchmarks --help``.
+"""Run benchmarks, print their tables and write benchmarks/out/*.json: ``python -m benchmarks --help``.
 
-With --limit or --minutes each runs in a process of its own that is ended when its time is up; what it said is in
-benchmarks/out/NAME.md, rows as they came and the table below them.
+With --limit or --minutes each benchmark runs in its own process, which is killed when its time is up. Its output is in
+benchmarks/out/NAME.md: the rows as they were measured, followed by the table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rich.console import Console
 from .harness import OUT, Context, Result, save, show
 from .workloads import PEER, NoData
 
-# name: what it shows (one file each), in the order they run
+# name: one-line description (one file each), in the order they run
 BENCHMARKS = {
     "evaluation": "one loss+gradient evaluation against a CRFsuite iteration, 1 and 2 threads",
     "training": "training to CRFsuite's final objective, encoding included",
@@ -47,7 +47,7 @@ BENCHMARKS = {
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     names = "\n".join(f"  {name:12} {text}" for name, text in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -69,7 +69,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def bounded(chosen: argparse.Namespace) -> int:
-    """Each benchmark by itself and within its time; 1 if a demand was missed, 2 if one failed or was cut off."""
+    """Run each benchmark in its own process with a time limit.
+
+    Return 1 if a goal was missed, 2 if a benchmark failed or was killed.
+    """
     OUT.mkdir(parents=True, exist_ok=True)
     more = [f"--repeat={chosen.repeat}", *(["--quick"] if chosen.quick else [])]
     more += [f"--workload={name}" for name in chosen.workload or ()]
@@ -98,7 +101,7 @@ def bounded(chosen: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run what was asked for; 1 if a demand was missed."""
+    """Run the selected benchmarks and return 1 if a goal was missed."""
     chosen = parse(arguments)
     if chosen.limit or chosen.minutes:
         return bounded(chosen)
@@ -110,7 +113,7 @@ def main(arguments: list[str]) -> int:
             found = importlib.import_module(f".{name}", __package__).run(context)
             for result in (
                 [found] if isinstance(found, Result) else found
-            ):  # one table, or several as they are done
+            ):  # one table, or several that are shown one by one
                 show(result, console)
                 save(result, context)
                 missed |= any(row.holds is False for row in result.rows)

@@ -1,4 +1,4 @@
-"""Accuracy with the regularisation chosen on dev: conll2002-es, ewt-pos, conll2000."""
+"""Accuracy with the regularization strength chosen on dev: conll2002-es, ewt-pos, conll2000."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .workloads import NoData, workload
 
 GRID = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GRID = (0.1,)
-# python-crfsuite with c2 = 0.1: testa, testb
+# F1 of python-crfsuite with c2 = 0.1: testa, testb
 SPANISH = {"S1": (61.1, 68.0), "S2": (71.3, 75.2), "S3": (73.7, 77.7)}
 ENGLISH = {"S3": 92.8, "default": 94.0}
 CHUNK = 93.5
@@ -19,7 +19,7 @@ CHUNK = 93.5
 def best(
     features: str, train: Any, dev: Any, grid: tuple[float, ...]
 ) -> tuple[float, Any, dict[float, float]]:
-    """The strength with the best dev score, its tagger, and all dev scores."""
+    """Return the strength with the best dev score, its tagger, and all dev scores."""
     found = {}
     for l2 in grid:
         tagger = ours.named(features, n_jobs=None, l2=l2)
@@ -30,20 +30,20 @@ def best(
 
 
 def spanish(context: Context, result: Result, grid: tuple[float, ...]) -> None:
-    """conll2002-es, F1 on testa and testb."""
+    """Add F1 on testa and testb of conll2002-es."""
     train, dev, test = ours.corpus("conll2002-es")
     for features, (testa, testb) in SPANISH.items():
         l2, tagger, scores = best(features, train, dev, grid)
         a, b = scores[l2], 100 * tagger.score(test)
         cells = {"l2": f"{l2:g}", "dev": f"{a:.2f}", "test": f"{b:.2f}"}
-        # the peer's figures are known to one decimal
+        # the reference values have one decimal
         holds = round(a, 1) >= testa and round(b, 1) >= testb
         result.add(f"conll2002-es F1, {features}", cells, f">= {testa} / {testb}", holds)
         result.raw[f"conll2002-es-{features}"] = {"dev": scores, "test": b}
 
 
 def english(context: Context, result: Result, grid: tuple[float, ...]) -> None:
-    """ewt-pos XPOS, token accuracy on test."""
+    """Add token accuracy on the test part of ewt-pos (XPOS)."""
     train, dev, test = ours.corpus("ewt-pos")
     for features, demand in ENGLISH.items():
         l2, tagger, scores = best(features, train, dev, grid)
@@ -54,7 +54,7 @@ def english(context: Context, result: Result, grid: tuple[float, ...]) -> None:
 
 
 def chunking(context: Context, result: Result, grid: tuple[float, ...]) -> None:
-    """conll2000 with the `chunk` attributes: l2 chosen on the last tenth of train, then all of it."""
+    """Add F1 on conll2000 with the `chunk` attributes, trained on all of train with l2 chosen on its last tenth."""
     X, y = workload("chunk")
     cut = len(X) * 9 // 10
     scores = {}
@@ -72,7 +72,7 @@ def chunking(context: Context, result: Result, grid: tuple[float, ...]) -> None:
 
 
 def run(context: Context) -> Result:
-    """All three; what needs missing data is left out with a word."""
+    """Run all three parts. Parts whose data are missing are skipped with a note."""
     result = Result("accuracy", "Accuracy, l2 chosen on dev")
     grid = QUICK_GRID if context.quick else GRID
     for part in (english, spanish, chunking):

@@ -1,4 +1,4 @@
-"""F1 of the default optimiser beside L-BFGS run to a small tolerance, with the same features and the same l2."""
+"""F1 of the default optimizer compared with L-BFGS to a small tolerance, with the same features and the same l2."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from . import ours
 from .harness import Context, Result, seconds
 from .workloads import NoData, workload
 
-MOST = 0.1  # points of F1
+MOST = 0.1  # maximum difference in points of F1
 #: corpus, feature set, l2
 NAMED = (
     *(("conll2002-es", features, 0.1) for features in ("S1", "S2", "S3")),
@@ -18,7 +18,7 @@ WAYS: dict[str, dict[str, Any]] = {"auto": {}, "L-BFGS": {"optimizer": "lbfgs", 
 
 
 def compare(result: Result, name: str, made: Any, fitted: Any, scored: Any, l2: float) -> None:
-    """A row: both ways, their scores, objectives and seconds."""
+    """Add a row with the scores, objectives and seconds of both optimizers."""
     cells, scores = {"l2": f"{l2:g}"}, {}
     for way, parameters in WAYS.items():
         tagger = made(n_jobs=2, l2=l2, **parameters)
@@ -31,7 +31,7 @@ def compare(result: Result, name: str, made: Any, fitted: Any, scored: Any, l2: 
 
 
 def run(context: Context) -> Result:
-    """conll2000 with the `chunk` attributes, then tokens with named sets; what needs missing data is left out."""
+    """Compare on conll2000 with the `chunk` attributes, then on tokens with named sets. Missing data are skipped."""
     result = Result("agreement", "F1 on test: the default optimiser and L-BFGS at the same l2 (two threads)")
     try:
         compare(result, "conll2000, chunk", ours.crf, workload("chunk"), workload("chunk", "test"), 1.0)

@@ -1,10 +1,11 @@
-"""From a correction to updated proposals: `python -m benchmarks.annotate [--queue 10000] [--corrections 200]`.
+"""Time from a correction to updated proposals: `python -m benchmarks.annotate [--queue 10000] [--corrections 200]`.
 
-A work with a queue of so many sentences of wnut17-ner, repeated with another last word until there are enough, and a
-model grown over hundreds of labelled ones; then sentence after sentence is given its gold labels, as the queue has them
-come. Measured inside the server (journal with fsync, learning, ranking, the next proposal), over HTTP on loopback, and
-with `--browser` from the key until the next sentence is drawn, by marks of the page; CPU time of the thread that
-answers beside. Milliseconds, median and 95th percentile, as Markdown.
+The project has a queue of sentences of wnut17-ner, repeated with another last word until there are enough, and a model
+trained on hundreds of labelled sentences. The sentences then get their gold labels one after the other, in the order of
+the queue. Times are measured inside the server (journal with fsync, learning, ranking, the next proposal) and over HTTP
+on loopback. With `--browser` they are also measured from the key press until the next sentence is drawn, by performance
+marks of the page. The CPU time of the thread that answers is reported too. The output is a Markdown table of
+milliseconds, median and 95th percentile.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LABELS = ["person", "location", "corporation", "group", "product", "creative-wor
 
 
 def again(sentence: tw.Sentence, i: int) -> tw.Sentence:
-    """A sentence that no other is equal to: equal ones are asked for once."""
+    """Return a copy of the sentence with a unique last word, since equal sentences are queued only once."""
     columns = {
         name: [*column, "O" if name == sentence.label else f"#{i}"]
         for name, column in sentence.fields.items()
@@ -42,7 +43,7 @@ def again(sentence: tw.Sentence, i: int) -> tw.Sentence:
 
 
 def session_of(folder: Path, queue: int, labelled: int) -> tuple[Session, list[list[str]]]:
-    """A session with so many open and labelled sentences, and the gold labels of all."""
+    """Return a session with that many open and labelled sentences, and the gold labels of all."""
     train = tw.load_corpus("wnut17-ner")[0]
     work = Work(folder, Settings(labels=LABELS))
     work.add(train[:labelled], "labelled")
@@ -52,7 +53,7 @@ def session_of(folder: Path, queue: int, labelled: int) -> tuple[Session, list[l
 
 
 def corrected(url: str, token: str, gold: list[list[str]], n: int) -> list[dict[str, float]]:
-    """Milliseconds of each of n corrections, those over HTTP among them."""
+    """Return the milliseconds of each of n corrections, including those over HTTP."""
     client = http.client.HTTPConnection(url.removeprefix("http://"))
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
 
@@ -72,10 +73,10 @@ def corrected(url: str, token: str, gold: list[list[str]], n: int) -> list[dict[
 
 
 def as_important() -> None:
-    """Give what this process has started the priority that its own session has.
+    """Give all child processes the scheduling priority of this session.
 
-    Linux shares cores between sessions first (autogroup), and a browser that a program starts is a session of its own:
-    beside others that were given more, it would be measured how rarely it runs.
+    Linux shares cores between sessions first (autogroup), and a browser started by a program is a session of its own.
+    On a busy machine the measurement would otherwise show how rarely the browser is scheduled.
     """
     own = Path("/proc/self/autogroup")
     if not own.exists():
@@ -94,7 +95,7 @@ def as_important() -> None:
 
 
 def in_browser(url: str, token: str, n: int) -> list[dict[str, float]]:
-    """Milliseconds from enter on, by the page's own marks, n times; proposals are accepted as they are."""
+    """Return the milliseconds from Enter on, by the marks of the page, n times. Proposals are accepted unchanged."""
     import shutil
 
     from playwright.sync_api import sync_playwright

@@ -1,4 +1,4 @@
-"""Sequence boosting: scores with few features, curves, bounds against each other, the cost of a round."""
+"""Sequence boosting: scores with few features, curves, comparison of the bounds, cost of a round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import ours
 from .figure import draw
 from .harness import OUT, Context, Result
 
-#: conll2002-es: F1 on testa that is asked for, and the parameters that were chosen on it.
+#: conll2002-es: required F1 on testa, and the parameters chosen on it.
 SPANISH: dict[str, tuple[float, dict[str, Any]]] = {
     "S1": (48.0, {"rounds": 400, "features_per_round": 256}),
     "S2": (66.0, {"rounds": 400, "features_per_round": 256}),
@@ -28,15 +28,15 @@ ENGLISH: dict[str, dict[str, Any]] = {
 SHARED: dict[str, Any] = {"bound": "tight", "step": "bound", "overlap": True, "max_length": 5, "every": 20}
 #: CPU seconds after which a curve ends.
 LIMIT = 150.0
-#: Part of the features that a model may use, as the paper has it. Features there are an attribute and any label; those
-#: that occur in training, our candidates, are counted beside them.
+#: Maximum fraction of the features that a model may use, as in the paper. There, a feature is an attribute with any
+#: label. The candidates here, which occur in training, are reported too.
 SHARE = 0.10
 
 
 def curve(tagger: Any, train: Any, dev: Any, test: Any, limit: float) -> list[dict[str, float]]:
-    """Loss, both scores and non-zero features after every block of rounds, and the CPU time of boosting alone.
+    """Return loss, both scores and non-zero features after every block of rounds, and the CPU time of boosting alone.
 
-    It ends with the rounds, with a tenth of the features, or after ``limit`` CPU seconds.
+    The curve ends with the rounds, with a tenth of the features, or after ``limit`` CPU seconds.
     """
     task = tagger._task(Inputs.of(train), train.labels, tagger.checked())
     scores = {name: ours.scorer(tagger, task, part) for name, part in (("dev", dev), ("test", test))}
@@ -70,7 +70,7 @@ def curve(tagger: Any, train: Any, dev: Any, test: Any, limit: float) -> list[di
 def scores(
     context: Context, result: Result, name: str, features: str, floor: float | None, given: Any
 ) -> None:
-    """The best block with at most a tenth of the features, by its dev score."""
+    """Add the block with the best dev score among those with at most a tenth of the features."""
     train, dev, test = ours.corpus(name)
     parameters = {**SHARED, **given}
     if context.quick:
@@ -95,7 +95,7 @@ def scores(
 
 
 def plots(result: Result) -> None:
-    """Loss and scores of all curves, by rounds and by non-zero features."""
+    """Draw loss and scores of all curves, by rounds and by non-zero features."""
     curves = {name: raw["curve"] for name, raw in result.raw.items() if "curve" in raw}
     for x, x_name in (("rounds", "rounds"), ("nonzero", "non-zero features")):
         for y, y_name in (("log_loss", "log of the loss"), ("dev", "dev score"), ("test", "test score")):
@@ -106,7 +106,7 @@ def plots(result: Result) -> None:
 
 
 def race(context: Context, result: Result) -> None:
-    """Rounds and CPU seconds to one loss: loose, tight, line search, several features a round."""
+    """Add rounds and CPU seconds to one loss: loose and tight bounds, line search, several features per round."""
     train, _, _ = ours.corpus("conll2002-es")
     part = train[: 100 if context.quick else 1000]
     sides: dict[str, dict[str, Any]] = {
@@ -139,11 +139,11 @@ def race(context: Context, result: Result) -> None:
 
 
 def round_cost(context: Context, result: Result) -> None:
-    """The median round after the first hundred against a full pass and a full scan, measured in between.
+    """Compare the median round after the first hundred with a full pass and a full scan, measured in between.
 
-    Full pass: the fastest we have, one evaluation of the exponential loss and its gradient by the batch engine. Full
-    scan: the same bound for every feature. Rounds get cheaper as rarer features are chosen: their number is shown. The
-    loose bound likes features that are everywhere, whose rounds are full passes themselves.
+    The full pass is the fastest available, one evaluation of the exponential loss and its gradient by the batch engine.
+    The full scan computes the bound of every feature. Rounds get cheaper as rarer features are chosen, so that their
+    number is shown. The loose bound prefers features that occur everywhere, whose rounds are full passes.
     """
     train, _, _ = ours.corpus("conll2002-es")
     for bound in ("loose", "tight"):
@@ -180,14 +180,14 @@ def round_cost(context: Context, result: Result) -> None:
 
 
 def timed(job: Callable[..., Any], *given: Any) -> tuple[float, Any]:
-    """CPU seconds of a job, and what it returns."""
+    """Return the CPU seconds of a call and its result."""
     begin = time.process_time()
     found = job(*given)
     return time.process_time() - begin, found
 
 
 def run(context: Context) -> Result:
-    """All of it; CPU time of one thread."""
+    """Run all parts and report the CPU time of one thread."""
     result = Result("boosting", "Sequence boosting (one thread)")
     for features, (floor, given) in SPANISH.items():
         scores(context, result, "conll2002-es", features, floor, given)

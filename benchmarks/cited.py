@@ -1,11 +1,11 @@
-"""Figures of the study that other pages cite: tables cut out of its JSON, figures in the text, two charts.
+"""Study figures that other pages cite: parts of its tables, figures in the text, two charts.
 
     python -m benchmarks.cited             # write them
-    python -m benchmarks.cited --check     # whether the pages say what the JSON says
+    python -m benchmarks.cited --check     # check that the pages match the JSON
 
-On a page a table stands between `<!-- cut TABLE; COLUMN; COLUMN: ROW; ROW -->` and `<!-- end -->` (all rows where none
-is named), a figure of the text between `<!-- fig TABLE; ROW; COLUMN -->` and `<!-- / -->`; what is shown of a cell
-there is its first word: the figure without its deviation.
+On a page, a table is between `<!-- cut TABLE; COLUMN; COLUMN: ROW; ROW -->` and `<!-- end -->` (all rows if none is
+named), and a figure in the text is between `<!-- fig TABLE; ROW; COLUMN -->` and `<!-- / -->`. The text shows the first
+word of a cell, which is the figure without its deviation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("docs/which-learner.md", "docs/papers.md", "docs/paper.md")
 CUT = re.compile(r"<!-- cut (?P<said>[^>]*?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 FIGURE = re.compile(r"<!-- fig (?P<said>[^>]*?) -->(?P<body>[^<]*)<!-- / -->")
-#: A chart: the table, the columns of x and y, its names; x is on a logarithmic scale.
+#: Charts: table, columns of x and y, title. The x axis is logarithmic.
 CHARTS = {
     "learners-names": (
         "sizes-names",
@@ -44,13 +44,13 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 
 def cell(table: Mapping[str, Any], row: str, column: str) -> str:
-    """A cell by the names of its row and its column."""
+    """Return a cell by the names of its row and its column."""
     at = table["head"].index(column)
     return str(next(cells for cells in table["rows"] if cells[0] == row)[at])
 
 
 def cut(said: str, known: Tables) -> str:
-    """The table that a mark asks for.
+    """Return the table that a marker specifies.
 
     >>> known = {"t": {"head": ["learner", "F1", "s"], "rows": [["crf", "80", "2"], ["hmm", "60", "1"]]}}
     >>> print(cut("t; learner; F1: crf", known), end="")
@@ -67,19 +67,19 @@ def cut(said: str, known: Tables) -> str:
 
 
 def figure(said: str, known: Tables) -> str:
-    """The figure that a mark asks for."""
+    """Return the figure that a marker specifies."""
     name, row, column = (part.strip() for part in said.split(";"))
     return cell(known[name], row, column).split()[0]
 
 
 def written(page: str, known: Tables) -> str:
-    """The page with its cut tables and figures as the JSON has them."""
+    """Return the page with its tables and figures from the JSON."""
     page = CUT.sub(lambda m: f"<!-- cut {m['said']} -->\n{cut(m['said'], known)}<!-- end -->", page)
     return FIGURE.sub(lambda m: f"<!-- fig {m['said']} -->{figure(m['said'], known)}<!-- / -->", page)
 
 
 def chart(name: str, known: Tables) -> str:
-    """One of CHARTS as SVG."""
+    """Return one of CHARTS as SVG."""
     table, x, y, title = CHARTS[name]
     rows = [row[0] for row in known[table]["rows"]]
     palette = Palette([{"learner": row, "features": ""} for row in rows])
@@ -95,13 +95,13 @@ def chart(name: str, known: Tables) -> str:
 
 
 def files(known: Tables) -> dict[Path, str]:
-    """Everything that is written, by its path."""
+    """Return the contents of all generated files by path."""
     out = {ROOT / page: written((ROOT / page).read_text("utf-8"), known) for page in PAGES}
     return out | {ROOT / "docs" / "pictures" / f"{name}.svg": chart(name, known) for name in CHARTS}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write, or check."""
+    """Write or check all files."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     other = []
     for path, text in files(study.tables()).items():

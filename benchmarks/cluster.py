@@ -1,9 +1,9 @@
-"""Ray against threads on one machine: a pass over shards, and tagging, with as many workers as threads.
+"""Ray compared with threads on one machine: a pass over shards, and tagging, with as many workers as threads.
 
     $(python tools/environments.py ray) -m benchmarks.cluster pass encoded/ --workers 2
     $(python tools/environments.py ray) -m benchmarks.cluster tag model.tagwise --corpus wnut17-ner --times 40
 
-Both ways alternate, and the ratio is that of medians. Values, gradients and labels are compared on the way.
+Both engines alternate, and the ratio is that of the medians. Values, gradients and labels are compared too.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from . import ours
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    """How long a call takes, and its answer."""
+    """Return the duration of a call and its result."""
     begin = time.perf_counter()
     answer = call()
     return time.perf_counter() - begin, answer
 
 
 def alternated(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median seconds of each way; their answers must be the same."""
+    """Return the median seconds of each call. All must return equal results."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for name, call in ways.items():
         print(f"{name:8} first {seconds(call)[0]:8.2f} s", flush=True)
@@ -52,7 +52,7 @@ def alternated(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, flo
 
 
 def passes(options: argparse.Namespace) -> None:
-    """A pass over shards."""
+    """Measure a pass over shards."""
     shards = tw.Shards(options.given, memory=options.memory)
     config = ObjectiveConfig(shards.layout())
     workers = RayParts(shards, config, options.workers)
@@ -77,7 +77,7 @@ def passes(options: argparse.Namespace) -> None:
 
 
 def tagging(options: argparse.Namespace) -> None:
-    """Tagging by Ray Data: of a quarter and of all, so that what it takes to start the actors can be told apart."""
+    """Measure tagging with Ray Data, of a quarter and of all, to separate the start-up time of the actors."""
     import pyarrow as pa
     import ray
 
@@ -129,7 +129,7 @@ def tagging(options: argparse.Namespace) -> None:
 
 
 def shares(path: str, table: Any, times: int = 15) -> dict[str, float]:
-    """Processor time of one batch in this process, nanoseconds a token: the least of some, parts and whole in turns."""
+    """Return the CPU time of one batch in nanoseconds per token, the minimum of several alternated runs."""
     tag, column, found = tagging_module.Tag(path), table.column("tokens"), dict[str, float]()
     sentences, lists = tagging_module._sentences(column), column.to_pylist()
     numbers = tag.model.predict_numbers(sentences, Query(n_jobs=1))
@@ -149,17 +149,17 @@ def shares(path: str, table: Any, times: int = 15) -> dict[str, float]:
     return found
 
 
-#: What is tagged: a quarter, and all.
+#: Fractions of the data to tag.
 PARTS = (0.25, 1.0)
 
 
 def part_of(blocks: list[Any], part: float) -> list[Any]:
-    """The first so many of them."""
+    """Return the first blocks, as a fraction of all."""
     return blocks[: max(1, round(part * len(blocks)))]
 
 
 def main() -> None:
-    """Measure one of the two."""
+    """Run one of the two measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["pass", "tag"])
     parser.add_argument("given", help="a folder of shards, or a model")

@@ -1,18 +1,19 @@
-"""What a pass over a corpus costs on a cluster: a model, a simulation that checks it, and what it says of 10^9 tokens.
+"""Cost of a pass over a corpus on a cluster: a model, a simulation that checks it, and its prediction for 10^9 tokens.
 
-    python -m benchmarks.cluster_model                    # the simulation at two sizes, then the table
-    python -m benchmarks.cluster_model --measure encoded/ # the costs of this machine first, and the table of these
+    python -m benchmarks.cluster_model                    # the simulation at several sizes, then the table
+    python -m benchmarks.cluster_model --measure encoded/ # use costs measured on this machine
 
-The driver's network carries the weights to one worker after the other, and their gradients back; workers compute once
-they have the weights, while others still wait for theirs. So the network is busy for all of it, or it waits for the
-first worker's answer, or the last worker is waited for; then the driver adds, and goes through its vectors.
+The network of the driver carries the weights to one worker after the other, and their gradients back. A worker computes
+once it has the weights, while others still wait for theirs. The bottleneck is either the network for the whole pass,
+the answer of the first worker, or the last worker. Then the driver adds the gradients and processes its vectors.
 
     c = 8 features / bandwidth,  W workers,  C = tokens / W * token
     pass = 2 latency + max(W c (1 + sums), c + C + W sums c, W c + C + sums c)
          + 8 features (2 W sums + vectors) / memory
 
-The simulation is the real sum of parts in the real tree, with real vectors, by threads that wait where a machine would
-compute or a network carry: a lock is the driver's network, and each message waits for its latency.
+The simulation runs the actual sum of parts in the actual tree, with actual vectors, in threads that sleep for the time
+of the computation or the transfer. A lock stands in for the network of the driver, and each message sleeps for its
+latency.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tagwise.optimizers import OPTIMIZERS
 
 @dataclass(frozen=True)
 class Cluster:
-    """Sizes and costs. `token`: seconds; `bandwidth`, `memory`: bytes a second; `vectors`: of L-BFGS."""
+    """Sizes and costs: `token` in seconds, `bandwidth` and `memory` in bytes per second, `vectors` of L-BFGS."""
 
     tokens: float
     features: int
@@ -48,28 +49,28 @@ class Cluster:
 
     @property
     def compute(self) -> float:
-        """Seconds that a worker computes."""
+        """Seconds of computation per worker."""
         return self.tokens / self.workers * self.token
 
     def carried(self, back: float) -> float:
-        """Seconds until all have their weights, have computed, and have sent `back` vectors."""
+        """Return the seconds until all workers have their weights, have computed, and have sent `back` vectors."""
         each = 8 * self.features / self.bandwidth
         out, answers = self.workers * each, self.workers * back * each
         return max(out + answers, each + self.compute + answers, out + self.compute + back * each)
 
     @property
     def driver(self) -> float:
-        """Seconds that the driver adds, and goes through its vectors."""
+        """Seconds in which the driver adds the gradients and processes its vectors."""
         return 8 * self.features * (2 * self.workers * self.sums + self.vectors) / self.memory
 
     @property
     def seconds(self) -> float:
-        """Of a pass."""
+        """Seconds of a pass."""
         return 2 * self.latency + self.carried(self.sums) + self.driver
 
     @property
     def by_tree(self) -> float:
-        """Of a pass where machines hand weights on and add gradients pairwise: the logarithm of their number."""
+        """Seconds of a pass in which machines forward weights and add gradients pairwise, in log2(workers) steps."""
         hops = max(1, int(np.ceil(np.log2(self.workers))))
         carried = 2 * hops * 8 * self.features / self.bandwidth
         return (
@@ -78,12 +79,12 @@ class Cluster:
 
     @property
     def epoch(self) -> float:
-        """Of an epoch of parameter mixing: weights out, weights and sums back."""
+        """Seconds of an epoch of parameter mixing: weights out, weights and sums back."""
         return 2 * self.latency + self.carried(2) + 8 * self.features * 6 * self.workers / self.memory
 
 
 def simulated(cluster: Cluster) -> float:
-    """Seconds of a pass, with injected waits."""
+    """Return the seconds of a pass with simulated delays."""
     link, w = threading.Lock(), np.zeros(cluster.features)
     answers = [np.full(cluster.features, 1.0) for _ in range(cluster.workers)]
     carry = 8 * cluster.features / cluster.bandwidth
@@ -113,7 +114,7 @@ def simulated(cluster: Cluster) -> float:
 
 
 def least(call: Callable[[], object], times: int = 5) -> float:
-    """Seconds of this process's own work that a call takes, the least of some: others may be at work beside it."""
+    """Return the minimum CPU seconds of a call, which other processes affect least."""
     found = []
     for _ in range(times):
         begin = time.process_time()
@@ -123,9 +124,9 @@ def least(call: Callable[[], object], times: int = 5) -> float:
 
 
 def measured(folder: str, shards: int = 3) -> dict[str, float]:
-    """The costs of this machine: a token of a pass by one thread, memory as sums of vectors use it, an L-BFGS step.
+    """Measure this machine: a token of a pass with one thread, memory bandwidth of vector sums, an L-BFGS step.
 
-    Of a step, what it costs beside the objective is told in vectors that are gone over once.
+    The cost of a step without the objective is given in passes over a vector.
     """
     whole = tw.Shards(folder)
     layout = whole.layout()
@@ -144,7 +145,7 @@ def measured(folder: str, shards: int = 3) -> dict[str, float]:
         return 0.5 * float(gradient @ (w - 1.0))
 
     steps = OPTIMIZERS["lbfgs"].run(objective, np.zeros(n), n_jobs=1)
-    for _ in range(8):  # until all pairs are there
+    for _ in range(8):  # until all pairs exist
         before = next(steps)
     own = least(lambda: objective(before.w, a))
     spent, evaluations = time.process_time(), before.evaluations
@@ -155,7 +156,7 @@ def measured(folder: str, shards: int = 3) -> dict[str, float]:
 
 
 def main() -> None:
-    """Simulate, then say what the model says."""
+    """Run the simulation, then print the predictions of the model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--measure", metavar="FOLDER", help="shards to measure the costs of this machine with"
@@ -173,7 +174,7 @@ def main() -> None:
         small,
         replace(small, tokens=3.2e6, features=400_000, workers=16),
         replace(small, tokens=8e6, features=300_000, workers=8, sums=2, latency=20e-3),
-        # The model was made with those above in sight; these came when it was finished, and check it.
+        # The model was developed on the sizes above. The sizes below were added later, to check it.
         replace(small, tokens=4e6, features=250_000, workers=6, sums=3, latency=15e-3),
         replace(small, tokens=1.2e7, features=150_000, workers=12, bandwidth=200e6),
     ]

@@ -1,8 +1,8 @@
-"""Vectors: an evaluation of the CRF's objective beside the two products of matrices that it contains, by NumPy.
+"""Vectors: an evaluation of the CRF objective compared with the two matrix products in it, computed by NumPy.
 
-300 numbers a token, 200,000 tokens, 17 labels and 9. An evaluation scores every token (vectors x weights), sums over
-paths, and gathers the gradient (residuals x vectors); NumPy does the two products alone, on as many threads. The same
-numbers as attributes of their own, without the product of matrices, are a third side.
+The data has 300 numbers per token, 200,000 tokens, and 9 or 17 labels. An evaluation scores every token (vectors x
+weights), sums over paths, and accumulates the gradient (residuals x vectors). NumPy computes the two products only, on
+as many threads. The third side uses the same numbers as attributes, without matrix products.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SIZE, TOKENS, LENGTH = 300, 200_000, 20
 
 
 def training_set(labels: int, tokens: int) -> tuple[list[Any], list[list[str]], np.ndarray]:
-    """Vectors of sentences, labels, and the vectors as one matrix."""
+    """Return the vectors of sentences, the labels, and the vectors as one matrix."""
     rng = np.random.default_rng(0)
     gold = rng.integers(0, labels, tokens)
     gold[:labels] = np.arange(labels)
@@ -35,7 +35,7 @@ def training_set(labels: int, tokens: int) -> tuple[list[Any], list[list[str]], 
 
 
 def prepared(X: Any, y: Any, labels: int) -> tuple[Any, Any, Any]:
-    """Dataset, layout, weights."""
+    """Return dataset, layout and weights."""
     vocabulary, data = encode.build(X)
     data = encode.with_labels(data, y, [f"L{k}" for k in range(labels)])
     layout = _core.Layout.build(data, len(vocabulary), labels)
@@ -43,7 +43,7 @@ def prepared(X: Any, y: Any, labels: int) -> tuple[Any, Any, Any]:
 
 
 def measured(labels: int, tokens: int, rounds: int) -> tuple[dict[str, list[float]], float]:
-    """Times of each side, in turn, and that of encoding."""
+    """Return the times of each side, alternated, and the time of encoding."""
     X, y, values = training_set(labels, tokens)
     encoding = stopwatch(lambda: encode.build(X))[0]
     data, layout, w = prepared(X, y, labels)
@@ -70,7 +70,7 @@ def measured(labels: int, tokens: int, rounds: int) -> tuple[dict[str, list[floa
 
 
 def run(context: Context) -> Result:
-    """Evaluations of 300 numbers a token against matrix products."""
+    """Compare evaluations of 300 numbers per token with matrix products."""
     result = Result("dense", "vectors: an evaluation beside the matrix products that it contains")
     tokens = TOKENS // 10 if context.quick else TOKENS
     for labels in (9, 17):

@@ -1,4 +1,4 @@
-"""The same model file, byte for byte, for any number of threads."""
+"""Model files for different numbers of threads, which must be equal byte for byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ITERATIONS = 20
 
 
 def digests(name: str) -> dict[int, str]:
-    """SHA-256 of the model file of each thread count."""
+    """Return the SHA-256 of the model file for each number of threads."""
     X, y = workload(name)
     found = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
-"""SHA-256 of the model file of every learner on slices of the bundled corpora: what a change of structure must keep.
+"""SHA-256 of the model files of every learner on slices of the bundled corpora, which refactoring must not change.
 
-`python -m benchmarks digests` before and after; benchmarks/out/digests.json keeps the last run.
+Run `python -m benchmarks digests` before and after; benchmarks/out/digests.json has the last run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tagwise as tw
 from .harness import Context, Result
 
 SENTENCES = 250
-#: Every learner, and the ways in which each is another program.
+#: Every learner, with the options that select different code.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "crf": ("crf", {"max_iter": 15}),
     "crf exp": ("crf", {"loss": "exp", "max_iter": 10}),
@@ -49,7 +49,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def digests(corpus: str) -> Iterator[tuple[str, str]]:
-    """Each kind of learner and the digest of its model's bytes and of what it predicts."""
+    """Yield each kind of learner with the digest of its model file and its predictions."""
     train, _, test = tw.load_corpus(corpus)
     with tempfile.TemporaryDirectory() as folder:
         for name, (learner, params) in KINDS.items():
@@ -62,7 +62,7 @@ def digests(corpus: str) -> Iterator[tuple[str, str]]:
 
 
 def run(context: Context) -> Iterator[Result]:
-    """A table of digests for each bundled corpus."""
+    """Yield a table of digests for each bundled corpus."""
     for corpus in ("ewt-pos", "wnut17-ner"):
         result = Result(f"digests-{corpus}", f"Model files and predictions of every learner, {corpus}")
         for name, digest in digests(corpus):

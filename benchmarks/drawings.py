@@ -1,10 +1,10 @@
-"""The drawings of docs/engine.md, as SVG: a lattice with its sums, the fold, sixteen sentences in lanes.
+"""Drawings of docs/engine.md as SVG: a lattice with its sums, the fold, sixteen sentences in lanes.
 
     python -m benchmarks.drawings             # write them
-    python -m benchmarks.drawings --check     # whether they are there as they would be drawn
+    python -m benchmarks.drawings --check     # check that they are up to date
 
-Numbers in them are computed: the lattice is one of three labels and four tokens, its circles as large as the marginals
-that `tw.lattice` gives.
+The numbers are computed. The lattice has three labels and four tokens, and the sizes of its circles are the marginals
+from `tw.lattice`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INK, SOFT, BLUE, ORANGE, GREEN = "#222", "#999", "#4c72b0", "#dd8452", "#55a868"
 
 
 class Sheet:
-    """An SVG being drawn."""
+    """SVG canvas."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self.width, self.height, self.title = width, height, title
@@ -66,7 +66,7 @@ class Sheet:
 
 
 def lattice() -> str:
-    """Circles are marginals, lines those of pairs of neighbours; the best path is orange."""
+    """Draw marginals as circles, pair marginals as lines, and the best path in orange."""
     words, labels = ["Peter", "flew", "to", "London"], ["PER", "O", "LOC"]
     nodes = np.array([[2.0, 0.5, 0.8], [-1.0, 2.0, -1.0], [-1.0, 2.5, 0.0], [0.6, 0.2, 1.6]])
     edges = np.array([[0.5, 0.6, -1.0], [0.2, 0.6, 0.8], [-0.8, 0.5, 0.2]])
@@ -100,7 +100,7 @@ def lattice() -> str:
 
 
 def fold() -> str:
-    """Rows of three tokens before and after the fold."""
+    """Draw the rows of three tokens before and after the fold."""
     sheet = Sheet(640, 250, "The fold: a row that always comes with another is added to it once")
     before = [
         ["word=London", "suffix=don", "suffix=on", "shape=Aa"],
@@ -135,7 +135,7 @@ def fold() -> str:
 
 
 def lanes() -> str:
-    """Sixteen sentences of similar length, a lane each, a position at a time."""
+    """Draw sixteen sentences of similar length, one per lane."""
     sheet = Sheet(640, 330, "Sixteen sentences side by side in the lanes of a vector register")
     lengths = [14, 14, 13, 13, 13, 12, 12, 12, 11, 11, 11, 10, 10, 10, 9, 9]
     for lane, length in enumerate(lengths):
@@ -155,7 +155,7 @@ DRAWINGS = {"engine-lattice": lattice, "engine-fold": fold, "engine-lanes": lane
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw, or check."""
+    """Write or check the drawings."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     other = []
     for name, draw in DRAWINGS.items():

@@ -1,6 +1,6 @@
-"""The drop-in modules against the originals, call by call: opening, tagging, predicting, training by lbfgs.
+"""Drop-in modules compared with the originals, call by call: opening, tagging, predicting, training with lbfgs.
 
-Side by side in one run, conll2000 with CRFsuite's own chunking attributes; the model is one that the original trained.
+Both run alternately on conll2000 with the chunking attributes of CRFsuite. The model was trained by the original.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def spent(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def trained(module: Any, X: Any, y: Any, path: str, most: dict[str, Any]) -> tuple[float, float]:
-    """Seconds from lists to the file, and the last loss that the log names."""
+    """Return the seconds from lists to the model file, and the last loss in the log."""
     trainer = module.Trainer(algorithm="lbfgs", verbose=False)
 
     def work() -> None:
@@ -56,13 +56,13 @@ print(time.perf_counter() - begin)
 
 
 def first(module: Any, path: str) -> float:
-    """Seconds to open a model in a process that has opened none: what a program pays that starts, tags and ends."""
+    """Return the seconds to open a model in a new process, as for a program that starts, tags and exits."""
     code = FIRST.format(module=module.__name__)
     return float(subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True).stdout)
 
 
 def run(context: Context) -> Result:
-    """Ratios of wall time; more than 1 is faster than the original."""
+    """Return ratios of wall time. A ratio above 1 is faster than the original."""
     result = Result("dropin", "The drop-in modules against python-crfsuite and sklearn-crfsuite (chunk)")
     X, y = workload("chunk")
     test, _ = workload("chunk", "test")

@@ -1,8 +1,8 @@
-"""Dual ascent beside L-BFGS: passes over the tokens and seconds to gaps, and to certified ones, on five corpora.
+"""Dual ascent compared with L-BFGS: passes over the tokens and seconds to gaps, certified or not, on five corpora.
 
-Passes: an evaluation of the objective is one, and so is an epoch of stochastic descent; epochs of dual ascent count the
-tokens that they visited, and a certificate as the passes that its time is worth. The optimum is the lowest objective
-that any of them reached. Preparation is in the seconds, encoding is not. Curves go to benchmarks/out/*.svg.
+An evaluation of the objective is one pass, and so is an epoch of stochastic descent. Epochs of dual ascent count the
+tokens visited, and a certificate counts as the passes that fit into its time. The optimum is the lowest objective of
+all methods. The seconds include preparation but not encoding. Curves are written to benchmarks/out/*.svg.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METHODS = ("lbfgs", "descent, lbfgs", "dual")
 
 
 class Point(NamedTuple):
-    """Where a method stands."""
+    """State of a method."""
 
     passes: float
     seconds: float
@@ -39,21 +39,21 @@ class Point(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """A corpus with tagwise's own `default` features."""
+    """Corpus with the `default` features of tagwise."""
 
     data: Any
     layout: Any
 
 
 def cases(context: Context) -> Iterator[tuple[str, Any]]:
-    """The workloads, and two bundled corpora."""
+    """Yield the workloads and two bundled corpora."""
     for name in context.workloads:
         yield name, Encoded(name)
     for name in () if context.quick else ("ewt-pos", "wnut17-ner"):
         found: list[Problem] = []
 
         class Caught(Exception):
-            """Nothing is trained."""
+            """Raised instead of training."""
 
         def catch(problem: Problem, *_: Any, found: list[Problem] = found, **__: Any) -> None:
             found.append(problem)
@@ -70,7 +70,7 @@ def cases(context: Context) -> Iterator[tuple[str, Any]]:
 
 
 def points(method: str, case: Any, l2: float, threads: int) -> Iterator[Point]:
-    """The way of a method."""
+    """Yield the states of a method."""
     begin = time.perf_counter()
     problem = Problem(case.data, case.layout)
     if method == "dual":
@@ -102,7 +102,7 @@ def points(method: str, case: Any, l2: float, threads: int) -> Iterator[Point]:
 
 
 def way(method: str, case: Any, l2: float, threads: int) -> list[Point]:
-    """Until it moves no more, or is certified."""
+    """Run a method until it makes no more progress or is certified."""
     found: list[Point] = []
     for point in points(method, case, l2, threads):
         found.append(point)
@@ -113,7 +113,7 @@ def way(method: str, case: Any, l2: float, threads: int) -> list[Point]:
 
 
 def run(context: Context) -> Result:
-    """Two threads, l2 = 1 and, on chunk, 0.1."""
+    """Run all methods with two threads, l2 = 1 and, on chunk, also 0.1."""
     result = Result("dual", "Passes and seconds to a gap: L-BFGS, what `auto` was, dual ascent (two threads)")
     threads = max(context.threads)
     for name, case in cases(context):

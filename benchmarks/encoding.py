@@ -1,7 +1,7 @@
-"""From attribute lists, dicts and tokens to ids in flat arrays: nanoseconds an attribute, one thread and two.
+"""Encoding of attribute lists, dicts and tokens as ids in flat arrays: nanoseconds per attribute, one and two threads.
 
-The strings are there beforehand. `anew` fills an empty vocabulary, as `fit` does; `known` looks up in a full one, as
-`predict` does. CRFsuite's side is what its trainer does with the same lists: `append`.
+The strings exist beforehand. `new` fills an empty vocabulary, as `fit` does. `known` looks up in a full one, as
+`predict` does. The comparison is `append` of the CRFsuite trainer on the same lists.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from . import ours
 from .harness import Context, Ratio, Result, Times, alternate
 from .workloads import NoData, workload
 
-GOAL = 80.0  # ns an attribute, from lists, anew
+GOAL = 80.0  # ns per attribute, from lists to a new vocabulary
 
 
 def nanoseconds(times: list[float], attributes: int) -> str:
-    """Median and extremes."""
+    """Format the median and the extremes."""
     each = [t / attributes * 1e9 for t in times]
     return f"{median(each):.0f} ns ({min(each):.0f}-{max(each):.0f})"
 
 
 def appended(X: Any, y: Any) -> None:
-    """Lists to CRFsuite's own form."""
+    """Append lists to a CRFsuite trainer."""
     trainer = pycrfsuite.Trainer(verbose=False)
     for sentence, labels in zip(X, y):
         trainer.append(sentence, labels)
 
 
 def from_lists(context: Context, result: Result) -> None:
-    """Lists of strings, and dicts of the same names with the value 1."""
+    """Encode lists of strings, and dicts of the same names with the value 1."""
     for name in context.workloads:
         X, y = workload(name)
         dicts = [[dict.fromkeys(token, 1.0) for token in sentence] for sentence in X]
@@ -57,7 +57,7 @@ def from_lists(context: Context, result: Result) -> None:
 
 
 def add(result: Result, name: str, attributes: int, times: dict[str, Times]) -> None:
-    """A row for each of our sides."""
+    """Add a row for each side of ours."""
     for side, found in times.items():
         if side == "CRFsuite":
             continue
@@ -76,7 +76,7 @@ def add(result: Result, name: str, attributes: int, times: dict[str, Times]) -> 
 
 
 def from_tokens(context: Context, result: Result) -> None:
-    """Tokens and templates, one thread and two: whatever a feature set makes of a training part."""
+    """Encode tokens with templates, with one and two threads."""
     for corpus in ("ewt-pos", "conll2002-es"):
         try:
             train, _, _ = ours.corpus(corpus)
@@ -95,7 +95,7 @@ def from_tokens(context: Context, result: Result) -> None:
 
 
 def run(context: Context) -> Result:
-    """Both."""
+    """Run both parts."""
     result = Result("encoding", "Encoding")
     try:
         from_lists(context, result)

@@ -1,7 +1,7 @@
-"""One loss+gradient evaluation against one CRFsuite L-BFGS iteration, taking turns.
+"""One evaluation of loss and gradient compared with one CRFsuite L-BFGS iteration, alternated.
 
-CRFsuite runs its own training; after each of its iterations ours evaluates once per thread count, off its
-clock. Only iterations with one line-search trial count: one evaluation and CRFsuite's vector work.
+CRFsuite runs its own training. After each of its iterations, ours evaluates once per thread count while the clock of
+CRFsuite is stopped. Only iterations with one line-search trial count: one evaluation and the vector operations.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ DEMAND = {1: 12.0, 2: 20.0}
 GOAL = {1: 18.0, 2: 30.0}
 
 
-#: Evaluations a turn, of which the median counts: training evaluates again and again, as CRFsuite does here.
+#: Evaluations per turn, of which the median counts. Training also evaluates repeatedly, as CRFsuite does here.
 IN_A_ROW = 5
 
 WIDE = "1 thread, transitions of +-50"
 
 
 def run(context: Context) -> Result:
-    """At least ``repeat`` single-trial iterations of CRFsuite, each followed by ours.
+    """Run at least ``repeat`` single-trial iterations of CRFsuite, each followed by ours.
 
-    The last row evaluates at weights whose transitions differ by more than float32 can multiply, as they do on the
-    way to a weakly regularised optimum: CRFsuite's time does not depend on the weights.
+    The last row evaluates at weights whose transitions differ by more than float32 can multiply, as they do on the way
+    to a weakly regularized optimum. The time of CRFsuite does not depend on the weights.
     """
     result = Result("evaluation", "One loss+gradient evaluation against one CRFsuite iteration")
     iterations = context.rounds + 4  # the first few take more than one trial

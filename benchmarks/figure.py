@@ -1,4 +1,4 @@
-"""Line plots as SVG, written by hand: curves of a benchmark beside its JSON."""
+"""Line plots as SVG, for curves of benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 440, 60, 190, 40, 50
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """About six round numbers from low to high."""
+    """Return about six round numbers from low to high."""
     raw = max(high - low, 1e-9) / 5
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= raw)
@@ -23,7 +23,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def draw(path: Path, title: str, x_name: str, y_name: str, curves: Mapping[str, Points]) -> Path:
-    """One plot: each curve with a mark at every point and its name at the right."""
+    """Draw one plot: each curve with a mark at every point and its name at the right."""
     xs = [x for points in curves.values() for x, _ in points]
     ys = [y for points in curves.values() for _, y in points]
     pad = 0.05 * (max(ys) - min(ys) or 1.0)

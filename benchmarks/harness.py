@@ -1,7 +1,7 @@
-"""Alternated timing, ratios with their spread, tables, JSON: what every benchmark shares.
+"""Alternated timing, ratios with their spread, tables and JSON, shared by all benchmarks.
 
-Machines are noisy, so a figure is a ratio of two sides measured in turn in the same run: the median over the
-rounds, with the smallest and largest ratio of a round beside it.
+Machines are noisy. A figure is therefore a ratio of two sides measured alternately in the same run: the median over the
+rounds, with the smallest and largest ratio of a round.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERDICT = {True: "ok", False: "MISSED", None: ""}
 
 @dataclass(frozen=True)
 class Context:
-    """What was asked for on the command line."""
+    """Options of the command line."""
 
     quick: bool = False
     repeat: int = 5
@@ -44,7 +44,7 @@ class Context:
 
 @dataclass
 class Row:
-    """One line of a table: what, the figures as text, the demand and whether it holds (None: no demand)."""
+    """Row of a table: name, figures as text, goal, and whether it holds (None: no goal)."""
 
     name: str
     cells: dict[str, str]
@@ -54,7 +54,7 @@ class Row:
 
 @dataclass
 class Result:
-    """A benchmark's table and the raw figures behind it."""
+    """Table of a benchmark and its raw figures."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class Result:
     raw: dict[str, Any] = field(default_factory=dict)
 
     def add(self, name: str, cells: Mapping[str, str], demand: str = "", holds: bool | None = None) -> None:
-        """Append one row, and say it at once: a run that is cut off has shown what it had."""
+        """Append a row and print it at once, so that a killed run has shown its results."""
         self.rows.append(Row(name, dict(cells), demand, holds))
         figures = ", ".join(f"{what} {figure}" for what, figure in cells.items())
         aim = f" [{demand}: {VERDICT[holds] or 'no verdict'}]" if demand else ""
@@ -72,12 +72,12 @@ class Result:
 
 
 def clock() -> tuple[float, float]:
-    """Wall and CPU time of this process (all threads) so far."""
+    """Return the wall and CPU time of this process (all threads) so far."""
     return time.perf_counter(), time.process_time()
 
 
 def stopwatch(work: Callable[[], object]) -> tuple[float, float]:
-    """Wall and CPU time of one call, garbage collected before and held back during."""
+    """Return the wall and CPU time of one call, with garbage collection before it and disabled during it."""
     gc.collect()
     gc.disable()
     try:
@@ -90,8 +90,11 @@ def stopwatch(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def in_a_row(work: Callable[[], object], times: int) -> list[tuple[float, float]]:
-    """Wall and CPU time of each of several calls; garbage is collected before the first alone, since a collection walks
-    over all objects and leaves none of the work's own data in the caches."""
+    """Return the wall and CPU time of each of several calls.
+
+    Garbage is collected only before the first call: a collection visits all objects and evicts the data of the calls
+    from the caches.
+    """
     gc.collect()
     gc.disable()
     try:
@@ -107,20 +110,20 @@ def in_a_row(work: Callable[[], object], times: int) -> list[tuple[float, float]
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Wall time of one call."""
+    """Return the wall time of one call."""
     return stopwatch(work)[0]
 
 
 @dataclass
 class Times:
-    """Wall and CPU times of one side, round by round."""
+    """Wall and CPU times of one side, per round."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
 
 
 def alternate(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
-    """Times of each side, the sides taking turns; every other round goes backwards."""
+    """Return the times of each side, alternated. Every other round is in reverse order."""
     times = {name: Times() for name in sides}
     for r in range(rounds):
         for name in sides if r % 2 == 0 else reversed(list(sides)):
@@ -132,7 +135,7 @@ def alternate(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times faster: median of the per-round ratios, with the extremes."""
+    """Speed-up: median of the ratios per round, with the extremes."""
 
     median: float
     low: float
@@ -140,7 +143,7 @@ class Ratio:
 
     @classmethod
     def of(cls, slow: Sequence[float], fast: Sequence[float]) -> Ratio:
-        """Round by round slow / fast."""
+        """Return the ratios slow / fast per round."""
         each = [a / b for a, b in zip(slow, fast)]
         return cls(statistics.median(each), min(each), max(each))
 
@@ -149,18 +152,18 @@ class Ratio:
 
 
 def milliseconds(times: Sequence[float]) -> str:
-    """Median and extremes in ms."""
+    """Format the median and the extremes in milliseconds."""
     low, high = min(times) * 1e3, max(times) * 1e3
     return f"{statistics.median(times) * 1e3:.1f} ms ({low:.1f}-{high:.1f})"
 
 
 def duration(times: Sequence[float]) -> str:
-    """Median and extremes in seconds."""
+    """Format the median and the extremes in seconds."""
     return f"{statistics.median(times):.2f} s ({min(times):.2f}-{max(times):.2f})"
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on and a reader cannot guess."""
+    """Return a description of the machine and the versions."""
     versions = {}
     for name in ("tagwise", "python-crfsuite", "sklearn-crfsuite", "nltk", "numpy"):
         try:
@@ -211,7 +214,7 @@ def save(result: Result, context: Context) -> Path:
 
 
 def show(result: Result, console: Console) -> None:
-    """A rich table on a terminal, markdown elsewhere."""
+    """Print a rich table on a terminal, Markdown otherwise."""
     columns = list(dict.fromkeys(name for row in result.rows for name in row.cells))
     head = ["", *columns, "demand", ""]
     lines = [
@@ -233,7 +236,7 @@ def show(result: Result, console: Console) -> None:
 
 
 def child(module: str, *arguments: str) -> dict[str, Any]:
-    """Run ``python -m benchmarks.<module> arguments...`` by itself and read the JSON it prints last."""
+    """Run ``python -m benchmarks.<module> arguments...`` in its own process and return the JSON that it prints last."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{module}", *arguments],
         cwd=Path(__file__).parent.parent,

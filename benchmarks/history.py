@@ -20,7 +20,7 @@ from .workloads import NoData
 EPOCHS, QUICK_EPOCHS = 40, 5
 INF = math.inf
 
-# history, document, then what the paper has on dev: MIRA, perceptron (Gimpel & Cohen, table 7), and test (table 6)
+# history, document, then the paper's dev F1 of MIRA and perceptron (Gimpel & Cohen, table 7), and test F1 (table 6)
 TABLE: tuple[tuple[tuple[int, float], bool, float, float, float | None], ...] = (
     ((1, 1), False, 88.86, 88.98, 82.27),
     ((1, 2), False, 88.44, 88.74, None),
@@ -34,7 +34,7 @@ TABLE: tuple[tuple[tuple[int, float], bool, float, float, float | None], ...] = 
 
 
 def table(context: Context, result: Result) -> None:
-    """conll2003-en with the `ner` set, MIRA with k=4 and the averaged perceptron."""
+    """Add conll2003-en with the `ner` set: MIRA with k=4 and the averaged perceptron."""
     train, dev, test = ours.corpus("conll2003-en")
     epochs = QUICK_EPOCHS if context.quick else EPOCHS
     found: dict[str, dict[str, float]] = {}
@@ -63,23 +63,23 @@ def table(context: Context, result: Result) -> None:
 
 
 def ratio(times: dict[str, Times], slow: str, fast: str) -> float:
-    """Median over the rounds of the ratio of CPU times: all of this runs in one thread."""
+    """Return the median over the rounds of the ratio of CPU times. Everything runs in one thread."""
     return statistics.median(a / b for a, b in zip(times[slow].cpu, times[fast].cpu))
 
 
 def decoded(model: Any, X: Any) -> Callable[[], object]:
-    """Finding the paths of sentences that are encoded beforehand."""
+    """Return a call that decodes sentences that are already encoded."""
     data, query = model.encode(X, 1), Query(n_jobs=1)
     return lambda: paths.best(plan_of(model.scoring, Inputs.of(X), data, query))
 
 
 def trained(tagger: Any, X: Any) -> float:
-    """Seconds that training takes."""
+    """Return the seconds of training."""
     return seconds(lambda: tagger.fit(X))
 
 
 def time_of_p(context: Context, result: Result) -> None:
-    """Time to find the paths of the encoded dev part, for p, relative to p = 1."""
+    """Add the time to decode the encoded dev part, for each p, relative to p = 1."""
     train, dev, _ = ours.corpus("conll2003-en")
     mean = dev.n_tokens / len(dev)
     sides: dict[str, Callable[[], object]] = {}
@@ -99,14 +99,14 @@ def time_of_p(context: Context, result: Result) -> None:
 
 
 def ill_formed(predicted: list[list[str]], scheme: str) -> int:
-    """Sentences that break the scheme."""
+    """Return the number of sentences that violate the scheme."""
     return sum(
         not all(schemes.valid(a, b, scheme) for a, b in zip([None, *y], [*y, None])) for y in predicted
     )
 
 
 def constrained(context: Context, result: Result) -> None:
-    """Ill-formed output, F1 and decoding time with and without constraints."""
+    """Add ill-formed output, F1 and decoding time with and without constraints."""
     for name, scheme, features in (("conll2002-es", "IOB2", "S3"), ("conll2003-en", "IOB1", "ner")):
         train, _, test = ours.corpus(name)
         for label, make in (
@@ -135,7 +135,7 @@ def constrained(context: Context, result: Result) -> None:
 
 
 def dictionary(context: Context, result: Result) -> None:
-    """Perceptron of three epochs with and without a tag dictionary, first order and m = p = 2."""
+    """Add a perceptron of three epochs with and without a tag dictionary, for first order and m = p = 2."""
     for name in ("ewt-pos", "ptb-sample"):
         train, _, test = ours.corpus(name)
         for history in (None, (2, 2)):
@@ -160,7 +160,7 @@ def dictionary(context: Context, result: Result) -> None:
 
 
 def run(context: Context) -> Result:
-    """All four; what needs missing data is left out with a word."""
+    """Run all four parts. Parts whose data are missing are skipped with a note."""
     result = Result("history", "Decoding beyond first order")
     for part in (table, time_of_p, constrained, dictionary):
         try:

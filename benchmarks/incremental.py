@@ -1,8 +1,8 @@
-"""Going on with other sentences: what is forgotten and what is learnt, with and without a prior, against training anew.
+"""Continued training on other sentences: scores on old and new data, with and without a prior, and after retraining.
 
-Two cases of the bundled corpora. ewt-pos: 1,500 sentences of its beginning, then 200 of its end, which are of another
-kind; accuracy on the first and the last 600 test sentences. wnut17-ner: the sentences without locations, then the
-others; F1 of the other types and of locations, on dev and test together.
+There are two cases from the bundled corpora. ewt-pos: 1,500 sentences from its start, then 200 from its end, which are
+of another kind, with accuracy on the first and the last 600 test sentences. wnut17-ner: the sentences without
+locations, then the others, with F1 of the other types and of locations, on dev and test together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPE = "location"
 
 @dataclass(frozen=True)
 class Case:
-    """Old and new sentences, and two scores: of what was known, of what is new."""
+    """Old and new sentences, and two scores: on the old data and on the new."""
 
     name: str
     features: str
@@ -33,7 +33,7 @@ class Case:
 
 
 def domain(context: Context) -> Case:
-    """Sentences of another kind."""
+    """Return the case of sentences of another kind."""
     train, _, test = tw.load_corpus("ewt-pos")
     assert test is not None
     first, last = test[:600], test[-600:]
@@ -43,7 +43,7 @@ def domain(context: Context) -> Case:
 
 
 def label(context: Context) -> Case:
-    """Labels that the old sentences lack; the new ones have them and few others."""
+    """Return the case of a new label: the old sentences lack it, and the new ones have few others."""
     train, dev, test = tw.load_corpus("wnut17-ner")
     assert dev is not None
     assert test is not None
@@ -64,7 +64,7 @@ def label(context: Context) -> Case:
 
 
 def run(context: Context) -> Iterator[Result]:
-    """Both cases, a row a way of training."""
+    """Yield a table for each case, with a row per way of training."""
     for make in (domain, label):
         case = make(context)
         result = Result(f"incremental-{case.name}", f"going on with other sentences, {case.name}")

@@ -1,11 +1,12 @@
-"""Many labels: an iteration and tagging against CRFsuite by the number of labels, one thread; best paths, marginals and
-lists of paths beside those with whole matrices.
+"""Many labels: an iteration and tagging compared with CRFsuite by the number of labels, one thread.
 
-The first sentences of ptb-sample with lexicalised tags: the most frequent pairs of a tag and a word are labels of their
-own, so many that there are as many labels as asked for; the attributes are those of the workload `pos`. Of L^2
-transitions a few per cent and less are features. An iteration of CRFsuite grows with L^2 and takes a millisecond a
-token with 546 labels, so that 150 sentences must do; 5,000 labels and 1,500 sentences are for ours alone: a whole
-training, its time and its memory.
+Best paths, marginals and k-best lists are also compared with those from full transition matrices.
+
+The data are the first sentences of ptb-sample with lexicalized tags: the most frequent pairs of a tag and a word become
+labels until the required number is reached. The attributes are those of the workload `pos`. At most a few percent of
+the L^2 transitions are features. An iteration of CRFsuite grows with L^2 and takes a millisecond per token with 546
+labels, so that only 150 sentences are used. A whole training with 5,000 labels and 1,500 sentences, its time and its
+memory are measured for tagwise only.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from .harness import Context, Ratio, Result, alternate, in_a_row, milliseconds
 from .workloads import Attributes, pos, sentences
 
 LABELS = (48, 149, 385, 546)
-GOAL = 100.0  # at the largest number of labels
+GOAL = 100.0  # for the largest number of labels
 SENTENCES = 150
 MOST, ALONE = 5000, 1500  # labels and sentences of the training
-TAGGED = 30  # sentences that CRFsuite labels in a round
-ITERATIONS = 5  # of the models that tag
+TAGGED = 30  # sentences that CRFsuite labels per round
+ITERATIONS = 5  # iterations of the models used for tagging
 
 
 def corpus(labels: int, n: int = SENTENCES) -> tuple[list[Attributes], list[list[str]]]:
-    """(X, y) with so many labels, or as many as there are pairs of a tag and a word."""
+    """Return (X, y) with that many labels, or as many as there are pairs of a tag and a word."""
     rows = sentences("pos")[:n]
     pairs = Counter((row[-1], row[0]) for s in rows for row in s)
     ranked = sorted(pairs, key=lambda pair: (-pairs[pair], pair))
-    left = Counter(tag for tag, _ in pairs)  # words of each tag without a label of their own
+    left = Counter(tag for tag, _ in pairs)  # number of words of each tag without their own label
     own: set[tuple[str, str]] = set()
     while len(own) + sum(n > 0 for n in left.values()) < labels and len(own) < len(ranked):
         own.add(ranked[len(own)])
@@ -46,7 +47,7 @@ def corpus(labels: int, n: int = SENTENCES) -> tuple[list[Attributes], list[list
 
 
 def against(context: Context, result: Result, labels: int) -> None:
-    """One number of labels: an iteration beside ours, then tagging, then lists of transitions beside whole matrices."""
+    """Measure one number of labels: an iteration, tagging, and transition lists compared with full matrices."""
     X, y = corpus(labels)
     evaluate = ours.Evaluation(X, y)
     edges = evaluate.edges.stop - evaluate.edges.start
@@ -61,7 +62,7 @@ def against(context: Context, result: Result, labels: int) -> None:
 def judged(
     result: Result, name: str, slow: list[float], fast: list[float], cells: dict[str, str], held: bool
 ) -> None:
-    """A row with the ratio of two sides, held to the goal or not."""
+    """Add a row with the ratio of two sides, which the goal applies to if `held`."""
     ratio = Ratio.of(slow, fast)
     cells = {**cells, "ratio, CPU time": str(ratio)}
     result.add(name, cells, f">= {GOAL:.0f}x" if held else "", ratio.median >= GOAL if held else None)
@@ -78,7 +79,7 @@ def iteration(
     X: list[Attributes],
     y: list[list[str]],
 ) -> None:
-    """An iteration of CRFsuite with one trial of its line search, ours after each; the model it ends with stays."""
+    """Time CRFsuite iterations with one line-search trial, each followed by ours. The model is kept at `path`."""
     w = 0.1 * np.random.default_rng(0).standard_normal(evaluate.size)
     evaluate(w, 1)  # first touch of memory
     fast: list[float] = []
@@ -102,7 +103,7 @@ def tagging(
     X: list[Attributes],
     y: list[list[str]],
 ) -> None:
-    """A token tagged from its attribute list."""
+    """Time the tagging of a token from its attribute list."""
     theirs = peer.tagger(path)
     tagger = ours.crf(n_jobs=1, max_iter=ITERATIONS, optimizer="lbfgs").fit(X, y)
     few = X[:TAGGED]
@@ -117,7 +118,7 @@ def tagging(
 
 
 def beside(context: Context, result: Result, row: str, evaluate: ours.Evaluation) -> None:
-    """What is decoded with lists of transitions, where they are taken, beside the same with whole matrices."""
+    """Compare decoding with transition lists and with full matrices."""
     w = 0.1 * np.random.default_rng(0).standard_normal(evaluate.size)
     lists, whole = evaluate.decoding(w), evaluate.decoding(w, whole=True)
     for what in ("best", "marginals", "5 best"):
@@ -133,7 +134,7 @@ def beside(context: Context, result: Result, row: str, evaluate: ours.Evaluation
 
 
 def alone(context: Context, result: Result) -> None:
-    """The largest number of labels: a training as it comes, two threads."""
+    """Time a default training with the largest number of labels and two threads."""
     X, y = corpus(MOST, ALONE)
     found = len({label for s in y for label in s})
     begin = time.perf_counter()
@@ -156,7 +157,7 @@ def alone(context: Context, result: Result) -> None:
 
 
 def run(context: Context) -> Result:
-    """All numbers of labels."""
+    """Run all numbers of labels."""
     result = Result("labels", "Many labels: 150 sentences, one thread, but where said")
     for labels in LABELS:
         against(context, result, labels)

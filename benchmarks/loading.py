@@ -1,4 +1,4 @@
-"""Opening a model file: the conll2000 model, beside CRFsuite's tagger on its own file."""
+"""Opening of the conll2000 model file, compared with the CRFsuite tagger on its own file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ITERATIONS = 20
 
 
 def run(context: Context) -> Result:
-    """Load, then load and tag one sentence (nothing hides behind lazy pages)."""
+    """Time loading, and loading with tagging of one sentence, so that lazily mapped pages count too."""
     result = Result("loading", "Model load, conll2000 (`chunk` attributes)")
     theirs = peer.model("chunk", ITERATIONS)
     X, _ = workload("chunk", "test")

@@ -1,7 +1,8 @@
-"""The four losses: what a pass costs beside the log loss, how fast optimisers get near, and how well each tags.
+"""The four losses: cost of a pass relative to the log loss, convergence of the optimizers, and accuracy.
 
-Accuracy: l2 is the best of a warm-started path on the last tenth of the training set; the model is then trained on all
-of it. Published figures: Altun, Johnson and Hofmann (2003), Table 2 (conll2002-es F1) and Table 1 (WSJ accuracy).
+For accuracy, l2 is the best of a warm-started path on the last tenth of the training set, and the model is then trained
+on all of it. Published figures: Altun, Johnson and Hofmann (2003), Table 2 (conll2002-es F1) and Table 1 (WSJ
+accuracy).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PAPER: dict[str, dict[str, tuple[float, ...]]] = {
 
 
 class Encoded:
-    """A workload as the estimators encode it."""
+    """Workload as the estimators encode it."""
 
     def __init__(self, name: str) -> None:
         self.X, self.y = workload(name)
@@ -57,13 +58,13 @@ class Encoded:
         self.layout = _core.Layout.build(self.data, *n, start_end=False)
 
     def part(self, chosen: Any) -> _core.Dataset:
-        """Some of its sentences."""
+        """Return the dataset of some of its sentences."""
         data = _core.encode_attributes(self.vocabulary, [self.X[i] for i in chosen])
         return data.with_gold(encode_labels([self.y[i] for i in chosen], self.labels))
 
 
 def passes(context: Context, result: Result) -> None:
-    """One evaluation of each loss at the same weights, taking turns, one thread."""
+    """Time one evaluation of each loss at the same weights, alternated, with one thread."""
     for name in context.workloads:
         case = Encoded(name)
         data, layout = case.data, case.layout
@@ -90,7 +91,7 @@ def passes(context: Context, result: Result) -> None:
 
 
 def optimisers(context: Context, result: Result) -> None:
-    """Iterations and seconds to relative gaps of 1e-2 and 1e-3 of the log loss, two threads, preparation included."""
+    """Measure iterations and seconds, with preparation, to gaps of 1e-2 and 1e-3 of the log loss with two threads."""
     for name in context.workloads:
         case = Encoded(name)
         best, zero = PEER[name].loss, np.zeros(len(case.layout))
@@ -114,7 +115,7 @@ def optimisers(context: Context, result: Result) -> None:
 
 
 def values(name: str, case: Encoded, start: Any, l2: float = 1.0) -> Any:
-    """Objective after each iteration or epoch."""
+    """Yield the objective after each iteration or epoch."""
     if name in ("adagrad", "adam", "svrg"):
         yield from minibatch(name, case, start, l2)
         return
@@ -137,9 +138,9 @@ def values(name: str, case: Encoded, start: Any, l2: float = 1.0) -> Any:
 
 
 def minibatch(name: str, case: Encoded, w: Any, l2: float, size: int = 128) -> Any:
-    """AdaGrad, Adam and SVRG on batches of sentences, step sizes the best of a grid on the first tenth of the batches.
+    """Run AdaGrad, Adam or SVRG on batches of sentences, with the best step size of a grid on a tenth of the batches.
 
-    Dense updates in NumPy: their epochs cost more than they would natively, so compare epochs, not seconds.
+    Updates are dense and in NumPy: their epochs cost more than native ones, so compare epochs, not seconds.
     """
     data, layout = case.data, case.layout
     order = np.random.default_rng(0).permutation(len(data))
@@ -190,13 +191,13 @@ def minibatch(name: str, case: Encoded, w: Any, l2: float, size: int = 128) -> A
 
 
 def chosen(loss: str, features: str, train: Any, all_pairs: bool = False) -> Any:
-    """The tagger of the best l2 of a path on the last tenth of the training set, trained on all of it."""
+    """Return the tagger with the best l2 of a path on the last tenth of the training set, trained on all of it."""
     tagger = tw.CRF(features=features, loss=loss, max_iter=300, tol=1e-4, all_pairs=all_pairs)
     return tw.regularization_path(tagger, train, strengths=STRENGTHS, refit=True).best
 
 
 def accuracy(context: Context, result: Result) -> None:
-    """Four losses by S1, S2, S3, and S3 with every attribute and label; Viterbi and pointwise decoding."""
+    """Add the four losses with S1, S2, S3, and S3 with all pairs, decoded by Viterbi and pointwise."""
     from . import ours
 
     for corpus, sets in (("conll2002-es", ("S1", "S2", "S3", "S3, all pairs")), ("ewt-pos", ("S1", "S2"))):
@@ -218,7 +219,7 @@ def accuracy(context: Context, result: Result) -> None:
 
 
 def run(context: Context) -> Iterator[Result]:
-    """All three; --quick leaves accuracy out."""
+    """Yield the tables of all three parts; --quick skips accuracy."""
     parts = [("pass", passes), ("optimisers", optimisers)] + (
         [] if context.quick else [("accuracy", accuracy)]
     )

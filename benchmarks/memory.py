@@ -1,7 +1,7 @@
-"""Peak memory of training in a process of its own, beside python-crfsuite's on the same lists.
+"""Peak memory of training in separate processes, compared with python-crfsuite on the same lists.
 
-Each side runs as ``python -m benchmarks.memory SIDE WORKLOAD``: import its packages, build the attribute lists, note
-the resident size, train a few iterations (all of either side's memory is in use by then), note the peak.
+Each side runs as ``python -m benchmarks.memory SIDE WORKLOAD``: it imports its packages, builds the attribute lists,
+records the resident size, trains for a few iterations, by when all of its memory is in use, and records the peak.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ITERATIONS = 15  # more than either side's L-BFGS memory
 
 
 def resident(field: str) -> int:
-    """VmRSS (now) or VmHWM (peak) of this process in bytes.
+    """Return VmRSS (current) or VmHWM (peak) of this process in bytes.
 
-    getrusage's ru_maxrss is not it: a child inherits the parent's peak across exec.
+    Unlike ru_maxrss of getrusage, VmHWM is not inherited from the parent across exec.
     """
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith(field + ":"):
@@ -30,7 +30,7 @@ def resident(field: str) -> int:
 
 
 def measure(side: str, name: str) -> dict[str, int]:
-    """In the child: one training, with what it took."""
+    """Train once in the child process and return the memory used."""
     from . import ours, peer
 
     X, y = workload(name)
@@ -45,7 +45,7 @@ def measure(side: str, name: str) -> dict[str, int]:
 
 
 def run(context: Context) -> Result:
-    """A child each; the increment is over the state after building the lists."""
+    """Run each side in a child process. The increment is relative to the state with the attribute lists built."""
     result = Result("memory", "Peak memory of training, each side in its own process")
     data_folder()
     for name in context.workloads:

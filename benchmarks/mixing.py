@@ -1,10 +1,10 @@
-"""Iterative parameter mixing over shards: scores by the number of parts and by epochs, against one machine.
+"""Iterative parameter mixing over shards: scores by the number of parts and by epochs, compared with one machine.
 
     TAGWISE_DATA=... python -m benchmarks.mixing --corpus conll2003-en --epochs 8 --picture docs/pictures
 
-The training part of a corpus is encoded in 16 shards; a learner goes through them one after the other (1 part), or in
-parts whose weights are mixed after each epoch (McDonald, Hall and Mann 2010). `--backend ray` has a cluster do it; the
-scores are the same to the last digit. Scores are F1 on the test part, after each epoch, of the averaged weights.
+The training part of a corpus is encoded in 16 shards. A learner processes them one after the other (1 part), or in
+parts whose weights are mixed after each epoch (McDonald, Hall and Mann 2010). `--backend ray` runs on a cluster, with
+equal scores to the last digit. Scores are F1 of the averaged weights on the test part, after each epoch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHARDS = 16
 
 
 def curve(kind: str, parts: int, shards: tw.Shards, test: Any, options: argparse.Namespace) -> list[float]:
-    """F1 after each epoch."""
+    """Return F1 after each epoch."""
     tagger: Any = KINDS[kind](epochs=options.epochs, shards=parts, n_jobs=options.n_jobs)
     backend = {"backend": "ray"} if options.backend == "ray" and parts > 1 else {}
     tw.fit_shards(tagger, shards, dev=test, **backend)
@@ -33,7 +33,7 @@ def curve(kind: str, parts: int, shards: tw.Shards, test: Any, options: argparse
 
 
 def main() -> None:
-    """Train with every number of parts; print a table, and draw a picture."""
+    """Train with every number of parts, print a table, and draw a picture."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", default="conll2003-en")
     parser.add_argument("--features", default="S2")

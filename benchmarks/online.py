@@ -1,9 +1,9 @@
-"""The online paper's entity experiments redrawn on conll2003-en: feature set `ner`, 40 epochs, one thread.
+"""Entity experiments of the online paper on conll2003-en: feature set `ner`, 40 epochs, one thread.
 
 The paper counts 2.3 million features, which is every attribute with every label: `all_pairs=True`. Its Figure 1 visits
-the sentences as they stand in the corpus: `shuffle=False`, which decides what the plain weights are worth (the last
-sentences of an epoch are then always the same few documents); our default, shuffled, has rows of its own. Its tables:
-the learners, the number of paths k, the costs; its figures: dev F1 after each epoch, precision against recall.
+the sentences in the order of the corpus: `shuffle=False`. This affects the plain weights, since the last sentences of
+an epoch are then always the same few documents. The default, shuffled, has separate rows. The tables compare learners,
+numbers of paths k, and costs. The figures show dev F1 after each epoch, and precision against recall.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ALPHAS = (0.05, 0.25, 0.5, 0.75, 0.95)
 BETAS = (0.5, 1.0, 1.4, 2.0, 3.0)
 SHARDS = (1, 2, 4, 8)
 STRENGTHS, QUICK_STRENGTHS = (0.02, 0.05, 0.1, 0.2), (0.05,)
-# dev and test F1 that are demanded, with the paper's beside: (dev, test)
+# required dev and test F1: (dev, test)
 DEMAND = {"mira": (88.9, 82.3), "perceptron": (0.0, 82.0)}
-# how far the plain weights are to fall behind on test, in points of F1 (set when 1.0 and 1.5 had been seen)
+# minimum loss of the plain weights on test, in points of F1 (chosen after 1.0 and 1.5 had been measured)
 CLEARLY = 0.5
 PAPER = {
     "mira": "88.86 / 82.27",
@@ -53,12 +53,12 @@ PAPER = {
 
 @cache
 def corpus() -> tuple[Any, Any, Any]:
-    """train, testa, testb."""
+    """Return train, testa and testb."""
     return ours.corpus("conll2003-en")
 
 
 def figures(tagger: Any, seconds: float) -> dict[str, float]:
-    """Scores of a fitted tagger on dev and test, in percent."""
+    """Return the scores of a fitted tagger on dev and test, in percent."""
     _, dev, test = corpus()
     a, b = tagger.evaluate(dev), tagger.evaluate(test)
     out = {"dev": a.f1, "dev precision": a.precision, "dev recall": a.recall}
@@ -71,7 +71,7 @@ def figures(tagger: Any, seconds: float) -> dict[str, float]:
 
 
 def trained(kind: type[Any], context: Context, **params: Any) -> Any:
-    """One training on conll2003-en: the tagger and its figures."""
+    """Train once on conll2003-en and return the figures of the tagger."""
     params = {"features": "ner", "all_pairs": True, "n_jobs": 1, **params}
     if kind is not tw.CRF:
         params.setdefault("epochs", QUICK_EPOCHS if context.quick else EPOCHS)
@@ -82,12 +82,12 @@ def trained(kind: type[Any], context: Context, **params: Any) -> Any:
 
 
 def mean(runs: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Figure by figure."""
+    """Return the mean of each figure."""
     return {name: sum(run[name] for run in runs) / len(runs) for name in runs[0]}
 
 
 def cells(found: dict[str, float], paper: str = "") -> dict[str, str]:
-    """A row: precision, recall and F1 of dev and test."""
+    """Return the cells of a row: precision, recall and F1 of dev and test."""
     out = {
         f"{part} P / R / F1": " / ".join(
             f"{found[key]:.2f}" for key in (f"{part} precision", f"{part} recall", part)
@@ -100,7 +100,7 @@ def cells(found: dict[str, float], paper: str = "") -> dict[str, str]:
 
 
 def learners(context: Context, result: Result) -> None:
-    """The paper's Table 5, then the same shuffled (mean of the seeds). The CRF's l2 is the best on dev."""
+    """Add the paper's Table 5, then its shuffled version (mean of the seeds). l2 of the CRF is the best on dev."""
     seeds = QUICK_SEEDS if context.quick else SEEDS
     for shuffle in (False, True):
         for kind, params in ((tw.MIRA, {"k": 4}), (tw.Perceptron, {})):
@@ -133,7 +133,7 @@ def learners(context: Context, result: Result) -> None:
 
 
 def paths(context: Context, result: Result) -> None:
-    """The column of k."""
+    """Add the rows for each k."""
     for k in PATHS:
         found = trained(tw.MIRA, context, k=k)
         result.add(f"mira, k={k}", cells(found, f"{PAPER[k]} /"))
@@ -141,7 +141,7 @@ def paths(context: Context, result: Result) -> None:
 
 
 def costs(context: Context, result: Result) -> None:
-    """The paper's Table 6, base features."""
+    """Add the paper's Table 6, base features."""
     for cost in ("accuracy", "f1", "precision_recall(0.25)", "weighted_accuracy(1, 1.4, 1)"):
         found = trained(tw.MIRA, context, k=4, cost=cost)
         result.add(f"mira, {cost}", cells(found, PAPER[cost]))
@@ -149,7 +149,7 @@ def costs(context: Context, result: Result) -> None:
 
 
 def trade_off(context: Context, result: Result) -> None:
-    """The paper's Figure 4 on dev, and the same with the weight of missed entity labels."""
+    """Add the paper's Figure 4 on dev, and its version for the weight of missed entity labels."""
     for name, title, grid, template in (
         ("alpha", "Precision and recall by alpha of the cost", ALPHAS, "precision_recall({})"),
         ("beta", "Precision and recall by beta of the cost", BETAS, "weighted_accuracy(1, {}, 1)"),
@@ -166,7 +166,7 @@ def trade_off(context: Context, result: Result) -> None:
 
 
 def curves(context: Context, result: Result) -> None:
-    """The paper's Figure 3: dev F1 after each epoch, averaged and plain."""
+    """Add the paper's Figure 3: dev F1 after each epoch, averaged and plain."""
     train, dev, _ = corpus()
     drawn: dict[str, list[tuple[float, float]]] = {}
     for kind, params in ((tw.MIRA, {"k": 4}), (tw.Perceptron, {})):
@@ -189,7 +189,7 @@ def curves(context: Context, result: Result) -> None:
 
 
 def shards(context: Context, result: Result) -> None:
-    """Iterative parameter mixing against one thread."""
+    """Compare iterative parameter mixing with one thread."""
     for n in SHARDS:
         for kind, params in ((tw.MIRA, {"k": 4}), (tw.Perceptron, {})):
             found = trained(kind, context, parts=n, **params)
@@ -208,7 +208,7 @@ PARTS = {
 
 
 def run(context: Context) -> Iterator[Result]:
-    """One table for each part, written as it is done."""
+    """Yield one table per part."""
     corpus()
     for name, part in PARTS.items():
         result = Result(f"online-{name}", f"Online learners on conll2003-en: {name}")

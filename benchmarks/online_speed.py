@@ -1,7 +1,7 @@
-"""Epochs of the online learners against CRFsuite's `ap` and `pa`, taking turns; k-best MIRA; training against L-BFGS.
+"""Epochs of the online learners compared with CRFsuite's `ap` and `pa`, alternated; k-best MIRA; MIRA and L-BFGS.
 
-CRFsuite trains by itself, shuffling and averaging as it does; after each of its epochs ours runs the epoch of the same
-number off its clock, the averaged weights included. Both have the same attribute lists and features.
+CRFsuite trains with its own shuffling and averaging. After each of its epochs ours runs one epoch, including the
+averaged weights, while the clock of CRFsuite is stopped. Both have the same attribute lists and features.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .harness import (
 from .workloads import Attributes, NoData, workload
 
 DEMAND, GOAL = 12.0, 20.0
-MOST_OF_K = 3.0  # an epoch with k = 5 in those of k = 1
+MOST_OF_K = 3.0  # time of an epoch with k = 5 relative to k = 1
 TENTH = 10.0
 QUICK_ITERATIONS = 12
-# what our learner is called, how it is made, CRFsuite's algorithm and its parameters
+# our name and parameters, CRFsuite's algorithm and its parameters
 PAIRS: tuple[tuple[str, dict[str, Any], str, dict[str, Any]], ...] = (
     ("perceptron", {"kind": "perceptron"}, "ap", {}),
     ("mira, k=1", {"kind": "mira", "k": 1, "limit": 1.0}, "pa", {"type": 1, "c": 1.0, "averaging": True}),
@@ -44,7 +44,7 @@ PAIRS: tuple[tuple[str, dict[str, Any], str, dict[str, Any]], ...] = (
 
 
 class _Epochs(pycrfsuite.Trainer):  # type: ignore[misc]
-    """CRFsuite's epochs on a clock that stands still while ``between`` runs."""
+    """CRFsuite trainer that times its epochs, with the clock stopped while ``between`` runs."""
 
     def __init__(self, algorithm: str, between: Callable[[], object]) -> None:
         super().__init__(algorithm=algorithm, verbose=True)
@@ -53,11 +53,11 @@ class _Epochs(pycrfsuite.Trainer):  # type: ignore[misc]
         self.mark, self.cpu_mark = clock()
 
     def on_featgen_end(self, log: str) -> None:
-        """Its own preparation is over."""
+        """Start the clock after CRFsuite's preparation."""
         self.mark, self.cpu_mark = clock()
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
-        """One epoch is over."""
+        """Record the time of an epoch."""
         now, cpu = clock()
         self.times.wall.append(now - self.mark)
         self.times.cpu.append(cpu - self.cpu_mark)
@@ -65,7 +65,7 @@ class _Epochs(pycrfsuite.Trainer):  # type: ignore[misc]
         self.mark, self.cpu_mark = clock()
 
     def _silent(self, *_: object) -> None:
-        """What the base class prints."""
+        """Suppress the output of the base class."""
 
     on_start = on_featgen_progress = on_prepared = on_prepare_error = on_optimization_end = on_end = _silent
 
@@ -78,7 +78,7 @@ def epochs(
     more: dict[str, Any],
     n: int,
 ) -> tuple[Times, Times]:
-    """Times of n epochs of CRFsuite and of ours, in turn."""
+    """Return the times of n epochs of CRFsuite and of ours, alternated."""
     online = ours.online(X, y, **params)
     fast = Times()
 
@@ -97,7 +97,7 @@ def epochs(
 
 
 def against_peer(context: Context, result: Result) -> None:
-    """One epoch, learner by learner, workload by workload."""
+    """Time one epoch of each learner on each workload."""
     for name in context.workloads:
         X, y = workload(name)
         for title, params, algorithm, more in PAIRS:
@@ -115,7 +115,7 @@ def against_peer(context: Context, result: Result) -> None:
 
 
 def of_k(context: Context, result: Result) -> None:
-    """What more paths cost: epochs of k = 5 and k = 1 in turn."""
+    """Time epochs of k = 5 and k = 1, alternated."""
     for name in context.workloads:
         X, y = workload(name)
         learners = {k: ours.online(X, y, kind="mira", k=k) for k in (1, 5)}
@@ -133,7 +133,7 @@ def of_k(context: Context, result: Result) -> None:
 
 
 def against_batch(context: Context, result: Result) -> None:
-    """40 epochs of MIRA, k = 4, on conll2003-en, tokens to model, against CRFsuite's L-BFGS on the same attributes."""
+    """Compare 40 epochs of MIRA, k = 4, on conll2003-en, from tokens to model, with L-BFGS of CRFsuite."""
     train, _, _ = ours.corpus("conll2003-en")
     recipe = resolve("ner", ["word", "pos"])
     X = [recipe.render(sentence) for sentence in train]
@@ -155,7 +155,7 @@ def against_batch(context: Context, result: Result) -> None:
 
 
 def run(context: Context) -> Result:
-    """All of it; what needs missing data is left out with a word."""
+    """Run all parts. Parts whose data are missing are skipped with a note."""
     result = Result("online_speed", "Epochs of the online learners, one thread")
     for part in (against_peer, of_k, against_batch):
         try:

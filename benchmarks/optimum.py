@@ -1,4 +1,4 @@
-"""Same optimum: the number of features and the final objective beside CRFsuite's."""
+"""Number of features and final objective compared with those of CRFsuite, which has the same optimum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TOLERANCE = 1e-5  # relative
 
 
 def run(context: Context) -> Result:
-    """Train to convergence on CRFsuite's objective: l2=1.0, observed features only, no start/end."""
+    """Train to convergence on the objective of CRFsuite: l2=1.0, observed features only, no start/end."""
     result = Result("optimum", "Same optimum as CRFsuite (l2=1.0, observed features, no start/end)")
     for name in context.workloads:
         peer = PEER[name]

@@ -1,4 +1,4 @@
-"""The tagwise side: the only file of the benchmarks that knows its API."""
+"""The tagwise side of the benchmarks."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .workloads import Attributes, data_folder, workload
 
 
 def crf(n_jobs: int | None = 1, **parameters: Any) -> Any:
-    """A CRF over attribute lists with CRFsuite's objective, unless ``parameters`` say otherwise."""
+    """Return a CRF over attribute lists with the objective of CRFsuite, unless ``parameters`` override it."""
     return tw.CRF(**{"features": None, "l2": 1.0, "start_end": False, "n_jobs": n_jobs, **parameters})
 
 
 def named(features: str, n_jobs: int | None = 1, **parameters: Any) -> Any:
-    """A CRF over tokens with a named feature set."""
+    """Return a CRF over tokens with a named feature set."""
     return tw.CRF(features=features, n_jobs=n_jobs, **parameters)
 
 
 def perceptron(features: str, **parameters: Any) -> Any:
-    """A perceptron over tokens with a named feature set."""
+    """Return a perceptron over tokens with a named feature set."""
     return tw.Perceptron(features=features, n_jobs=1, **parameters)
 
 
 def trained(name: str, iterations: int, n_jobs: int = 1) -> Any:
-    """A CRF of a workload after a few iterations."""
+    """Return a CRF of a workload after a few iterations."""
     return crf(n_jobs=n_jobs, max_iter=iterations).fit(*workload(name))
 
 
@@ -44,12 +44,12 @@ def fit_to(tagger: Any, X: Sequence[Attributes], y: Sequence[Sequence[str]], tar
 
 
 class Evaluation:
-    """The objective of a training set, evaluated with any number of threads."""
+    """Objective of a training set, evaluated with any number of threads."""
 
     def __init__(self, X: list[Attributes], y: list[list[str]]) -> None:
         vocabulary = _core.Vocabulary()
         encoded = _core.encode_attributes(vocabulary, X)
-        labels = collect_labels(y)  # as the estimators number them
+        labels = collect_labels(y)  # in the order of the estimators
         data = encoded.with_gold(encode_labels(y, labels))
         layout = _core.Layout.build(data, len(vocabulary), len(labels), start_end=False)
         self.data, self.layout = data, layout
@@ -59,13 +59,15 @@ class Evaluation:
         self.gradient = np.zeros(self.size)
 
     def __call__(self, w: NDArray[np.float64], n_jobs: int) -> float:
-        """Loss at ``w``; the gradient goes to ``self.gradient``."""
+        """Return the loss at ``w`` and write the gradient to ``self.gradient``."""
         value: float = self.objective.evaluate(w, self.gradient, n_jobs)
         return value
 
     def decoding(self, w: NDArray[np.float64], *, whole: bool = False) -> dict[str, Callable[[], object]]:
-        """Best paths, marginals and lists of paths of the training set at ``w``, one thread; with matrices of all pairs
-        of labels however few are features."""
+        """Return calls for best paths, marginals and k-best lists of the training set at ``w``, with one thread.
+
+        With ``whole``, decoding uses full transition matrices even if few label pairs are features.
+        """
         before = _core.force("whole" if whole else "")
         try:
             scorer = _core.Scorer(self.layout, w.astype(np.float32))
@@ -79,7 +81,7 @@ class Evaluation:
 
 
 def online(X: list[Attributes], y: list[list[str]], kind: str, **numbers: Any) -> _core.Online:
-    """An online learner of attribute lists, with CRFsuite's features, ready for its first epoch."""
+    """Return an online learner of attribute lists with the features of CRFsuite, before its first epoch."""
     vocabulary = _core.Vocabulary()
     encoded = _core.encode_attributes(vocabulary, X)
     ids: dict[str, int] = {}
@@ -95,7 +97,7 @@ def load(path: Path) -> Any:
 
 
 def corpus(name: str) -> tuple[Any, Any, Any]:
-    """(train, dev, test); NoData where the corpus is not bundled and not here."""
+    """Return (train, dev, test). Raise NoData if the corpus is neither bundled nor installed."""
     if name != "ewt-pos":
         data_folder()
     train, dev, test = tw.load_corpus(name)
@@ -103,7 +105,7 @@ def corpus(name: str) -> tuple[Any, Any, Any]:
 
 
 def token_corpus(name: str) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
-    """(X, y) to train on and the tokens to tag: the test part several times over, at least 100,000 tokens."""
+    """Return (X, y) to train on and the tokens to tag: copies of the test part with at least 100,000 tokens."""
     train, _, test = corpus(name)
     tokens = test.tokens
     times = -(-100_000 // sum(map(len, tokens)))
@@ -111,12 +113,12 @@ def token_corpus(name: str) -> tuple[list[list[str]], list[list[str]], list[list
 
 
 def boosting(n_jobs: int | None = 1, **parameters: Any) -> Any:
-    """A boosted tagger."""
+    """Return a boosted tagger."""
     return tw.Boosting(n_jobs=n_jobs, **parameters)
 
 
 def scorer(tagger: Any, task: Any, part: Any) -> Any:
-    """The score of a weight vector on a corpus."""
+    """Return a function that scores a weight vector on a corpus."""
     return dev_scorer(lambda w: tagger._model(task, w), task, Inputs.of(part), part.labels)
 
 
@@ -127,14 +129,14 @@ def _pieces(features: str, train: Any, max_length: int) -> tuple[Any, Any]:
 
 
 def booster(features: str, train: Any, max_length: int, **options: Any) -> Any:
-    """Boosting in the core: one thread, pieces of at most `max_length` tokens."""
+    """Return a core booster with one thread and pieces of at most `max_length` tokens."""
     data, layout = _pieces(features, train, max_length)
     rounds = _core.Rounds(smoothing=1.0 / len(data), max_step=5.0, **options)
     return _core.Boosting(data, layout, rounds, n_jobs=1)
 
 
 def engine_pass(features: str, train: Any, max_length: int) -> Callable[[], float]:
-    """One evaluation of the exponential loss and its gradient on the same pieces, one thread."""
+    """Return a call for one evaluation of the exponential loss and its gradient on the same pieces, with one thread."""
     data, layout = _pieces(features, train, max_length)
     objective = _core.Objective(data, layout, loss="exp")
     w, gradient = np.zeros(len(layout)), np.zeros(len(layout))

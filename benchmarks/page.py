@@ -1,12 +1,12 @@
-"""The tables of docs/benchmarks.md from the JSON of runs, each with the machine, the versions and the day.
+"""Tables of docs/benchmarks.md from the JSON of runs, each with the machine, the versions and the date.
 
-    python -m benchmarks.page --run peers loading   # run these benchmarks, keep what they measured, write the page
-    python -m benchmarks.page                       # keep what benchmarks/out has of the page's tables, write the page
-    python -m benchmarks.page --tables              # no run is taken over: the page from docs/benchmarks/*.json
-    python -m benchmarks.page --check               # whether the page says what the JSON says
+    python -m benchmarks.page --run peers loading   # run these benchmarks, store their results, write the page
+    python -m benchmarks.page                       # store the results in benchmarks/out, write the page
+    python -m benchmarks.page --tables              # write the page from docs/benchmarks/*.json
+    python -m benchmarks.page --check               # check that the page matches the JSON
 
-A table stands between `<!-- table NAME -->` and `<!-- end -->`; NAME is that of a benchmark. Figures are what the
-benchmark gave as text: median (smallest-largest) of its rounds. A demand that is missed is said to be missed.
+A table is between `<!-- table NAME -->` and `<!-- end -->`, with the name of a benchmark. Figures are the text that the
+benchmark reported: median (smallest-largest) of its rounds. Missed goals are marked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->"
 
 
 def origin(run: Mapping[str, Any]) -> str:
-    """Where and of what the figures are.
+    """Return command, date, machine and versions of a run.
 
     >>> about = {"cpu": "A", "cores": 2, "load": [0.5], "python": "3.12.3", "system": "Linux", "versions": {"x": "1"}}
     >>> origin({"name": "loading", "machine": about | {"date": "2026-11-17"}, "context": {"repeat": 5, "quick": False}})
@@ -46,7 +46,7 @@ def origin(run: Mapping[str, Any]) -> str:
 
 
 def markdown(run: Mapping[str, Any]) -> str:
-    """A run as a table of the page: rows, demands where there are any, notes, where it comes from."""
+    """Format a run as a table of the page: rows, goals if there are any, notes, origin."""
     rows = run["rows"]
     columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
     demands = any(row["demand"] for row in rows)
@@ -60,17 +60,17 @@ def markdown(run: Mapping[str, Any]) -> str:
 
 
 def runs(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """What was measured, by the benchmark's name."""
+    """Return the stored runs by name."""
     return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
 def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page with its tables as the JSON has them."""
+    """Return the page with its tables from the JSON."""
     return BLOCK.sub(lambda m: f"<!-- table {m['name']} -->\n{markdown(known[m['name']])}<!-- end -->", page)
 
 
 def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What page and JSON do not agree on."""
+    """Return the differences between page and JSON."""
     found = {match["name"]: match["body"] for match in BLOCK.finditer(page)}
     out = [f"docs/benchmarks/{name}.json: no table of the page" for name in known.keys() - found.keys()]
     out += [f"table {name}: no docs/benchmarks/{name}.json" for name in found.keys() - known.keys()]
@@ -83,7 +83,7 @@ def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def take_over(names: set[str]) -> list[str]:
-    """Copy the newest runs of these benchmarks from benchmarks/out; those that there were."""
+    """Copy the newest runs of these benchmarks from benchmarks/out and return the names of those that exist."""
     taken = sorted(name for name in names if (OUT / f"{name}.json").is_file())
     FOLDER.mkdir(exist_ok=True)
     for name in taken:
@@ -94,7 +94,7 @@ def take_over(names: set[str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run, keep, write or check."""
+    """Run, store, write or check."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.page", description="The tables of docs/benchmarks.md."
     )

@@ -1,4 +1,4 @@
-"""The python-crfsuite side: training with a clock on every iteration, tagging, marginals."""
+"""The python-crfsuite side: training with timed iterations, tagging, marginals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .workloads import Attributes, workload
 
 @dataclass
 class Training:
-    """What one training run of CRFsuite showed."""
+    """Measurements of one training run of CRFsuite."""
 
     append_seconds: float = 0.0  # handing over the attribute lists
     prepare_seconds: float = 0.0  # its own feature generation
@@ -25,32 +25,32 @@ class Training:
     trials: list[int] = field(default_factory=list)  # line-search evaluations of each iteration
     losses: list[float] = field(default_factory=list)
     features: int = 0
-    total_seconds: float = 0.0  # all of it, the written model included, the callback's own time not
+    total_seconds: float = 0.0  # with writing the model, without the callback
 
     @property
     def single(self) -> list[float]:
-        """Iterations that needed one evaluation (never the first: it evaluates once more before)."""
+        """Iterations with one evaluation, without the first, which has an additional evaluation."""
         return [s for s, n in zip(self.seconds[1:], self.trials[1:]) if n == 1] or self.seconds[1:]
 
 
 class _Trainer(pycrfsuite.Trainer):  # type: ignore[misc]
-    """Stops the clock between iterations; ``between(i)`` runs there, off the clock."""
+    """Trainer that stops the clock between iterations, when ``between(i)`` runs."""
 
     def __init__(self, between: Callable[[int], object] | None = None) -> None:
-        super().__init__(algorithm="lbfgs", verbose=True)  # events come only when verbose
+        super().__init__(algorithm="lbfgs", verbose=True)  # events are sent only if verbose
         self.run = Training()
         self.between = between
         self.mark, self.cpu_mark = clock()
         self.paused = 0.0
 
     def on_featgen_end(self, log: str) -> None:
-        """Its own preparation is over."""
+        """Record the time of CRFsuite's preparation."""
         now, cpu = clock()
         self.run.prepare_seconds = now - self.mark
         self.mark, self.cpu_mark = now, cpu
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
-        """One L-BFGS iteration is over."""
+        """Record the time of an L-BFGS iteration."""
         now, cpu = clock()
         self.run.seconds.append(now - self.mark)
         self.run.cpu.append(cpu - self.cpu_mark)
@@ -62,7 +62,7 @@ class _Trainer(pycrfsuite.Trainer):  # type: ignore[misc]
         self.paused += self.mark - now
 
     def _silent(self, *_: object) -> None:
-        """What the base class prints."""
+        """Suppress the output of the base class."""
 
     on_start = on_featgen_progress = on_prepared = on_prepare_error = on_optimization_end = on_end = _silent
 
@@ -75,7 +75,7 @@ def train(
     between: Callable[[int], object] | None = None,
     c2: float = 1.0,
 ) -> Training:
-    """Train with L-BFGS and L2 only; ``between(i)`` is called after iteration i and not counted."""
+    """Train with L-BFGS and L2 only. ``between(i)`` is called after iteration i, and its time is not counted."""
     trainer = _Trainer(between)
     trainer.set_params({"c1": 0.0, "c2": c2, "max_iterations": max_iterations})
     begin = time.perf_counter()
@@ -90,7 +90,7 @@ def train(
 
 
 def model(name: str, iterations: int = 20) -> Path:
-    """A model of the workload, trained for a few iterations and kept in benchmarks/out."""
+    """Return the path of a model of the workload after a few iterations, cached in benchmarks/out."""
     OUT.mkdir(parents=True, exist_ok=True)
     path = OUT / f"{name}-{iterations}.crfsuite"
     if not path.is_file():
@@ -99,14 +99,14 @@ def model(name: str, iterations: int = 20) -> Path:
 
 
 def tagger(path: Path) -> Any:
-    """An open tagger."""
+    """Return an open tagger."""
     opened = pycrfsuite.Tagger()
     opened.open(str(path))
     return opened
 
 
 def sklearn_model(path: Path) -> Any:
-    """sklearn-crfsuite's estimator over a model file that is already there."""
+    """Return the estimator of sklearn-crfsuite over an existing model file."""
     import sklearn_crfsuite
 
     return sklearn_crfsuite.CRF(model_filename=str(path))

@@ -1,13 +1,12 @@
-"""Programs beside each other on the same attributes and the same parts: time to train, to tag, and the score on test.
+"""Programs compared on the same attributes and the same data: time to train, time to tag, and test score.
 
-The objective is the same for all that minimise one, sum of log losses + ||w||^2: CRFsuite c2 = 1, tagwise l2 = 1,
-Wapiti rho2 = 2 (it halves), CRF++ C = 1/2 (it multiplies the loss). One thread each, CPU time.
-Programs that are not installed are left out with a word: `wapiti` (Jekub/Wapiti; Debian's package of that name is
-another program), `crf_learn` and `crf_test` (taku910/crfpp) on PATH, each built from its sources; `nltk`.
+All that minimize an objective use the sum of log losses + ||w||^2: CRFsuite c2 = 1, tagwise l2 = 1, Wapiti rho2 = 2 (it
+halves), CRF++ C = 1/2 (it multiplies the loss). Each runs with one thread, and CPU time is measured. Programs that are
+not installed are skipped with a note: `wapiti` (Jekub/Wapiti; the Debian package of that name is another program),
+`crf_learn` and `crf_test` (taku910/crfpp) on PATH, each built from source, and `nltk`.
 
-Wapiti and CRF++ get files and are processes: their time has reading and writing in it. The packages for Python get
-lists that are there. CRF++ wants as many columns in each row: where a token lacks an attribute of a name it has one
-that says so.
+Wapiti and CRF++ read files and run as processes, so that their time includes reading and writing. The Python packages
+get lists. CRF++ requires the same number of columns in each row, so that a missing attribute has a placeholder.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import tagwise as tw
 from .harness import Context, Result, duration
 from .workloads import Attributes, NoData, pos, workload
 
-#: Sentences of train that all get, so that the slowest ends within minutes; None: all of them.
+#: Number of training sentences, so that the slowest program ends within minutes. None: all of them.
 MOST, QUICK_MOST = 1000, 200
 EPOCHS = 5
 
@@ -41,7 +40,7 @@ class Part(NamedTuple):
 
 
 class Times(NamedTuple):
-    """CPU seconds to train and to tag, and what was tagged."""
+    """CPU seconds to train and to tag, and the predicted labels."""
 
     train: float
     tag: float
@@ -49,7 +48,7 @@ class Times(NamedTuple):
 
 
 def bundled() -> tuple[Part, Part]:
-    """ewt-pos with the attributes of the workload `pos`: words, affixes, shapes."""
+    """Return ewt-pos with the attributes of the workload `pos`: words, affixes, shapes."""
     train, _, test = tw.load_corpus("ewt-pos")
     parts = []
     for corpus in (train, test):
@@ -59,7 +58,7 @@ def bundled() -> tuple[Part, Part]:
 
 
 def corpora(most: int | None) -> Iterator[tuple[str, Part, Part]]:
-    """name, train, test."""
+    """Yield name, train and test."""
     train, test = bundled()
     yield "ewt-pos", Part(train.X[:most], train.y[:most]), test
     try:
@@ -73,7 +72,7 @@ def corpora(most: int | None) -> Iterator[tuple[str, Part, Part]]:
 
 
 def clocked(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of this process in a call, and what it gives."""
+    """Return the CPU seconds of this process in a call, and its result."""
     begin = time.process_time()
     found = work()
     return time.process_time() - begin, found
@@ -115,7 +114,7 @@ def sklearn_crfsuite(train: Part, test: Part, folder: Path) -> Times:
 
 
 def nltk(train: Part, test: Part, folder: Path) -> Times:
-    """NLTK's averaged perceptron with its own loop: greedy, the label before as one attribute more."""
+    """Run the averaged perceptron of NLTK in a greedy loop, with the previous label as an additional attribute."""
     from nltk.tag.perceptron import AveragedPerceptron
 
     model = AveragedPerceptron()
@@ -153,12 +152,12 @@ def nltk(train: Part, test: Part, folder: Path) -> Times:
 
 
 def plain(attribute: str) -> str:
-    """An attribute as a field of a file with blanks between them."""
+    """Escape an attribute as a field of a file with blanks as separators."""
     return attribute.replace("_", "__").replace(" ", "_s").replace("\t", "_t") or "_e"
 
 
 def program(command: Sequence[str], into: Path | None = None) -> float:
-    """CPU seconds of another program."""
+    """Return the CPU seconds of another program."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with open(into or "/dev/null", "wb") as out:
         subprocess.run(command, stdout=out, stderr=subprocess.DEVNULL, check=True)
@@ -167,7 +166,7 @@ def program(command: Sequence[str], into: Path | None = None) -> float:
 
 
 def last_column(path: Path) -> list[list[str]]:
-    """The labels that a program wrote behind its input."""
+    """Return the labels that a program wrote after its input."""
     blocks = path.read_text("utf-8").split("\n\n")
     return [
         [line.split()[-1] for line in block.split("\n") if line.strip()] for block in blocks if block.strip()
@@ -195,12 +194,12 @@ def wapiti(train: Part, test: Part, folder: Path) -> Times:
 
 
 def name_of(attribute: str) -> str:
-    """`w[-1]=the` is a value of `w[-1]`."""
+    """Return the name of an attribute: `w[-1]` for `w[-1]=the`."""
     return attribute.split("=", 1)[0]
 
 
 def crfpp(train: Part, test: Part, folder: Path) -> Times:
-    """A column an attribute's name, since a template counts columns; a name that a token lacks is `_`."""
+    """Write one column per attribute name, since a template counts columns. A missing attribute is `_`."""
     names = sorted({name_of(a) for x in train.X for token in x for a in token})
     width = len(names)
 
@@ -240,12 +239,12 @@ SIDES: dict[str, Callable[[Part, Part, Path], Times]] = {
     "NLTK perceptron": nltk,
 }
 NEEDS = {"Wapiti": "wapiti", "CRF++": "crf_learn", "NLTK perceptron": "nltk"}
-#: Who is beside whom: those that minimise an objective, and those that go sentence by sentence.
+#: Reference of each program: one that minimizes an objective, or one that is trained sentence by sentence.
 BESIDE = {"NLTK perceptron": "tagwise perceptron"}
 
 
 def missing(name: str) -> bool:
-    """Whether a program or package is not there."""
+    """Return whether a program or package is missing."""
     need = NEEDS.get(name)
     if need is None:
         return False
@@ -256,14 +255,14 @@ def missing(name: str) -> bool:
             return True
         return False
     path = shutil.which(need)
-    if need == "wapiti" and path is not None:  # the scanner of that name has no such mode
+    if need == "wapiti" and path is not None:  # not the web scanner of that name
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
         return "Wapiti v" not in done.stdout + done.stderr
     return path is None
 
 
 def versions() -> Iterator[str]:
-    """What the programs that are no packages say of themselves."""
+    """Yield the versions of the programs that are not Python packages."""
     for command in ("wapiti", "crf_learn"):
         if shutil.which(command):
             done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
@@ -271,7 +270,7 @@ def versions() -> Iterator[str]:
 
 
 def run(context: Context) -> Result:
-    """Every side on every corpus, in turn, several rounds."""
+    """Run every program on every corpus, alternated, for several rounds."""
     result = Result(
         "peers", "Programs beside each other: same attributes, same sentences, one thread, CPU time"
     )
@@ -313,5 +312,5 @@ def run(context: Context) -> Result:
 
 
 def spread(ratios: Sequence[float]) -> str:
-    """Median and extremes of round by round ratios."""
+    """Format the median and the extremes of the ratios per round."""
     return f"{statistics.median(ratios):.1f}x ({min(ratios):.1f}-{max(ratios):.1f})"

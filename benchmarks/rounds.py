@@ -3,8 +3,8 @@
     $(python tools/environments.py ray) -m benchmarks.rounds encoded/ --workers 2 --parts 1,2,4
 
 The optimum is that of an ascent in this process, certified to a tenth of the gap or less. A round of L-BFGS is an
-evaluation; one of the ascent is an epoch of all parts, or an evaluation of the objective or the certificate on the way.
-Seconds are counted from when the workers have their shards in memory.
+evaluation. A round of the ascent is an epoch of all parts, or an evaluation of the objective or the certificate. The
+clock starts when the workers have their shards in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tagwise.scores.protocols import Vector
 
 @dataclass
 class Way:
-    """A way to the optimum. `steps`: on it; `rounds`, `sent`: until a step, and bytes so far."""
+    """Method with its steps. `rounds`: number of rounds until a step. `sent`: bytes sent so far."""
 
     name: str
     steps: Iterator[Step]
@@ -39,7 +39,7 @@ class Way:
     sent: Callable[[], int]
 
     def walk(self, best: float, gap: float) -> None:
-        """Say when the objective is within the gap, and when that is certified, where it is."""
+        """Print when the objective is within the gap, and when this is certified, if it is."""
         begin, near = time.perf_counter(), False
         for step in self.steps:
             said = f"{self.rounds(step):5} rounds {time.perf_counter() - begin:8.1f} s {self.sent() / 1e6:9.1f} MB"
@@ -55,7 +55,7 @@ class Way:
 
 
 class Counted(DualShards):
-    """An ascent that counts how often all parts are asked."""
+    """Dual ascent that counts the calls of all parts."""
 
     asked = 0
 
@@ -75,7 +75,7 @@ class Counted(DualShards):
 def ascent(
     name: str, config: DualConfig, parts: Any, gap: float, n_jobs: int, go_on: Callable[[Vector], Way]
 ) -> Way:
-    """That of dual ascent, and of L-BFGS behind it where training goes on so."""
+    """Return dual ascent, continued by L-BFGS as in training."""
     core, later = Counted(config, parts), list[Way]()
     going = dual.Ascent(core, n_jobs, 0, hasty=config.n_parts > 1)
 
@@ -95,7 +95,7 @@ def ascent(
 def descent(
     name: str, shards: tw.Shards, objective: Any, l2: float, n_jobs: int, start: Vector, worker: Any = None
 ) -> Way:
-    """That of L-BFGS, in the variables that training has."""
+    """Return L-BFGS in the scaled variables of training."""
     layout = shards.layout()
     scale = scale_of(shards.counts[shards.kept()], shards.n_tokens, layout)
     steps = OPTIMIZERS["lbfgs"].run(Evaluation(objective, l2, n_jobs), start, n_jobs=n_jobs, scale=scale)
@@ -103,7 +103,7 @@ def descent(
 
 
 def main() -> None:
-    """Walk all ways."""
+    """Run all methods."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--workers", type=int, default=2)
@@ -146,7 +146,7 @@ def main() -> None:
         backend = RayParts(shards, config, n_jobs) if by_ray else LocalParts(shards, config)
         told = f"dual, {name if by_ray else 'here'}, {parts} part{'s' * (parts > 1)}"
         ascent(told, config, backend, options.gap, n_jobs, gradients).walk(best.objective_, options.gap)
-        gc.collect()  # and with them the workers of L-BFGS
+        gc.collect()  # also ends the workers of L-BFGS
     gradients(np.zeros(len(layout))).walk(best.objective_, options.gap)
 
 

@@ -1,14 +1,14 @@
-"""/tag over loopback beside the same model behind python-crfsuite in a minimal Starlette handler, in turn.
+"""/tag over loopback compared with python-crfsuite in a minimal Starlette handler, alternated.
 
     python -m benchmarks serve                     # the table (needs pip install 'tagwise[web]')
-    python -m benchmarks.serve --soak --minutes 10 # mixed and hostile load: memory stays flat, nothing dies
+    python -m benchmarks.serve --soak --minutes 10 # mixed and hostile load with constant memory and no crash
 
-Both sides load one model: ours, and the same weights in CRFsuite's format. Both begin at tokens and make the same
-attributes of them, which is checked; both run on uvicorn with httptools and uvloop, in one process each. The load comes
-from a third process, which must not be what is measured: its own CPU time stands in the table. Requests are bounded in
-count and in time. Since these three share the cores, the CPU seconds of a server for a thousand requests stand beside
-its rate. Beside both stands their handler without a tagger, which answers the same thing always: what Starlette and
-uvicorn can do at most.
+Both sides load one model: ours, and its weights in the format of CRFsuite. Both start from tokens and create the same
+attributes, which is checked. Both run on uvicorn with httptools and uvloop, in one process each. A third process
+generates the load. It must not be the bottleneck, so that its CPU time is in the table. The number of requests and the
+time are bounded. Since the three processes share the cores, the table has the CPU seconds of a server per thousand
+requests as well as its rate. A third server is the handler without a tagger, which always returns the same answer: the
+upper limit of Starlette and uvicorn.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ word[0].suffix(1..4)
 word[-1] & word[0]
 word[0] & word[1]
 """
-#: Connections x sentences a request.
+#: (connections, sentences per request).
 LOADS = [(c, n) for n in (1, 100) for c in (1, 16, 128)]
 SECONDS, COUNT = 2.0, 20_000
 GOAL, GOAL_P99 = 3.0, 0.020
 
 
 def attributes(words: list[str]) -> list[list[str]]:
-    """The attributes of TEMPLATE, in Python, as users of python-crfsuite write them."""
+    """Return the attributes of TEMPLATE, in Python, as users of python-crfsuite write them."""
     out, n = [], len(words)
     for t, word in enumerate(words):
         found = ["bias"]
@@ -67,7 +67,7 @@ def attributes(words: list[str]) -> list[list[str]]:
 
 
 def material(folder: Path) -> tuple[Path, Path, list[list[str]]]:
-    """A model in both formats, and sentences whose attributes are the same strings on both sides."""
+    """Return a model in both formats, and sentences with equal attributes on both sides."""
     train, _, test = tw.load_corpus("wnut17-ner")
     tagger = tw.CRF(features=TEMPLATE, max_iter=30, start_end=False).fit(train[:2000])
     mine, theirs = folder / "model.tagwise", folder / "model.crfsuite"
@@ -88,7 +88,7 @@ def material(folder: Path) -> tuple[Path, Path, list[list[str]]]:
 
 
 def peer(path: str) -> None:
-    """A minimal handler: JSON in, attributes, Tagger.tag, JSON out; without a path, JSON in and out alone."""
+    """Serve a minimal handler: JSON in, attributes, Tagger.tag, JSON out. Without a path, only JSON in and out."""
     import pycrfsuite
     import uvicorn
     from starlette.applications import Starlette
@@ -116,14 +116,14 @@ def peer(path: str) -> None:
 
 @contextlib.contextmanager
 def server(*command: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A server's process and its port."""
+    """Run a server and yield its process and port."""
     process = subprocess.Popen([sys.executable, "-m", *command], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
         line = process.stderr.readline()
         if "serving" not in line:
             raise RuntimeError(line + process.stderr.read())
-        threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would stop the server
+        threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe blocks the server
         yield process, int(line.rstrip().rpartition(":")[2])
     finally:
         process.terminate()
@@ -131,7 +131,7 @@ def server(*command: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far."""
+    """Return the CPU time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -141,7 +141,7 @@ def cpu_seconds(pid: int) -> float:
 
 @dataclass
 class Load:
-    """What a number of connections do until time or count is over; each sends its next request behind an answer."""
+    """Load of several connections until time or count is used up. Each sends its next request after an answer."""
 
     requests: list[bytes]
     end: float
@@ -151,7 +151,7 @@ class Load:
 
 
 class Client(asyncio.Protocol):
-    """One connection that is never idle. Answers have a Content-Length."""
+    """Connection that always has a pending request. Answers have a Content-Length."""
 
     def __init__(self, load: Load, done: asyncio.Future[None], seed: int) -> None:
         self.load, self.done, self.at = load, done, seed
@@ -191,14 +191,14 @@ class Client(asyncio.Protocol):
 
 
 def request_of(sentences: list[list[str]]) -> bytes:
-    """A request as bytes."""
+    """Return a request as bytes."""
     body = json.dumps({"sentences": sentences}).encode()
     head = f"POST /tag HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     return head.encode() + b"\r\n\r\n" + body
 
 
 async def loaded(port: int, connections: int, requests: list[bytes], seconds: float, count: int) -> Load:
-    """Load a server."""
+    """Send load to a server."""
     loop = asyncio.get_running_loop()
     load = Load(requests, time.perf_counter() + seconds, count)
     waits = []
@@ -211,7 +211,7 @@ async def loaded(port: int, connections: int, requests: list[bytes], seconds: fl
 
 
 def looped(load: Any) -> Any:
-    """What a coroutine gives, by the loop that the servers have: the load must not be what is measured."""
+    """Run a coroutine with the event loop of the servers, so that the load is not the bottleneck."""
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -221,17 +221,17 @@ def looped(load: Any) -> Any:
 
 @dataclass
 class Side:
-    """Figures of one side under one load, a number a round."""
+    """Figures of one side under one load, one number per round."""
 
     rate: list[float] = field(default_factory=list)
     p50: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)  # seconds of the server for 1,000 requests
-    load: list[float] = field(default_factory=list)  # the same of who asks
+    cpu: list[float] = field(default_factory=list)  # seconds of the server per 1,000 requests
+    load: list[float] = field(default_factory=list)  # seconds of the load generator per 1,000 requests
 
 
 def measure(side: Side, pid: int, port: int, connections: int, requests: list[bytes], seconds: float) -> None:
-    """One round of one side."""
+    """Measure one round of one side."""
     before, begin, own = cpu_seconds(pid), time.perf_counter(), time.process_time()
     load = looped(loaded(port, connections, requests, seconds, COUNT))
     took, cpu = time.perf_counter() - begin, cpu_seconds(pid) - before
@@ -246,7 +246,7 @@ def measure(side: Side, pid: int, port: int, connections: int, requests: list[by
 
 
 def check(ports: dict[str, int], sentences: list[list[str]]) -> None:
-    """Both sides give the same labels."""
+    """Check that both sides return the same labels."""
     import http.client
 
     answers = []
@@ -259,7 +259,7 @@ def check(ports: dict[str, int], sentences: list[list[str]]) -> None:
 
 
 def run(context: Context) -> Result:
-    """The table."""
+    """Measure all loads."""
     result = Result("serve", "/tag over loopback, beside python-crfsuite in a minimal Starlette handler")
     seconds = 1.0 if context.quick else SECONDS
     with tempfile.TemporaryDirectory() as folder:
@@ -289,7 +289,7 @@ def run(context: Context) -> Result:
 
 
 def add(result: Result, connections: int, n: int, found: dict[str, Side]) -> None:
-    """A row."""
+    """Add a row."""
     middle = statistics.median
     theirs, empty, ours = found["crfsuite"], found["empty"], found["ours"]
     ratios = [a / b for a, b in zip(ours.rate, theirs.rate)]
@@ -332,7 +332,7 @@ HOSTILE = (
 
 
 async def hostile(port: int, end: float, seed: int) -> int:
-    """Connections that behave badly, one behind the other, until the time is over; some never say another word."""
+    """Open hostile connections one after the other until the time is up. Some stay silent."""
     rng, n = random.Random(seed), 0
     while time.perf_counter() < end:
         with contextlib.suppress(OSError, asyncio.TimeoutError):
@@ -352,12 +352,12 @@ async def hostile(port: int, end: float, seed: int) -> int:
 
 
 def memory(pid: int) -> float:
-    """Resident memory in MiB."""
+    """Return the resident memory in MiB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def soak(minutes: float) -> int:
-    """Mixed and hostile load; 1 where the server has died, refused good requests, or grown."""
+    """Send mixed and hostile load. Return 1 if the server has crashed, rejected good requests, or grown."""
     with tempfile.TemporaryDirectory() as folder:
         mine, _, sentences = material(Path(folder))
         with server("tagwise", "serve", str(mine), "--port", "0") as (process, port):
@@ -394,7 +394,7 @@ def soak(minutes: float) -> int:
 
 
 def main() -> int:
-    """What is not a table."""
+    """Run the CRFsuite server or the soak test."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serve", description=__doc__)
     parser.add_argument("--peer", metavar="MODEL", help="serve a CRFsuite model: the other side of the table")
     parser.add_argument("--soak", action="store_true", help="mixed and hostile load")

@@ -1,11 +1,11 @@
-"""Corpora larger than memory: seconds and peak memory of encoding and training on shards, against a corpus in memory.
+"""Corpora larger than memory: seconds and peak memory of encoding and training on shards, and in memory.
 
     TAGWISE_DATA=... python -m benchmarks.shards --times 10,50 --iterations 3 --memory 200M
 
-conll2002-es is written so many times over, in files of one copy each; the features are those of the default set. Every
-step runs in a process of its own, whose largest memory the system tells; with --limit 1G the system refuses it more
-than that (RLIMIT_DATA: the heap, and not files that are mapped). The corpus in memory is trained on for the smallest
-number of copies, to compare the time of a pass a token, and under a limit for the largest too.
+The corpus is a number of copies of conll2002-es, one file each, with the default feature set. Every step runs in its
+own process, whose peak memory the system reports. With --limit 1G the system limits its heap (RLIMIT_DATA, which does
+not count mapped files). The smallest number of copies is also trained on in memory, to compare the time of a pass per
+token. With a limit, so is the largest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CORPUS = "conll2002-es"
 
 
 def make(folder: Path, times: int) -> list[str]:
-    """So many copies of the corpus; their paths."""
+    """Write that many copies of the corpus and return their paths."""
     source = Path(os.environ["TAGWISE_DATA"]) / CORPUS / "train.txt.gz"
     folder.mkdir(parents=True, exist_ok=True)
     out = []
@@ -42,7 +42,7 @@ def make(folder: Path, times: int) -> list[str]:
 
 
 def job(name: str, **given: Any) -> dict[str, Any]:
-    """What a step in a process of its own says, with its seconds and its largest memory in MB."""
+    """Run a step in its own process and return its result, its seconds and its peak memory in MB."""
     command = [sys.executable, "-m", "benchmarks.shards", "--job", name, json.dumps(given)]
     begin = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -57,7 +57,7 @@ def job(name: str, **given: Any) -> dict[str, Any]:
 
 
 def timed(tagger: tw.CRF, *given: Any) -> dict[str, Any]:
-    """Train; the seconds of an evaluation of the objective, the first one, which finds pages cold, left out."""
+    """Train and return the seconds per evaluation of the objective, without the first one, which reads cold pages."""
     times: list[tuple[int, float]] = []
     tagger.fit(*given, callbacks=[lambda entry: times.append((entry.evaluations, entry.seconds)) or None])
     (n, begin), (m, end) = times[0], times[-1]
@@ -65,7 +65,7 @@ def timed(tagger: tw.CRF, *given: Any) -> dict[str, Any]:
 
 
 def work(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """One step."""
+    """Run one step."""
     if given.get("limit"):
         resource.setrlimit(resource.RLIMIT_DATA, (given["limit"], given["limit"]))
     settings = {"optimizer": "lbfgs", "max_iter": given.get("iterations", 0), "n_jobs": given.get("n_jobs")}
@@ -79,7 +79,7 @@ def work(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def show(name: str, found: dict[str, Any]) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     line = f"{name:24}{found['seconds']:8.1f} s {found['peak MB']:8.0f} MB"
     if "failed" in found:
         print(f"{line}  ended with {found['failed']}", flush=True)
@@ -92,7 +92,7 @@ def show(name: str, found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", default="10,50")
     parser.add_argument("--iterations", type=int, default=3)

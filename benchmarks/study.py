@@ -1,16 +1,17 @@
-"""The study: run its comparisons, keep their figures as JSON, write the page's tables from them.
+"""The study: run its comparisons, store their figures as JSON, and write the tables of the page from them.
 
     python -m benchmarks.study                     # every preset, then the tables
     python -m benchmarks.study --only small-300    # some of them
-    python -m benchmarks.study --tables            # no training: the page from the runs that are there
-    python -m benchmarks.study --check             # whether the page says what the JSON says
+    python -m benchmarks.study --tables            # write the page from the stored runs, without training
+    python -m benchmarks.study --check             # check that the page matches the JSON
 
-`docs/study/runs/PRESET.json` has what a comparison measured, `docs/study/TABLE.json` a table of the page: its head, its
-rows, the build that its figures are of, and, in `from`, where each cell comes from. A cell of `from` is text with
-references in braces, {corpus; learner; features; measure} or, of several sizes, {corpus; learner; features;
-sentences; measure}: shares in percent with two digits, counts whole, seconds with one digit; `measure ±` with the
-deviation over seeds. A row of which a figure is missing stays as it is. `picture`: title, names of the axes, and for
-each line its points, whose y is a number or such a reference, and `log_x`; it is drawn into `docs/study/TABLE.svg`.
+`docs/study/runs/PRESET.json` has the results of a comparison. `docs/study/TABLE.json` has a table of the page: its
+head, its rows, the build that measured its figures, and, in `from`, the source of each cell. A cell of `from` is text
+with references in braces: {corpus, learner, features, measure} or, with several sizes, {corpus, learner, features,
+sentences, measure}, separated by semicolons. Shares are in percent with two digits, counts are integers, seconds have
+one digit, and `measure ±` adds the deviation over seeds. A row with a missing figure is left unchanged. `picture` has a
+title, the names of the axes, the points of each line, whose y is a number or a reference, and `log_x`. It is drawn to
+`docs/study/TABLE.svg`.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from tagwise.base.exceptions import CorpusError
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"
 BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
-#: The build of a table of which no run has filled a row.
+#: Build of a table without any row filled by a run.
 NOT_RUN = "not run yet"
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 
 
 def markdown(table: Mapping[str, Any], name: str = "") -> str:
-    """Head and rows as a table of the page, and below it the picture that was drawn of it.
+    """Format head and rows as a table of the page, followed by its picture.
 
     >>> print(markdown({"head": ["k", "F1"], "rows": [["1", "88.99"]]}), end="")
     | k | F1 |
@@ -59,12 +60,12 @@ def markdown(table: Mapping[str, Any], name: str = "") -> str:
 
 
 def tables(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """The tables by name."""
+    """Return the tables by name."""
     return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
 def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page with its tables as the JSON has them."""
+    """Return the page with its tables from the JSON."""
 
     def body(match: re.Match[str]) -> str:
         name = match["name"]
@@ -76,7 +77,7 @@ def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What the page and the JSON do not agree on, a line each."""
+    """Return the differences between the page and the JSON, one per line."""
     found = {match["name"]: match["body"] for match in BLOCK.finditer(page)}
     out = [f"docs/study/{name}.json: no table of the page" for name in known if name not in found]
     out += [f"table {name}: no docs/study/{name}.json" for name in found if name not in known]
@@ -97,7 +98,7 @@ def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def figure(entry: Mapping[str, Any], measure: str) -> str | None:
-    """A measure of a cell as the tables show it; None where it has none."""
+    """Format a measure of a cell, or return None if the cell does not have it."""
     name = measure.removesuffix("±").strip()
     value = entry.get(name)
     if value is None:
@@ -115,7 +116,7 @@ def figure(entry: Mapping[str, Any], measure: str) -> str | None:
 
 
 def looked_up(reference: str, summary: Sequence[Mapping[str, Any]]) -> str | None:
-    """The figure of {corpus; learner; features; measure}, or None."""
+    """Return the figure of a reference {corpus; learner; features; measure}, or None."""
     corpus, learner, features, *size, measure = (part.strip() for part in reference.split(";"))
     for entry in summary:
         if (entry["corpus"], entry["learner"], entry["features"]) == (corpus, learner, features) and (
@@ -126,7 +127,7 @@ def looked_up(reference: str, summary: Sequence[Mapping[str, Any]]) -> str | Non
 
 
 def picture(content: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    """The chart of a table's `picture` as SVG; points of which a figure is missing are left out."""
+    """Return the chart of a table's `picture` as SVG. Points with a missing figure are left out."""
     said = content["picture"]
     chart = Chart(said["title"], said["x"], said["y"], log_x=said.get("log_x", False), height=420)
     palette = Palette([{"learner": name, "features": ""} for name in said["lines"]])
@@ -145,7 +146,7 @@ def picture(content: Mapping[str, Any], run: Mapping[str, Any]) -> str:
 
 
 def filled(table: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
-    """A table with the figures of a run, row by row; rows that lack one are as before and named."""
+    """Return a table with the figures of a run. Rows with a missing figure are unchanged and listed."""
     rows, kept = [], []
     for row, sources in zip(table["rows"], table.get("from", [])):
         cells = []
@@ -166,7 +167,7 @@ def filled(table: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def missing(name: str) -> list[str]:
-    """Corpora of a preset that cannot be read, each with where it was looked for."""
+    """Return a message for each corpus of a preset that cannot be read."""
     out = []
     for corpus in PRESETS[name].corpora:
         try:
@@ -177,7 +178,7 @@ def missing(name: str) -> list[str]:
 
 
 def run(name: str, more: Sequence[str]) -> dict[str, Any]:
-    """What a comparison measures, kept in docs/study/runs."""
+    """Run a comparison, store its results in docs/study/runs, and return them."""
     path = FOLDER / "runs" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(
@@ -190,7 +191,7 @@ def run(name: str, more: Sequence[str]) -> dict[str, Any]:
 
 
 def fill() -> None:
-    """Fill the tables with what the comparisons of `docs/study/runs` measured, and draw their pictures."""
+    """Fill the tables with the results in `docs/study/runs` and draw their pictures."""
     for name, table in tables().items():
         path = FOLDER / "runs" / f"{table['preset']}.json"
         if not path.exists():
@@ -233,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def say(lines: Iterable[str]) -> int:
-    """Lines to the terminal; 1 where there are any."""
+    """Print lines to standard error and return 1 if there are any."""
     lines = list(lines)
     for line in lines:
         print(line, file=sys.stderr)

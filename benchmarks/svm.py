@@ -1,12 +1,12 @@
-"""The Hidden Markov SVM and kernels: 300 sentences as in the large-margin paper, conll2002-es, a dual perceptron.
+"""Hidden Markov SVM and kernels: 300 sentences as in the large-margin paper, conll2002-es, a dual perceptron.
 
 small   `tagwise compare small-300`: 300 sentences of conll2002-es (NER) and of ptb-sample (POS), features S3, tested on
-        the last 1,000 sentences of the training part; the first 300 and five random draws. l2 and C are chosen by
+        the last 1,000 sentences of the training part. The first 300 and five random draws. l2 and C are chosen by
         cross-validation on the 300 sentences of each draw.
-full    conll2002-es with S3: C and the margin chosen on the last tenth of the training part; F1, and the time to a
-        relative gap of 1e-2 beside that of our CRF, and beside dlib's structural SVM where that is installed.
-dual    a perceptron on 3,000 sentences of conll2003-en, linear and polynomial, on attributes that look at one token
-        each: S2 (the token itself), S3 (its neighbours too); means over three orders of the sentences.
+full    conll2002-es with S3: C and the margin chosen on the last tenth of the training part. F1, and the time to a
+        relative gap of 1e-2 compared with our CRF, and with the structural SVM of dlib if it is installed.
+dual    a perceptron on 3,000 sentences of conll2003-en, linear and polynomial, on attributes of one token each: S2 (the
+        token itself), S3 (also its neighbours). Means over three orders of the sentences.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from .harness import Context, Ratio, Result, alternate, duration, stopwatch
 from .workloads import NoData, data_folder
 
 TASKS = {"conll2002-es": "NER", "ptb-sample": "POS"}
-# Better or as good, by the paper: each is at least as accurate as the next.
+# Order of accuracy in the paper: each is at least as accurate as the next.
 PAPER_ORDER = ("hmsvm", "crf", "boosting", "hmm")
 # rescale, C: chosen on the last tenth of the training part
 GRID = tuple((rescale, C) for rescale in ("margin", None) for C in (0.3, 1.0, 3.0))
-L2 = 0.1  # the CRF's; not chosen here
+L2 = 0.1  # of the CRF; not tuned here
 PEER_SENTENCES = 1000
 
 
 def small(context: Context, result: Result) -> None:
-    """Accuracy on 1,000 held-out sentences after 300; quick: two draws, nothing chosen, the slow learners left out."""
+    """Add accuracy on 1,000 held-out sentences after 300. Quick: two draws, no tuning, without the slow learners."""
     data_folder()
     preset = PRESETS["small-300"]
     if context.quick:
@@ -79,7 +79,7 @@ def small(context: Context, result: Result) -> None:
 
 
 def choice(train: Any, context: Context) -> tuple[str | None, float, dict[str, float]]:
-    """rescale and C with the best F1 on the last tenth of the training part; quick: what that has given before."""
+    """Return rescale and C with the best F1 on the last tenth of the training part. Quick: the previously best ones."""
     if context.quick:
         return "margin", 1.0, {}
     cut = len(train) * 9 // 10
@@ -94,7 +94,7 @@ def choice(train: Any, context: Context) -> tuple[str | None, float, dict[str, f
 
 
 def full(context: Context, result: Result) -> None:
-    """conll2002-es with S3: F1, and time beside the CRF's and dlib's."""
+    """Add F1 on conll2002-es with S3, and time compared with the CRF and dlib."""
     train, dev, test = ours.corpus("conll2002-es")
     rescale, C, tried = choice(train, context)
     made: dict[str, Any] = {
@@ -147,7 +147,7 @@ def full(context: Context, result: Result) -> None:
 
 
 def dual(context: Context, result: Result) -> None:
-    """Dual perceptron against the linear one, dev F1 on conll2003-en."""
+    """Add dev F1 of the dual perceptron and the linear one on conll2003-en."""
     folder = data_folder() / "conll2003-en"
     read = [
         tw.read_conll(folder / f"{part}.txt.gz", columns=("word", "pos", "chunk", "label"))
@@ -184,7 +184,7 @@ def dual(context: Context, result: Result) -> None:
 
 
 def run(context: Context) -> Result:
-    """All three; what needs missing data is left out with a word."""
+    """Run all three parts. Parts whose data are missing are skipped with a note."""
     result = Result("svm", "Hidden Markov SVM and kernels")
     for part in (small, full, dual):
         try:

@@ -1,11 +1,11 @@
-"""dlib's structural SVM beside ours on the same problem: chunks without types, Hamming loss, the same features.
+"""Structural SVM of dlib compared with ours on the same problem: chunks without types, Hamming loss, equal features.
 
-dlib minimises 1/2 ||v||^2 + C/n sum_i max_y [Hamming + H_v(y) - H_v(gold)] by cutting planes and stops when the mean
+dlib minimizes 1/2 ||v||^2 + C/n sum_i max_y [Hamming + H_v(y) - H_v(gold)] by cutting planes and stops when the mean
 loss is known to `epsilon`. With v = w/2 that is a quarter of our objective with rescaled margins at C_ours = 4 C/n, so
-that a relative gap g is an epsilon of g * primal / (n C_ours). Its features: the attributes, a bias and the transitions
-of B, I and O, where I may not begin a sentence or follow O; ours are given the same.
+that a relative gap g is an epsilon of g * primal / (n C_ours). Its features are the attributes, a bias and the
+transitions of B, I and O, where I may not start a sentence or follow O. Ours has the same features.
 
-dlib is no dependency; without it there is nothing to compare with.
+dlib is optional. Without it the comparison is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GAP = 1e-2
 
 
 def dlib() -> Any:
-    """The module, or None where it is not installed or lacks the segmenter."""
+    """Return the module, or None if it is not installed or has no segmenter."""
     try:
         module = import_module("dlib")
     except ImportError:
@@ -35,7 +35,7 @@ def dlib() -> Any:
 
 
 class Problem:
-    """A training set as both take it."""
+    """Training set in the formats of both."""
 
     def __init__(self, module: Any, corpus: Any, features: str, C: float) -> None:
         self.module, self.C = module, C
@@ -60,14 +60,14 @@ class Problem:
             self.segments.append(found)
 
     def ours(self) -> Any:
-        """Our solver, one thread, encoding included."""
+        """Train our solver with one thread, including encoding."""
         tagger = tw.HMSVM(
             features=None, C=self.C, rescale="margin", tol=GAP, constraints="bio", start_end=False, n_jobs=1
         )
         return tagger.fit(self.X, self.y)
 
     def theirs(self, primal: float, verbose: bool = False) -> Any:
-        """dlib's, one thread, to the same relative gap, given our objective."""
+        """Train dlib with one thread to the same relative gap, given our objective."""
         n = len(self.samples)
         params = self.module.segmenter_params()
         params.use_BIO_model, params.use_high_order_features = True, False
@@ -77,7 +77,7 @@ class Problem:
 
 
 def compared(module: Any, corpus: Any, C: float, rounds: int) -> tuple[dict[str, Times], float]:
-    """Times of both to the gap, taking turns, and the gap that ours came to."""
+    """Return the times of both to the gap, alternated, and the gap of ours."""
     problem = Problem(module, corpus, "S3", C)
     first = problem.ours().history_[-1]
     sides = {"HM-SVM": problem.ours, "dlib": lambda: problem.theirs(first["objective"])}

@@ -12,18 +12,18 @@ from . import ours, peer
 from .harness import Context, Ratio, Result, alternate
 from .workloads import NoData, sentences, workload
 
-ITERATIONS = 20  # enough for sensible paths; speed does not depend on the weights
+ITERATIONS = 20  # enough for realistic paths, since speed does not depend on the weights
 
 
 def rate(tokens: int, times: list[float]) -> str:
-    """Median tokens a second."""
+    """Format the median tokens per second."""
     return f"{tokens / statistics.median(times) / 1e3:,.0f} k tokens/s"
 
 
 def against(
     result: Result, name: str, tokens: int, sides: dict[str, Callable[[], object]], rounds: int, demand: float
 ) -> None:
-    """Alternate two sides, theirs first, and add the row of their ratio."""
+    """Alternate two sides, theirs first, and add a row with their ratio."""
     theirs, mine = alternate(sides, rounds).values()
     ratio = Ratio.of(theirs.wall, mine.wall)
     cells = {
@@ -38,7 +38,7 @@ def against(
 
 
 def from_attributes(context: Context, result: Result) -> None:
-    """predict(X) against Tagger.tag over the same lists, one thread."""
+    """Compare predict(X) with Tagger.tag over the same lists, with one thread."""
     for name in context.workloads:
         X, _ = workload(name, "test")
         theirs = peer.tagger(peer.model(name, ITERATIONS))
@@ -51,7 +51,7 @@ def from_attributes(context: Context, result: Result) -> None:
 
 
 def marginals(context: Context, result: Result) -> None:
-    """predict_marginals(X) as arrays against sklearn-crfsuite's, which has one thread; ours with one and with two."""
+    """Compare predict_marginals(X) as arrays with sklearn-crfsuite, which has one thread; ours with one and two."""
     for name in context.workloads:
         X, _ = workload(name, "test")
         X = X[:200] if context.quick else X
@@ -67,7 +67,7 @@ def marginals(context: Context, result: Result) -> None:
 
 
 def from_tokens(context: Context, result: Result) -> None:
-    """Token strings to labels with named sets, one core: ewt-pos, and conll2002-es if it is there."""
+    """Time token strings to labels with named sets on one core: ewt-pos, and conll2002-es if it is available."""
     for corpus in ("ewt-pos", "conll2002-es"):
         try:
             X, y, tokens = ours.token_corpus(corpus)
@@ -87,7 +87,7 @@ def from_tokens(context: Context, result: Result) -> None:
 
 
 def with_dictionary(context: Context, result: Result) -> None:
-    """The same perceptron's features with a tag dictionary and without: the ratio of their times."""
+    """Compare a perceptron with and without a tag dictionary."""
     for corpus in ("ewt-pos", "ptb-sample"):
         try:
             X, y, tokens = ours.token_corpus(corpus)
@@ -109,7 +109,7 @@ def with_dictionary(context: Context, result: Result) -> None:
 
 
 def long_sentences(context: Context, result: Result) -> None:
-    """One sentence of 10,000 tokens against 32 of them, time per token, one thread: a synthetic model of 45 labels."""
+    """Compare one sentence of 10,000 tokens with 32, time per token, one thread, on a synthetic model of 45 labels."""
     length = 1_000 if context.quick else 10_000
     draw = np.random.default_rng(0)
     X = [[f"w{i}" for i in draw.integers(0, 3_000, length)] for _ in range(32)]
@@ -129,7 +129,7 @@ def long_sentences(context: Context, result: Result) -> None:
 
 
 def run(context: Context) -> Result:
-    """The five parts; what needs missing data is left out with a word."""
+    """Run the five parts. Parts whose data are missing are skipped with a note."""
     result = Result("tagging", "Tagging")
     from_tokens(context, result)
     with_dictionary(context, result)

@@ -1,9 +1,9 @@
-"""Training from attribute lists to CRFsuite's final objective, encoding included.
+"""Training from attribute lists to the final objective of CRFsuite, including encoding.
 
-Two ways of ours: to the first iteration whose objective is CRFsuite's final one (within 1e-4), and as it comes, until
-an optimum is certified. CRFsuite's iterations cost the same time after time, so that each round runs a few of them and
-scales to the number that it is known to need; a whole training of it, once, shows beside the first workload what that
-is worth (not with --quick).
+Ours is timed to the first iteration whose objective is that of CRFsuite (within 1e-4), and with default settings until
+an optimum is certified. Iterations of CRFsuite have a constant cost, so that each round runs a few of them and
+extrapolates to the known number. To validate this, one training of CRFsuite on the first workload is run in full (not
+with --quick).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .workloads import PEER, Attributes, workload
 DEMAND = 15.0
 GOAL = {"chunk": 100.0}
 NEAR = 1e-4
-FEW = 8  # iterations of CRFsuite a round
+FEW = 8  # iterations of CRFsuite per round
 
 
 def scaled(X: list[Attributes], y: list[list[str]], name: str) -> float:
-    """CRFsuite's wall time: handing over the lists, preparing, iterating, writing the model."""
+    """Return the wall time of CRFsuite: append of the lists, preparation, iterations, writing the model."""
     with tempfile.TemporaryDirectory() as folder:
         run = peer.train(X, y, Path(folder) / "model", FEW)
     missing = PEER[name].iterations - len(run.seconds)
@@ -31,13 +31,13 @@ def scaled(X: list[Attributes], y: list[list[str]], name: str) -> float:
 
 
 def whole(X: list[Attributes], y: list[list[str]]) -> float:
-    """The same of a training to its end."""
+    """Return the wall time of a full training of CRFsuite."""
     with tempfile.TemporaryDirectory() as folder:
         return peer.train(X, y, Path(folder) / "model").total_seconds
 
 
 def run(context: Context) -> Result:
-    """Alternated trainings."""
+    """Alternate trainings."""
     result = Result("training", "Training to CRFsuite's optimum, encoding included")
     threads = max(context.threads)
     for name in context.workloads:

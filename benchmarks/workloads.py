@@ -1,10 +1,10 @@
-"""The three fixed workloads every speed figure refers to: the same attribute lists for every tagger.
+"""The three fixed workloads of all speed figures, with the same attribute lists for every tagger.
 
-chunk   conll2000 with CRFsuite's own chunking attributes (words, POS, bigrams and trigrams; window of two)
+chunk   conll2000 with the chunking attributes of CRFsuite (words, POS, bigrams and trigrams; window of two)
 ner     conll2002-es: words, POS, shapes, affixes
-pos     ptb-sample: words, affixes, shapes; the first 3,400 sentences train
+pos     ptb-sample: words, affixes, shapes; the first 3,400 sentences are for training
 
-The corpora may not be bundled: they are read from the folder named by TAGWISE_DATA.
+The corpora may not be bundled. They are read from the folder that TAGWISE_DATA names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Attributes = list[list[str]]  # tokens of one sentence, each a list of attribute
 
 
 class Peer(NamedTuple):
-    """What python-crfsuite 0.9.12 (lbfgs, c2=1.0, max_iterations=1000) ends with on the training part."""
+    """Results of python-crfsuite 0.9.12 (lbfgs, c2=1.0, max_iterations=1000) on the training part."""
 
     features: int
     loss: float
@@ -30,7 +30,7 @@ class Peer(NamedTuple):
 
 
 class NoData(Exception):
-    """The corpora for measuring are not here."""
+    """Raised if the corpora of the benchmarks are missing."""
 
 
 PEER = {
@@ -50,7 +50,7 @@ _POS_TRAIN = 3400
 
 
 def data_folder() -> Path:
-    """The folder of TAGWISE_DATA, or NoData."""
+    """Return the folder of TAGWISE_DATA or raise NoData."""
     folder = os.environ.get("TAGWISE_DATA")
     if not folder or not Path(folder).is_dir():
         found = "is not set" if not folder else f"names {folder!r}, which is not a folder"
@@ -61,7 +61,7 @@ def data_folder() -> Path:
 
 
 def read_rows(path: Path) -> list[Rows]:
-    """Sentences of a gz file with tab-separated columns and blank lines between sentences."""
+    """Read the sentences of a gz file with tab-separated columns and blank lines between sentences."""
     if not path.is_file():
         raise NoData(f"{path.name} is missing from {path.parent.name} in TAGWISE_DATA")
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -80,12 +80,12 @@ def _bigrams(word: list[str], t: int) -> list[str]:
 
 
 def _window(t: int, length: int) -> range:
-    """Offsets -2..2 that stay inside the sentence."""
+    """Return the offsets -2..2 that stay inside the sentence."""
     return range(max(-2, -t), min(3, length - t))
 
 
 def chunk(sentence: Rows) -> Attributes:
-    """Words and POS in a window of two, word bigrams at the token, POS n-grams up to three; no padding."""
+    """Return words and POS in a window of two, word bigrams at the token, POS n-grams up to three, without padding."""
     word, pos = [r[0] for r in sentence], [r[1] for r in sentence]
     n, out = len(sentence), []
     for t in range(n):
@@ -116,7 +116,7 @@ def _affixes(word: str) -> list[str]:
 
 
 def ner(sentence: Rows) -> Attributes:
-    """Lower-cased words, POS and collapsed shapes in a window of two; affixes, shape, word bigrams."""
+    """Return lower-cased words, POS and collapsed shapes in a window of two, affixes, shape, word bigrams."""
     word, pos = [r[0] for r in sentence], [r[1] for r in sentence]
     n, out = len(sentence), []
     for t in range(n):
@@ -130,7 +130,7 @@ def ner(sentence: Rows) -> Attributes:
 
 
 def pos(sentence: Rows) -> Attributes:
-    """Words in a window of two, affixes, collapsed shape, last three letters of the neighbours."""
+    """Return words in a window of two, affixes, collapsed shape, last three letters of the neighbours."""
     word = [r[0] for r in sentence]
     n, out = len(sentence), []
     for t in range(n):
@@ -148,7 +148,7 @@ ATTRIBUTES: dict[str, Callable[[Rows], Attributes]] = {"chunk": chunk, "ner": ne
 
 
 def sentences(name: str, part: str = "train") -> list[Rows]:
-    """The sentences of a workload before their attributes are taken."""
+    """Return the sentences of a workload before attribute extraction."""
     rows = read_rows(data_folder() / _FILES[name, part])
     if name == "pos":
         return rows[:_POS_TRAIN] if part == "train" else rows[_POS_TRAIN:]
@@ -156,6 +156,6 @@ def sentences(name: str, part: str = "train") -> list[Rows]:
 
 
 def workload(name: str, part: str = "train") -> tuple[list[Attributes], list[list[str]]]:
-    """(X, y): sentences of tokens of attribute strings, and sentences of labels."""
+    """Return (X, y): attribute strings of tokens of sentences, and labels of sentences."""
     rows = sentences(name, part)
     return [ATTRIBUTES[name](s) for s in rows], [[r[-1] for r in s] for s in rows]

@@ -1,12 +1,12 @@
-"""The layer and the linear CRF beside pytorch-crf, in one run.
+"""The CRF layer and the linear CRF compared with pytorch-crf, in one run.
 
     python -m benchmarks.torch [--device cuda|cpu] [-o FOLDER]
 
-Every figure is a median; ratios are of the same run. On the CPU ours and the peer's take turns, and ratios of the
-processor's time stand beside those of the clock: other programs lengthen the one less. On a GPU `graph` replays the
-kernels as a CUDA graph, `eager` goes through autograd and the host's clock, with what `(x * 2).sum().backward()` costs
-there beside it, both also where autograd has no thread of its own for the device (`one thread`); `log Z` is eager too,
-with other packages beside it where they are installed (`peers`). Needs torch and pytorch-crf; the linear CRF needs
+Every figure is a median, and ratios are of the same run. On the CPU ours and the peer alternate, and ratios of CPU time
+are shown in addition to those of wall time, since other programs affect them less. On a GPU `graph` replays the kernels
+as a CUDA graph, and `eager` goes through autograd and is timed on the host. The cost of `(x * 2).sum().backward()` is
+shown for comparison. Both are also timed without a separate autograd thread for the device (`one thread`). `log Z` is
+eager too and includes other packages if they are installed (`peers`). Needs torch and pytorch-crf. The linear CRF needs
 TAGWISE_DATA with conll2000.
 """
 
@@ -34,12 +34,12 @@ from tagwise.torch.engines import cuda
 from tagwise.torch.protocol import Chain
 
 SIZES = [(64, 128, 9), (256, 128, 9), (64, 512, 23), (256, 128, 50), (1024, 64, 50)]
-OPTIMUM = 13139.36  # CRFsuite's on conll2000, l2 = 1
-GOAL = 50  # times pytorch-crf, on two cores
+OPTIMUM = 13139.36  # of CRFsuite on conll2000, l2 = 1
+GOAL = 50  # speed-up over pytorch-crf on two cores
 
 
 def clocked(call: Callable[[], Any], rounds: int, device: str) -> float:
-    """Median milliseconds of a call, by the host's clock."""
+    """Return the median milliseconds of a call on the clock of the host."""
     found = []
     for _ in range(rounds + 1):
         _sync(device)
@@ -51,9 +51,9 @@ def clocked(call: Callable[[], Any], rounds: int, device: str) -> float:
 
 
 def in_turns(calls: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict[str, tuple[float, float]]:
-    """Median milliseconds of each call by the host's clock and of the process's processors, all of them in turns.
+    """Return the median wall and CPU milliseconds of each call, alternated.
 
-    A turn is half a second: threads of the one before it that wait for work, spinning, are at rest most of that time.
+    A turn takes half a second, so that spinning threads of the previous turn are idle for most of it.
     """
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     for call in calls.values():
@@ -75,7 +75,7 @@ def in_turns(calls: dict[str, Callable[[], Any]], rounds: int, device: str) -> d
 
 
 def replayed(call: Callable[[], Any]) -> float:
-    """Median milliseconds of a CUDA graph of the call."""
+    """Return the median milliseconds of a CUDA graph of the call."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -114,7 +114,7 @@ def _step(model: Any, emissions: Any, tags: Any) -> None:
 
 
 def on_the_cpu(batch: int, length: int, labels: int) -> dict[str, Any]:
-    """One size: forward and backward, and decoding to lists, ours and the peer's in turns."""
+    """Time one size on the CPU: forward and backward, and decoding to lists, alternated with the peer."""
     torch.manual_seed(0)
     emissions = torch.randn(batch, length, labels, requires_grad=True)
     tags = torch.randint(labels, (batch, length))
@@ -132,7 +132,7 @@ def on_the_cpu(batch: int, length: int, labels: int) -> dict[str, Any]:
 
 
 def rows(found: list[dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/torch.md: milliseconds and ratios by the clock, by the processor's time, and the goal."""
+    """Yield the table of docs/torch.md: milliseconds and ratios by wall time and by CPU time, and the goal."""
     sides = "ours, ms", "pytorch-crf, ms", "ratio", "by processor time"
     head = ["size", *sides, *(f"decode: {name}" for name in sides), "goal"]
     yield f"| {' | '.join(head)} |"
@@ -147,7 +147,7 @@ def rows(found: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 3) -> dict[str, Any]:
-    """One size: forward and backward, and decoding, ours and the peer's."""
+    """Time one size: forward and backward, and decoding, ours and the peer's."""
     row = (
         on_the_cpu(batch, length, labels)
         if device == "cpu"
@@ -158,7 +158,7 @@ def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 
 
 
 def on_a_gpu(batch: int, length: int, labels: int, device: str, peer_rounds: int) -> dict[str, Any]:
-    """The same, also as CUDA graphs, with memory and other packages beside it."""
+    """Time one size on a GPU, also as CUDA graphs, with memory and other packages."""
     torch.manual_seed(0)
     emissions = torch.randn(batch, length, labels, device=device, requires_grad=True)
     tags = torch.randint(labels, (batch, length), device=device)
@@ -192,7 +192,7 @@ def on_a_gpu(batch: int, length: int, labels: int, device: str, peer_rounds: int
 
 
 def _log_z(emissions: Any, ours: Any, device: str) -> dict[str, Any]:
-    """log Z alone, eager, with other packages beside it."""
+    """Time log Z alone, eager, for ours and other packages."""
     row: dict[str, Any] = {}
     parts = ours.transitions, ours.start_transitions, ours.end_transitions
     given = (emissions, *(x.detach().clone().requires_grad_() for x in parts))
@@ -204,13 +204,13 @@ def _log_z(emissions: Any, ours: Any, device: str) -> dict[str, Any]:
             found = run()  # compiles
             assert abs(found - want) <= 1e-4 * abs(want), (found, want)
             row[f"{name} log Z"] = clocked(run, 3, device)
-        except Exception as error:  # what another package cannot do is said, and ends nothing
+        except Exception as error:  # a failure of another package is reported and ends nothing
             row[f"{name} log Z"] = f"failed: {error}"[:200]
     return row
 
 
 def encoder(device: str) -> dict[str, Any]:
-    """The CRF's share of a step of a BiLSTM tagger, ours and the peer's."""
+    """Measure the share of the CRF in a step of a BiLSTM tagger, ours and the peer's."""
     torch.manual_seed(0)
     batch, length, labels, hidden = 64, 128, 9, 256
     embedded = torch.randn(batch, length, 200, device=device)
@@ -236,7 +236,7 @@ def encoder(device: str) -> dict[str, Any]:
 
 
 def chunks(device: str) -> Any:
-    """A call that fits a tagger to conll2000."""
+    """Return a call that fits a tagger to conll2000."""
     from benchmarks import workloads
 
     rows = workloads.sentences("chunk")
@@ -246,7 +246,7 @@ def chunks(device: str) -> Any:
 
 
 def problem_of(fit: Callable[[], Any]) -> tuple[Any, Any]:
-    """What a fit minimises, and what comes of it."""
+    """Return the problem that a fit minimizes, and the fitted tagger."""
     from tagwise.learners import gradient
 
     kept: dict[str, Any] = {}
@@ -265,7 +265,7 @@ def problem_of(fit: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 def linear() -> dict[str, Any]:
-    """conll2000 on the GPU: an evaluation, the way to CRFsuite's optimum, a whole fit."""
+    """Time conll2000 on the GPU: an evaluation, L-BFGS to the optimum of CRFsuite, a whole fit."""
     from tagwise.learners import backends, gradient
     from tagwise.optimizers import lbfgs
 
@@ -314,7 +314,7 @@ def linear() -> dict[str, Any]:
 
 
 def main() -> None:
-    """All of it, printed and kept."""
+    """Run all parts, print the results and store them."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.torch", description=(__doc__ or "").split(":")[0]
     )

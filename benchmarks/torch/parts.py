@@ -1,10 +1,10 @@
-"""Where the time goes on a GPU: an eager step of the layer, an evaluation of the linear CRF.
+"""Breakdown of the time on a GPU: an eager step of the layer, an evaluation of the linear CRF.
 
     python -m benchmarks.torch.parts
 
-Milliseconds, medians. `wall` waits for the device after each call, `host` is what a call takes before it returns; `one
-thread` is `wall` where autograd derives on the calling thread (`torch.autograd.set_multithreading_enabled(False)`).
-Needs TAGWISE_DATA with conll2000.
+Median milliseconds. `wall` waits for the device after each call, and `host` is the time until a call returns. `one
+thread` is `wall` with autograd on the calling thread (`torch.autograd.set_multithreading_enabled(False)`). Needs
+TAGWISE_DATA with conll2000.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _host(call: Callable[[], Any], rounds: int = 200) -> float:
 
 
 class Bare(torch.autograd.Function):
-    """Four gradients and nothing to do: what PyTorch asks of an operator like ours."""
+    """Operator with four gradients that computes nothing: the overhead of PyTorch for an operator like ours."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Any:
@@ -51,7 +51,7 @@ class Bare(torch.autograd.Function):
 
 
 def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]:
-    """A step through the layer, through its operator, its kernels alone, and an operator that does nothing."""
+    """Time a step through the layer, through its operator, its kernels alone, and an empty operator."""
     e = torch.randn(batch, length, labels, device="cuda", requires_grad=True)
     y = torch.randint(labels, (batch, length), device="cuda")
     crf = tt.CRF(labels, batch_first=True).cuda()
@@ -91,7 +91,7 @@ def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]
 
 
 def evaluation() -> dict[str, Any]:
-    """conll2000: each part as a graph of its own."""
+    """Time each part of an evaluation on conll2000 as a separate graph."""
     problem, _ = problem_of(chunks("cuda"))
     objective: Any = problem.objective(find("cuda"))
     n = len(problem.layout)
@@ -111,7 +111,7 @@ def evaluation() -> dict[str, Any]:
 
 
 def main() -> None:
-    """All of it, printed."""
+    """Run and print both parts."""
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     for part in (eager, evaluation):
         print(part.__name__, json.dumps(part(), indent=1), flush=True)

@@ -1,7 +1,7 @@
-"""Other packages that sum over chains: log Z forward and backward, where they are installed.
+"""Other packages that sum over chains: log Z forward and backward, if they are installed.
 
-torch-struct (0.5) takes a matrix for each step; flash-semicrf (0.2) sums over segmentations, which of segments of one
-token are label paths. Neither is needed for anything else: `pip install torch-struct flash-semicrf`.
+torch-struct (0.5) takes one matrix per step. flash-semicrf (0.2) sums over segmentations, which are label paths for
+segments of one token. Both are optional: `pip install torch-struct flash-semicrf`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _flash_semicrf() -> Sum:
 
     def total(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
         batch, time, labels = emissions.shape
-        into = start - torch.logsumexp(transitions, 0)  # it also sums over labels before the first token
+        into = start - torch.logsumexp(transitions, 0)  # sums over labels before the first token too
         edged = torch.cat([emissions[:, :1] + into, emissions[:, 1:]], 1)
         edged = torch.cat([edged[:, :-1], edged[:, -1:] + end], 1)
         summed = torch.cat([edged.new_zeros(batch, 1, labels), edged.cumsum(1)], 1)
@@ -49,7 +49,7 @@ def _flash_semicrf() -> Sum:
 
 
 def peers() -> dict[str, Sum]:
-    """Those that are installed, by name."""
+    """Return the installed packages by name."""
     found: dict[str, Sum] = {}
     for name, make in (("torch-struct", _torch_struct), ("flash-semicrf", _flash_semicrf)):
         try:
@@ -60,7 +60,7 @@ def peers() -> dict[str, Sum]:
 
 
 def step(total: Sum, given: tuple[Any, ...]) -> Callable[[], Tensor]:
-    """Forward and backward of sum_b log Z_b."""
+    """Return a call for forward and backward of sum_b log Z_b."""
 
     def run() -> Tensor:
         for x in given:
