@@ -1,4 +1,4 @@
-"""Packages that programs know by other names: python-crfsuite and sklearn-crfsuite, on this engine.
+"""Drop-in replacements for python-crfsuite and sklearn-crfsuite.
 
 >>> from tagwise.compat import pycrfsuite
 >>> pycrfsuite.ItemSequence([["a", "b"], {"c": 0.5}]).items()

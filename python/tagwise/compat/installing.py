@@ -1,6 +1,7 @@
-"""`import pycrfsuite` and `import sklearn_crfsuite` mean ours in this process.
+"""Import hook that makes `import pycrfsuite` and `import sklearn_crfsuite` load the replacements in this process.
 
-Modules are told by name, so that pickles made with the originals, which name modules and classes, load too.
+Submodules have the names of the originals, so that pickles of the originals, which refer to modules and classes by
+name, load too.
 """
 
 from __future__ import annotations
@@ -15,36 +16,36 @@ from types import ModuleType
 
 from tagwise.base.exceptions import ParameterError
 
-#: Set to 1: they are installed as soon as tagwise is imported.
+#: Environment variable. With the value 1, importing tagwise installs the replacements.
 VARIABLE = "TAGWISE_CRFSUITE"
 NAMES = ("pycrfsuite", "sklearn_crfsuite")
 _HOME = "tagwise.compat"
 
 
 class _Alias(importlib.abc.Loader):
-    """The loader of a module that is another."""
+    """Loader that imports another module in place of the named one."""
 
     def __init__(self, real: str) -> None:
         self.real = real
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """The module itself, under its own name."""
+        """Import the replacement and return it."""
         module = importlib.import_module(self.real)
         self.kept = (module.__spec__, module.__loader__)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do but to leave the module what it was before Python named it anew."""
+        """Restore the module's spec and loader, which the import system has overwritten."""
         module.__spec__, module.__loader__ = self.kept
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the names of the originals, and every module below them, among ours."""
+    """Finder that maps the names of the originals and their submodules to the replacements."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """A module of ours under the name of theirs."""
+        """Return a spec that loads the replacement of a module, or None if there is none."""
         if name.split(".")[0] not in NAMES:
             return None
         real = f"{_HOME}.{name}"
@@ -62,15 +63,17 @@ _FINDER = _Finder()
 
 
 def installed() -> bool:
-    """Whether the names mean ours."""
+    """Return whether the import hook is installed."""
     return _FINDER in sys.meta_path
 
 
 def install() -> None:
-    """Let `pycrfsuite` and `sklearn_crfsuite` mean ours from here on, for imports and for pickles.
+    """Make later imports and pickles of `pycrfsuite` and `sklearn_crfsuite` load the replacements.
 
-    Call it before anything imports them: objects of two kinds in one process would not know each other. Where the
-    originals are there already, this is an ImportError that names them.
+    Call it before anything imports the originals, since objects of both kinds in one process are incompatible.
+
+    Raises:
+        ImportError: An original is already imported.
     """
     for name in NAMES:
         found = sys.modules.get(name)
@@ -86,7 +89,7 @@ def install() -> None:
 
 
 def install_as_asked(value: str) -> None:
-    """Install if the environment variable is 1; a value that is neither 0 nor 1 is an error."""
+    """Install if the value of the environment variable is 1. Raise ParameterError unless it is 0 or 1."""
     if value.strip() not in ("0", "1"):
         raise ParameterError(
             f"{VARIABLE}={value!r}: expected 0 or 1; correct the environment variable or unset it"
@@ -96,7 +99,7 @@ def install_as_asked(value: str) -> None:
 
 
 def uninstall() -> None:
-    """Let the names mean what they meant before, for imports to come; objects that were made stay what they are."""
+    """Remove the import hook, so that later imports load the originals. Existing objects do not change."""
     if installed():
         sys.meta_path.remove(_FINDER)
     for name in [name for name in sys.modules if name.split(".")[0] in NAMES]:

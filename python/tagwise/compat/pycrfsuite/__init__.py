@@ -1,4 +1,4 @@
-"""The Python API of CRFsuite, call by call (python-crfsuite 0.9.12), on the engine of tagwise.
+"""The API of python-crfsuite 0.9.12, implemented by tagwise.
 
 >>> import os, tempfile
 >>> path = os.path.join(tempfile.mkdtemp(), "x.crfsuite")

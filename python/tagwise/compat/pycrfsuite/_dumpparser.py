@@ -1,4 +1,4 @@
-"""What a model says of itself: the text dump of CRFsuite, written and read."""
+"""Parser of CRFsuite's text dump of a model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ _FEATURE = re.compile(r"\(\d+\) (.*) --> (.*): ([+-]?(?:\d+\.\d+|inf|nan))", re.
 
 
 class ParsedDump:
-    """Parameters of a model, as `Tagger.info` gives them.
+    """Content of a model, as returned by `Tagger.info`.
 
-    header: what the file's header says, by name; labels, attributes: numbers of the names; transitions: weights by
-    (from, to); state_features: weights by (attribute, label).
+    Attributes:
+        header: Fields of the file header.
+        labels: Number of each label.
+        attributes: Number of each attribute.
+        transitions: Weights by (from, to).
+        state_features: Weights by (attribute, label).
     """
 
     def __init__(self) -> None:
@@ -25,14 +29,14 @@ class ParsedDump:
 
 
 class CRFsuiteDumpParser:
-    """Reads the text of `Tagger.dump`, line by line, into `result`."""
+    """Parser of the text of `Tagger.dump`. Feed it line by line and read `result`."""
 
     def __init__(self) -> None:
         self.state: str | None = None
         self.result = ParsedDump()
 
     def feed(self, line: str) -> None:
-        """Take the next line."""
+        """Parse the next line."""
         line = line.lstrip().rstrip("\r\n")
         if not line:
             return
@@ -49,16 +53,16 @@ class CRFsuiteDumpParser:
         into[value] = key.strip()
 
     def parse_FILEHEADER(self, line: str) -> None:
-        """key: value"""
+        """Parse `key: value`."""
         key, _, value = line.partition(": ")
         self.result.header[key] = value
 
     def parse_LABELS(self, line: str) -> None:
-        """id: label"""
+        """Parse `id: label`."""
         self._named(line, self.result.labels)
 
     def parse_ATTRIBUTES(self, line: str) -> None:
-        """id: attribute"""
+        """Parse `id: attribute`."""
         self._named(line, self.result.attributes)
 
     def _feature(self, line: str, sources: Mapping[str, str], into: dict[tuple[str, str], float]) -> None:
@@ -67,7 +71,7 @@ class CRFsuiteDumpParser:
             raise ValueError(f"expected (type) from --> to: weight, found {line!r}")
         source, target = found[1], found[2]
         parts = f"{source} --> {target}".split(" --> ")
-        for i in range(1, len(parts)):  # names may hold the arrow
+        for i in range(1, len(parts)):  # names can contain the arrow
             before, after = " --> ".join(parts[:i]), " --> ".join(parts[i:])
             if before in sources and after in self.result.labels:
                 source, target = before, after
@@ -75,9 +79,9 @@ class CRFsuiteDumpParser:
         into[source, target] = float(found[3])
 
     def parse_TRANSITIONS(self, line: str) -> None:
-        """(1) label --> label: weight"""
+        """Parse `(1) label --> label: weight`."""
         self._feature(line, self.result.labels, self.result.transitions)
 
     def parse_STATE_FEATURES(self, line: str) -> None:
-        """(0) attribute --> label: weight"""
+        """Parse `(0) attribute --> label: weight`."""
         self._feature(line, self.result.attributes, self.result.state_features)

@@ -1,4 +1,4 @@
-"""What the log of a training says, piece by piece."""
+"""Incremental parser of the training log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SCORES = re.compile(
 
 
 class TrainLogParser:
-    """Events of a training from the pieces of its log: `feed` answers the event that a piece brings, or None."""
+    """Parser of the pieces of a training log. `feed` returns the event that a piece completes, or None."""
 
     def __init__(self) -> None:
         self.state: str | None = None
@@ -45,7 +45,7 @@ class TrainLogParser:
         self.events: list[tuple[str, int, int]] = []
 
     def feed(self, line: str) -> str | None:
-        """The event that this piece of the log brings."""
+        """Return the event that this piece of the log completes, or None."""
         self.log.append(line)
         if self.state is None:
             self.state = "STARTING"
@@ -60,18 +60,18 @@ class TrainLogParser:
 
     @property
     def last_log(self) -> str:
-        """The text of the last event."""
+        """Text of the last event."""
         _, start, end = self.events[-1]
         return "".join(self.log[start:end])
 
     def handle_STARTING(self, line: str) -> str | None:
-        """Before features are generated."""
+        """Parse a piece before feature generation."""
         if line.startswith("Feature generation"):
             self.state = "FEATGEN"
         return None
 
     def handle_FEATGEN(self, line: str) -> str | None:
-        """While features are generated."""
+        """Parse a piece during feature generation."""
         if line in "0123456789.10":
             self.featgen_percent += 2
             return "featgen_progress"
@@ -86,7 +86,7 @@ class TrainLogParser:
         return "featgen_end"
 
     def handle_AFTER_FEATGEN(self, line: str) -> str | None:
-        """Up to the first iteration."""
+        """Parse a piece between feature generation and the first iteration."""
         if self._iteration_head(line) is not None:
             self.state = "ITERATION"
             self.handle_ITERATION(line)
@@ -100,7 +100,7 @@ class TrainLogParser:
         return None
 
     def handle_ITERATION(self, line: str) -> str | None:
-        """Inside an iteration, which ends at an empty line."""
+        """Parse a piece of an iteration, which ends with an empty line."""
         number = self._iteration_head(line)
         if number is not None:
             self.last_iteration = {"num": number, "scores": {}}
@@ -130,7 +130,7 @@ class TrainLogParser:
         return None
 
     def handle_AFTER_ITERATION(self, line: str) -> str | None:
-        """Between iterations, and behind the last."""
+        """Parse a piece between iterations or after the last."""
         if self._iteration_head(line) is not None:
             self.state = "ITERATION"
             return self.handle_ITERATION(line)
@@ -143,7 +143,7 @@ class TrainLogParser:
         return None
 
     def handle_STORING(self, line: str) -> str | None:
-        """While the file is written."""
+        """Parse a piece while the model is written."""
         if line == "\n":
             return "end"
         seconds = self._seconds(line)

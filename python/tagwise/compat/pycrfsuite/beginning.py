@@ -1,8 +1,8 @@
-"""Where L-BFGS begins: at zero as CRFsuite does, or close to the optimum where a run ends there anyway.
+"""Starting point of L-BFGS: zero as in CRFsuite, or close to the optimum for runs that converge anyway.
 
-A run that nobody cuts short (all that ends it at the defaults, no c1, no group held out) is about its optimum alone.
-Dual ascent is there in a tenth of the passes; L-BFGS goes on from its weights, with the curvature of its last epochs,
-until CRFsuite's own test ends it. A run that is told when to end keeps its path from zero: that is its result.
+The result of a run with default stopping criteria, no c1 and no held-out group is its optimum. Dual ascent gets close
+to it in a tenth of the passes. L-BFGS continues from its weights, with the curvature of its last epochs, until
+CRFsuite's own test stops it. With other stopping criteria the result depends on the path, so these runs start at zero.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from tagwise.learners import dual
 from tagwise.learners.problem import WORTH_WARMING
 from tagwise.optimizers.base import Vector
 
-#: What the ascent is to certify; its objective is closer to the optimum than that, and L-BFGS brings it closer.
+#: Certified gap at which the ascent stops. The objective is closer to the optimum than that, and L-BFGS improves it.
 GAP = 3e-5
-#: Epochs whose steps L-BFGS begins with as curvature pairs, at an evaluation each.
+#: Number of last epochs whose steps are the first curvature pairs of L-BFGS, at one evaluation each.
 EPOCHS = 2
 _ENDS = ("max_iterations", "epsilon", "period", "delta")
 
 
 def runs_to_the_end(params: Parameters) -> bool:
-    """Whether nothing but CRFsuite's own test ends a run of lbfgs."""
+    """Return whether a run of lbfgs has no c1 and CRFsuite's default stopping criteria."""
     known = Parameters("lbfgs")
     return params["c1"] == 0.0 and params["c2"] > 0.0 and all(params[name] == known[name] for name in _ENDS)
 
 
 def near(data: _core.Dataset, layout: _core.Layout, c2: float) -> list[Vector]:
-    """The last points of dual ascent, closer and closer to the optimum; none where L-BFGS begins at zero.
+    """Return the last points of dual ascent, in order, or none if L-BFGS should start at zero.
 
-    That is where sentences are few, where the dual point is beyond the memory, and where a sentence is beyond float32.
+    This is the case for few sentences, if the dual point does not fit into memory, and if the scores of a sentence
+    exceed the range of float32.
     """
     if len(data) < WORTH_WARMING:
         return []

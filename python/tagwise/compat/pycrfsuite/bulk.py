@@ -1,7 +1,7 @@
-"""Many sequences at once: the model in the engine's own layout, where scores are sums of vectors in float32.
+"""Tagging of many sequences: the model is converted to the core's layout, with vectorised scores in float32.
 
-Making it reads the whole file, which pays from some thousand items on. Where two paths are close, double precision
-decides, as it does for the model as it lies.
+The conversion reads the whole file, which pays off from a few thousand items on. If the two best paths are close, the
+double precision of the memory-mapped model decides.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tagwise.compat.pycrfsuite.items import flat_sequence
 from tagwise.features.escape import is_plain, raw
 from tagwise.model.formats.chain import Chain, parts_of
 
-#: Items from which on it is worth its making.
+#: Minimum number of items for which the conversion pays off.
 WORTH = 5000
-#: Scores of paths that differ by less, or by a hundredth of it relatively, may be equal: far more than float32 rounds.
+#: Absolute difference, and 100 times the relative one, below which two scores may be equal: far above float32 rounding.
 CLOSE = 1e-3
 
 
 class Bulk:
-    """A model with labels, ready for many sequences."""
+    """Model in the core's layout, for many sequences. It needs at least one label."""
 
     def __init__(self, chain: Chain, labels: Sequence[str]) -> None:
         parts = parts_of(chain)
@@ -36,7 +36,7 @@ class Bulk:
         self.escapes = not is_plain("".join(chain.texts))
 
     def tag(self, sequences: Sequence[Any], alone: _core.CrfsuiteModel) -> list[list[str]]:
-        """Labels of all sequences; `alone` labels those whose two best paths are close."""
+        """Return the labels of all sequences. `alone` tags those whose two best paths are close."""
         plain = not self.escapes and all(isinstance(x, (list, tuple)) for x in sequences)
         try:
             if not plain:
@@ -55,18 +55,18 @@ class Bulk:
         rank = np.cumsum(n) - n
         two = np.flatnonzero((n > 1) & (length > 0))
         best_of, next_of = scores[rank[two]], scores[rank[two] + 1]
-        # Also where they are not numbers: neither is then less than the other.
+        # The negated comparison also selects NaN.
         for s in two[~(best_of - next_of >= CLOSE * np.maximum(1.0, 0.01 * np.abs(best_of)))].tolist():
             out[s] = alone.tag(sequence_of(sequences[s]))
         return out
 
 
 def pairs_of(xseq: Any) -> list[list[tuple[bytes, float]]]:
-    """Names, as the file has them, and values of every item of a sequence."""
+    """Return names, as bytes of the file, and values of every item of a sequence."""
     return [[(raw(name), value) for name, value in item] for item in flat_sequence(xseq)]
 
 
 def sequence_of(xseq: Any) -> _core.CrfsuiteSequence:
-    """The attributes of a sequence; the engine's own reading first, ours where it has none."""
+    """Return the attributes of a sequence. Python converts the types that the core does not read itself."""
     found = _core.CrfsuiteSequence.read(xseq)
     return _core.CrfsuiteSequence.from_pairs(pairs_of(xseq)) if found is None else found

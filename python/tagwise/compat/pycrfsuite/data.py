@@ -1,6 +1,6 @@
-"""Instances of a trainer: names numbered by first appearance, and the features they give.
+"""Instances of a trainer, with names numbered by first appearance, and their features.
 
-A feature (attribute, label) or (label, label) is kept where minfreq <= the sum of its values over the training set.
+A feature (attribute, label) or (label, label) is kept if minfreq <= the sum of its values over the training set.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Ids = NDArray[np.int64]
 
 
 class Instances:
-    """What was appended to a trainer."""
+    """Instances that were appended to a trainer."""
 
     def __init__(self) -> None:
         self.engine = _core.CrfsuiteInstances()
 
     def append(self, xseq: Any, yseq: Iterable[str | bytes], group: int) -> None:
-        """One more sequence; an empty one is dropped. The engine's own reading first, ours where it has none."""
+        """Add a sequence unless it is empty. Python converts the types that the core does not read itself."""
         if self.engine.append(xseq, yseq, group):
             return
         names = [_label(y) for y in yseq]
@@ -57,19 +57,19 @@ def _check_finite(items: Sequence[Sequence[tuple[str, float]]]) -> None:
 
 @dataclass(frozen=True)
 class Features:
-    """The features of a training set: codes of state features (attribute * L + label) and of transitions."""
+    """Features of a training set: codes of state features (attribute * L + label) and of transitions."""
 
     node: Ids
     edge: Ids
     n_attributes: int
     n_labels: int
-    cut: int  # how many were left out because their sum is below 0 and minfreq is 0
+    cut: int  # number of features removed because their sum is below 0 and minfreq is 0
 
     def __len__(self) -> int:
         return len(self.node) + len(self.edge)
 
     def layout(self) -> _core.Layout:
-        """Where their weights lie: state features first, each kind ascending."""
+        """Return the layout of their weights: state features, then transitions, each in ascending order."""
         nothing = np.zeros(0, np.int64)
         codes = [self.node, self.edge, nothing, nothing, nothing]
         return layout_of(self.n_attributes, self.n_labels, codes, pairs=False)

@@ -1,4 +1,4 @@
-"""What goes wrong: an item that is none, a training that leaves no weights."""
+"""Exceptions for invalid items and failed training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MESSAGES = {
 
 
 class CRFSuiteError(Exception):
-    """Training failed; `code` is CRFsuite's number for why."""
+    """Failure of training. `code` is CRFsuite's error code."""
 
     _messages = MESSAGES
 
@@ -32,4 +32,4 @@ class CRFSuiteError(Exception):
 
 
 class ItemError(ValueError, TypeError):
-    """An item that has no features: a ValueError, and a TypeError as the original has it."""
+    """Invalid item: a ValueError, and a TypeError as in the original."""

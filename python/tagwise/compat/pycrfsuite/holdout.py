@@ -1,4 +1,4 @@
-"""How a model does on instances that it is not trained on: the lines of the log."""
+"""Evaluation on held-out instances, and its lines of the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tagwise._core as _core
 def performance(
     labels: Sequence[str], offsets: NDArray[np.uint64], gold: NDArray[np.uint16], found: NDArray[np.uint16]
 ) -> Iterator[str]:
-    """Lines by label, then averages and accuracies; offsets [N + 1], gold and found [tokens]."""
+    """Yield the lines for each label, then averages and accuracies. offsets is [N + 1], gold and found are [tokens]."""
     n = len(labels)
     right = gold == found
     match = np.bincount(gold[right], minlength=n)
@@ -43,7 +43,7 @@ def performance(
 
 
 def tagged(layout: _core.Layout, weights: NDArray[np.float64], data: _core.Dataset) -> NDArray[np.uint16]:
-    """The best paths of instances, [tokens]."""
+    """Return the Viterbi paths of instances, concatenated [tokens]."""
     return _core.Scorer(layout, weights.astype(np.float32)).viterbi(data)
 
 

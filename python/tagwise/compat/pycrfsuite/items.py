@@ -1,4 +1,4 @@
-"""Features of items: lists and sets of names, dicts of numbers, texts, and dicts again.
+"""Features of items: lists and sets of names, or dicts of numbers, strings, lists and nested dicts.
 
 >>> flat({"w": "cat", "n": {"x": 2}, "tags": ["a", "b"], "upper": False})
 [('w:cat', 1.0), ('n:x', 2.0), ('tags:a', 1.0), ('tags:b', 1.0), ('upper', 0.0)]
@@ -13,14 +13,14 @@ from tagwise.compat.pycrfsuite.errors import ItemError
 from tagwise.features.escape import is_plain, raw, told
 
 Item = list[tuple[str, float]]
-#: Dicts within dicts.
+#: Maximum nesting of dicts.
 DEEPEST = 64
 
 
 def name_of(text: Any) -> str:
-    """A name of a feature or a label, as the engine has it; bytes are UTF-8 or stand for themselves."""
+    """Return the name of a feature or label in the escaped form of the core. Bytes need not be UTF-8."""
     if isinstance(text, str):
-        data = text.encode("utf-8")  # which refuses lone surrogates
+        data = text.encode("utf-8")  # rejects lone surrogates
         name = text if is_plain(text) else told(data)
     elif isinstance(text, (bytes, bytearray)):
         name = told(bytes(text))
@@ -32,7 +32,7 @@ def name_of(text: Any) -> str:
 
 
 def flat(item: Any, depth: int = 0) -> Item:
-    """Names and values of an item, in its order."""
+    """Return names and values of an item, in order."""
     if isinstance(item, (str, bytes, bytearray)):
         raise ItemError(f"expected an item (a list of names, or a dict), found the text {item!r}")
     if depth > DEEPEST:
@@ -64,7 +64,7 @@ def flat(item: Any, depth: int = 0) -> Item:
 
 
 def flat_sequence(sequence: Any) -> list[Item]:
-    """Names and values of every item of a sequence."""
+    """Return names and values of every item of a sequence."""
     if isinstance(sequence, ItemSequence):
         return sequence.flat
     if isinstance(sequence, (str, bytes, bytearray)):
@@ -85,7 +85,7 @@ class ItemSequence:
         self.flat = flat_sequence(pyseq)
 
     def items(self) -> list[dict[str, float]]:
-        """A dict of names and values for each item."""
+        """Return a dict of names and values for each item."""
         return [{raw(name).decode(): value for name, value in item} for item in self.flat]
 
     def __len__(self) -> int:

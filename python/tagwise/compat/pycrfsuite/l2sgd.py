@@ -1,7 +1,7 @@
 """Stochastic gradient descent with an L2 penalty: lambda = 2 c2 / N, eta_t = 1 / (lambda (t0 + t)).
 
-The weights are decay times a table, so that the penalty of a step costs nothing; those of the epoch with the smallest
-loss are kept. The first eta is found by trials of one epoch on some instances.
+The weights are a scalar decay times a table, so that the penalty of a step costs O(1). Training returns the weights of
+the epoch with the smallest loss. The first eta is calibrated by trial epochs on a sample of instances.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 class Epoch(NamedTuple):
-    """Where training stands after an epoch."""
+    """State after an epoch."""
 
     weights: NDArray[np.float64]
     loss: float
@@ -33,27 +33,30 @@ class Epoch(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """The instances to train on, and their features."""
+    """Instances to train on, and their features."""
 
     data: _core.CrfsuiteInstances
     holdout: int
     features: Features
 
     def descent(self, penalty: float, eta: float) -> _core.CrfsuiteOnline:
-        """Steps from weights of 0, the first of this length."""
+        """Return a descent that starts at zero with this learning rate."""
         codes, numbers = (self.features.node, self.features.edge), [penalty, 1.0 / (penalty * eta)]
         return _core.CrfsuiteOnline(self.data, self.holdout, *codes, "l2sgd", numbers)
 
 
 def _trial(sequences: Sequences, sample: Ids, penalty: float, eta: float) -> float:
-    """The loss of one epoch over instances with this learning rate at first."""
+    """Return the loss of one epoch over a sample with this initial learning rate."""
     descent = sequences.descent(penalty, eta)
     loss = descent.steps(sample)
     return loss + 0.5 * penalty * descent.settle() * len(sample)
 
 
 def calibrated(sequences: Sequences, sample: Ids, params: Parameters, penalty: float, say: Say) -> float:
-    """The learning rate whose epoch has the smallest loss: doubled while that helps, then halved."""
+    """Return the learning rate whose trial epoch has the smallest loss.
+
+    Candidates grow by the factor calibration.rate while that helps, then shrink by it.
+    """
     names = ("eta", "rate", "samples", "candidates", "max_trials")
     eta0, rate, _, candidates, most = (params[f"calibration.{name}"] for name in names)
     say("Calibrating the learning rate (eta)\n")
@@ -91,7 +94,7 @@ def calibrated(sequences: Sequences, sample: Ids, params: Parameters, penalty: f
 
 
 def epochs(sequences: Sequences, params: Parameters, say: Say, seconds: Callable[[], str]) -> Iterator[Epoch]:
-    """Calibration, then one epoch after the other."""
+    """Calibrate the learning rate, then yield the epochs."""
     n = len(sequences.data.lengths(sequences.holdout, False))
     stream, order = Rand(), list(range(n))
     penalty = 2.0 * params["c2"] / max(1, n)

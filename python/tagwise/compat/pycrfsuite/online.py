@@ -1,10 +1,10 @@
-"""Trainers that go instance by instance: the averaged perceptron, passive-aggressive, AROW.
+"""Online trainers: averaged perceptron, passive-aggressive, AROW.
 
     ap:    w += F(y) - F(y*)
     pa:    cost = s(y*) - s(y) + sqrt(#wrong) (or + 1),  tau = cost / |d|^2,  w += tau d
     arow:  cost = s(y*) - s(y) + #wrong,  alpha = cost / (gamma + sum d^2 v),  w += alpha v d,  1/v += d^2 / gamma
 
-with d = F(y) - F(y*) on an error. What is averaged is w - ws / c, c counting instances from 1.
+with d = F(y) - F(y*) on an error. The averaged weights are w - ws / c, where c counts instances from 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tagwise.compat.pycrfsuite.rand import Rand
 
 
 class Epoch(NamedTuple):
-    """Where training stands after an epoch: weights of the features, the loss, the norm that is logged."""
+    """State after an epoch: weights of the features, loss, and the norm for the log."""
 
     weights: NDArray[np.float64]
     loss: float
@@ -30,7 +30,7 @@ class Epoch(NamedTuple):
     stop: bool
 
 
-#: What each rule is told.
+#: Parameters of each update rule.
 TOLD: dict[str, tuple[str, ...]] = {
     "ap": (),
     "pa": ("type", "c", "error_sensitive"),
@@ -41,7 +41,7 @@ TOLD: dict[str, tuple[str, ...]] = {
 def epochs(
     data: _core.CrfsuiteInstances, holdout: int, features: Features, params: Parameters
 ) -> Iterator[Epoch]:
-    """One epoch after the other over the instances that are not held out, each in an order of its own."""
+    """Yield the epochs over the instances that are not held out, each in a new random order."""
     name = params.algorithm
     numbers = [float(params[key]) for key in TOLD[name]]
     training = _core.CrfsuiteOnline(data, holdout, features.node, features.edge, name, numbers)

@@ -1,4 +1,4 @@
-"""Parameters of the training algorithms: names, kinds, defaults, help; texts are read as C reads numbers."""
+"""Parameters of the training algorithms: names, types, defaults and help. Strings are parsed as C parses numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LARGEST = 2**31 - 1
 
 
 class Parameter(NamedTuple):
-    """A parameter. kind: what it is inside, int, float or str; shown: what `get` gives, bool too."""
+    """Parameter of an algorithm. kind: type of the stored value. shown: type that `get` returns, if different."""
 
     name: str
     kind: type
@@ -140,7 +140,7 @@ def _atof(text: str) -> float:
 
 
 class Parameters:
-    """The parameters of one algorithm and their values."""
+    """Parameters of one algorithm and their values."""
 
     def __init__(self, algorithm: str) -> None:
         self.algorithm = algorithm
@@ -148,14 +148,14 @@ class Parameters:
         self.values: dict[str, Any] = {name: p.default for name, p in self.table.items()}
 
     def find(self, name: str | bytes) -> Parameter:
-        """The parameter of this name."""
+        """Return the parameter of this name."""
         name = name.decode() if isinstance(name, bytes) else name
         if name not in self.table:
             raise ValueError(f"Parameter not found: {name}; {self.algorithm} has {', '.join(self.table)}")
         return self.table[name]
 
     def set(self, name: str | bytes, value: Any) -> None:
-        """Any value, through its text, as C's atoi and atof read it; truth is 1 or 0."""
+        """Set a value. Its string is parsed by the rules of C's atoi and atof. Booleans become 1 or 0."""
         parameter = self.find(name)
         if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
             value = int(value)
@@ -166,7 +166,7 @@ class Parameters:
             self.values[parameter.name] = _atof(text) if parameter.kind is float else text
 
     def get(self, name: str | bytes) -> Any:
-        """The value, as C prints and the API casts it: of floats six decimals."""
+        """Return a value as C prints it and the API casts it. Floats have six decimals."""
         parameter = self.find(name)
         value = self.values[parameter.name]
         if parameter.kind is float:

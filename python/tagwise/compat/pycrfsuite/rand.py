@@ -1,4 +1,4 @@
-"""The shuffling of CRFsuite's online trainers: the C library's `rand()` as glibc begins it, with the seed 1.
+"""Shuffling of CRFsuite's online trainers: `rand()` of glibc with its default seed 1.
 
     r_0 = 1,  r_i = 16807 r_{i-1} mod (2^31 - 1) for i <= 30,  r_i = r_{i-31} for 31 <= i <= 33,
     r_i = r_{i-3} + r_{i-31} mod 2^32;  output r_i >> 1 from i = 344 on
@@ -14,7 +14,7 @@ from collections import deque
 
 
 class Rand:
-    """The stream of a process that has not asked for a random number before."""
+    """Random numbers of a process that has not called `rand()` before."""
 
     def __init__(self) -> None:
         first = [1]
@@ -31,11 +31,11 @@ class Rand:
         return number
 
     def next(self) -> int:
-        """The next number, 0 to 2^31 - 1."""
+        """Return the next number, 0 to 2^31 - 1."""
         return self._step() >> 1
 
     def shuffle(self, order: list[int]) -> None:
-        """Swap every place with one of all places, from the first on."""
+        """Shuffle in place: swap each element, in order, with one at a random position of the whole list."""
         n = len(order)
         for i in range(n):
             j = self.next() % n

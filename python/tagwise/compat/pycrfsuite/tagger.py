@@ -1,4 +1,4 @@
-"""Taggers: a model that is open, and the sequence that was set last."""
+"""Taggers, which hold an open model and the current sequence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Table = NDArray[np.float64]
 
 
 class Opened:
-    """A model that is open; the engine reads its file as it lies, and checks what it uses."""
+    """Open model. The core reads the file in place, and checks the parts that it uses."""
 
     def __init__(self, engine: _core.CrfsuiteModel) -> None:
         self.engine = engine
@@ -36,22 +36,22 @@ class Opened:
 
     @cached_property
     def header(self) -> tuple[int, ...]:
-        """Numbers of the file's header."""
+        """Numbers in the header of the file."""
         return crfsuite.header_of(self.engine.data())
 
     @cached_property
     def chain(self) -> Chain:
-        """Everything that the file says, for those who look inside."""
+        """The whole content of the file, for inspection."""
         return crfsuite.read(self.engine.data())
 
     @cached_property
     def bulk(self) -> Bulk:
-        """The model for many sequences at once."""
+        """The model in the layout for many sequences."""
         return Bulk(self.chain, self.labels)
 
 
 class Tagger:
-    """Labels sequences by a model of CRFsuite. One object may be used by one thread at a time."""
+    """Tagger with a model of CRFsuite. An object can be used by one thread at a time."""
 
     def __init__(self) -> None:
         self._model: Opened | None = None
@@ -61,7 +61,7 @@ class Tagger:
     # --- the model ------------------------------------------------------------------------------------------
 
     def open(self, name: str | bytes | os.PathLike[str]) -> contextlib.closing[Tagger]:
-        """Open a model file; what is returned closes it at the end of a `with`."""
+        """Open a model file, and return a context manager that closes it."""
         with open(name, "rb", buffering=0) as file:
             head = file.read(49)
             if head[:4] != b"lCRF":
@@ -74,7 +74,7 @@ class Tagger:
                 raise ModelFileError(f"{os.fsdecode(name)}: {error}") from None
 
     def open_inmemory(self, value: bytes) -> contextlib.closing[Tagger]:
-        """Open a model that is in memory: the bytes of a model file."""
+        """Open a model from the bytes of a model file."""
         if not isinstance(value, bytes):
             raise TypeError(
                 f"Argument 'value' has incorrect type (expected bytes, got {type(value).__name__})"
@@ -100,25 +100,28 @@ class Tagger:
         return self._model
 
     def labels(self) -> list[str]:
-        """The labels, by number."""
+        """Return the labels, in the order of their numbers."""
         return list(self._open().labels)
 
     # --- sequences ------------------------------------------------------------------------------------------
 
     def set(self, xseq: Any) -> None:
-        """Set the sequence that `tag`, `probability` and `marginal` are about."""
+        """Set the current sequence for `tag`, `probability` and `marginal`."""
         self._open()
         self._known, self._data = None, sequence_of(xseq)
 
     def tag(self, xseq: Any = None) -> list[str]:
-        """The labels of a sequence, or of the one set last."""
+        """Return the labels of a sequence, which becomes the current one. None means the current sequence."""
         if xseq is not None:
             self.set(xseq)
         model = self._open()
         return [] if self._data is None else model.engine.tag(self._data)
 
     def tag_many(self, sequences: Sequence[Any]) -> list[list[str]]:
-        """Labels of many sequences at once, on all cores; the one set last stays. Not in the original."""
+        """Return the labels of many sequences, using all cores. The current sequence does not change.
+
+        python-crfsuite does not have this method.
+        """
         model, sequences = self._open(), list(sequences)
         lengths = (len(x) if hasattr(x, "__len__") else 0 for x in sequences)
         if model.labels and sum(lengths) >= WORTH:
@@ -126,7 +129,7 @@ class Tagger:
         return model.engine.tag_many(sequences, pairs_of)
 
     def _scores(self) -> tuple[Table, float, Table] | None:
-        """Node scores, log Z and marginals of the sequence set last; None where it is empty."""
+        """Return node scores, log Z and marginals of the current sequence, or None if it is empty."""
         model = self._open()
         if self._data is None or not len(self._data):
             return None
@@ -141,7 +144,7 @@ class Tagger:
         return found
 
     def probability(self, yseq: Iterable[str | bytes]) -> float:
-        """P(yseq | the sequence set last)."""
+        """Return P(yseq | current sequence)."""
         known = self._scores()
         if known is None:
             return 0.0
@@ -155,7 +158,7 @@ class Tagger:
         return float(np.exp(score - log_z))
 
     def marginal(self, y: str | bytes, pos: int) -> float:
-        """P(the label at pos is y | the sequence set last)."""
+        """Return P(the label at pos is y | current sequence)."""
         known = self._scores()
         if known is None:
             return 0.0
@@ -165,14 +168,17 @@ class Tagger:
         return float(p[pos, self._number(y)])
 
     def marginals(self) -> list[dict[str, float]]:
-        """Probabilities of all labels at all positions of the sequence set last. Not in the original."""
+        """Return the probabilities of all labels at all positions of the current sequence.
+
+        python-crfsuite does not have this method.
+        """
         known, names = self._scores(), self._open().labels
         return [] if known is None else [dict(zip(names, row)) for row in known[2].tolist()]
 
-    # --- looking inside -------------------------------------------------------------------------------------
+    # --- inspection -----------------------------------------------------------------------------------------
 
     def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
-        """Write the model as text to a file, or to the descriptor of stdout."""
+        """Write the model as text to a file, or to the file descriptor of stdout."""
         text = dumped(self._open(RuntimeError))
         if filename is not None:
             with atomic(filename) as file:
@@ -183,7 +189,7 @@ class Tagger:
             out.write(text)
 
     def info(self) -> ParsedDump:
-        """What the model says of itself; weights have the six decimals of `dump`."""
+        """Return the content of the model. Weights have six decimals, as in `dump`."""
         model, found = self._open(RuntimeError), ParsedDump()
         chain, n = model.chain, len(model.labels)
         texts = [raw(text).decode("utf-8", "surrogateescape") for text in chain.texts]
@@ -198,7 +204,7 @@ class Tagger:
 
 
 def header_lines(model: Opened) -> list[tuple[str, str]]:
-    """The header by name, as the dump has it."""
+    """Return the fields of the header, formatted for the dump."""
     size, features, *rest = model.header
     numbers: list[Any] = ["lCRF", size, "FOMC", 100, features, *rest]
     return [
@@ -208,7 +214,7 @@ def header_lines(model: Opened) -> list[tuple[str, str]]:
 
 
 def dumped(model: Opened) -> bytes:
-    """The text dump: header, labels, attributes, transitions, state features."""
+    """Return the text dump: header, labels, attributes, transitions, state features."""
     chain, n = model.chain, len(model.labels)
     labels, texts = [raw(y) for y in chain.labels], [raw(text) for text in chain.texts]
     edges = zip(chain.edge.codes.tolist(), chain.edge.weights.tolist())

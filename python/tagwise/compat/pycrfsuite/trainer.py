@@ -1,4 +1,4 @@
-"""Trainers: a data set, an algorithm and its parameters, a log."""
+"""Trainers, which hold a data set, an algorithm with its parameters, and a log."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tagwise.compat.pycrfsuite.training import Training, stored
 
 
 class BaseTrainer:
-    """Keeps instances and trains on them; prints every message of the log where `verbose`.
+    """Trainer that collects instances and trains a model on them.
 
-    An object is whole before `__init__`, which subclasses replace without calling it: quiet, with lbfgs.
+    `__new__` creates a usable object (quiet, lbfgs), since subclasses override `__init__` without calling it.
 
     Args:
-        algorithm: lbfgs, l2sgd, ap, pa or arow.
-        params: parameters by name, see `set`.
-        verbose: print the log.
+        algorithm: "lbfgs", "l2sgd", "ap", "pa" or "arow".
+        params: Parameters by name, see `set`.
+        verbose: Print every message of the log.
     """
 
     verbose: Any = None
@@ -44,7 +44,7 @@ class BaseTrainer:
         self.verbose = verbose
 
     def message(self, message: str) -> None:
-        """A piece of the log; override it to receive them."""
+        """Print a piece of the log. Override this method to receive the pieces."""
         if self.verbose:
             print(message, end="")
 
@@ -52,9 +52,9 @@ class BaseTrainer:
         """Add an instance.
 
         Args:
-            xseq: features of its items, see `ItemSequence`.
-            yseq: a label for each item.
-            group: a number by which `train` may hold it out.
+            xseq: Features of its items, see `ItemSequence`.
+            yseq: One label per item.
+            group: Number of the group, which `train` can hold out.
         """
         if isinstance(group, bool) or not hasattr(group, "__index__"):
             raise TypeError(f"expected group to be an int, found {type(group).__name__}")
@@ -62,7 +62,7 @@ class BaseTrainer:
         self._cleared = False
 
     def select(self, algorithm: str, type: str = "crf1d") -> None:
-        """Choose an algorithm; all parameters are at their defaults then."""
+        """Select an algorithm and reset all parameters to their defaults."""
         name = algorithm.lower()
         name = ALIASES.get(name, name)
         if name not in ALGORITHMS or type != "crf1d":
@@ -73,8 +73,8 @@ class BaseTrainer:
         """Train on the instances and write the model.
 
         Args:
-            model: the file; nothing is written where it is empty.
-            holdout: the group that is not trained on but evaluated; -1 for none.
+            model: Path of the model file. Nothing is written if it is empty.
+            holdout: Group to evaluate on instead of training on it. -1 for none.
         """
         path = os.fsdecode(model)
         if self._cleared:
@@ -89,7 +89,7 @@ class BaseTrainer:
             out.write(data)
 
     def params(self) -> list[str]:
-        """Names of the parameters of the chosen algorithm."""
+        """Return the names of the parameters of the selected algorithm."""
         return list(self._params.table)
 
     def set_params(self, params: Mapping[str, Any]) -> None:
@@ -98,7 +98,7 @@ class BaseTrainer:
             self.set(key, value)
 
     def get_params(self) -> dict[str, Any]:
-        """All parameters by name."""
+        """Return all parameters by name."""
         return {name: self.get(name) for name in self.params()}
 
     def set(self, name: str | bytes, value: Any) -> None:
@@ -106,15 +106,15 @@ class BaseTrainer:
         self._params.set(name, value)
 
     def get(self, name: str | bytes) -> Any:
-        """The value of a parameter."""
+        """Return the value of a parameter."""
         return self._params.get(name)
 
     def help(self, name: str | bytes) -> str:
-        """What a parameter is."""
+        """Return the description of a parameter."""
         return self._params.find(name).help
 
     def clear(self) -> None:
-        """Forget all instances, and the names that were numbered for them."""
+        """Remove all instances and the numbering of their names."""
         self._instances, self._cleared = Instances(), True
 
     def _before_train(self) -> None:
@@ -122,7 +122,10 @@ class BaseTrainer:
 
 
 class Trainer(BaseTrainer):
-    """A trainer that reads its own log (`logparser`) and tells its events, which print it where `verbose`."""
+    """Trainer that parses its own log (`logparser`) and calls a method for each event, if `verbose`.
+
+    By default these methods print the log.
+    """
 
     logparser: _logparser.TrainLogParser | None = None
 
@@ -130,7 +133,7 @@ class Trainer(BaseTrainer):
         self.logparser = _logparser.TrainLogParser()
 
     def message(self, message: str) -> None:
-        """Feed the parser, and tell the event that comes of it."""
+        """Feed the parser, and call the method of the event that it detects."""
         if self.logparser is None:
             self._before_train()
         parser = self.logparser
@@ -148,35 +151,35 @@ class Trainer(BaseTrainer):
             getattr(self, f"on_{event}")(log)
 
     def on_start(self, log: str) -> None:
-        """Training begins."""
+        """Handle the start of training."""
         print(log, end="")
 
     def on_featgen_progress(self, log: str, percent: int) -> None:
-        """More features were generated."""
+        """Handle progress of feature generation."""
         print(log, end="")
 
     def on_featgen_end(self, log: str) -> None:
-        """All features were generated."""
+        """Handle the end of feature generation."""
         print(log, end="")
 
     def on_prepared(self, log: str) -> None:
-        """The first iteration begins."""
+        """Handle the start of the first iteration."""
         print(log, end="")
 
     def on_prepare_error(self, log: str) -> None:
-        """There is nothing to iterate on."""
+        """Handle an error before the first iteration."""
         print(log, end="")
 
     def on_iteration(self, log: str, info: Any) -> None:
-        """An iteration is over."""
+        """Handle the end of an iteration."""
         print(log, end="")
 
     def on_optimization_end(self, log: str) -> None:
-        """The last iteration is over."""
+        """Handle the end of the last iteration."""
         print(log, end="")
 
     def on_end(self, log: str) -> None:
-        """The model is written."""
+        """Handle the end of training, after the model was written."""
         print(log, end="")
 
 

@@ -1,4 +1,4 @@
-"""One training run: features, an algorithm, the model as lCRF; the log is told piece by piece as CRFsuite does."""
+"""Training run: features, weights, and the model in CRFsuite's format. The log has the pieces of CRFsuite's."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tagwise.optimizers.owlqn import owlqn
 Say = Callable[[str], None]
 Vector = NDArray[np.float64]
 LINESEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
-#: What liblbfgs answers for a problem without a variable.
+#: Error code of liblbfgs for a problem without variables.
 NO_VARIABLE = -1020
 
 
 class Clock:
-    """Seconds of this process since it was asked last, as the log has them."""
+    """CPU seconds of this process since the last call, formatted for the log."""
 
     def __init__(self) -> None:
         self.begun = time.process_time()
@@ -46,7 +46,7 @@ class Clock:
 
 
 class Training:
-    """The training set of a trainer, and what becomes of it."""
+    """Training on the instances of a trainer."""
 
     def __init__(self, instances: Instances, params: Parameters, holdout: int, say: Say) -> None:
         self.params, self.say, self.holdout = params, say, holdout
@@ -57,7 +57,7 @@ class Training:
         self.held_data = self.engine.dataset(holdout, True) if holdout >= 0 else None
 
     def run(self) -> Chain:
-        """Features, then weights; the model."""
+        """Generate features, train their weights, and return the model."""
         if self.holdout >= 0:
             self.say(f"Holdout group: {self.holdout + 1}\n")
             self.say("\n")
@@ -166,7 +166,7 @@ class Training:
         return self._descended(steps, first, layout)
 
     def _warn_of_search(self, search: str) -> None:
-        """The search here meets the strong Wolfe conditions, whatever it is told: say so where it is told otherwise."""
+        """Warn if line search parameters are set, since the line search always meets the strong Wolfe conditions."""
         known, params = Parameters("lbfgs"), self.params
         told = [name for name in ("linesearch", "max_linesearch") if params[name] != known[name]]
         told = [name for name in told if name != "linesearch" or search != known[name]]
@@ -179,7 +179,7 @@ class Training:
             )
 
     def _descended(self, steps: Iterator[Step], first: Step, layout: _core.Layout) -> Vector:
-        """Steps until one of liblbfgs's tests ends them."""
+        """Run steps until one of the stopping tests of liblbfgs succeeds, and return the weights."""
         params, say, clock = self.params, self.say, Clock()
         past, period, trials = [first.value], params["period"], first.evaluations
         reason, w = "resulted in convergence", first.w
@@ -209,7 +209,7 @@ class Training:
         say(f"L-BFGS {reason}\n")
         return np.array(w)
 
-    # --- instance by instance -------------------------------------------------------------------------------
+    # --- online ---------------------------------------------------------------------------------------------
 
     def _l2sgd(self, features: Features) -> Vector:
         params, say = self.params, self.say
@@ -280,7 +280,7 @@ class Training:
 
 
 def stored(chain: Chain, say: Say, n_attributes: int) -> bytes:
-    """The bytes of the file, with the log of writing them."""
+    """Return the bytes of the model file, and log that they are written."""
     clock = Clock()
     node, n = chain.node.present, len(chain.labels)
     active = len(node.codes) + np.count_nonzero(chain.edge.weights)

@@ -1,4 +1,4 @@
-"""sklearn-crfsuite (0.5.0), call by call, on the engine of tagwise: `CRF`, `metrics`, `scorers`, `utils`, `trainer`."""
+"""The API of sklearn-crfsuite 0.5.0, implemented by tagwise."""
 
 from tagwise.compat.sklearn_crfsuite.estimator import CRF
 

@@ -1,4 +1,4 @@
-"""The model of an estimator: bytes in memory, and a file of them where someone asks for its name."""
+"""Model of an estimator: bytes in memory, which are written to a file when its name is read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ DATA = "__FILE_RESOURCE_DATA__"
 
 
 class FileResource:
-    """A file with a given name, or a temporary one that goes when its owner does.
+    """Named file, or a temporary file that is removed with its owner.
 
-    What is pickled and copied is the content; the temporary file is made anew when its name is asked for, so that two
-    owners never share one, and a process that dies leaves the fewest behind.
+    Pickles and copies contain the content of a temporary file. The file itself is created when its name is read, so
+    that two owners never share one, and a killed process leaves few files behind.
     """
 
     def __init__(
@@ -34,14 +34,14 @@ class FileResource:
 
     @property
     def name(self) -> str | None:
-        """The path; a temporary file is made for bytes that have none."""
+        """Path of the file. Bytes without a file are written to a new temporary file."""
         if self._name is None and self.auto and self.data is not None:
             with atomic(self._made()) as file:
                 file.write(self.data)
         return self._name
 
     def ensure_name(self) -> None:
-        """Make a temporary file unless there is a name."""
+        """Create a temporary file unless the file has a name."""
         if self._name is not None:
             return
         if not self.auto:
@@ -49,20 +49,20 @@ class FileResource:
         self._made()
 
     def _made(self) -> str:
-        """The path of a new temporary file."""
+        """Create a temporary file and return its path."""
         handle, name = tempfile.mkstemp(self.suffix, self.prefix)
         os.close(handle)
         self._name = name
         return name
 
     def filled(self) -> None:
-        """Remember the content of a temporary file that was written."""
+        """Read the content of the temporary file into memory."""
         if self.auto and self._name is not None:
             with open(self._name, "rb") as file:
                 self.data = file.read()
 
     def cleanup(self) -> None:
-        """Forget the content, and remove the temporary file."""
+        """Drop the content and remove the temporary file."""
         if not self.auto:
             return
         self.data = None
@@ -72,7 +72,7 @@ class FileResource:
             self._name = None
 
     def refresh(self) -> None:
-        """A new temporary file in place of the old."""
+        """Replace the temporary file by a new one."""
         if self.keep_tempfiles and self.auto:
             self._name = None
         self.cleanup()

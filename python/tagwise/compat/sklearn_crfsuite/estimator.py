@@ -1,4 +1,4 @@
-"""`CRF`: python-crfsuite behind fit and predict."""
+"""Scikit-learn estimator for the trainers and taggers of python-crfsuite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tagwise.compat.sklearn_crfsuite.compat import BaseEstimator
 from tagwise.compat.sklearn_crfsuite.predictions import Predictions
 from tagwise.compat.sklearn_crfsuite.trainer import LinePerIterationTrainer
 
-#: Parameters of the trainers by the names they have here.
+#: Parameters of the estimator -> parameters of the trainers.
 TRAINER = {
     "min_freq": "feature.minfreq",
     "all_possible_states": "feature.possible_states",
@@ -37,7 +37,7 @@ _MISSING = object()
 
 
 def _pairs(X: Iterable[Any], y: Iterable[Any], what: str) -> Iterator[tuple[Any, Any]]:
-    """Sequences with their labels, as many of the ones as of the others."""
+    """Yield sequences with their labels. Raise ValueError if their numbers differ."""
     left, right = iter(X), iter(y)
     for i, xseq in enumerate(left):
         yseq = next(right, _MISSING)
@@ -51,37 +51,37 @@ def _pairs(X: Iterable[Any], y: Iterable[Any], what: str) -> Iterator[tuple[Any,
 
 
 class CRF(BaseEstimator):  # type: ignore[misc]
-    """A linear-chain CRF with the interface of scikit-learn. None stands for the trainer's default.
+    """Linear-chain CRF with the interface of scikit-learn. None means the default of the trainer.
 
     Args:
-        algorithm: lbfgs, l2sgd, ap, pa or arow.
-        min_freq: least sum of the values of a feature.
-        all_possible_states: features of attributes with labels that they do not occur with, too.
-        all_possible_transitions: features of pairs of labels that do not occur, too.
-        c1: L1 penalty (lbfgs: OWL-QN).
-        c2: L2 penalty (lbfgs, l2sgd).
-        max_iterations: most iterations.
-        num_memories: curvature pairs (lbfgs).
-        epsilon: when it has converged.
-        period: over how many iterations improvement is measured (lbfgs, l2sgd).
-        delta: least improvement (lbfgs, l2sgd).
-        linesearch: kept for the original's sake; one line search serves all (lbfgs).
-        max_linesearch: the same.
-        calibration_eta: first learning rate tried (l2sgd).
-        calibration_rate: factor between those tried (l2sgd).
-        calibration_samples: instances to try on (l2sgd).
-        calibration_candidates: how many good ones to find (l2sgd).
-        calibration_max_trials: most trials (l2sgd).
-        pa_type: 0, 1 or 2 (pa).
-        c: aggressiveness (pa).
-        error_sensitive: the cost grows with the number of wrong labels (pa).
-        averaging: average the weights (pa).
-        variance: of each weight at first (arow).
-        gamma: tradeoff of loss and change (arow).
-        verbose: print the trainer's log.
-        model_filename: the model is written there by fit, and read from there without it.
-        keep_tempfiles: leave temporary files behind.
-        trainer_cls: a class of trainers.
+        algorithm: "lbfgs", "l2sgd", "ap", "pa" or "arow".
+        min_freq: Minimum sum of the values of a feature. Rarer features are dropped.
+        all_possible_states: Also generate features for attributes and labels that do not occur together.
+        all_possible_transitions: Also generate features for pairs of labels that do not occur.
+        c1: Strength of the L1 penalty (lbfgs, which then uses OWL-QN).
+        c2: Strength of the L2 penalty (lbfgs, l2sgd).
+        max_iterations: Maximum number of iterations.
+        num_memories: Number of curvature pairs (lbfgs).
+        epsilon: Threshold of the convergence test.
+        period: Number of iterations over which the improvement is measured (lbfgs, l2sgd).
+        delta: Minimum improvement. Training stops below it (lbfgs, l2sgd).
+        linesearch: Accepted for compatibility. The line search is always the same (lbfgs).
+        max_linesearch: Accepted for compatibility (lbfgs).
+        calibration_eta: First learning rate to try (l2sgd).
+        calibration_rate: Factor between successive learning rates (l2sgd).
+        calibration_samples: Number of instances in a trial (l2sgd).
+        calibration_candidates: Number of learning rates to find that reduce the loss (l2sgd).
+        calibration_max_trials: Maximum number of trials (l2sgd).
+        pa_type: Variant of the passive-aggressive update: 0, 1 or 2 (pa).
+        c: Aggressiveness (pa).
+        error_sensitive: Whether the cost depends on the number of wrong labels (pa).
+        averaging: Whether to average the weights (pa).
+        variance: Initial variance of each weight (arow).
+        gamma: Tradeoff between the loss and the size of updates (arow).
+        verbose: Print the log of the trainer.
+        model_filename: File that `fit` writes the model to. An estimator that is not fitted reads it.
+        keep_tempfiles: Do not remove temporary files.
+        trainer_cls: Class of the trainer.
     """
 
     algorithm: str | None
@@ -134,7 +134,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
 
     @property
     def modelfile(self) -> FileResource:
-        """The model's file, by the parameters as they are now."""
+        """File of the model, according to the current parameters."""
         wanted = None if self.model_filename is None else os.fspath(self.model_filename)
         known = self._modelfile
         if known is None or (wanted is not None and (known.auto or known.name != wanted)):
@@ -150,10 +150,10 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         """Train on sequences of items (as python-crfsuite takes them) and their labels.
 
         Args:
-            X: sequences of items.
-            y: their labels.
-            X_dev: sequences to evaluate on after every iteration.
-            y_dev: their labels.
+            X: Sequences of items.
+            y: Their labels.
+            X_dev: Sequences to evaluate on after every iteration.
+            y_dev: Their labels.
         """
         if (X_dev is None) != (y_dev is None):
             raise ValueError("Pass both X_dev and y_dev to use the holdout data")
@@ -182,13 +182,13 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         )
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a model: of fit, or in the file that it is told."""
+        """Return whether there is a model, from `fit` or in `model_filename`."""
         file = self.modelfile
         return file.data is not None or (file.name is not None and os.path.isfile(file.name))
 
     @property
     def tagger_(self) -> Tagger | None:
-        """The tagger of the model; None where there is none."""
+        """Tagger of the model, or None without a model."""
         if self._tagger is None:
             file, tagger = self.modelfile, Tagger()
             if file.data is not None:
@@ -209,30 +209,30 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     # --- prediction -----------------------------------------------------------------------------------------
 
     def predict(self, X: Iterable[Any]) -> Predictions:
-        """Labels of sequences: an array of lists, or of labels [N, T] where all have one length."""
+        """Return the labels of sequences: an array [N] of lists, or [N, T] of labels if all lengths are equal."""
         return Predictions.of(self._fitted().tag_many(list(X)))
 
     def predict_single(self, xseq: Any) -> list[str]:
-        """Labels of one sequence."""
+        """Return the labels of one sequence."""
         return self._fitted().tag(xseq)
 
     def predict_marginals(self, X: Iterable[Any]) -> Predictions:
-        """Probabilities of all labels of every item, as dicts, in the shape of `predict`."""
+        """Return a dict of label probabilities for every item, in the shape of `predict`."""
         return Predictions.of([self.predict_marginals_single(xseq) for xseq in X])
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[str, float]]:
-        """Probabilities of all labels of every item of one sequence."""
+        """Return a dict of label probabilities for every item of one sequence."""
         tagger = self._fitted()
         tagger.set(xseq)
         return tagger.marginals()
 
     def score(self, X: Any, y: Any) -> Any:
-        """The share of right labels."""
+        """Return the accuracy of the predicted labels."""
         from tagwise.compat.sklearn_crfsuite.metrics import flat_accuracy_score
 
         return flat_accuracy_score(y, self.predict(X))
 
-    # --- looking inside -------------------------------------------------------------------------------------
+    # --- inspection -----------------------------------------------------------------------------------------
 
     @property
     def _info(self) -> Any:
@@ -243,13 +243,13 @@ class CRF(BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> list[str] | None:
-        """The labels."""
+        """Labels."""
         tagger = self.tagger_
         return None if tagger is None else tagger.labels()
 
     @property
     def size_(self) -> int | None:
-        """Bytes of the model."""
+        """Size of the model in bytes."""
         return None if self._info is None else int(self._info.header["size"])
 
     @property
@@ -259,17 +259,17 @@ class CRF(BaseEstimator):  # type: ignore[misc]
 
     @property
     def attributes_(self) -> list[str] | None:
-        """The attributes, by number."""
+        """Attributes, in the order of their numbers."""
         return None if self._info is None else list(self._info.attributes)
 
     @property
     def state_features_(self) -> dict[tuple[str, str], float] | None:
-        """Weights by (attribute, label)."""
+        """Weights of state features by (attribute, label)."""
         return None if self._info is None else self._info.state_features
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float] | None:
-        """Weights by (from, to)."""
+        """Weights of transitions by (from, to)."""
         return None if self._info is None else self._info.transitions
 
     # --- files ----------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
             self.model_filename = file.name
 
 
-#: The parameters and their defaults.
+#: Parameters and their defaults.
 _NAMES: dict[str, Any] = {
     "algorithm": None,
     **dict.fromkeys(TRAINER),

@@ -1,4 +1,4 @@
-"""Scores of label sequences: scikit-learn's over the labels of all items, and the share of right sequences."""
+"""Metrics of label sequences: scikit-learn's metrics over the labels of all items, and sequence accuracy."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ def _scored(name: str, y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
 
 
 def flat_accuracy_score(y_true: Any, y_pred: Any) -> Any:
-    """The share of right labels."""
+    """Return the accuracy over labels."""
     return _scored("accuracy_score", y_true, y_pred)
 
 
 def flat_precision_score(y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
-    """Precision over labels."""
+    """Return the precision over labels."""
     return _scored("precision_score", y_true, y_pred, **kwargs)
 
 
 def flat_recall_score(y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
-    """Recall over labels."""
+    """Return the recall over labels."""
     return _scored("recall_score", y_true, y_pred, **kwargs)
 
 
 def flat_f1_score(y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
-    """F1 over labels."""
+    """Return F1 over labels."""
     return _scored("f1_score", y_true, y_pred, **kwargs)
 
 
 def flat_fbeta_score(y_true: Any, y_pred: Any, beta: float, **kwargs: Any) -> Any:
-    """F-beta over labels."""
+    """Return F-beta over labels."""
     return _scored("fbeta_score", y_true, y_pred, beta=beta, **kwargs)
 
 
 def flat_classification_report(y_true: Any, y_pred: Any, labels: Any = None, **kwargs: Any) -> Any:
-    """scikit-learn's report over labels."""
+    """Return scikit-learn's classification report over labels."""
     return _scored("classification_report", y_true, y_pred, labels=labels, **kwargs)
 
 
 def sequence_accuracy_score(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
-    """The share of sequences whose labels are all right; 0 for no sequences.
+    """Return the fraction of sequences with all labels right, 0 if there are no sequences.
 
     >>> sequence_accuracy_score([["a", "b"], ["a", "a"]], [["a", "b"], ["a", "b"]])
     0.5

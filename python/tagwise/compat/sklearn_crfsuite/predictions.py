@@ -1,7 +1,7 @@
-"""What predictions come in: an array of lists, or of labels where all sequences have one length, as the original's.
+"""Array type of predictions: [N] of lists, or [N, T] of labels if all sequences have equal length, as in the original.
 
-scikit-learn puts the predictions of folds together with numpy.concatenate, which refuses arrays of one and of two
-dimensions; ours are joined as lists then. What is taken out of them, and what they look like, are plain arrays.
+scikit-learn joins the predictions of folds with numpy.concatenate, which rejects a mixture of one- and two-dimensional
+arrays. These predictions are then joined as lists. Slices and representations are those of plain arrays.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 
 class Predictions(np.ndarray):
-    """Labels, or probabilities, of sequences."""
+    """Labels or probabilities of sequences."""
 
     @staticmethod
     def of(rows: Sequence[Sequence[Any]]) -> Predictions:
-        """[N] of lists where lengths differ, [N, T] where they are one, [0] for none."""
+        """Return [N] lists if lengths differ, [N, T] elements if they are equal, and [0] for no sequences."""
         return np.array(rows, dtype=object).view(Predictions)
 
     def __getitem__(self, key: Any) -> Any:
@@ -39,7 +39,7 @@ class Predictions(np.ndarray):
 
 
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One array [N] of lists."""
+    """Join arrays of predictions into one array [N] of lists."""
     rows = [list(row) for part in parts for row in part]
     out = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""A trainer that tells each iteration in one line."""
+"""Trainer that prints one line per iteration."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tagwise.compat.pycrfsuite import Trainer
 
 
 class LinePerIterationTrainer(Trainer):
-    """Prints a line an iteration, and a table of the labels at the end where instances were held out."""
+    """Trainer that prints one line per iteration, and a table of labels at the end if instances were held out."""
 
     def on_iteration(self, log: str, info: Any) -> None:
-        """One line of what is known."""
+        """Print one line of figures."""
         parts = ["Iter {num:<3} ", "time={time:<5.2f} ", "loss={loss:<8.2f} "]
         if "active_features" in info:
             parts.append("active={active_features:<5} ")
@@ -23,7 +23,7 @@ class LinePerIterationTrainer(Trainer):
         print("".join(parts).format(**info).strip())
 
     def on_optimization_end(self, log: str) -> None:
-        """The scores of the labels after the last iteration."""
+        """Print the scores of the labels after the last iteration."""
         last = self.logparser.last_iteration if self.logparser is not None else None
         if last and last.get("scores"):
             table = _table(sorted(last["scores"].items()))
@@ -35,7 +35,7 @@ class LinePerIterationTrainer(Trainer):
 
 
 def _table(scores: list[tuple[str, Any]]) -> list[str]:
-    """Lines of a table: labels to the left, numbers to the right, a rule below the heads."""
+    """Return the lines of a table with left-aligned labels, right-aligned numbers and a rule below the header."""
     heads = ("Label", "Precision", "Recall", "F1", "Support")
     rows = []
     for label, score in scores:

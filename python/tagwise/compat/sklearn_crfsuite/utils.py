@@ -1,4 +1,4 @@
-"""Lists of lists."""
+"""Flattening of nested lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def flatten(y: Iterable[Iterable[Any]]) -> list[Any]:
-    """One list of the elements of all lists.
+    """Return one list with the elements of all lists.
 
     >>> flatten([[1, 2], [3, 4]])
     [1, 2, 3, 4]
