@@ -17,7 +17,19 @@ from tagwise.base.exceptions import TrainingError
 from tagwise.corpus import schemes
 
 from .corpora import constraints
-from .online import KINDS, ambiguous, corpus, learner, native, orders, permutation, run, twin_step
+from .online import (
+    EXACT_WEIGHTS,
+    KINDS,
+    ambiguous,
+    corpus,
+    learner,
+    native,
+    orders,
+    permutation,
+    run,
+    twin_step,
+    weights_of,
+)
 from .reference import chain, costs, model, perceptron, qp, scores
 from .strategies import Problem, problems, reals, wholes
 
@@ -147,12 +159,18 @@ def test_shuffling_is_as_documented_and_resumes(name: str) -> None:
     assert elsewhere.weights().tobytes() != whole.weights().tobytes()
 
 
-@pytest.mark.parametrize("name", ["perceptron", "mira-5", "arow"])
-def test_parameter_mixing(name: str) -> None:
-    """Each shard learns alone from the mean of the last epoch; the average is over all steps of all shards."""
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["perceptron", "mira-5", "pa-1", "arow"])
+def test_parameter_mixing(name: str, weighted: bool) -> None:
+    """Each shard learns alone from the mean of the last epoch; the average is over all steps of all shards.
+
+    Sentences of a shard keep their weights.
+    """
     p = corpus(6, 4)
     n = native(p)
-    mixed = learner(n, name, shards=3, seed=2)
+    given = {"sample_weight": weights_of(30)[::-1].copy()} if weighted else {}
+    loose = 10 if weighted else 1
+    mixed = learner(n, name, shards=3, seed=2, **given)
     parts = [np.arange(s, len(p.X), 3) for s in range(3)]
     state: dict[str, Any] = {"weights": np.zeros(len(n.layout))}
     total = np.zeros(len(n.layout))
@@ -160,16 +178,18 @@ def test_parameter_mixing(name: str) -> None:
         mixed.epoch()
         after = []
         for s, part in enumerate(parts):
-            alone = learner(n, name)
+            alone = learner(n, name, **given)
             alone.restore({k: v for k, v in state.items() if k in ("weights", "variance")})
             alone.epoch(part[permutation(len(part), 2, epoch, s)].astype(np.uint32))
             after.append(alone.state())
             total += alone.steps * alone.weights()
         state = {k: np.mean([a[k] for a in after], axis=0) for k in ("weights", "variance")}
-        np.testing.assert_allclose(mixed.weights(averaged=False), state["weights"], rtol=1e-6, atol=1e-7)
-        np.testing.assert_allclose(mixed.weights(), total / mixed.steps, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            mixed.weights(averaged=False), state["weights"], rtol=loose * 1e-6, atol=loose * 1e-7
+        )
+        np.testing.assert_allclose(mixed.weights(), total / mixed.steps, rtol=loose * 1e-5, atol=loose * 1e-6)
         state = mixed.state()  # to the bit, so that ties fall alike in the next epoch
-    again = learner(n, name, shards=3, seed=2)
+    again = learner(n, name, shards=3, seed=2, **given)
     for _ in range(3):
         again.epoch()
     assert again.weights().tobytes() == mixed.weights().tobytes()
@@ -179,14 +199,19 @@ def test_parameter_mixing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [k for k in KINDS if k != "perceptron"])
-@pytest.mark.parametrize(("augment", "labels"), [(False, 3), (True, 3), (True, 17)])
-def test_every_step_is_the_projection(name: str, augment: bool, labels: int) -> None:
+@pytest.mark.parametrize(
+    ("augment", "labels", "weighted"),
+    [(False, 3, False), (True, 3, False), (True, 17, False), (False, 3, True), (True, 3, True)],
+)
+def test_every_step_is_the_projection(name: str, augment: bool, labels: int, weighted: bool) -> None:
     """From the same weights, the same step: margins make exact ties, so that whole runs cannot be compared.
 
-    Seventeen labels are more than the lanes of a row of costs hold.
+    Seventeen labels are more than the lanes of a row of costs hold. A sentence of weight c goes c times as far as one
+    of weight 1: w + c (w' - w). C bounds the step before that.
     """
-    p = corpus(9, labels, n=25 if labels == 3 else 10, longest=5 if labels == 3 else 4)
-    n = native(p)
+    p = corpus(9, labels, n=10 if labels > 3 else 18 if weighted else 25, longest=5 if labels == 3 else 4)
+    n, weight = native(p), weights_of(len(p.X))
+    given = {"sample_weight": weight} if weighted else {}
     kind = KINDS[name].get("cost", "accuracy")
     if augment and kind != "accuracy":
         pytest.skip("this cost is no sum over tokens")
@@ -197,14 +222,15 @@ def test_every_step_is_the_projection(name: str, augment: bool, labels: int) -> 
         "zero_one": lambda a, b: 1.0,
     }[kind]
     mask = model.observed(list(zip(p.X, p.y)), p.shape)
-    online, compared, moved = learner(n, name, augment=augment), 0, 0
-    for i in functools.reduce(operator.iadd, orders(p, 8 if labels == 3 else 4, 1), []):
+    online, compared, moved = learner(n, name, augment=augment, **given), 0, 0
+    seen: set[float] = set()
+    for i in functools.reduce(operator.iadd, orders(p, 4 if labels > 3 else 6 if weighted else 8, 1), []):
         w, v = np.zeros(p.shape.size), np.ones(p.shape.size)
         before = online.state()
         w[n.at] = before["weights"]
         if len(before["variance"]):
             v[n.at] = before["variance"]
-        online.epoch(np.array([i], dtype=np.uint32))
+        tally = online.epoch(np.array([i], dtype=np.uint32))
         x, y = p.X[i], p.y[i]
         s = model.score_sentence(w, x, p.shape)
         if augment:
@@ -217,14 +243,22 @@ def test_every_step_is_the_projection(name: str, augment: bool, labels: int) -> 
             d = np.array(
                 [mask * (model.features(x, y, p.shape) - model.features(x, g, p.shape)) for g in guesses]
             )
-            w, v = twin_step(name, w, d, np.array([cost(y, g) for g in guesses]), v)
+            aim, after = twin_step(name, w, d, np.array([cost(y, g) for g in guesses]), v)
             moved += 1
-        np.testing.assert_allclose(online.weights(averaged=False), w[n.at], atol=2e-5)
+            if weighted:
+                far = np.abs(aim - w).max() > 1e-3
+                assert tally["updates"] == (far and weight[i] > 0)
+                seen |= {float(weight[i])} if far else set()
+                aim = w + float(weight[i]) * (aim - w)
+                after = 1 / (1 / v + float(weight[i]) * (1 / after - 1 / v))
+            w, v = aim, after
+        np.testing.assert_allclose(online.weights(averaged=False), w[n.at], atol=1e-4 if weighted else 2e-5)
         if len(before["variance"]):
             np.testing.assert_allclose(online.state()["variance"], v[n.at], rtol=1e-6)
         compared += 1
     assert compared > (40 if labels == 3 else 15)
     assert moved > 10
+    assert not weighted or seen == set(EXACT_WEIGHTS)
 
 
 @settings(max_examples=60)

@@ -14,18 +14,9 @@ from tagwise.scores.kernels import Kernel
 
 from . import told
 from .kernelled import TWIN, Kernelled, frame, random_sparse
-from .online import KINDS, Native, ambiguous, corpus, learner, native, orders, permutation, run, twin_step
-from .reference import chain, costs, history, model, perceptron
+from .online import KINDS, Native, corpus, learner, native, orders, run, weights_of
+from .reference import history, model, perceptron
 from .weighted import COUNTS, Bag
-
-#: Sums of whole attribute values times these are exact in float32: the twin's weights are met to the bit.
-EXACT = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 0.25])
-
-
-def weights_of(n: int) -> np.ndarray:
-    """Weights of n sentences, a float32 each."""
-    return np.resize(EXACT, n).astype(np.float32)
-
 
 # -- against the twins ------------------------------------------------------------------------------------
 
@@ -96,55 +87,6 @@ def test_the_dual_perceptron_is_the_weighted_twin(kernel: Kernel, form: str) -> 
         np.testing.assert_allclose(beta, k.shared(twin.beta), atol=1e-9)
         for ours, slow in ((move, twin.transition), (start, twin.start), (end, twin.end)):
             np.testing.assert_allclose(ours, slow, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("name", "augment"),
-    [*((k, False) for k in KINDS if k != "perceptron"), *((k, True) for k in KINDS if k[0] in "ma")],
-)
-def test_a_weight_multiplies_the_step_onto_the_margins(name: str, augment: bool) -> None:
-    """w + weight (w' - w), w' being where the sentence would lead if it weighed 1; C limits the step before that."""
-    kind, k = KINDS[name].get("cost", "accuracy"), KINDS[name].get("k", 1)
-    p = corpus(9, 3, n=18, longest=5)
-    n, weight = native(p), weights_of(18)
-    cost = {
-        "accuracy": costs.accuracy,
-        "root": lambda a, b: costs.accuracy(a, b) ** 0.5,
-        "zero_one": lambda a, b: 1.0,
-    }[kind]
-    mask = model.observed(list(zip(p.X, p.y)), p.shape)
-    online = learner(n, name, augment=augment, sample_weight=weight)
-    seen: set[float] = set()
-    for i in [i for epoch in orders(p, 6, 1) for i in epoch]:
-        w, v = np.zeros(p.shape.size), np.ones(p.shape.size)
-        before = online.state()
-        w[n.at] = before["weights"]
-        if len(before["variance"]):
-            v[n.at] = before["variance"]
-        tally = online.epoch(np.array([i], dtype=np.uint32))
-        x, y = p.X[i], p.y[i]
-        s = model.score_sentence(w, x, p.shape)
-        if augment:
-            s = s._replace(node=s.node + 1 - np.eye(3)[list(y)])
-        ranked = chain.kbest(s, k + 1)
-        if ambiguous(ranked, k):
-            continue
-        guesses = [g for _, g in ranked[:k] if g != y]
-        if guesses:
-            d = np.array(
-                [mask * (model.features(x, y, p.shape) - model.features(x, g, p.shape)) for g in guesses]
-            )
-            aim, after = twin_step(name, w, d, np.array([cost(y, g) for g in guesses]), v)
-            moved = np.abs(aim - w).max() > 1e-3
-            assert tally["updates"] == (moved and weight[i] > 0)
-            w = w + float(weight[i]) * (aim - w)
-            v = 1 / (1 / v + float(weight[i]) * (1 / after - 1 / v))
-            if moved:
-                seen.add(float(weight[i]))
-        np.testing.assert_allclose(online.weights(averaged=False), w[n.at], atol=1e-4)
-        if len(before["variance"]):
-            np.testing.assert_allclose(online.state()["variance"], v[n.at], rtol=1e-6)
-    assert seen == set(EXACT)
 
 
 # -- left out, given twice --------------------------------------------------------------------------------
@@ -230,31 +172,6 @@ def test_a_batch_takes_whole_weights_for_repetitions(option: str) -> None:
     for averaged in (False, True):
         np.testing.assert_array_equal(weighted.weights(averaged), repeated.weights(averaged))
     assert weighted.weights(False).any()
-
-
-@pytest.mark.parametrize("name", ["perceptron", "mira-5", "pa-1", "arow"])
-def test_shards_mix_weighted_steps(name: str) -> None:
-    """Each shard learns alone with the weights of its own sentences."""
-    p = corpus(6, 4)
-    n, weight = native(p), weights_of(30)[::-1].copy()
-    mixed = learner(n, name, shards=3, seed=2, sample_weight=weight)
-    parts = [np.arange(s, len(p.X), 3) for s in range(3)]
-    state: dict[str, Any] = {"weights": np.zeros(len(n.layout))}
-    total = np.zeros(len(n.layout))
-    for epoch in range(2):
-        mixed.epoch()
-        after = []
-        for s, part in enumerate(parts):
-            alone = learner(n, name, sample_weight=weight)
-            alone.restore({k: v for k, v in state.items() if k in ("weights", "variance")})
-            alone.epoch(part[permutation(len(part), 2, epoch, s)].astype(np.uint32))
-            after.append(alone.weights(averaged=False))
-            total += alone.steps * alone.weights()
-        np.testing.assert_allclose(
-            mixed.weights(averaged=False), np.mean(after, axis=0), rtol=1e-5, atol=1e-6
-        )
-        np.testing.assert_allclose(mixed.weights(), total / mixed.steps, rtol=1e-4, atol=1e-5)
-        state = mixed.state()
 
 
 @pytest.mark.parametrize("name", [*KINDS, "batch", "kernel", "history 12"])
