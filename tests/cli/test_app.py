@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
@@ -11,15 +10,13 @@ from typing import Any
 
 import click
 import pytest
-from rich.console import Console
 
 import tagwise as tw
-from tagwise.apps.compare import Comparison, Event, plan, run
+from tagwise.apps.compare import run
 from tagwise.base.exceptions import InternalError
 from tagwise.cli.files import known_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.train import check_output
-from tagwise.learners.loop import Iteration
 from tagwise.learners.progress import TrainingProgress
 
 from .options import DEV, TEST, TRAIN, Bench, crf, invoke
@@ -159,53 +156,6 @@ def test_an_interrupted_comparison_shows_what_it_has(bench: Bench) -> None:
 
 
 # --- shown meanwhile ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("terminal", "quiet", "shown"), [(True, False, True), (True, True, False), (False, False, False)]
-)
-def test_progress_is_for_a_terminal_that_wants_it(terminal: bool, quiet: bool, shown: bool) -> None:
-    """Iteration, objective and dev score on a terminal; nothing in a pipe, and nothing where it is quiet."""
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=200, color_system=None)
-    with TrainingProgress(console, "crf", quiet=quiet) as progress:
-        progress(Iteration(3, 8, 1234.5, 0.0, 0.875, 0.1, 4))
-    if not shown:
-        assert text.getvalue() == ""
-        return
-    assert "3/8" in text.getvalue()
-    assert "objective 1,234.50  dev 87.50" in text.getvalue()
-
-
-def test_the_watch_counts_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    """Done and cached cells are counted, running ones have a line, failures and second tries are said."""
-    cli_compare = sys.modules["tagwise.cli.compare"]
-    cells = plan(["hmm", "crf", "mira"], ["a"], ["S1"])
-    text = io.StringIO()
-    console = Console(file=text, width=200, color_system=None)
-    watch = cli_compare.Watch(console, Comparison(title="Above"), 3)
-    assert watch.shown is False
-    for event in (
-        Event("start", 0, cells[0]),
-        Event("progress", 0, cells[0], "iteration 4/9"),
-        Event("start", 1, cells[1]),
-        Event("done", 2, cells[2], result={}, cached=True),
-        Event("failed", 1, cells[1], "too much memory"),
-    ):
-        watch(event)
-    console.print(watch.render())
-    assert str(watch.render().renderables[1].style) == "bold"
-    lines = [line.strip() for line in text.getvalue().splitlines()]
-    assert lines[0] == "Above"
-    assert any(line.startswith("1/3 cells, 1 from the cache, ") for line in lines)
-    assert "a hmm S1 seed 0: iteration 4/9" in lines
-    assert list(watch.running) == [0]
-    watch(Event("failed", 0, cells[0], "no wheels"))
-    assert (watch.running, watch.done, watch.cached) == ({}, 1, 1)
-    said = capsys.readouterr().err
-    assert said == "a crf S1 seed 0: too much memory\na hmm S1 seed 0: no wheels\n"
-    watch(Event("start", 1, cells[1]))
-    assert watch.running[1].endswith("a crf S1 seed 0: starting")
 
 
 # --- files by their names -----------------------------------------------------------------------------------

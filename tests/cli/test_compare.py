@@ -24,18 +24,12 @@ from tagwise.apps.compare import (
     resolve_corpora,
     run,
 )
-from tagwise.base.exceptions import CorpusError, ParameterError, TrainingError
+from tagwise.base.exceptions import TrainingError
 from tagwise.estimators import LEARNERS
-from tagwise.evaluation.metrics import count_by_sentence, evaluate
 
 from .conftest import Run, command, environment
 
 FAST = {"max_iter": 3}
-
-
-def test_an_unknown_learner_names_those_there_are(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    with pytest.raises(ParameterError, match="crf"):
-        tw.compare(["oracle"], corpus=small)
 
 
 def test_every_name_stands_for_a_learner_that_can_be_made() -> None:
@@ -55,22 +49,6 @@ def test_every_name_stands_for_a_learner_that_can_be_made() -> None:
 def test_a_settled_feature_set_stands_once() -> None:
     cells = plan(["hmm", "crf"], ["c"], ["S2", "S3"])
     assert [(c.learner.name, c.features) for c in cells] == [("hmm", "S1"), ("crf", "S2"), ("crf", "S3")]
-
-
-def test_what_a_preset_names_and_nobody_has_is_said(run: Run) -> None:
-    result = run("compare", "--learner", "oracle")
-    assert result.exit_code == 2
-    assert "oracle" in result.stderr
-    assert "perceptron" in result.stderr
-
-
-def test_a_corpus_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TAGWISE_DATA", raising=False)
-    with pytest.raises(CorpusError, match="TAGWISE_DATA"):
-        resolve_corpora(["conll2002-es"])
-
-
-# --- the cache ----------------------------------------------------------------------------------------------
 
 
 # --- processes ----------------------------------------------------------------------------------------------
@@ -226,14 +204,6 @@ def is_zombie(pid: int) -> bool:
 
 
 # --- significance, published figures, formats ---------------------------------------------------------------
-
-
-def test_counts_by_sentence_sum_to_the_report(small: tuple[tw.Corpus, tw.Corpus], tagger: tw.CRF) -> None:
-    predicted = tagger.predict(small[1])
-    report, counts = evaluate(small[1], predicted), np.array(count_by_sentence(small[1], predicted))
-    chunks = report.chunks
-    expected = [report.n_tokens, report.correct_tokens, chunks.gold, chunks.predicted, chunks.correct]
-    assert counts.sum(axis=0).tolist() == expected
 
 
 def test_the_loss_curves_bound_the_zero_one_loss() -> None:

@@ -18,14 +18,6 @@ def test_there_and_back_is_the_same(run: Run, test_file: Path, tmp_path: Path, m
     assert back.read_text() == test_file.read_text()
 
 
-@pytest.mark.parametrize("scheme", ["IOB1", "IOE1", "IOE2", "IOBES", "BILOU"])
-def test_schemes_there_and_back(run: Run, test_file: Path, tmp_path: Path, scheme: str) -> None:
-    there = tmp_path / "there.txt"
-    assert run("convert", test_file, there, "--scheme", scheme).exit_code == 0
-    back = run("convert", there, "--from-scheme", scheme, "--scheme", "IOB2")
-    assert back.stdout == test_file.read_text()
-
-
 def test_labels_that_are_no_chunks_are_refused_with_their_line(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "pos.txt"
     data.write_text("a\tO\n\nb\tNN\n")

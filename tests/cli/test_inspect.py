@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,21 +11,6 @@ from tests.foreign.samples import CRFPP_TEXT, WAPITI
 from tests.foreign.test_model_files import lcrf
 
 from .conftest import Run
-
-
-def test_inspect_shows_the_rounds_of_a_boosted_model(
-    run: Run, small: tuple[tw.Corpus, tw.Corpus], model: Path, tmp_path: Path
-) -> None:
-    boosted = tw.Boosting(features="S1", rounds=12, max_length=10, features_per_round=1).fit(small[0])
-    boosted.save(tmp_path / "b.tagwise")
-    result = run("inspect", tmp_path / "b.tagwise", "--top", 3, "--plot", tmp_path / "b.svg")
-    assert result.exit_code == 0
-    assert "chosen features" in result.stdout
-    assert "8 more" in result.stdout
-    assert (tmp_path / "b.svg").read_text().count("<polyline") == 2
-    value = json.loads(run("inspect", tmp_path / "b.tagwise", "--json").stdout)
-    assert [r["step"] for r in value["rounds"]] == [r.step for r in boosted.rounds_]
-    assert run("inspect", model, "--plot", tmp_path / "no.svg").exit_code == 2
 
 
 @pytest.mark.parametrize(

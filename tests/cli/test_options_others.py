@@ -261,7 +261,9 @@ def inspect_json(bench: Bench) -> None:
 @row("inspect", "--plot")
 def inspect_plot(bench: Bench) -> None:
     """The curves of a boosted model's rounds as a file; other models have none."""
-    boosted = bench.saved(tw.Boosting(features="S1", rounds=4).fit(TRAIN), "boosted.tagwise")
+    tagger = tw.Boosting(features="S1", rounds=4).fit(TRAIN)
+    boosted = bench.saved(tagger, "boosted.tagwise")
+    assert [entry["step"] for entry in seen(bench, boosted)["rounds"]] == [r.step for r in tagger.rounds_]
     svg = bench.path("rounds.svg")
     plain = bench.ok("inspect", boosted).stdout
     assert not svg.exists()

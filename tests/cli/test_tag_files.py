@@ -49,21 +49,6 @@ def test_each_file_as_if_alone_and_once(place: Path, tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_cannot_be_read_stops_or_is_skipped(place: Path, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "bad.jsonl").write_text("{no", "utf-8")
-    tw.write_conll(TEST[:5], tmp_path / "in" / "good.conll")
-    given = ["tag", place / "m", tmp_path / "in" / "*", "-o", f"{tmp_path / 'out'}/"]
-    stopped = run(*given)
-    assert stopped.exit_code != 0
-    assert not (tmp_path / "out" / "bad.jsonl").exists()
-    said = run(*given, "--on-error", "skip")
-    assert said.exit_code == 0
-    assert "1 files tagged, 0 as they were, 1 skipped" in said.output
-    assert "bad.jsonl" in said.output
-    assert (tmp_path / "out" / "good.conll").exists()
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [

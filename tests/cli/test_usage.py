@@ -82,13 +82,6 @@ def test_wrong_usage_is_code_2(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unknown_parameter_names_those_there_are(run: Run) -> None:
-    result = run("train", "wnut17-ner", "-o", "m.tagwise", "--set", "colour=red")
-    flat = " ".join(result.stderr.split())
-    assert "colour" in flat
-    assert "max_iter" in flat
-
-
 def test_trouble_is_one_line_and_code_2(tmp_path: Path, model: Path, run: Run) -> None:
     ragged = tmp_path / "ragged.txt"
     ragged.write_text("a\tX\nb\tY\tZ\n")
