@@ -37,7 +37,7 @@ def test_a_constructor_is_complete(learner: str) -> None:
         assert types[name] == annotation(param.domain), name
         assert param.help
         if types[name] is typing.Any:  # the help says what the type does not
-            assert helps[name] == f"{param.help} ({param.domain.describe()})"
+            assert f" ({param.domain.describe()})" in helps[name]
     assert list(inspect.signature(kind).parameters.values()) == shown
 
 
@@ -75,15 +75,15 @@ def test_a_learner_of_ones_own_may_declare_parameters() -> None:
             """Keep the parameters.
 
             Args:
-                rate: how fast
-                l2: how strong
+                rate: How fast. Lower it to 0.1 for noisy data.
+                l2: How strong.
             """
             super().__init__(l2=l2)
             self.rate = rate
 
     assert {name: (p.default, p.help) for name, p in parameters_of(Mine).items()} == {
-        "rate": (0.5, "how fast"),
-        "l2": (2.0, "how strong"),
+        "rate": (0.5, "How fast. Lower it to 0.1 for noisy data."),
+        "l2": (2.0, "How strong."),
     }
     with pytest.raises(tw.ParameterError, match=r"^rate=2.0: expected number >= 0 and <= 1 \(how fast\)$"):
         parameters_of(Mine)["rate"].check(2)

@@ -1,7 +1,7 @@
 """Parameters of estimators and arguments of functions.
 
-An estimator declares the domains of its parameters in `PARAMS`. Defaults are those of its constructor's signature, help
-is that of the constructor's docstring. All of it together serves `fit`, the command line and the documentation.
+An estimator declares the domains of its parameters in `PARAMS`. Defaults come from the signature of its constructor,
+and help comes from the docstring. `fit`, the command line and the documentation use all three.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tagwise.base.exceptions import ParameterError
 
 
 def cores() -> int:
-    """Cores that this process may use, which in a container or under `taskset` are fewer than the machine has."""
+    """Return the number of cores that this process may use: fewer than the machine has under `taskset`, for example."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -36,13 +36,19 @@ class Param:
     domain: Domain
     help: str
 
+    @property
+    def summary(self) -> str:
+        """First sentence of the help, to be put in brackets: without a capital and a full stop."""
+        first = self.help.partition(". ")[0].removesuffix(".")
+        return first[:1].lower() + first[1:]
+
     def check(self, value: Any) -> Any:
         """Return the value in its usual form, or raise a ParameterError that names parameter, value and domain."""
-        return checked(self.name, value, self.domain, self.help)
+        return checked(self.name, value, self.domain, self.summary)
 
     def parse(self, text: str) -> Any:
         """Return the value of a text from the command line."""
-        return checked(self.name, text, self.domain, self.help, self.domain.parse)
+        return checked(self.name, text, self.domain, self.summary, self.domain.parse)
 
 
 def checked(
@@ -75,8 +81,8 @@ def checked_path(value: Any) -> str | os.PathLike[str]:
 def parameters_of(kind: Any) -> dict[str, Param]:
     """Return the parameters of an estimator by name: those of its constructor, with the domains of `PARAMS`.
 
-    `PARAMS` adds to that of the base classes.
-    A subclass without `PARAMS` of its own has the parameters of its base, whatever its constructor accepts.
+    `PARAMS` adds to that of the base classes. A subclass without `PARAMS` of its own has the parameters of its base,
+    whatever its constructor accepts.
     """
     return _parameters_of(kind)
 
@@ -89,27 +95,28 @@ def _parameters_of(kind: Any) -> dict[str, Param]:
     out = {}
     for name, parameter in inspect.signature(owner.__init__).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY:
-            help = helps.get(name, "").removesuffix(f" ({domains[name].describe()})")
+            help = helps.get(name, "").replace(f" ({domains[name].describe()})", "", 1)
             out[name] = Param(name, parameter.default, domains[name], help)
     return out
 
 
 def arguments_help(doc: str) -> dict[str, str]:
-    """Return the text of each argument of a docstring, on one line.
+    """Return the text of each argument of a docstring, on one line. Other sections are ignored.
 
-    >>> arguments_help("Fit.\\n\\nArgs:\\n    l2: strength\\n        of the prior\\n    seed: of all")
-    {'l2': 'strength of the prior', 'seed': 'of all'}
+    >>> arguments_help("Fit.\\n\\nArgs:\\n    l2: strength\\n        of the prior\\n\\nRaises:\\n    TypeError: if so")
+    {'l2': 'strength of the prior'}
     """
-    found = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", doc.partition("Args:\n")[2], re.MULTILINE)
+    section = re.split(r"\n(?=\S)", doc.partition("Args:\n")[2])[0]
+    found = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in found}
 
 
 def require(
     what: str, params: Mapping[str, Any], allowed: Mapping[str, tuple[Any, ...]], remedy: str = ""
 ) -> None:
-    """Raise a ParameterError unless parameters have values that something else combines with.
+    """Raise a ParameterError unless each parameter has one of the values that `what` supports.
 
-    Names that a learner does not have are ignored; the first of the allowed values is the default.
+    Names that a learner does not have are ignored. The first allowed value is the default of the parameter.
     """
     for name, values in allowed.items():
         if (given := params.get(name, values[0])) not in values:
@@ -118,7 +125,7 @@ def require(
 
 
 def lookup(params: Mapping[str, Param], name: str, owner: str) -> Param:
-    """Return the parameter of that name, or raise a ParameterError that lists those there are."""
+    """Return the parameter of that name, or raise a ParameterError that lists the valid names."""
     if name in params:
         return params[name]
     raise ParameterError(

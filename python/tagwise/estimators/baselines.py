@@ -41,7 +41,18 @@ class HMM(Tagger):
 
         P(x, y) = P(y_1) P(x_1 | y_1) prod_t P(y_t | y_{t-1}) P(x_t | y_t) P(end | y_T)
 
-    With `overlapping` every attribute of a token is emitted by itself given the label: s_t(y) = sum_a log P(a | y).
+    Training is one pass over the corpus. Use it as a baseline. With `overlapping` every attribute of a token is emitted
+    independently given the label: s_t(y) = sum_a log P(a | y).
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training. The columns of `predict_marginals` have this order.
+        history_: One dict with the objective, dev score and seconds of the pass.
+        objective_: Negative log-likelihood of the training set.
+        stopped_: "counted".
+        best_iteration_: 1, the number of the only pass.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
@@ -74,20 +85,27 @@ class HMM(Tagger):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        """Keep the parameters; `fit` checks them.
+        """Store the parameters, which `fit` checks.
 
         Args:
-            features: how tokens become attributes; one rule, unless overlapping (S1, S2, S3, S3(window=2), pos, ner,
-                default, a template, a function, or attributes)
-            smoothing: smoothing of all counts
-            delta: additive: the amount added to every count
-            overlapping: emit every attribute independently, so that any features can be used
-            unknown: classes of unknown words: one for all, their shape, or shape and last three letters
-            rare: words seen fewer times in training count as unknown
-            start_end: features for the first and the last label of a sentence
-            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
-            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
-                `tagwise`
+            features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
+                template, a function, or attributes). It must give one attribute per token, as S1 does, unless
+                `overlapping` is set. Use S2 or S3 with overlapping=True.
+            smoothing: Smoothing of all counts. Try "additive" for names and chunks; "witten_bell" is better for parts
+                of speech.
+            delta: Amount that additive smoothing adds to every count. Try 0.01 to 1 on development data.
+            overlapping: Emit every attribute independently given the label. Set it to True for features with several
+                attributes per token.
+            unknown: Classes of unknown words: one for all, their shape, or shape and last three letters (suffix). Use
+                shape for languages without inflection, one if the vocabulary is closed.
+            rare: Minimum count of a word in training; rarer words count as unknown. Raise it to 3 to 5 for large
+                corpora.
+            start_end: Learn probabilities of the first label and of the end of a sentence. Set it to False if sentences
+                are cut at arbitrary places.
+            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+                programs. Results do not depend on it.
+            verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs the objective to the
+                logger `tagwise`. Training is one pass and rarely needs it.
         """
         self._take(locals())
 
@@ -152,12 +170,24 @@ class HMM(Tagger):
 class MEMM(Tagger):
     """Maximum-entropy Markov model (McCallum, Freitag and Pereira 2000): a classifier of y_t given y_{t-1} and x_t.
 
-        P(y | x) = prod_t P(y_t | y_{t-1}, x_t);  minimise  -sum_t log P(y_t | y_{t-1}, x_t) + l2 ||w||^2 + l1 ||w||_1
+        P(y | x) = prod_t P(y_t | y_{t-1}, x_t)
+        minimise  -sum_t log P(y_t | y_{t-1}, x_t) + l2 ||w||^2 + l1 ||w||_1
 
-    each token times the weight of its label where class_weight gives one.
+    The loss of each token is multiplied by the weight of its label if `class_weight` is given.
 
-    The same features as a CRF, but each step is normalised by itself: decoding cannot take mass back from a label that
-    the words to come speak against (label bias).
+    The features are those of a CRF, but each step is normalised separately. A later token cannot take probability back
+    from a label that it contradicts (label bias), so a CRF is almost always the better choice.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training. The columns of `predict_marginals` have this order.
+        history_: One dict per iteration with its number, objective, gradient norm, dev score, seconds and evaluations
+            of the objective; `dual` and `gap` if there is a certificate. Empty after `tagwise.load`.
+        objective_: Objective of the kept weights, penalties included.
+        stopped_: Reason why training stopped, such as "certified within 9.0e-06 of the optimum".
+        best_iteration_: Number of the iteration that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
@@ -188,27 +218,40 @@ class MEMM(Tagger):
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
-        """Keep the parameters; `fit` checks them.
+        """Store the parameters, which `fit` checks.
 
         Args:
-            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
-                or attributes)
-            l1: strength of ||w||_1, added to the sum over tokens
-            l2: strength of ||w||^2, added to the sum over tokens
-            optimizer: auto: owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200 sentences or more, else lbfgs
-            class_weight: how much the loss of a token counts, by its label (balanced, a mapping of label -> number > 0,
-                or None)
-            max_iter: maximum number of iterations; the default is rarely reached
-            tol: stop when the optimum is certified to be this near, else when `window` iterations improve by less
-            window: iterations over which `tol` is measured
-            patience: with a dev set: iterations without a better dev score; 0 never stops
-            start_end: features for the first and the last label of a sentence
-            min_count: drop attributes seen less often in training
-            all_pairs: also create features that never occur with the gold labels
-            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
-            seed: seed of all random choices
-            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
-                `tagwise`
+            features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
+                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                which context matters.
+            l1: Strength of the penalty ||w||_1, added to the sum over tokens. Set it to 0.1 to 1 for a sparse model
+                that is several times smaller and slightly less accurate.
+            l2: Strength of the penalty ||w||^2, added to the sum over tokens. The most important parameter to tune: try
+                0.01 to 10 on development data, larger values for small or noisy corpora.
+            optimizer: Optimisation algorithm. "auto" takes owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200
+                sentences or more, else lbfgs. Name one to reproduce results, or sgd for a rough model of a huge corpus.
+            class_weight: Weight of the loss of a token, by its label (balanced, a mapping of label -> number > 0, or
+                None). Use "balanced" or weights of 2 to 10 if rare labels are missed.
+            max_iter: Maximum number of iterations. The default is rarely reached; 20 to 50 are enough for quick
+                experiments.
+            tol: Relative tolerance: training stops when the objective is certified to be this close to the optimum, or
+                when `window` iterations improve it by less. Use 1e-3 for quick experiments, 1e-7 for exact optima.
+            window: Number of iterations over which `tol` is measured if there is no certificate. Raise it to 20 or 50
+                if training stops on a plateau.
+            patience: Number of iterations without a better dev score after which training stops; 0 never stops. Used
+                with a dev set only. Raise it if the dev score is noisy.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+                smaller models and faster training.
+            all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
+                training. Set it to True for slightly better accuracy at several times the size.
+            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+                programs. Results do not depend on it.
+            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+                model.
+            verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
+                logger `tagwise`. Use it for long training runs.
         """
         self._take(locals())
 

@@ -48,9 +48,21 @@ class Boosting(Tagger):
         minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)      (loss="exp")
                   sum_i w_i sum_t (1 / p_t(gold) - 1)                    (loss="pointwise_exp")
 
-    some weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
-    The model has only the features that were chosen; `rounds_` lists them in order. As it comes there are six
-    rounds of up to 4096 features, on pieces of at most five tokens; `features_per_round=1` is the paper's algorithm.
+    Each round chooses the features whose upper bounds on the loss after their best steps are smallest. The model has
+    only the chosen features, so that it is small and `rounds_` can be read as an explanation. The default is six rounds
+    of up to 4096 features, on pieces of at most five tokens; `features_per_round=1` is the algorithm of the paper.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training.
+        history_: One dict per `every` rounds. Its `objective` is the logarithm of the loss; `rounds`, `chosen` and
+            `nonzero` count rounds, chosen features and weights that are not zero.
+        objective_: Logarithm of the training loss after the kept rounds.
+        stopped_: Reason why training stopped, such as "reached rounds=6".
+        best_iteration_: Number of the entry of `history_` that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
+        rounds_: Chosen features in order, each a `Round` with its step and the logarithm of the loss.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
@@ -104,36 +116,53 @@ class Boosting(Tagger):
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
-        """Keep the parameters; `fit` checks them.
+        """Store the parameters, which `fit` checks.
 
         Args:
-            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
-                or attributes)
-            rounds: maximum number of rounds; None for the number that takes 24576 features in all, at least 6 and at
-                most 2000
-            loss: what is minimised: the exponential loss of label sequences, or of single labels (pointwise)
-            bound: how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)
-            over: label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too
-            step: steps of a round: found together where its features share sentences; or the bounds', or by line search
-            features_per_round: maximum number of features per round
-            overlap: the features of a round may share sentences; bounds' steps are then damped until the loss falls
-                enough
-            candidates: fraction of the features that may be chosen in a round, drawn by `seed` in every round
-            smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
-            max_step: largest step
-            pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
-            balance: divide the weight of a sentence by its number of wrong paths (or labels), so that all begin with
-                equal weight
-            max_length: cut longer sentences into pieces for training; None for whole sentences
-            every: rounds between two callbacks and dev scores; None for a 200th of all
-            patience: with a dev set: dev scores without a better one; 0 never stops
-            start_end: features for the first and the last label of a sentence
-            min_count: drop attributes seen less often in training
-            all_pairs: also create features that never occur with the gold labels
-            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
-            seed: seed of all random choices
-            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
-                `tagwise`
+            features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
+                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                which context matters.
+            rounds: Maximum number of rounds; None takes as many as choose 24576 features in all, at least 6 and at most
+                2000. Raise it if the dev score still rises in the last rounds.
+            loss: Exponential loss to minimise, of label sequences (exp) or of single labels (pointwise_exp). Use
+                pointwise_exp for long sentences, which dominate exp.
+            bound: Bound by which features are chosen: from one range for all sentences (loose), from one per sentence
+                (tight), or the loss itself (exact). Use exact for tiny corpora only.
+            over: Label sequences that the loss sums over: the wrong ones, as in the paper, or the gold one too. Use all
+                for smaller steps on sentences that are nearly learnt.
+            step: Choice of the step sizes: joint optimises those of a round together, bound takes those of the bounds,
+                line_search refines them on the loss. Use bound to reproduce the paper.
+            features_per_round: Maximum number of features chosen per round. Set it to 1 for the algorithm of the paper
+                and a list of features in order of importance. Large values train much faster.
+            overlap: Allow the features of a round to share sentences; the steps of bounds are then damped until the
+                loss falls enough. Set it to False for gains that add up exactly.
+            candidates: Fraction of the features that may be chosen in a round, drawn by `seed` in every round. Lower it
+                to 0.1 to 0.5 for more varied features.
+            smoothing: Amount added to both sides of the ratio of a step, in units of the loss; None means 1 /
+                sentences. Raise it if rare attributes get large steps.
+            max_step: Upper bound on the size of one step. Lower it to 1 or 2 if rare attributes dominate the model.
+            pi: Base of the weight c pi^T of a sentence of T tokens, where c makes the mean weight 1. Lower it to 0.5 to
+                0.99 if long sentences dominate the loss, as they do in exponential losses.
+            balance: Divide the weight of a sentence by its number of wrong paths (or labels), so that all sentences
+                start with equal weight. Use it with max_length=None.
+            max_length: Maximum length of a training sentence; longer ones are cut into pieces. None trains on whole
+                sentences. Raise it to 10 to 20 if most sentences have about this length.
+            every: Number of rounds between two dev scores and callbacks; None is a 200th of all rounds. Raise it if
+                scoring the dev set takes longer than training.
+            patience: Number of dev scores without a better one after which training stops; 0 never stops. Used with a
+                dev set only. Set it to 5 to 20 to save time.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+                smaller models and faster training.
+            all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
+                training. Set it to True for slightly better accuracy at several times the size.
+            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+                programs. Results do not depend on it.
+            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+                model.
+            verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
+                logger `tagwise`. Use it for long training runs.
         """
         self._take(locals())
 

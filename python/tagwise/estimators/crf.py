@@ -47,22 +47,36 @@ class ChainTask(Task):
 class CRF(Tagger):
     """Conditional random field (Lafferty, McCallum and Pereira 2001), trained on the whole corpus at once.
 
-        minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1 + prior ||w - w_0||^2
+    The learner to start with: it is accurate and its scores are probabilities. Training on the log loss usually ends
+    with a certificate of how close it is to the optimum. Tune `l2` first. The objective is
 
-    where w_0 are the weights of the model that `fit` is given to start from (`warm_start`), with one of the four losses
-    of Altun, Johnson and Hofmann (2003): with l_i = -log P(y_i | x_i),
+        sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1 + prior ||w - w_0||^2
+
+    where w_0 are the weights of `warm_start`. The loss is one of four (Altun, Johnson and Hofmann 2003), with l_i =
+    -log P(y_i | x_i):
 
         log            l_i
         exp            e^{l_i} - 1
         pointwise_log  -sum_t log P(y_it | x_i)
         pointwise_exp  sum_t 1 / P(y_it | x_i)
 
-    cost and class_weight change the log loss to that of a softmax margin (Gimpel and Smith 2010),
+    `cost` and `class_weight` turn the log loss into a softmax margin (Gimpel and Smith 2010),
 
         log sum_y exp(score(y) + sum_t [y_t != y_it] (cost(y_it) + log weight(y_it))) - score(y_i)
 
-    which of a single token is log(1 + weight(y) (1 - p_y) / p_y): the odds against a right label of weight 5 count five
+    For a single token this is log(1 + weight(y) (1 - p_y) / p_y): the odds against a right label of weight 5 count five
     times.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training. The columns of `predict_marginals` have this order.
+        history_: One dict per iteration with its number, objective, gradient norm, dev score, seconds and evaluations
+            of the objective; `dual` and `gap` if there is a certificate. Empty after `tagwise.load`.
+        objective_: Objective of the kept weights, penalties included.
+        stopped_: Reason why training stopped, such as "certified within 9.0e-06 of the optimum".
+        best_iteration_: Number of the iteration that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
@@ -118,44 +132,69 @@ class CRF(Tagger):
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
-        """Keep the parameters; `fit` checks them.
+        """Store the parameters, which `fit` checks.
 
         Args:
-            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
-                or attributes)
-            loss: loss of a sentence
-            order: labels that the next one depends on; 2 and 3 add features of label tuples seen in training
-            l1: strength of ||w||_1, added to the sum over sentences; gives sparse models
-            l2: strength of ||w||^2, added to the sum over sentences
-            sigma: Gaussian prior's deviation: l2 = 1 / (2 sigma^2)
-            prior: with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten
-            optimizer: auto: owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200 sentences or more, else lbfgs
-            device: where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'
-            cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
-                or mapping of label -> number)
-            class_weight: weights of labels: a wrong label costs the logarithm of the right one's weight inside log Z
-                (log loss, order 1) (balanced, a mapping of label -> number > 0, or None)
-            pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
-            max_length: cut longer sentences into pieces for training
-            partial: labels may be sets, A|B, or unknown, _; collections of labels and None are understood without it
-            separator: partial: separator of the labels of a set (text)
-            unknown: partial: the label of a token that may have any (text)
-            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
-                forbidden, required, once, or None)
-            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
-                dictionary
-            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
-            max_iter: maximum number of iterations; the default is rarely reached
-            tol: stop when the optimum is certified to be this near, else when `window` iterations improve by less
-            window: iterations over which `tol` is measured
-            patience: with a dev set: iterations without a better dev score; 0 never stops
-            start_end: features for the first and the last label of a sentence
-            min_count: drop attributes seen less often in training
-            all_pairs: also create features that never occur with the gold labels
-            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
-            seed: seed of all random choices
-            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
-                `tagwise`
+            features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
+                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                which context matters.
+            loss: Loss of a sentence. "log" is the standard and tolerates noisy labels. "pointwise_log" optimises single
+                labels instead of sequences. The exponential losses suit only clean labels.
+            order: Number of previous labels that the next label depends on, 1 to 3. Orders 2 and 3 add features of the
+                label tuples seen in training. Try them on large corpora, after tuning `l2`.
+            l1: Strength of the penalty ||w||_1, added to the sum over sentences. Set it to 0.1 to 1 for a sparse model
+                that is several times smaller and slightly less accurate.
+            l2: Strength of the penalty ||w||^2, added to the sum over sentences. The most important parameter to tune:
+                try 0.01 to 10 on development data, larger values for small or noisy corpora.
+            sigma: Standard deviation of a Gaussian prior on the weights. If given, it replaces `l2` by 1 / (2 sigma^2).
+                Use it to reproduce results that are stated with sigma, usually 0.1 to 10.
+            prior: Strength of ||w - w_0||^2, a pull towards the weights w_0 of `warm_start`. Set it to 1 to 100 to
+                continue a model without its old sentences. Smaller values forget more.
+            optimizer: Optimisation algorithm. "auto" takes owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200
+                sentences or more, else lbfgs. Name one to reproduce results, or sgd for a rough model of a huge corpus.
+            device: Device that trains and decodes. Set it to cuda for large corpora, which needs a GPU and pip install
+                'tagwise[torch]'.
+            cost: Cost of a wrong label inside log Z (softmax margin), one for all or by right label (number, or mapping
+                of label -> number). Set it to 0.5 to 5 for labels that must not be missed. Log loss only.
+            class_weight: Weights of labels: the odds against a right label of weight 5 count five times (balanced, a
+                mapping of label -> number > 0, or None). Use "balanced" or weights of 2 to 10 if rare labels are
+                missed. Log loss and order 1 only.
+            pi: Base of the weight c pi^T of a sentence of T tokens, where c makes the mean weight 1. Lower it to 0.5 to
+                0.99 if long sentences dominate the loss, as they do in exponential losses.
+            max_length: Maximum length of a training sentence; longer ones are cut into pieces. None trains on whole
+                sentences. Set it to 5 to 20 for the exponential losses, which long sentences dominate.
+            partial: Read gold labels such as A|B as sets and _ as unknown. Set it to True for files with partial
+                annotation. Collections of labels and None are accepted without it.
+            separator: Separator of the labels of a set, with partial=True. Change it if labels contain this character.
+            unknown: Gold label of a token that may have any label, with partial=True. Change it if this text is one of
+                the labels.
+            constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
+                mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
+                so that no invalid span is predicted.
+            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
+                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
+            max_iter: Maximum number of iterations. The default is rarely reached; 20 to 50 are enough for quick
+                experiments.
+            tol: Relative tolerance: training stops when the objective is certified to be this close to the optimum, or
+                when `window` iterations improve it by less. Use 1e-3 for quick experiments, 1e-7 for exact optima.
+            window: Number of iterations over which `tol` is measured if there is no certificate. Raise it to 20 or 50
+                if training stops on a plateau.
+            patience: Number of iterations without a better dev score after which training stops; 0 never stops. Used
+                with a dev set only. Raise it if the dev score is noisy.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False to reproduce
+                CRFsuite, or if sentences are cut at arbitrary places.
+            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+                smaller models and faster training.
+            all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
+                training. Set it to True for slightly better accuracy at several times the size.
+            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+                programs. Results do not depend on it.
+            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+                model.
+            verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
+                logger `tagwise`. Use it for long training runs.
         """
         self._take(locals())
 

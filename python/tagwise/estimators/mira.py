@@ -11,7 +11,25 @@ from tagwise.estimators.task import Task
 
 
 class MIRA(OnlineTagger):
-    """k-best MIRA: the smallest change of w by which the gold path beats each of the k best by its cost.
+    """k-best MIRA (Crammer and Singer 2003; McDonald, Crammer and Pereira 2005).
+
+    Each update is the smallest change of w by which the gold path beats each of the k best paths by its cost. MIRA
+    trains almost as fast as the perceptron and is usually more accurate. `cost` trades precision for recall. Scores are
+    not probabilities.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training.
+        history_: One dict per epoch. `objective` is the number of wrong tokens, `gradient_norm` the number of updates.
+            With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
+            averaging.
+        objective_: Number of wrong tokens in the kept epoch.
+        stopped_: Reason why training stopped, such as "reached epochs=20".
+        best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
+        state_: State of training from which `partial_fit` continues. Missing with `history` or `document`, and after
+            `tagwise.load`.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
@@ -52,37 +70,56 @@ class MIRA(OnlineTagger):
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
-        """Keep the parameters; `fit` checks them.
+        """Store the parameters, which `fit` checks.
 
         Args:
-            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
-                or attributes)
-            k: number of best paths that the gold path must beat
-            cost: cost of a wrong path, which is the margin it is to be beaten by (accuracy, f1,
-                precision_recall(alpha), ..., or a function)
-            C: upper bound on the size of one update; None means unbounded
-            augment: add the cost to the scores while searching, where it is a sum over tokens
-            history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
-                ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
-            pool: with p = inf: the distance from which on labels share one table; nearer ones have a table each
-            document: features on the labels of earlier tokens of the document with the same word
-            epochs: passes over the training set
-            average: average the weights over all steps; False keeps the last ones
-            shuffle: shuffle the sentences in every epoch, by `seed`
-            patience: with a dev set: epochs without a better dev score; 0 never stops
-            parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
-            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
-                forbidden, required, once, or None)
-            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
-                dictionary
-            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
-            start_end: features for the first and the last label of a sentence
-            min_count: drop attributes seen less often in training
-            all_pairs: also create features that never occur with the gold labels
-            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
-            seed: seed of all random choices
-            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
-                `tagwise`
+            features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
+                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                which context matters.
+            k: Number of best paths that the gold path must beat. 2 to 5 is enough; 1 is the fastest and slightly less
+                accurate.
+            cost: Cost of a wrong path, the margin by which the gold path must beat it (accuracy, f1,
+                precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
+                trade recall for precision.
+            C: Upper bound on the size of one update. Use 0.01 to 1 if labels are noisy; None means unbounded.
+            augment: Add the cost to the scores while searching, so that the paths that violate their margin most are
+                found. Try it with costs that are sums over tokens, such as accuracy.
+            history: Labels further back that features depend on ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None): a
+                search state has m labels, and features read labels up to p back along its best path. None is first
+                order. Try (1, 2) for names.
+            pool: Distance from which on all labels share one weight table, with p = inf; nearer labels have a table
+                each. Lower it to 4 to 16 for small corpora.
+            document: Add features on the labels of earlier tokens of the document with the same word. Set it to True
+                for names, if the corpus marks its documents.
+            epochs: Number of passes over the training set. 5 is enough for quick experiments; with `patience` a large
+                number does no harm.
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate; False
+                is for experiments.
+            shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
+                on the order of the corpus.
+            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+                dev set only. Set it to 3 to 10 to save time.
+            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
+                parts train faster with about the same accuracy; more lose some.
+            constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
+                mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
+                so that no invalid span is predicted.
+            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
+                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+                smaller models and faster training.
+            all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
+                training. Set it to True for slightly better accuracy at several times the size.
+            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+                programs. Results do not depend on it.
+            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+                model.
+            verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
+                logger `tagwise`. Use it for long training runs.
         """
         self._take(locals())
 
@@ -92,7 +129,23 @@ class MIRA(OnlineTagger):
 
 
 class PassiveAggressive(OnlineTagger):
-    """Passive-aggressive learning (Crammer et al. 2006): the best path alone, with slack linear (1) or squared (2).
+    """Passive-aggressive learning (Crammer et al. 2006).
+
+    Each update is the smallest change of w by which the gold path beats the best path by its cost, with linear (PA-I)
+    or squared (PA-II) slack. Compared with MIRA it looks at one wrong path per sentence. Scores are not probabilities.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training.
+        history_: One dict per epoch. `objective` is the number of wrong tokens, `gradient_norm` the number of updates.
+            With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
+            averaging.
+        objective_: Number of wrong tokens in the kept epoch.
+        stopped_: Reason why training stopped, such as "reached epochs=20".
+        best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
+        state_: State of training from which `partial_fit` continues. Missing after `tagwise.load`.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
@@ -125,32 +178,48 @@ class PassiveAggressive(OnlineTagger):
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
-        """Keep the parameters; `fit` checks them.
+        """Store the parameters, which `fit` checks.
 
         Args:
-            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
-                or attributes)
-            variant: 0: no slack, 1: PA-I, 2: PA-II
-            cost: cost of a wrong path, which is the margin it is to be beaten by (accuracy, f1,
-                precision_recall(alpha), ..., or a function)
-            C: aggressiveness
-            epochs: passes over the training set
-            average: average the weights over all steps; False keeps the last ones
-            shuffle: shuffle the sentences in every epoch, by `seed`
-            patience: with a dev set: epochs without a better dev score; 0 never stops
-            parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
-            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
-                forbidden, required, once, or None)
-            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
-                dictionary
-            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
-            start_end: features for the first and the last label of a sentence
-            min_count: drop attributes seen less often in training
-            all_pairs: also create features that never occur with the gold labels
-            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
-            seed: seed of all random choices
-            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
-                `tagwise`
+            features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
+                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                which context matters.
+            variant: Slack of an update: 0 has none, 1 is linear (PA-I), 2 is squared (PA-II). Use 0 for clean labels
+                only.
+            cost: Cost of a wrong path, the margin by which the gold path must beat it (accuracy, f1,
+                precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
+                trade recall for precision.
+            C: Aggressiveness: larger values make larger updates. Lower it to 0.01 to 0.1 if labels are noisy. Variant 0
+                ignores it.
+            epochs: Number of passes over the training set. 5 is enough for quick experiments; with `patience` a large
+                number does no harm.
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate; False
+                is for experiments.
+            shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
+                on the order of the corpus.
+            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+                dev set only. Set it to 3 to 10 to save time.
+            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
+                parts train faster with about the same accuracy; more lose some.
+            constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
+                mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
+                so that no invalid span is predicted.
+            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
+                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+                smaller models and faster training.
+            all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
+                training. Set it to True for slightly better accuracy at several times the size.
+            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+                programs. Results do not depend on it.
+            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+                model.
+            verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
+                logger `tagwise`. Use it for long training runs.
         """
         self._take(locals())
 
@@ -160,7 +229,23 @@ class PassiveAggressive(OnlineTagger):
 
 
 class AROW(OnlineTagger):
-    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009): a variance for every feature.
+    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009).
+
+    Each weight has a variance that shrinks with every update, so that frequent features change less and less. It is
+    designed to tolerate noisy labels. Scores are not probabilities.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training.
+        history_: One dict per epoch. `objective` is the number of wrong tokens, `gradient_norm` the number of updates.
+            With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
+            averaging.
+        objective_: Number of wrong tokens in the kept epoch.
+        stopped_: Reason why training stopped, such as "reached epochs=20".
+        best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
+        state_: State of training from which `partial_fit` continues. Missing after `tagwise.load`.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
@@ -193,32 +278,46 @@ class AROW(OnlineTagger):
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
-        """Keep the parameters; `fit` checks them.
+        """Store the parameters, which `fit` checks.
 
         Args:
-            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
-                or attributes)
-            gamma: regularization of one update; larger values make smaller updates
-            variance: variance of every feature at the start
-            cost: cost of a wrong path, which is the margin it is to be beaten by (accuracy, f1,
-                precision_recall(alpha), ..., or a function)
-            epochs: passes over the training set
-            average: average the weights over all steps; False keeps the last ones
-            shuffle: shuffle the sentences in every epoch, by `seed`
-            patience: with a dev set: epochs without a better dev score; 0 never stops
-            parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
-            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
-                forbidden, required, once, or None)
-            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
-                dictionary
-            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
-            start_end: features for the first and the last label of a sentence
-            min_count: drop attributes seen less often in training
-            all_pairs: also create features that never occur with the gold labels
-            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
-            seed: seed of all random choices
-            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
-                `tagwise`
+            features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
+                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                which context matters.
+            gamma: Regularization of one update: larger values make smaller updates. Try 0.1 to 10 on development data.
+            variance: Initial variance of every weight. Only its ratio to gamma matters, so tune gamma instead.
+            cost: Cost of a wrong path, the margin by which the gold path must beat it (accuracy, f1,
+                precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
+                trade recall for precision.
+            epochs: Number of passes over the training set. 5 is enough for quick experiments; with `patience` a large
+                number does no harm.
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate; False
+                is for experiments.
+            shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
+                on the order of the corpus.
+            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+                dev set only. Set it to 3 to 10 to save time.
+            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
+                parts train faster with about the same accuracy; more lose some.
+            constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
+                mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
+                so that no invalid span is predicted.
+            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
+                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+                smaller models and faster training.
+            all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
+                training. Set it to True for slightly better accuracy at several times the size.
+            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+                programs. Results do not depend on it.
+            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+                model.
+            verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
+                logger `tagwise`. Use it for long training runs.
         """
         self._take(locals())
 

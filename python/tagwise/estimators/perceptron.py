@@ -26,9 +26,28 @@ ONE_BY_ONE = {**FIRST_ORDER, "mode": ("online",), "parts": (1,)}
 
 
 class Perceptron(Kernelised, OnlineTagger):
-    """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default.
+    """Structured perceptron (Collins 2002), averaged by default.
 
-    With a kernel, in its dual form: node scores come from training tokens, transitions keep their weights.
+    Each sentence whose best path differs from the gold path updates the weights: w += S(gold) - S(best path). Training
+    is much faster than that of a CRF, and `partial_fit` continues it with more sentences. Scores are not probabilities.
+
+    With a kernel the perceptron is trained in its dual form: node scores come from support tokens, and transitions keep
+    their weights.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training.
+        history_: One dict per epoch. `objective` is the number of wrong tokens, `gradient_norm` the number of updates.
+            With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
+            averaging.
+        objective_: Number of wrong tokens in the kept epoch.
+        stopped_: Reason why training stopped, such as "reached epochs=20".
+        best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
+        state_: State of training from which `partial_fit` continues. Missing with a kernel, `history` or `document`,
+            and after `tagwise.load`.
+        n_support_: Number of support tokens; 0 without a kernel.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
@@ -76,42 +95,67 @@ class Perceptron(Kernelised, OnlineTagger):
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
-        """Keep the parameters; `fit` checks them.
+        """Store the parameters, which `fit` checks.
 
         Args:
-            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
-                or attributes)
-            mode: batch applies the updates of an epoch at its end
-            voters: maximum number of weight vectors of training that vote, at least one per epoch; 0 for one vector
-            history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
-                ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
-            pool: with p = inf: the distance from which on labels share one table; nearer ones have a table each
-            document: features on the labels of earlier tokens of the document with the same word
-            kernel: similarity of two tokens' attributes; transitions stay linear (linear, poly, rbf, module:function,
-                or a function of two blocks of tokens)
-            degree: poly: (coef + gamma <x, x'>)^degree
-            coef: poly: (coef + gamma <x, x'>)^degree
-            gamma: factor of <x, x'> in poly, None is 1; of ||x - x'||^2 in rbf, None is 1 over the mean of ||x||^2
-            form: kernel rows, or poly of degree 2 written out as products; auto takes the cheaper
-            cache_mb: megabytes for kernel rows while training
-            budget: with a kernel: maximum number of support tokens; None means unlimited
-            epochs: passes over the training set
-            average: average the weights over all steps; False keeps the last ones
-            shuffle: shuffle the sentences in every epoch, by `seed`
-            patience: with a dev set: epochs without a better dev score; 0 never stops
-            parts: number of parts that are trained at the same time and mixed after each epoch; 1 is exact
-            constraints: valid label sequences, in training and decoding (auto, bio, IOBES ..., a mapping with scheme,
-                forbidden, required, once, or None)
-            dictionary: words seen at least this often in training take only labels seen with them; None for no tag
-                dictionary
-            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
-            start_end: features for the first and the last label of a sentence
-            min_count: drop attributes seen less often in training
-            all_pairs: also create features that never occur with the gold labels
-            n_jobs: number of threads, at most one per core; None uses all cores. Results do not depend on it
-            seed: seed of all random choices
-            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
-                `tagwise`
+            features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
+                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                which context matters.
+            mode: Time of the updates: online applies each one at once, batch applies those of an epoch at its end. Use
+                batch to reproduce results; it learns more slowly.
+            voters: Maximum number of weight vectors of training that vote on a prediction, at least one per epoch; 0
+                predicts with a single vector. Try 20 to 100 if slow prediction is acceptable.
+            history: Labels further back that features depend on ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None): a
+                search state has m labels, and features read labels up to p back along its best path. None is first
+                order. Try (1, 2) for names.
+            pool: Distance from which on all labels share one weight table, with p = inf; nearer labels have a table
+                each. Lower it to 4 to 16 for small corpora.
+            document: Add features on the labels of earlier tokens of the document with the same word. Set it to True
+                for names, if the corpus marks its documents.
+            kernel: Similarity of the attributes of two tokens; transitions stay linear (linear, poly, rbf,
+                module:function, or a function of two blocks of tokens). None learns a weight per feature. Use "poly"
+                for hundreds of sentences whose attributes matter in combination.
+            degree: Degree of the poly kernel (coef + gamma <x, x'>)^degree. 2 covers all pairs of attributes; 3 and
+                above overfit easily.
+            coef: Constant of the poly kernel (coef + gamma <x, x'>)^degree. Raise it, up to 10, to weigh single
+                attributes more than their products.
+            gamma: Factor of <x, x'> in poly, where None is 1, and of ||x - x'||^2 in rbf, where None is 1 over the mean
+                of ||x||^2. Try a tenth to ten times the default.
+            form: Evaluation of the kernel: rows of the kernel matrix, or poly of degree 2 expanded into products. The
+                model is the same; auto takes the cheaper form. Name one if auto is slow.
+            cache_mb: Megabytes of memory for kernel rows while training. Raise it if training with a kernel is slow and
+                there is memory to spare.
+            budget: Maximum number of support tokens, with a kernel; None means unlimited. Set it to some thousands if
+                the model is too large or predicts too slowly.
+            epochs: Number of passes over the training set. 5 is enough for quick experiments; with `patience` a large
+                number does no harm.
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate; False
+                is for experiments.
+            shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
+                on the order of the corpus.
+            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+                dev set only. Set it to 3 to 10 to save time.
+            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
+                parts train faster with about the same accuracy; more lose some.
+            constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
+                mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
+                so that no invalid span is predicted.
+            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
+                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+                smaller models and faster training.
+            all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
+                training. Set it to True for slightly better accuracy at several times the size.
+            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+                programs. Results do not depend on it.
+            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+                model.
+            verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
+                logger `tagwise`. Use it for long training runs.
         """
         self._take(locals())
 
