@@ -1,4 +1,4 @@
-"""Where L-BFGS begins: a run to the end from the points of dual ascent, one that is told when to end from zero."""
+"""Starting point of L-BFGS: dual ascent for runs with default stopping criteria, zero otherwise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tagwise.optimizers.lbfgs import lbfgs, started
 
 
 def corpus(n: int = 240) -> list[tuple[list[dict[str, Any]], list[str]]]:
-    """Labels that hang on an attribute with a value and on their neighbour."""
+    """Return sentences whose labels depend on an attribute with a value and on the previous label."""
     rng = random.Random(11)
     found = []
     for _ in range(n):
@@ -33,7 +33,7 @@ def corpus(n: int = 240) -> list[tuple[list[dict[str, Any]], list[str]]]:
 
 
 def run(path: Path, holdout: int = -1, n: int = 240, **params: object) -> tuple[list[Mapping[str, Any]], Any]:
-    """Iterations of the log, and the model."""
+    """Train, and return the iterations of the log and the model."""
     trainer = Trainer("lbfgs", params, verbose=False)
     for i, (x, y) in enumerate(corpus(n)):
         trainer.append(x, y, int(i >= 220))
@@ -44,7 +44,7 @@ def run(path: Path, holdout: int = -1, n: int = 240, **params: object) -> tuple[
 
 @pytest.mark.parametrize("c2", [1.0, 0.01])
 def test_a_run_to_the_end_is_at_the_optimum(c2: float, tmp_path: Path) -> None:
-    """No worse than 1e-5 above a run from zero, with the same features, and there in fewer iterations."""
+    """Its loss is within 1e-5 of a run from zero with the same features, after fewer iterations."""
     whole, model = run(tmp_path / "whole", c2=c2)
     zero, other = run(tmp_path / "zero", c2=c2, max_iterations=100_000)
     assert whole[-1]["loss"] <= zero[-1]["loss"] * (1.0 + 1e-5)
@@ -61,7 +61,7 @@ def test_a_run_to_the_end_is_at_the_optimum(c2: float, tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_run_that_is_told_when_to_end_begins_at_zero(told: dict[str, Any], tmp_path: Path) -> None:
-    """Its first step is from zero: what is held out, and what ends it, are about the way there."""
+    """The first loss is far above the last, since the result depends on the path from zero."""
     found, _ = run(tmp_path / "told", **told)
     assert found[0]["loss"] > 1.05 * found[-1]["loss"]
 
@@ -69,7 +69,7 @@ def test_a_run_that_is_told_when_to_end_begins_at_zero(told: dict[str, Any], tmp
 def test_what_is_too_large_for_the_ascent_begins_at_zero(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The memory of a dual point, and few sentences: the same optimum by L-BFGS alone."""
+    """L-BFGS starts at zero if the dual point does not fit into memory, and for few sentences."""
 
     def refused(*_: object) -> None:
         raise MemoryError("the dual point would take 1 TiB")
@@ -82,7 +82,7 @@ def test_what_is_too_large_for_the_ascent_begins_at_zero(
 
 
 def test_l_bfgs_begins_with_the_curvature_of_points() -> None:
-    """On a parabola along one line the pair of two points is its curvature: one search of one trial ends."""
+    """On a parabola the pair of two points on a line is the exact curvature: one line search with one trial ends."""
     d = np.array([1.0, 4.0, 0.25])
 
     def parabola(w: Any, gradient: Any) -> float:

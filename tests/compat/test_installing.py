@@ -1,4 +1,4 @@
-"""`tagwise.compat.install()`: the names of the originals mean ours, or an error says why not."""
+"""`tagwise.compat.install()` makes the names of the originals load the replacements, or raises an error."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ print("ours")
 
 
 def test_by_a_call() -> None:
-    """Twice is once; afterwards everything below the names is ours."""
+    """Installation is idempotent and includes all submodules."""
     assert run(f"import tagwise.compat as c; c.install(); c.install()\n{USE}") == "ours"
 
 
 def test_by_the_environment() -> None:
-    """As soon as tagwise is imported."""
+    """With the environment variable, importing tagwise installs the replacements."""
     assert run(f"import tagwise\n{USE}", TAGWISE_CRFSUITE="1") == "ours"
 
 
 def test_by_the_distribution() -> None:
-    """Without a word of tagwise in the program."""
+    """With the distribution tagwise-crfsuite, programs need not mention tagwise."""
     path = os.pathsep.join([str(SHIM), os.environ.get("PYTHONPATH", "")])
     assert run(USE, PYTHONPATH=path) == "ours"
 
 
 def test_the_originals_come_back() -> None:
-    """For imports to come."""
+    """After `uninstall`, imports load the originals."""
     pytest.importorskip("pycrfsuite")
     script = (
         "import sys, tagwise.compat as c; c.install(); import pycrfsuite; c.uninstall(); del pycrfsuite\n"
@@ -65,7 +65,7 @@ def test_the_originals_come_back() -> None:
 
 
 def test_refused_where_the_original_is_in_use() -> None:
-    """By name, with what to do."""
+    """The error names the imported package and the remedy."""
     pytest.importorskip("pycrfsuite")
     script = (
         "import pycrfsuite, tagwise.compat\n"

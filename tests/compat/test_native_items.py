@@ -1,4 +1,4 @@
-"""What the engine reads by itself is what the package reads: of items, of instances, of model files."""
+"""The core and the Python package read items, instances and model files alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tagwise.model.formats import crfsuite
 from tagwise.model.formats.chain import Block, Chain
 from tests.foreign.test_model_files import lcrf
 
-#: Sequences of items of every kind, with a label for each item.
+#: Sequences of items of every kind, with one label per item.
 SEQUENCES: list[tuple[list[Any], list[str]]] = [
     ([["a", "b"], ["b", "b"], []], ["X", "Y", "X"]),
     ([{"w": "cat", "n": {"x": 2, "deep": {"y": -0.5}}, "tags": ["a", "b"]}, {"up": False}], ["X", "Y"]),
@@ -35,7 +35,7 @@ SEQUENCES: list[tuple[list[Any], list[str]]] = [
 @pytest.mark.filterwarnings("ignore:.*less than 0")
 @pytest.mark.parametrize("algorithm", ["lbfgs", "pa"])
 def test_instances_are_the_same_however_they_are_read(algorithm: str, tmp_path: Path) -> None:
-    """An ItemSequence is read by the package, everything else by the engine where it can: one model, byte for byte."""
+    """Models are byte-identical whether Python (ItemSequence) or the core converts the items."""
     files = []
     for name, wrap in (("engine", lambda x: x), ("package", ItemSequence)):
         trainer = Trainer(algorithm, {"max_iterations": 5}, verbose=False)
@@ -57,7 +57,7 @@ def test_instances_are_the_same_however_they_are_read(algorithm: str, tmp_path: 
 
 
 def test_what_the_engine_cannot_read_changes_nothing() -> None:
-    """False, and no trace: neither of the names before the one in question nor of labels."""
+    """`append` returns False and adds no names and no labels."""
     data = _core.CrfsuiteInstances()
     for xseq, yseq in (
         ([["a"], ["b", 3]], ["X", "Y"]),
@@ -85,7 +85,7 @@ def test_what_the_engine_cannot_read_changes_nothing() -> None:
     ],
 )
 def test_a_damaged_attribute_is_an_error_where_it_is_used(at: int, number: int, said: str) -> None:
-    """Opening reads the attributes that are asked for, and no others."""
+    """Only the attributes of a sequence are read, so that other sequences are not affected by the damage."""
     data = bytearray(lcrf())
     struct.pack_into("<I", data, at, number)
     tagger = Tagger()
@@ -97,7 +97,7 @@ def test_a_damaged_attribute_is_an_error_where_it_is_used(at: int, number: int, 
 
 
 def test_a_mutated_model_labels_or_is_refused() -> None:
-    """No crash and no other error, whatever a byte or a number of the file becomes."""
+    """A file with a random byte or number changed is either used or rejected with ModelFileError or ValueError."""
     whole, random = lcrf(), np.random.default_rng(1)
     for _ in range(3000):
         data = bytearray(whole)
@@ -118,7 +118,7 @@ def test_a_mutated_model_labels_or_is_refused() -> None:
 
 
 def test_a_line_search_that_is_asked_for_is_told() -> None:
-    """One search serves all: whoever chooses another hears of it, whoever says what is anyway does not."""
+    """Line search parameters have no effect, so values other than the defaults cause a warning."""
     for params in ({"linesearch": "Backtracking"}, {"max_linesearch": 3}):
         trainer = Trainer("lbfgs", params, verbose=False)
         trainer.append([["a"], ["b"]], ["X", "Y"])
@@ -130,7 +130,7 @@ def test_a_line_search_that_is_asked_for_is_told() -> None:
 
 
 def test_a_table_of_all_pairs_is_asked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A label is a few bytes of a file, a table of pairs has the square: what is too much is refused, not tried."""
+    """Tables of label pairs are quadratic in the labels. Beyond the memory limit they raise MemoryError at once."""
     monkeypatch.setenv("TAGWISE_MEMORY", "0.01")
     data = _core.CrfsuiteInstances()
     labels = [f"L{i}" for i in range(2000)]
@@ -148,7 +148,7 @@ def test_a_table_of_all_pairs_is_asked_for_first(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.filterwarnings("ignore:.*less than 0")
 def test_many_at_once_are_labelled_as_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine's own layout, in float32, and the file as it lies: one labelling, also where two paths are level."""
+    """The converted model in float32 and the file itself give equal labels, including ties."""
     rng = np.random.default_rng(0)
     rows: list[Any] = [xseq for xseq, _ in SEQUENCES]
     rows += [
@@ -182,5 +182,5 @@ def test_many_at_once_are_labelled_as_one_by_one(tmp_path: Path, monkeypatch: py
         )
         assert tagger.tag_many(rows) == alone
         assert tagger.tag_many(rows) == alone
-        assert len(made) == 1  # once, and it was used
+        assert len(made) == 1  # converted once, and used
         monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""The API of python-crfsuite: calls, errors, logs, files; against the original where it is installed."""
+"""The API of python-crfsuite: calls, errors, logs and files, compared with the original if it is installed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def trained(path: Path, algorithm: str = "lbfgs", **params: object) -> Tagger:
 
 
 def test_weights_minimise_the_objective(tmp_path: Path) -> None:
-    """-log P + c2 |w|^2, not halved: its gradient, by sums over all paths, is 0 at the weights of lbfgs."""
+    """The gradient of -log P + c2 |w|^2 (not halved), computed over all paths, is 0 at the weights of lbfgs."""
     c2 = 0.3
     trained(tmp_path / "m", c2=c2, epsilon=1e-9, delta=0.0, period=0)
     chain = crfsuite.read((tmp_path / "m").read_bytes())
@@ -68,7 +68,7 @@ def test_weights_minimise_the_objective(tmp_path: Path) -> None:
 
 
 def test_marginals_stay_what_they_are(tmp_path: Path) -> None:
-    """Asked before and after `tag`; they sum to 1, and paths to 1."""
+    """Marginals are equal before and after `tag`. Marginals and path probabilities sum to 1."""
     tagger = trained(tmp_path / "m")
     tagger.set([["a"], ["b"]])
     before = tagger.marginal("X", 0)
@@ -79,7 +79,7 @@ def test_marginals_stay_what_they_are(tmp_path: Path) -> None:
 
 
 def test_scores_beyond_any_exponential(tmp_path: Path) -> None:
-    """A score of thousands is a probability all the same."""
+    """Scores in the thousands give valid probabilities."""
     tagger = trained(tmp_path / "m")
     tagger.set([{"a": 1e5}, {"b": -1e5}])
     assert 0.0 <= tagger.marginal("X", 0) <= 1.0
@@ -87,7 +87,7 @@ def test_scores_beyond_any_exponential(tmp_path: Path) -> None:
 
 
 def test_what_a_tagger_refuses(tmp_path: Path) -> None:
-    """The original's exceptions, and none where it has none."""
+    """Errors have the types of the original's exceptions, and calls that it accepts raise none."""
     tagger = Tagger()
     for call in (tagger.labels, tagger.tag, lambda: tagger.set([]), lambda: tagger.tag([["a"]])):
         with pytest.raises(ValueError, match="not opened"):
@@ -120,7 +120,7 @@ def test_what_a_tagger_refuses(tmp_path: Path) -> None:
 
 
 def test_items() -> None:
-    """Every kind of item; a name that is no UTF-8 fails only where it is shown."""
+    """Items of every kind are flattened. A name that is not valid UTF-8 raises only when it is decoded."""
     given = [
         ["a", "b"],
         {"n": 2, "t": True, "s": "x", "d": {"l": ["p", b"q"]}},
@@ -145,7 +145,7 @@ def test_items() -> None:
 
 
 def test_what_a_trainer_refuses(tmp_path: Path) -> None:
-    """Lengths, labels, values, names of parameters, paths."""
+    """Invalid lengths, labels, values, parameter names and paths raise errors."""
     trainer = Trainer(verbose=False)
     for wrong, error in (
         (lambda: trainer.append([["a"]], []), ValueError),
@@ -168,7 +168,7 @@ def test_what_a_trainer_refuses(tmp_path: Path) -> None:
 
 
 def test_parameters_are_read_as_c_reads_them() -> None:
-    """atoi, atof, wrapping, truth; of floats six decimals come back."""
+    """Values follow atoi and atof, including overflow and booleans. Floats are returned with six decimals."""
     trainer = Trainer()
     for given, found in (("7abc", 7), ("abc", 0), (1.9, 1), (2**31, -(2**31)), (None, 0)):
         trainer.set("max_iterations", given)
@@ -182,7 +182,7 @@ def test_parameters_are_read_as_c_reads_them() -> None:
 
 
 def test_negative_sums_are_told(tmp_path: Path) -> None:
-    """Left out by default, with their number; kept by a negative minfreq."""
+    """Features with negative sums are dropped with a warning, and kept by a negative minfreq."""
     trainer = Trainer(verbose=False)
     trainer.append([{"a": -1.0}, {"b": 1.0}], ["X", "Y"])
     with pytest.warns(RuntimeWarning, match="1 features"):
@@ -198,7 +198,7 @@ def test_negative_sums_are_told(tmp_path: Path) -> None:
 
 
 def test_training_on_nothing(tmp_path: Path) -> None:
-    """A model without labels: it opens, and labels nothing."""
+    """A model without labels can be opened, but cannot tag items."""
     trainer = Trainer(verbose=False)
     trainer.append([], [])
     trainer.train(str(tmp_path / "m"))
@@ -212,7 +212,7 @@ def test_training_on_nothing(tmp_path: Path) -> None:
 
 
 def test_the_dump_says_what_info_says(tmp_path: Path) -> None:
-    """Parsed line by line, the text is what `info` gives."""
+    """The parsed text equals the result of `info`."""
     tagger = trained(tmp_path / "m")
     tagger.dump(str(tmp_path / "dump"))
     parser = CRFsuiteDumpParser()
@@ -224,7 +224,7 @@ def test_the_dump_says_what_info_says(tmp_path: Path) -> None:
 
 
 def test_events_of_the_log(tmp_path: Path) -> None:
-    """Held-out instances are scored after every iteration; the parser knows all of it, and can be pickled."""
+    """Held-out instances are scored after every iteration. The parser has all events and can be pickled."""
     events: list[str] = []
 
     class Listener(Trainer):
@@ -250,7 +250,7 @@ def test_events_of_the_log(tmp_path: Path) -> None:
 
 
 def test_an_empty_holdout_group(tmp_path: Path) -> None:
-    """There is nothing to score: 0."""
+    """The accuracy is 0."""
     trainer = Trainer(verbose=False)
     trainer.append(X[0], Y[0])
     trainer.train(str(tmp_path / "m"), holdout=3)
@@ -259,7 +259,7 @@ def test_an_empty_holdout_group(tmp_path: Path) -> None:
 
 
 def test_an_exception_of_a_message_comes_out(tmp_path: Path) -> None:
-    """And there is no file."""
+    """No file is written."""
 
     class Bad(Trainer):
         def message(self, message: str) -> None:
@@ -273,7 +273,7 @@ def test_an_exception_of_a_message_comes_out(tmp_path: Path) -> None:
 
 
 def test_errors_have_codes() -> None:
-    """From -2^31 upward."""
+    """Codes start at -2^31."""
     error = CRFSuiteError(-(2**31) + 5)
     assert error.code == -2147483643
     assert str(error) == "Overflow"
@@ -281,7 +281,7 @@ def test_errors_have_codes() -> None:
 
 
 def test_two_taggers_at_once(tmp_path: Path) -> None:
-    """Each thread with its own tagger gets what it gets alone."""
+    """Threads with taggers of their own do not affect each other."""
     trained(tmp_path / "m")
     data, found = (tmp_path / "m").read_bytes(), []
 
@@ -299,12 +299,12 @@ def test_two_taggers_at_once(tmp_path: Path) -> None:
 
 
 def test_random_numbers_are_glibc_s() -> None:
-    """The first of a process that never called srand."""
+    """The stream equals that of a process that has not called srand."""
     stream = Rand()
     assert [stream.next() for _ in range(4)] == [1804289383, 846930886, 1681692777, 1714636915]
 
 
-# --- against the original -----------------------------------------------------------------------------------
+# --- comparison with the original ---------------------------------------------------------------------------
 
 SCRIPT = """
 import json, random, sys
@@ -349,7 +349,7 @@ def _log(pieces: list[str]) -> list[str]:
     ],
 )
 def test_the_original_trains_the_same(algorithm: str, params: dict[str, object], tmp_path: Path) -> None:
-    """In a process of its own, whose random numbers begin at the beginning: log, features and weights."""
+    """Log, features and weights match. Each run has its own process, so that its random numbers are not shifted."""
     pytest.importorskip("pycrfsuite")
     chains, logs = [], []
     for whose in ("theirs", "ours"):
@@ -376,7 +376,7 @@ def test_the_original_trains_the_same(algorithm: str, params: dict[str, object],
 
 
 def test_the_original_tags_the_same(tmp_path: Path) -> None:
-    """Its taggers open our files, ours open theirs; tags are equal, ties included, probabilities to 1e-9."""
+    """The original's tagger opens our files. Tags are equal, including ties, and probabilities to 1e-9."""
     theirs = pytest.importorskip("pycrfsuite")
     for algorithm in ("lbfgs", "ap"):
         ours = trained(tmp_path / "m", algorithm)

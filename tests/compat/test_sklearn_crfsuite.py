@@ -1,4 +1,4 @@
-"""The API of sklearn-crfsuite: shapes, attributes, pickles, scikit-learn's tools."""
+"""The API of sklearn-crfsuite: shapes, attributes, pickles, and scikit-learn's tools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fitted() -> CRF:
 
 
 def test_shapes(fitted: CRF) -> None:
-    """Lists where lengths differ, a table of labels where they are one, nothing for nothing."""
+    """Predictions are lists if lengths differ, a two-dimensional array if they are equal, and empty for no input."""
     assert fitted.predict(X).tolist() == Y
     assert fitted.predict(X).shape == (3,)
     assert fitted.predict(X[:2]).shape == (2, 2)
@@ -46,7 +46,7 @@ def test_shapes(fitted: CRF) -> None:
 
 
 def test_predictions_look_like_the_original_s(fitted: CRF) -> None:
-    """Programs print them: arrays, and so is what is taken out of them."""
+    """Representations and elements are those of plain arrays."""
     for rows in (X, X[:2], []):
         found = fitted.predict(rows)
         assert repr(found) == repr(np.array(Y[: len(rows)], dtype=object))
@@ -56,14 +56,14 @@ def test_predictions_look_like_the_original_s(fitted: CRF) -> None:
 
 
 def test_folds_of_one_length_and_of_several() -> None:
-    """Predictions of folds are put together, whatever their shapes."""
+    """Predictions of folds with different shapes are joined."""
     same, mixed = X[:2] * 2, X[1:] * 2
     found = cross_val_predict(CRF(), same + mixed, Y[:2] * 2 + Y[1:] * 2, cv=2)
     assert [len(y) for y in found] == [2, 2, 2, 2, 2, 1, 2, 1]
 
 
 def test_scikit_learn_s_tools() -> None:
-    """clone, grids of numpy's truths, pipelines, scorers."""
+    """`clone`, grids of NumPy booleans, pipelines and scorers work."""
     grid = GridSearchCV(
         CRF(), {"all_possible_transitions": np.array([True, False])}, cv=2, scoring=scorers.flat_accuracy
     )
@@ -74,7 +74,7 @@ def test_scikit_learn_s_tools() -> None:
 
 
 def test_attributes(fitted: CRF) -> None:
-    """What is learned, and None before."""
+    """Attributes are None before `fit`."""
     names = (
         "classes_",
         "size_",
@@ -94,7 +94,7 @@ def test_attributes(fitted: CRF) -> None:
 
 
 def test_unfitted() -> None:
-    """An error of three kinds; scikit-learn sees it too."""
+    """The error is also an AttributeError and scikit-learn's NotFittedError."""
     with pytest.raises(NotFittedError):
         CRF().predict(X)
     with pytest.raises(AttributeError):
@@ -106,7 +106,7 @@ def test_unfitted() -> None:
 
 
 def test_what_fit_refuses() -> None:
-    """Half of the dev data, lengths that differ, parameters of another algorithm."""
+    """X_dev without y_dev, different lengths, and parameters of another algorithm raise errors."""
     with pytest.raises(ValueError, match="both"):
         CRF().fit(X, Y, X)
     with pytest.raises(ValueError, match="length"):
@@ -118,7 +118,7 @@ def test_what_fit_refuses() -> None:
 
 
 def test_iterables_and_dev(capsys: pytest.CaptureFixture[str]) -> None:
-    """Generators, with verbose; a line an iteration and a table of labels."""
+    """Generators are accepted, and verbose prints one line per iteration and a table of labels."""
     CRF(verbose=True, max_iterations=2).fit(iter(X), iter(Y), X_dev=iter(X), y_dev=iter(Y))
     out = capsys.readouterr().out
     assert "Iter 1" in out
@@ -127,7 +127,7 @@ def test_iterables_and_dev(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_copies_and_pickles(fitted: CRF) -> None:
-    """Each has a model of its own."""
+    """Each copy has its own model file."""
     for again_of in (copy.copy, copy.deepcopy, lambda crf: pickle.loads(pickle.dumps(crf))):
         again = again_of(fitted)
         assert again.predict(X).tolist() == Y
@@ -141,7 +141,7 @@ def test_copies_and_pickles(fitted: CRF) -> None:
 
 
 def test_model_filename(tmp_path: Path) -> None:
-    """Written by fit, read without it; paths are paths, and set_params counts."""
+    """`fit` writes the file, and unfitted estimators read it. Paths can be set by set_params."""
     path = tmp_path / "m.crfsuite"
     CRF(model_filename=path).fit(X, Y)
     assert CRF(model_filename=str(path)).predict(X).tolist() == Y
@@ -151,7 +151,7 @@ def test_model_filename(tmp_path: Path) -> None:
 
 
 def test_trainer_classes() -> None:
-    """One's own is called with algorithm, params and verbose."""
+    """A custom class is called with algorithm, params and verbose."""
     seen = []
 
     class Mine(LinePerIterationTrainer):
@@ -164,7 +164,7 @@ def test_trainer_classes() -> None:
 
 
 def test_sequence_accuracy() -> None:
-    """Sequences, not tokens, whatever their lengths."""
+    """Sequence accuracy counts sequences, not tokens."""
     assert metrics.sequence_accuracy_score([["a", "b"], ["a", "a"]], [["a", "b"], ["a", "b"]]) == 0.5
     assert metrics.sequence_accuracy_score([], []) == 0
     assert metrics.flat_accuracy_score(Y, Y) == 1.0
@@ -194,7 +194,7 @@ assert pycrfsuite.Tagger.__module__.startswith("tagwise.compat")
 
 
 def test_pickles_of_the_original(tmp_path: Path) -> None:
-    """They load where our modules have the original's names, and predict the same."""
+    """After `install`, pickles of the original load and give equal predictions."""
     pytest.importorskip("sklearn_crfsuite")
     (tmp_path / "data").write_bytes(pickle.dumps((X, Y)))
     for script in (THEIRS, OURS):

@@ -1,4 +1,4 @@
-"""A cluster of two nodes on this machine, bound to loopback, with a small object store."""
+"""Fixtures: a cluster of two nodes on loopback with a small object store, and shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .faults import cluster
 
 @pytest.fixture(scope="session")
 def nodes() -> Iterator[Any]:
-    """Two raylets beside the driver's Ray."""
+    """Start a cluster of two nodes."""
     pytest.importorskip("ray", reason="ray is not installed: make test-ray")
     with cluster() as made:
         yield made
@@ -22,7 +22,7 @@ def nodes() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
-    """Nine shards of a few hundred sentences."""
+    """Encode a few hundred sentences into nine shards."""
     folder = tmp_path_factory.mktemp("shards")
     corpus = tw.load_corpus("wnut17-ner")[0][:300]
     tw.write_conll(corpus, folder / "a.conll")

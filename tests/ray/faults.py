@@ -1,9 +1,10 @@
-"""Workers are killed (SIGKILL) at random moments of an evaluation, an encoding and a tagging: nothing is lost.
+"""Kill workers (SIGKILL) at random moments of an evaluation, an encoding and a tagging run, and check the results.
 
     $(python tools/environments.py ray) -m tests.ray.faults --kills 10 --log faults.txt
 
-Every run is compared, to the byte, with that of one process that nobody disturbed. A line of the log is one kill: the
-work, when it came, which process, how many workers the run says that it lost, and whether the bytes are the same.
+The result of every run is compared, byte for byte, with that of an undisturbed single process. The log has one line per
+kill: the kind of work, the time, the process, the number of lost workers that the run reports, and whether the bytes
+are equal.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def agent_ports() -> dict[str, int]:
-    """Free ports for the agents of a node, which dies where it waits for long until they have found their own."""
+    """Return free ports for the agents of a node. A node dies if its agents take too long to find ports."""
     names = (
         "metrics_agent_port",
         "metrics_export_port",
@@ -49,7 +50,7 @@ def agent_ports() -> dict[str, int]:
 
 
 def started(n: int, small: dict[str, Any], tries: int = 4) -> Any:
-    """So many nodes; on a busy machine some may have to be begun again."""
+    """Start n nodes. On a busy machine this can take several attempts."""
     from ray.cluster_utils import Cluster
 
     for attempt in range(tries):
@@ -68,14 +69,14 @@ def started(n: int, small: dict[str, Any], tries: int = 4) -> Any:
 
 @contextmanager
 def cluster(n: int = 2) -> Iterator[Any]:
-    """So many raylets of this machine, bound to loopback, with a small object store; the driver is connected."""
+    """Run n nodes on loopback, with a small object store, and connect the driver."""
     os.environ |= {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        "RAY_raylet_start_wait_time_s": "120",  # a busy machine takes long
+        "RAY_raylet_start_wait_time_s": "120",  # a busy machine is slow
         "RAY_agent_register_timeout_ms": "120000",
         "RAY_worker_register_timeout_seconds": "300",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # which is what keeps nodes on loopback
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # keeps nodes on loopback
     }
     import ray
 
@@ -98,7 +99,7 @@ def _parent(pid: int) -> int:
 
 
 def workers_of(kind: str) -> list[int]:
-    """Processes of actors of a class that are at work, of the raylets that this process has started."""
+    """Return the processes of busy actors of a class, of the nodes that this process has started."""
     out = []
     for place in Path("/proc").iterdir():
         try:
@@ -108,22 +109,22 @@ def workers_of(kind: str) -> list[int]:
                 and _parent(_parent(int(place.name))) == os.getpid()
             ):
                 out.append(int(place.name))
-        except (OSError, ValueError, IndexError):  # it is gone
+        except (OSError, ValueError, IndexError):  # the process has ended
             continue
     return sorted(out)
 
 
 class Killer(threading.Thread):
-    """Kills a worker of a class: the first that there is from a moment on, unless `over` is set before."""
+    """Thread that kills the first worker of a class that it finds after a delay, unless `over` is set before."""
 
     def __init__(self, kind: str, moment: float, chance: random.Random) -> None:
         super().__init__(daemon=True)
         self.kind, self.moment, self.chance = kind, moment, chance
         self.over = threading.Event()
-        self.killed: tuple[float, int] | None = None  # when, and which
+        self.killed: tuple[float, int] | None = None  # seconds since the start, and process id
 
     def run(self) -> None:
-        """Wait for the moment, then for a worker."""
+        """Wait for the delay, then for a worker."""
         begin = time.monotonic()
         if self.over.wait(self.moment):
             return
@@ -139,19 +140,19 @@ class Killer(threading.Thread):
 
 
 class Lost(logging.Handler):
-    """Counts the workers that runs say they lost."""
+    """Log handler that counts reports of lost workers."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count it."""
+        """Count the record if it reports a lost worker."""
         self.count += "was lost" in record.getMessage()
 
 
 def bytes_below(folder: Path, but: tuple[str, ...] = ()) -> dict[str, bytes]:
-    """Every file below a folder."""
+    """Return the content of every file in a folder, recursively."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -160,7 +161,7 @@ def bytes_below(folder: Path, but: tuple[str, ...] = ()) -> dict[str, bytes]:
 
 
 class Work:
-    """Something to do by Ray, again and again, and what should come of it."""
+    """Repeatable work for Ray, and its expected result."""
 
     kind = ""
 
@@ -174,39 +175,39 @@ class Work:
         self.times = 0
 
     def place(self) -> Path:
-        """A new folder."""
+        """Return the path of a new folder."""
         self.times += 1
         return self.folder / f"out-{self.times}"
 
     def by_ray(self) -> Any:
-        """What comes of it by Ray."""
+        """Return the result of Ray."""
         raise NotImplementedError
 
     def here(self) -> Any:
-        """What comes of it in one process."""
+        """Return the result of a single process."""
         raise NotImplementedError
 
 
 class Encoding(Work):
-    """Files to shards."""
+    """Encode files into shards."""
 
     kind = "Encoder"
 
     def by_ray(self) -> Any:
-        """Shards by Ray."""
+        """Encode with Ray."""
         place = self.place()
         tagwise.ray.encode(self.folder / "in" / "*.conll", place, shard_tokens=900, workers=2)
         return bytes_below(place)
 
     def here(self) -> Any:
-        """Shards by one process."""
+        """Encode in a single process."""
         place = self.place()
         tw.encode(self.folder / "in" / "*.conll", place, shard_tokens=900)
         return bytes_below(place)
 
 
 class Tagging(Work):
-    """Files to tagged files."""
+    """Tag files."""
 
     kind = "FileTagger"
 
@@ -227,16 +228,16 @@ class Tagging(Work):
         return {name: found for name, found in bytes_below(place).items() if not name.startswith(".")}
 
     def by_ray(self) -> Any:
-        """Files by Ray."""
+        """Tag with Ray."""
         return self._tagged("--backend", "ray", "--workers", "2")
 
     def here(self) -> Any:
-        """Files by one process."""
+        """Tag in a single process."""
         return self._tagged()
 
 
 class Evaluation(Work):
-    """Values and gradients at the same weights, many times."""
+    """Evaluate values and gradients at fixed weights."""
 
     kind = "Worker"
 
@@ -256,11 +257,11 @@ class Evaluation(Work):
         return out
 
     def by_ray(self) -> Any:
-        """By the workers."""
+        """Evaluate with Ray."""
         return self._all(OverShards(self.workers))
 
     def here(self) -> Any:
-        """By one process."""
+        """Evaluate in a single process."""
         return self._all(OverShards(LocalParts(self.shards, self.config)))
 
 
@@ -268,9 +269,10 @@ WORKS: dict[str, type[Work]] = {"evaluation": Evaluation, "encoding": Encoding, 
 
 
 def struck(work: Work, expected: Any, seconds: float, chance: random.Random) -> tuple[Killer, int, bool]:
-    """One run with a kill on the way: who, how many workers it says that it lost, whether the bytes are the same.
+    """Run once and kill a worker meanwhile.
 
-    A kill that finds no worker before the run is over is tried again, in a run of its own.
+    Return the killer, the number of lost workers that the run reports, and whether the result is the expected one. If
+    the run ends before a worker is killed, run again.
     """
     logger = logging.getLogger("tagwise")
     while True:
@@ -288,7 +290,7 @@ def struck(work: Work, expected: Any, seconds: float, chance: random.Random) -> 
 
 
 def main(say: Callable[[str], Any] = print) -> int:
-    """Kill, and write the log."""
+    """Run the kills and write the log."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Dual ascent by Ray: the bits of one machine for any number of workers, and for workers that are lost on the way."""
+"""Dual ascent with Ray is bit-identical to a single process, for any number of workers and with lost workers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
 
 @pytest.fixture(scope="module")
 def alone(shards: tw.Shards) -> tw.Tagger:
-    """The model of this process."""
+    """Train a model in this process."""
     return tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS)
 
 
@@ -42,7 +42,7 @@ def test_the_bits_do_not_depend_on_the_workers(
 
 
 def test_rules_and_rare_attributes_arrive(nodes: Any, shards: tw.Shards) -> None:
-    """What a worker is told beside the layout."""
+    """Workers get the constraints and min_count in addition to the layout."""
     rules = {"constraints": {"scheme": "IOB2", "forbidden": [["I-group", None]]}, "min_count": 2}
     given = {**SETTINGS, **rules}
     theirs = tw.fit_shards(tw.CRF(**given), shards, parts=PARTS, backend="ray", workers=2)
@@ -51,7 +51,7 @@ def test_rules_and_rare_attributes_arrive(nodes: Any, shards: tw.Shards) -> None
 
 
 def test_lbfgs_goes_on_by_ray(nodes: Any, shards: tw.Shards) -> None:
-    """The actors of the ascent are let go first: there may be no room for others beside them."""
+    """The actors of the ascent are stopped first, since the cluster may not have resources for both."""
     given = {**SETTINGS, "l2": 1e-4, "max_iter": 30}
     theirs = tw.fit_shards(tw.CRF(**given), shards, parts=2, backend="ray", workers=2)
     assert "certified" not in theirs.stopped_
@@ -64,7 +64,7 @@ def test_one_part_is_not_for_ray(nodes: Any, shards: tw.Shards) -> None:
 
 
 def test_workers_that_are_killed_do_their_rounds_once_more(nodes: Any, shards: tw.Shards) -> None:
-    """One is killed between rounds, one within a round, one before a certificate, one before its points are wanted."""
+    """Workers are killed between rounds, during a round, before a certificate, and before `state`."""
     config = DualConfig(shards.layout(), 3)
     workers = RayParts(shards, config, 2)
     theirs, ours = DualShards(config, workers), DualShards(config, LocalParts(shards, config))

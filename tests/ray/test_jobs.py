@@ -1,4 +1,4 @@
-"""Encoding, tagging and comparing by Ray: what one process gives, to the byte, whoever is killed on the way."""
+"""Encoding, tagging and comparing with Ray give the results of a single process, also if workers are killed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(*given: Any) -> str:
 
 
 def test_shards_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
-    """More shards than one merge takes, files smaller and larger than a shard, one of them empty: the same bytes."""
+    """Bytes are equal for more shards than one merge takes, and for files of any size, including an empty one."""
     for name, part in (("a", TRAIN[:90]), ("b", TRAIN[90:95]), ("c.conll.gz", TRAIN[95:200])):
         tw.write_conll(part, tmp_path / (name if "." in name else f"{name}.conll"))
     (tmp_path / "b0.conll").write_text("", "utf-8")
@@ -65,7 +65,7 @@ def test_shards_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
 
 
 def test_shards_are_cut_alike() -> None:
-    """The jobs of random files have the sentences that cutting the stream gives."""
+    """The jobs for random files contain the same sentences as `cut` on the concatenated stream."""
     random = np.random.default_rng(0)
     for _ in range(200):
         lengths = [random.integers(1, 9, size=random.integers(0, 7)) for _ in range(random.integers(1, 6))]
@@ -93,7 +93,7 @@ def test_what_a_worker_refuses_is_raised(nodes: Any, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ray Data's own
 @pytest.mark.parametrize("form", ["default", "pyarrow"])
 def test_tag_labels_batches(nodes: Any, model: Path, form: str) -> None:
-    """By Ray Data: the labels that a tagger gives, rows in their order; tokens stay lists of texts."""
+    """Ray Data returns the labels of `predict` for each row, and tokens stay lists of strings."""
     import pyarrow
     import ray
 
@@ -114,7 +114,7 @@ def test_tag_labels_batches(nodes: Any, model: Path, form: str) -> None:
 
 
 def test_tag_reads_tables_as_they_come(model: Path) -> None:
-    """Lists or texts, in pieces, cut out of larger ones, empty, with what is missing; labels that are there go."""
+    """Tables can have lists or strings, chunks, slices, no rows and nulls. An existing column is replaced."""
     import pyarrow as pa
 
     sentences = [["Paris", "sleeps"], [], ["a", "b", "c"], ["d"]]
@@ -137,7 +137,7 @@ def test_tag_reads_tables_as_they_come(model: Path) -> None:
 
 
 def test_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> None:
-    """Of four formats, in folders of their own: what tagging each alone gives; what is done is left alone."""
+    """Files of four formats in nested folders get the labels of single runs. Finished files are not tagged again."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -192,7 +192,7 @@ def test_a_file_that_cannot_be_read(nodes: Any, model: Path, tmp_path: Path) -> 
 
 
 def test_a_comparison(nodes: Any) -> None:
-    """The rows that this process finds, but for times and memory."""
+    """The rows equal those of a single process, except for times and memory."""
     given: dict[str, Any] = {
         "corpus": {"small": (TRAIN[:60], TEST[:30])},
         "features": ["S1", "S2"],
@@ -219,17 +219,17 @@ def test_a_comparison(nodes: Any) -> None:
 
 @pytest.mark.parametrize("name", ["encoding", "tagging"])  # evaluations: in test_training
 def test_a_worker_is_killed(nodes: Any, tmp_path: Path, name: str) -> None:
-    """A sample of `tests.ray.faults`, whose whole log is made by hand."""
+    """A single kill of `tests.ray.faults`, whose full run is started manually."""
     work = WORKS[name](tmp_path / name, 600)
     expected = work.here()
     killer, lost, same = struck(work, expected, 0.3, random.Random(3))
     assert same
     assert killer.killed is not None
-    assert lost <= 1  # a worker that is killed behind its last answer is not missed
+    assert lost <= 1  # 0 if the worker is killed after its last result
 
 
 def test_a_driver_is_killed_and_goes_on(nodes: Any, shards: tw.Shards, tmp_path: Path) -> None:
-    """Training by a driver of its own that SIGKILL ends once it has a checkpoint: --resume gives the same model."""
+    """A driver is killed after it has written checkpoints, and --resume gives the model of an undisturbed run."""
     settings = ["--set", "max_iter=8", "--set", "optimizer=lbfgs", "-q"]
     given = ["train", str(shards.path), "-o", str(tmp_path / "m"), *settings, "--checkpoint", "every=1"]
     by_ray = ["--backend", "ray", "--workers", "2", "--address", nodes.address]

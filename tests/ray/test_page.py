@@ -1,4 +1,4 @@
-"""Pages whose code needs Ray run, on the cluster of this machine."""
+"""Code of documentation pages that need Ray, run on the local cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tools.shows import pages
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # of its own, about itself
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # warnings of Ray about its own code
 @pytest.mark.parametrize("page", [page for page in pages.PAGES if "ray" in pages.needed(page)])
 def test_the_code_of_a_page_runs(
     page: str, nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

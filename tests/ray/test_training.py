@@ -1,4 +1,4 @@
-"""Training by Ray: the bits of one machine for any number of workers, and for workers that are lost on the way."""
+"""Training with Ray is bit-identical to a single process, for any number of workers and with lost workers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
 
 @pytest.fixture(scope="module")
 def alone(shards: tw.Shards) -> tw.Tagger:
-    """The model of this process."""
+    """Train a model in this process."""
     return tw.fit_shards(tw.CRF(**SETTINGS), shards)
 
 
@@ -45,7 +45,7 @@ def test_the_bits_do_not_depend_on_the_workers(
     assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=workers)) == bits(alone)
 
 
-#: Learners with an objective, with all that it may be made of.
+#: Learners with an objective, covering all its options.
 LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{loss: (tw.CRF, {"loss": loss}) for loss in _core.LOSSES if loss != "log"},
     "l1": (tw.CRF, {"l1": 0.1, "optimizer": "auto"}),
@@ -82,7 +82,7 @@ def test_every_shard_has_a_worker() -> None:
 def test_workers_that_are_killed_are_made_anew(
     nodes: Any, shards: tw.Shards, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At random moments a worker's process is killed; each evaluation has the bits of one machine."""
+    """Evaluations are bit-identical although workers are killed at random moments."""
     config = ObjectiveConfig(shards.layout())
     workers, here = RayParts(shards, config, 2), OverShards(LocalParts(shards, config))
     chance = random.Random(7)
@@ -97,7 +97,7 @@ def test_workers_that_are_killed_are_made_anew(
             found = OverShards(workers).value(w, gradient)
             timer.join()
             assert (found, gradient.tobytes()) == (here.value(w, theirs), theirs.tobytes())
-        workers.call("sums", w, "value", n_jobs=1)  # the last kill may have come behind the last evaluation
+        workers.call("sums", w, "value", n_jobs=1)  # detects a kill after the last evaluation
     assert workers.lost == 3
     assert sum("was lost" in record.message for record in caplog.records) == workers.lost
 
@@ -106,7 +106,7 @@ def test_workers_that_are_killed_are_made_anew(
 def test_mixing_does_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, kind: Any, workers: int
 ) -> None:
-    """Four parts, learnt by anybody: the same bits, as on one machine; a run that was stopped goes on anywhere."""
+    """Training with four parts is bit-identical for any number of workers."""
     given: dict[str, Any] = {"epochs": 2, "parts": 4}
     assert bits(tw.fit_shards(kind(**given), shards, backend="ray", workers=workers)) == bits(
         tw.fit_shards(kind(**given), shards)
@@ -119,7 +119,7 @@ def test_mixing_needs_parts(nodes: Any, shards: tw.Shards) -> None:
 
 
 def test_learners_that_are_killed_are_made_anew(nodes: Any, shards: tw.Shards) -> None:
-    """One is killed before, one within an epoch; what is mixed is what one machine has."""
+    """Mixed weights are bit-identical although workers are killed before and during an epoch."""
     config = OnlineConfig(shards.layout(), 4, rule=functools.partial(_core.Rule, "arow"))
     begin = np.zeros(len(config.layout))
     learners = RayParts(shards, config, 2)

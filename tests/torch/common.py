@@ -1,4 +1,4 @@
-"""Batches that the tests of the layer draw, and the devices they run on."""
+"""Random batches for the tests of the layer, and the devices they run on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-t
 import tagwise.torch as tt  # noqa: E402
 from tests.torch.twins import Chain  # noqa: E402
 
-torch.set_num_threads(1)  # small tensors, and other tests beside these
+torch.set_num_threads(1)  # tensors are small, and other tests run in parallel
 GPU = torch.cuda.is_available()
 DEVICES = [
     "cpu",
@@ -23,7 +23,7 @@ DEVICES = [
 
 @dataclass
 class Case:
-    """A batch of random sentences, in double precision, and a layer of random parameters."""
+    """Batch of random sentences in double precision, and a layer with random parameters."""
 
     layer: tt.CRF
     emissions: Any
@@ -36,7 +36,7 @@ class Case:
         return time < self.lengths[:, None]
 
     def twins(self, edges: Any = None) -> list[Chain]:
-        """The sentences by enumeration."""
+        """Return the sentences as enumerations of all paths."""
         layer = self.layer
         parts = [
             x.detach().cpu().double().numpy()
@@ -57,7 +57,7 @@ def case(
     dtype: Any = None,
     **options: Any,
 ) -> Case:
-    """A batch of sentences of these lengths; the padding is noise."""
+    """Return a batch of sentences of these lengths. The padding is noise."""
     draw = torch.Generator().manual_seed(seed)
     dtype = dtype or torch.float64
     layer = tt.CRF(size, batch_first=True, **options)
@@ -72,7 +72,7 @@ def case(
 
 
 def close(ours: Any, theirs: Any, tolerance: float = 1e-9) -> None:
-    """Both are the same numbers."""
+    """Assert that a tensor and an array are equal up to a tolerance."""
     np.testing.assert_allclose(
         ours.detach().cpu().double().numpy(), np.asarray(theirs, dtype=float), rtol=tolerance, atol=tolerance
     )

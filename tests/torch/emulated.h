@@ -1,6 +1,6 @@
-// CUDA's names for a compiler of C++: a block's threads are fibers of one thread, which change places at barriers.
-// Many distributions' compilers define it. Its longjmp aborts the process when a fiber is entered, because the fiber's
-// stack is below the current one.
+// CUDA's built-in names for a C++ compiler. The threads of a block are fibers of one thread, which switch at barriers.
+// The compilers of many distributions define _FORTIFY_SOURCE. Its longjmp aborts the process when a fiber is entered,
+// because the fiber's stack is below the current one.
 #undef _FORTIFY_SOURCE
 #include <cmath>
 #include <cstdint>
@@ -20,7 +20,7 @@ static int current;
 static Gate block_gate, warp_gates[32];
 static char exchanged[1024][8];
 
-// After its first turn a fiber is entered and left by jumps, which unlike contexts ask nothing of the system.
+// After its first turn a fiber is entered and left by jumps, which unlike context switches need no system call.
 static void give_way() { if (!_setjmp(fibers[current].at)) _longjmp(turn, 1); }
 static void open_if_full(Gate& gate) { if (gate.alive && gate.waiting == gate.alive) { gate.waiting = 0; gate.round++; } }
 static void pass(Gate& gate) {
@@ -82,14 +82,14 @@ static void enter() {
   _longjmp(turn, 1);
 }
 
-// All blocks of a grid, one after the other. 0, or -1 where fibers wait for one another for ever.
+// Run all blocks of a grid sequentially. Return 0, or -1 on a deadlock of fibers.
 extern "C" int emulate(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned threads, const word* given, int many) {
   body = (Body)kernel;
   for (int k = 0; k < 36; k++) a[k] = k < many ? given[k] : 0;
   blockDim = {threads, 1, 1};
   gridDim = {gx, gy, gz};
   fibers.resize(threads);
-  static unsigned block;  // nothing that a jump could lose
+  static unsigned block;  // static, since a jump can lose local variables
   for (block = 0; block < gx * gy * gz; block++) {
     blockIdx = {block % gx, block / gx % gy, block / gx / gy};
     block_gate = Gate();

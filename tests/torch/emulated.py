@@ -1,7 +1,7 @@
-"""The kernels of `tagwise/torch/kernels` run on the CPU: compiled as C++, a block's threads are fibers (`emulated.h`).
+"""Emulation of the kernels in `tagwise/torch/kernels` on the CPU: C++ whose threads are fibers (`emulated.h`).
 
-What a GPU alone can say (races between warps, speed, its own exponentials) is not seen; indices, barriers, reductions
-and the arithmetic are.
+It covers indices, barriers, reductions and arithmetic. Races between warps, speed and the exponentials of the hardware
+need a GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tagwise.torch.engines import cuda, launching
 
 HEADER = Path(__file__).with_suffix(".h")
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ here")
-#: The instructions of a GPU that have no name in C++.
+#: Inline assembly, and its replacement in C++.
 _ASSEMBLY = (
     (r'\{ real y; asm\("ex2.*?return y; \}', "{ return exp2f(x); }"),
     (r'\{ real y; asm\("lg2.*?return y; \}', "{ return log2f(x); }"),
@@ -31,13 +31,13 @@ _ASSEMBLY = (
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Libraries of this process, removed when it ends."""
+    """Return the folder of compiled libraries, which is removed when the process ends."""
     return tempfile.TemporaryDirectory(prefix="tagwise-kernels-")
 
 
 @cache
 def compiled(text: str, *options: str) -> ctypes.PyDLL:
-    """A source as a shared library. Its calls keep the GIL, since the state of the fibers is global."""
+    """Compile a source into a shared library. Its calls keep the GIL, since the state of the fibers is global."""
     name = hashlib.sha256(repr((text, options)).encode()).hexdigest()[:16]
     path = Path(_folder().name) / f"{name}.so"
     command = ["g++", "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off"]
@@ -51,7 +51,7 @@ def compiled(text: str, *options: str) -> ctypes.PyDLL:
 
 @cache
 def library(source: str, macros: launching.Macros) -> ctypes.PyDLL:
-    """The kernels of a source as a shared library."""
+    """Compile a kernel source into a shared library."""
     text = launching.text(source)
     for pattern, with_ in _ASSEMBLY:
         text = re.sub(pattern, with_, text)
@@ -59,7 +59,7 @@ def library(source: str, macros: launching.Macros) -> ctypes.PyDLL:
 
 
 class Emulated:
-    """A kernel to be called as `launching.Kernel` is."""
+    """Emulated kernel with the interface of `launching.Kernel`."""
 
     def __init__(self, source: str, device: int, macros: launching.Macros, name: str) -> None:
         self._held = library(source, macros)
@@ -74,7 +74,7 @@ class Emulated:
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """`gpu`, `steps` and `linear` on tensors of the CPU."""
+    """Make `cuda`, `many_labels_cuda` and `linear` run on CPU tensors."""
     monkeypatch.setattr(launching, "kernel", cache(Emulated))
     monkeypatch.setattr(launching, "processors", lambda device: 3)
     cuda.plan.cache_clear()

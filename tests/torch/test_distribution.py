@@ -1,4 +1,4 @@
-"""`tt.LinearChain`: a distribution over paths, held against all of them."""
+"""`tt.LinearChain`, compared with enumeration of all paths."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_it_is_the_distribution_over_all_paths(device: str) -> None:
 
 @pytest.mark.parametrize("varied", [False, True])
 def test_divergence(varied: bool) -> None:
-    """Over all paths; 0 from itself; infinite where the second forbids what the first does not; with gradients."""
+    """It matches enumeration, is 0 from itself, infinite if only the second forbids a path, and differentiable."""
     one, two = case(seed=1), case(seed=2)
     edges = torch.randn(3, 4, 3, 3, dtype=torch.float64)
     p = of(one)
@@ -96,7 +96,7 @@ def test_divergence(varied: bool) -> None:
 
 
 def test_one_sentence_has_no_batch() -> None:
-    """Shapes without B, values as in a batch of one."""
+    """Results have no batch dimension and the values of a batch of one."""
     it = case((4,))
     whole, one = (
         of(it),
@@ -139,7 +139,7 @@ def test_losses_by_name() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    """Checks are asked for: `torch.compile` turns them off for the rest of a process."""
+    """`validate_args=True` is needed, since `torch.compile` disables validation for the rest of the process."""
     it = case()
     with pytest.raises(TensorError, match="transitions"):
         tt.LinearChain(it.emissions, torch.zeros(2, 2))
@@ -154,7 +154,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_a_third_derivative_is_refused() -> None:
-    """Not wrong, and not silently nothing."""
+    """It raises an error instead of returning a wrong or missing gradient."""
     it = case((3, 2), 3)
     e = it.emissions.requires_grad_()
     value = it.layer.log_partition(e, lengths=it.lengths).sum()

@@ -26,14 +26,14 @@ def example() -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["bilstm_crf"] = module  # dataclasses look there
+    sys.modules["bilstm_crf"] = module  # dataclasses look up modules there
     spec.loader.exec_module(module)
     return module
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Twenty short sentences to learn, ten to look at."""
+    """Replace the corpus by 20 short sentences for training, 10 for development and 10 for testing."""
     parts = [
         tw.Corpus([s for s in part[:300] if len(s) <= 7][:many])
         for part, many in zip(tw.load_corpus("wnut17-ner"), (20, 10, 10))
@@ -44,7 +44,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("loss", ["log", "pointwise_exp"])
 def test_the_example_learns(example: Any, small: Any, tmp_path: Path, capsys: Any, loss: str) -> None:
-    """It fits the sentences; its labels are lawful; the file tags the same, and from a command line."""
+    """The loss decreases, predicted labels obey the scheme, and a saved model tags from the command line."""
     out = tmp_path / "model.pt"
     args = ["--loss", loss, "--epochs", "2", "--hidden", "16", "--batch", "10", "--output", str(out)]
     example.main([*args, "--device", "cpu"])
@@ -66,7 +66,7 @@ def test_the_example_learns(example: Any, small: Any, tmp_path: Path, capsys: An
 
 
 def test_losses_are_compared(example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line a loss with the means over seeds; a picture with a curve for each."""
+    """The table has one line per loss with means over seeds, and the picture one curve per loss."""
     monkeypatch.syspath_prepend(str(SOURCE.parent))
     spec = importlib.util.spec_from_file_location("compare_losses", SOURCE.with_name("compare_losses.py"))
     assert spec is not None

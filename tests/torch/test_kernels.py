@@ -1,4 +1,4 @@
-"""What the kernels compute is what plain PyTorch computes, without a GPU: see `emulated.py`."""
+"""Emulated kernels (`emulated.py`), compared with the reference implementation in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LENGTHS = (19, 1, 4)
 
 
 def drawn(labels: int, dtype: Any, lengths: tuple[int, ...] = LENGTHS, size: float = 1.0) -> tuple[Any, ...]:
-    """Emissions of a batch, parameters, lengths."""
+    """Return random emissions of a batch, parameters and lengths."""
     draw = torch.Generator().manual_seed(labels)
 
     def random(*shape: int) -> Any:
@@ -35,7 +35,7 @@ def drawn(labels: int, dtype: Any, lengths: tuple[int, ...] = LENGTHS, size: flo
 
 
 def in_a_row(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], Places]:
-    """The same sentences one after the other, the last first."""
+    """Return the sentences concatenated, last first."""
     e, *more, lengths = chain
     many = lengths.tolist()
     order = list(range(len(many)))[::-1]
@@ -47,7 +47,7 @@ def in_a_row(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], Places]:
 
 
 def ragged(values: Any, chain: tuple[Any, ...]) -> Any:
-    """Rows of a batch (B, T, ...) as `in_a_row` has them."""
+    """Return the rows of a batch (B, T, ...) in the order of `in_a_row`."""
     many = chain[4].tolist()
     return torch.cat([values[b, : many[b]] for b in range(len(many))[::-1]])
 
@@ -57,7 +57,7 @@ DOUBLE = pytest.param(33, torch.float64, 1e-10)
 
 
 def test_a_compiler_that_checks_jumps_may_be_used() -> None:
-    """Fibers jump between stacks, which the checks of ``_FORTIFY_SOURCE`` take for an error."""
+    """Fibers jump between stacks, which the checks of ``_FORTIFY_SOURCE`` would report as an error."""
     text = """extern "C" void next(word* out) {
         __shared__ word last;
         if (threadIdx.x == blockDim.x - 1) last = 40;
@@ -73,7 +73,7 @@ def test_a_compiler_that_checks_jumps_may_be_used() -> None:
 
 @pytest.mark.parametrize(("labels", "dtype", "tolerance"), [SINGLE, DOUBLE])
 def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
-    """Sums, expectations, second derivatives and best paths, of a batch and of sentences in a row."""
+    """Sums, expectations, second derivatives and Viterbi paths match for padded and concatenated sentences."""
     chain = drawn(labels, dtype)
     exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
     tags = torch.randint(labels, chain[0].shape[:2], generator=torch.Generator().manual_seed(1))
@@ -122,7 +122,7 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
 
 @pytest.mark.parametrize(("labels", "dtype"), [(5, torch.float32), (33, torch.float64)])
 def test_a_gradient_times_a_number(labels: int, dtype: Any) -> None:
-    """In place, all four parts of it, whatever the strides of the emissions and the number of blocks."""
+    """All four parts are scaled in place, for any strides of the emissions and numbers of blocks."""
     e, *more = drawn(labels, dtype, (200, 7, 190))
     for emissions in (e, e.transpose(0, 1).contiguous().transpose(0, 1), torch.cat([e, e], 2)[:, :, :labels]):
         _, found = cuda.gradient(Chain(emissions, *more))
@@ -134,7 +134,7 @@ def test_a_gradient_times_a_number(labels: int, dtype: Any) -> None:
 
 
 def test_pieces_of_long_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut into pieces that are summed side by side, sentences have the same values and gradients."""
+    """Sentences that are cut into pieces keep their values and gradients."""
     monkeypatch.setattr(cuda, "LONG", 8)
     monkeypatch.setattr(cuda, "PIECE", 5)
     chain = drawn(5, torch.float32)
@@ -150,7 +150,7 @@ def test_pieces_of_long_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_direction_of_emissions_alone() -> None:
-    """What is not given is nothing."""
+    """Parts of a direction that are None count as zero."""
     chain = drawn(5, torch.float32)
     given, scale = Chain(*chain), torch.ones(3)
     rows = cuda.sums(given).rows
@@ -165,8 +165,8 @@ def test_a_direction_of_emissions_alone() -> None:
 @pytest.mark.parametrize("size", [1.0, 60.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_many_labels(dtype: Any, size: float) -> None:
-    """A launch a step is the loop in logarithms, in whatever range the scores are; best paths are the same bits."""
-    lengths = (7, 1, 0, 4, *(2,) * 6, 3, *(1,) * 7)  # more than a group of sentences
+    """One launch per step matches the loop in logarithms for any range of scores. Viterbi paths are bit-identical."""
+    lengths = (7, 1, 0, 4, *(2,) * 6, 3, *(1,) * 7)  # more sentences than a group
     chain = drawn(133, dtype, lengths, size)
     chain[1][5, :] = -torch.inf
     exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
@@ -185,7 +185,7 @@ def test_many_labels(dtype: Any, size: float) -> None:
 
 
 def in_doubles(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
-    """The log-likelihood of a path, by NumPy."""
+    """Return the log-likelihood of a path, computed by NumPy in double precision."""
     e, transitions, start, end = (x.double().numpy() for x in (e, transitions, start, end))
     a = start + e[0]
     for row in e[1:]:
@@ -199,8 +199,8 @@ def in_doubles(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
 
 @pytest.mark.parametrize("labels", [5, 40])
 def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
-    """An error of l is the relative error of e^l: of floats near a hundred, it is a fraction of their last digit."""
-    lengths = (60, 33, 9, *(2,) * 46)  # more than run at a time
+    """The error of l, which is the relative error of e^l, is a fraction of the last digit of floats near 100."""
+    lengths = (60, 33, 9, *(2,) * 46)  # more sentences than run at a time
     chain = drawn(labels, torch.float32, lengths, 2.0)
     tags = chain[0].argmax(2)
     tags[:, ::4] = 1
@@ -213,7 +213,7 @@ def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
 
 
 def test_a_layer_that_has_met_such_tensors_reads_them_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values and gradients stay those of plain PyTorch; other shapes and types are still refused."""
+    """Values and gradients still match the reference, and other shapes and dtypes are still rejected."""
     ours, plainly = tt.CRF(5, batch_first=True), tt.CRF(5, batch_first=True).double()
     plainly.load_state_dict(ours.state_dict())
     assert ops.engine(torch.zeros(1, 1, 5, dtype=torch.float64)) is reference

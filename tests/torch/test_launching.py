@@ -1,4 +1,4 @@
-"""Launches reach the driver as they were asked for: a driver that notes them takes its place."""
+"""Kernel launches, recorded by a fake driver."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_CONTEXT = 201
 
 
 class Driver:
-    """What a launch and a change of context do, noted; `answers` are those of the next launches."""
+    """Fake driver that records launches and context changes. `answers` are the results of the next launches."""
 
     def __init__(self, many: int) -> None:
         self.seen: list[Any] = []
@@ -56,7 +56,7 @@ class Driver:
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
-    """In the place of the machine's, for kernels of three arguments."""
+    """Replace the driver by a fake one, for kernels with three arguments."""
     noting = Driver(3)
     kernels = SimpleNamespace(get_kernel=lambda name: SimpleNamespace(handle=len(name)))
     monkeypatch.setattr(launching, "_driver", lambda: noting)
@@ -70,14 +70,14 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
 
 
 def test_a_launch_tells_the_driver_all(driver: Driver) -> None:
-    """Kernel, blocks, threads, PyTorch's stream of the device, every bit of the arguments."""
+    """The driver gets the kernel, blocks, threads, PyTorch's stream of the device, and all bits of the arguments."""
     launching.Kernel("chain", 2, (), "four")((5, 6, 7), 96, -1, 2**63 - 1, 0)
     assert driver.seen == [(4, (5, 6, 7), 96, 1002, [-1, 2**63 - 1, 0], 0)]
 
 
 @pytest.mark.parametrize("current", [0, 9])
 def test_a_thread_without_a_context_is_given_one(driver: Driver, current: int) -> None:
-    """What a thread had is what it has afterwards; where it had none, it keeps the device's."""
+    """The previous context is restored. A thread without one keeps the context of the device."""
     driver.current, driver.answers = current, [NO_CONTEXT]
     launching.Kernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, 3)
     first, second = driver.seen
@@ -87,7 +87,7 @@ def test_a_thread_without_a_context_is_given_one(driver: Driver, current: int) -
 
 
 def test_a_launch_that_fails_is_an_error(driver: Driver) -> None:
-    """Named, with what the driver says."""
+    """The error names the kernel and the driver's error code."""
     driver.answers = [NO_CONTEXT, 719]
     with pytest.raises(TagwiseError, match="kernel four was not launched: the driver says error 719"):
         launching.Kernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, 3)
@@ -95,7 +95,7 @@ def test_a_launch_that_fails_is_an_error(driver: Driver) -> None:
 
 
 def test_what_is_no_launch_is_refused() -> None:
-    """No function to call; more arguments than there is room for; what is no number of 64 bits."""
+    """A null function, too many arguments, and arguments that are not 64-bit integers raise errors."""
     with pytest.raises(ValueError, match="cuLaunchKernel"):
         _core._Launch(0, 1)
     driver = Driver(0)

@@ -1,4 +1,4 @@
-"""The CRF layer: what it answers, against enumeration; what it takes, and what it refuses."""
+"""The CRF layer: results compared with enumeration, accepted inputs, and errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.torch.common import DEVICES, case, close  # noqa: E402
 LABELS = ["O", "B-X", "I-X"]
 
 
-# --- answers ------------------------------------------------------------------------------------------------
+# --- results ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -35,7 +35,7 @@ LABELS = ["O", "B-X", "I-X"]
 def test_the_layer_is_the_sum_over_all_paths(
     device: str, lengths: list[int], labels: int, seed: int, told: str, dtype: str
 ) -> None:
-    """log Z, likelihood, marginals, entropy, best path and its score; of half precision only the input is rounded."""
+    """log Z, likelihood, marginals, entropy and the best path match enumeration. Half precision only rounds inputs."""
     it = case(tuple(lengths), labels, seed, device)
     kind = getattr(torch, dtype)
     if dtype != "float64":
@@ -63,7 +63,7 @@ def test_the_layer_is_the_sum_over_all_paths(
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("varied", [False, True])
 def test_the_k_best_paths(device: str, varied: bool) -> None:
-    """All paths in the order of their scores; where a sentence has fewer than k the rest is empty."""
+    """k-best lists have the paths in the order of scores, padded if a sentence has fewer than k."""
     it = case((3, 1, 2), device=device)
     edges = torch.randn(3, 3, 3, 3, dtype=torch.float64).to(device) if varied else None
     paths, scores = it.layer.kbest(it.emissions, 12, it.mask, edges=edges)
@@ -81,7 +81,7 @@ def test_the_k_best_paths(device: str, varied: bool) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_samples_are_drawn_by_their_probability(device: str) -> None:
-    """Counts of 20,000 draws are within 5 standard deviations; the same generator draws the same."""
+    """Counts of 20,000 draws are within 5 standard deviations, and equal seeds give equal draws."""
     it = case((3, 1, 2), device=device, seed=3)
     draw = torch.Generator(device).manual_seed(1)
     n = 20_000
@@ -100,7 +100,7 @@ def test_samples_are_drawn_by_their_probability(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("factors", [False, True])
 def test_transitions_that_depend_on_the_token(device: str, factors: bool) -> None:
-    """(B, T, L, L) beside the layer's, or two factors of these: every question is answered by enumeration."""
+    """All queries match enumeration with edge scores (B, T, L, L) or their two factors."""
     it = case(device=device)
     draw = torch.Generator().manual_seed(7)
     if factors:
@@ -141,10 +141,13 @@ def test_entropy_and_marginals_have_gradients() -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["log", "pointwise_log", "softmax_margin", "risk", "hinge"])
 def test_forbidden_paths_have_no_part_in_anything(device: str, name: str) -> None:
-    """Only lawful paths have probability; gradients are finite, of forbidden transitions 0; state_dict as ever."""
+    """Forbidden paths have probability 0. Gradients are finite, and 0 for forbidden transitions.
+
+    The state_dict does not change.
+    """
     it = case(device=device, constraints="BIO", labels=LABELS, loss=name)
     rules = Constraints.parse("BIO").rules(LABELS)
-    with torch.no_grad():  # enumeration sees -inf in place of what is forbidden
+    with torch.no_grad():  # for enumeration, forbidden transitions score -inf
         bound = case(device=device)
         bound.layer.load_state_dict(it.layer.state_dict())
         bound.layer.transitions[torch.from_numpy(~rules.pairs).to(device)] = -torch.inf
@@ -200,7 +203,7 @@ def test_what_is_allowed_may_be_said_for_each_token() -> None:
 
 
 def test_tags_that_no_lawful_path_has_have_no_likelihood() -> None:
-    """-inf, not NaN, with gradients that are finite."""
+    """The log-likelihood is -inf, not NaN."""
     it = case(constraints="BIO", labels=LABELS)
     value = it.layer(it.emissions.requires_grad_(), torch.full((3, 4), 2), it.mask, "none")
     assert value.tolist() == [-math.inf] * 3
@@ -208,11 +211,11 @@ def test_tags_that_no_lawful_path_has_have_no_likelihood() -> None:
     assert it.layer(it.emissions, open_tags, it.mask, "none").tolist() == [-math.inf] * 3
 
 
-# --- what comes in ------------------------------------------------------------------------------------------
+# --- inputs -------------------------------------------------------------------------------------------------
 
 
 def test_packed_nested_and_padded_sentences_are_the_same() -> None:
-    """In any order of lengths, and with gradients; tags may be packed too."""
+    """Packed and nested inputs give the results of padded ones for any order of lengths, including gradients."""
     it = case((2, 4, 1))
     pieces = [it.emissions[b, :n] for b, n in enumerate([2, 4, 1])]
     tags = [it.tags[b, :n] for b, n in enumerate([2, 4, 1])]
@@ -256,7 +259,7 @@ def test_time_may_come_first() -> None:
 
 @pytest.mark.parametrize("time", [0, 3])
 def test_a_batch_of_no_sentences(time: int) -> None:
-    """Its sum is 0, its paths are none; gradients are 0."""
+    """The sum and the gradients are 0, and there are no paths."""
     layer = tt.CRF(3, batch_first=True)
     emissions, tags = torch.zeros(0, time, 3, requires_grad=True), torch.zeros(0, time, dtype=torch.int64)
     for mask in (None, torch.ones(0, time, dtype=torch.bool)):
@@ -325,7 +328,7 @@ def test_parameters_of_half_precision_and_integers_are_taken() -> None:
 
 
 def test_open_tags_may_be_announced() -> None:
-    """`partial=True` says what looking would find; `partial=False` that there is nothing to find."""
+    """`partial=True` and `partial=False` give the result of the check that they replace."""
     it = case()
     tags = it.tags.clone()
     tags[0, 1] = -100
@@ -341,7 +344,7 @@ def test_open_tags_may_be_announced() -> None:
 
 
 def test_heads_are_layers_side_by_side() -> None:
-    """As a tensor (H, B, T, L) where labels are as many, as lists else."""
+    """Heads accept a tensor (H, B, T, L) if the numbers of labels are equal, and lists otherwise."""
     torch.manual_seed(0)
     same, other = (
         tt.Heads([3, 3], batch_first=True),

@@ -1,4 +1,4 @@
-"""The linear CRF of the GPU's engine: the same values, gradients, optima, labels and marginals as the core's."""
+"""The linear CRF of the cuda backend has the values, gradients, optima, labels and marginals of the core."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LABELS = ["O", "B-PER", "I-PER", "B-LOC", "O", "B-LOC", "O", "O"]
 
 
 def sentences(many: int, seed: int) -> tuple[list[Any], list[list[str]]]:
-    """Attributes with and without values, labels that the words do not quite tell."""
+    """Return attributes with and without values, and labels that depend on the words with some noise."""
     draw = random.Random(seed)
     X, y = [], []
     for _ in range(many):
@@ -52,19 +52,19 @@ TRAIN, TEST = sentences(40, 0), sentences(15, 1)
 
 
 def words(X: list[Any]) -> list[list[str]]:
-    """The words of the attributes."""
+    """Return the words of the attributes."""
     return [
         [next(name[2:] for name in token if name.startswith("w=")) for token in sentence] for sentence in X
     ]
 
 
 def partly(labels: list[list[str]]) -> list[list[Any]]:
-    """Every third label is not known, every seventh one of two."""
+    """Make every third label unknown, and every seventh one of two."""
     return [[None if k % 3 == 1 else y if k % 7 else {y, "O"} for k, y in enumerate(path)] for path in labels]
 
 
 class Both:
-    """The engine's objective, held against the core's at each point that is asked for."""
+    """Objective of the cuda backend that is compared with the core's at each evaluated point."""
 
     def __init__(self, problem: Any, on: Any) -> None:
         self.ours = backend.objective(problem, on)
@@ -91,7 +91,7 @@ class Both:
 
 @contextmanager
 def engine_on(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
-    """An engine that checks itself, and what it made."""
+    """Register a backend that checks itself, and yield the list of its objectives."""
     made: list[Both] = []
     on = torch.device(device)
 
@@ -137,7 +137,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def test_every_loss_is_tried() -> None:
-    """With and without edge attributes; a loss without a formula is refused, not trained as another."""
+    """Settings cover all losses with and without edge attributes. A loss without a formula raises an error."""
     for edges in (False, True):
         tried = {
             s.get("loss", "log")
@@ -151,7 +151,7 @@ def test_every_loss_is_tried() -> None:
 
 
 def lawful(labels: list[list[str]]) -> list[list[str]]:
-    """An I that follows nothing of its kind is a B."""
+    """Replace an I that does not continue a span of its type by B."""
     out = []
     for path in labels:
         path = list(path)
@@ -167,7 +167,7 @@ def lawful(labels: list[list[str]]) -> list[list[str]]:
 def test_it_is_the_core(
     on: str, setting: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """At every point that training meets; the labels and marginals of the weights that come out are the core's too."""
+    """Values and gradients match at every point of training, and the labels and marginals of the trained weights."""
     if on == "emulated":
         if setting not in ("log", "pointwise exp"):
             pytest.skip("kernels do not know what the scores are made of")
@@ -195,7 +195,7 @@ def test_it_is_the_core(
 @pytest.mark.parametrize("on", ["cpu", ON[2]])
 @pytest.mark.parametrize("setting", ["log", "exp", "pointwise log", "partial"])
 def test_more_labels_than_a_kernel_serves(on: str, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sentences are padded group by group, here two or three at a time: the same values, gradients and paths."""
+    """Values, gradients and paths match when sentences are padded in groups, here of two or three."""
     monkeypatch.setattr(cuda, "MOST_LABELS", 3)
     monkeypatch.setattr(ragged, "_PAIRS", 40)
     monkeypatch.setattr(ragged, "_on_gpu", lambda chain: True)
@@ -225,7 +225,7 @@ def _with(model: Any, scorer: Any) -> Any:
 
 @pytest.mark.parametrize("on", [ON[0], ON[2]])
 def test_partial_labels(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels that are known in part: the same values, the same labels."""
+    """Training on partly known labels has the core's objective and labels."""
     options: dict[str, Any] = {"features": "attributes", "partial": True, "l2": 0.5, "max_iter": 20}
     with engine_on(on, monkeypatch) as made:
         there = tw.CRF(**options, optimizer="lbfgs").fit(TRAIN[0], partly(TRAIN[1]))
@@ -248,7 +248,7 @@ def test_the_same_optimum(setting: str) -> None:
 
 @needs_compiler
 def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
-    """The kernel adds up rows of lists, weighted or not, whatever their lengths."""
+    """The kernel sums rows of lists of any length, with and without weights."""
     draw = torch.Generator().manual_seed(0)
     begins = torch.tensor([0, 3, 3, 40, 41], dtype=torch.int32)
     members = torch.randint(7, (41,), generator=draw, dtype=torch.int32)
@@ -267,7 +267,7 @@ def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
 
 
 def test_what_a_gpu_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said, with the way out."""
+    """Unsupported options raise an error that suggests device='cpu'."""
     with (
         engine_on("cpu", monkeypatch),
         pytest.raises(tw.ParameterError, match="cannot do order > 1; use device='cpu'"),
@@ -283,7 +283,7 @@ def test_what_a_gpu_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_pairs(scaled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Directions are those of the core's two loops."""
+    """Directions equal those of the core's two-loop recursion, also after saving and restoring the pairs."""
     draw = np.random.default_rng(0)
     n, memory = 700, 3
     d = draw.uniform(0.5, 1.0, n).astype(np.float32) if scaled else None

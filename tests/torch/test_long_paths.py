@@ -1,4 +1,4 @@
-"""Best paths of long sentences: rounding does not grow with the length, on any engine."""
+"""Viterbi paths of long sentences: rounding errors do not grow with the length on any engine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tagwise.torch.protocol import Chain, Chains  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 
-#: Below the rounding of single decisions, far below the tenths that sums of 100,000 float32 are off by.
+#: Rounding error of single decisions, far below the tenths of plain sums of 100,000 float32 numbers.
 CLOSE = 2e-4
 
 
 def chain(labels: int, time: int, device: str = "cpu") -> Chain:
-    """Two sentences, one shorter, of scores that are positive on average."""
+    """Return two sentences of different lengths, with scores that are positive on average."""
     rng = np.random.default_rng(labels)
     e = rng.normal(3.0, 1.0, (2, time, labels)).astype(np.float32)
     w, start, end = (
@@ -31,7 +31,7 @@ def chain(labels: int, time: int, device: str = "cpu") -> Chain:
 
 
 def best_score(c: Chain, b: int) -> float:
-    """The best score in double precision, the largest of a position taken off at each."""
+    """Return the best score in double precision, renormalised at each position."""
     e, w, start, end = (x.double().cpu().numpy() for x in c[:4])
     delta, total = start + e[b, 0], 0.0
     for row in e[b, 1 : int(c.lengths[b])]:
@@ -50,7 +50,7 @@ def score(c: Chain, b: int, path: Any) -> float:
 
 
 def check(c: Chain, path: Any, value: Any, slack: float = CLOSE) -> None:
-    """Paths that score what the best ones do; values are theirs, as float32 has them."""
+    """Assert that paths have the best score, and that values are their scores rounded to float32."""
     for b in range(2):
         assert (path[b, int(c.lengths[b]) :] == -1).all()
         assert abs(score(c, b, path[b]) - best_score(c, b)) <= slack
@@ -86,7 +86,7 @@ def test_edges_of_tokens_and_lists() -> None:
     ("engine", "labels"), [(cuda, 5), (cuda, 40), (many_labels_cuda, 70)], ids=["small", "warps", "wide"]
 )
 def test_kernels(kernels: None, engine: Any, labels: int) -> None:  # noqa: F811
-    """The kernels, emulated: shorter, since a token takes its time."""
+    """Emulated kernels are slow, so the sentences are shorter."""
     c = chain(labels, 2_000 if labels < 10 else 400)
     check(c, *engine.best(c))
 
@@ -100,7 +100,7 @@ def test_on_a_gpu(labels: int) -> None:
 
 
 def test_the_layer() -> None:
-    """From the outside: decode and kbest of a sentence of 20,000 tokens."""
+    """The layer decodes sentences of 20,000 tokens."""
     c = chain(4, 20_000)
     layer = tt.CRF(4, batch_first=True)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Losses of `tagwise.torch`: their formulas over all paths, and gradients by differences."""
+"""Losses of `tagwise.torch`, compared with their formulas over all paths, and gradients with finite differences."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_loss_is_its_formula_over_all_paths(name: str, device: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", ["-100", "support"])
 def test_a_loss_against_tags_known_in_part(name: str, how: str) -> None:
-    """-100 allows all labels; a support allows some: gold is then the sum over its paths, or the best of them."""
+    """-100 allows all labels, and a support some. The gold score is the sum over their paths, or the maximum."""
     it = case(loss=name, seed=1)
     rng = np.random.default_rng(0)
     if how == "-100":
@@ -59,7 +59,7 @@ def test_a_loss_against_tags_known_in_part(name: str, how: str) -> None:
 
 @pytest.mark.parametrize("name", ["hinge", "softmax_margin", "risk"])
 def test_costs_are_numbers_matrices_or_given_for_each_token(name: str) -> None:
-    """A number times the wrong labels, a matrix [gold, label], or (B, T, L); the call's comes before the layer's."""
+    """A cost is a number per wrong label, a matrix [gold, label], or (B, T, L). The call's overrides the layer's."""
     rng = np.random.default_rng(3)
     matrix, free = rng.random((3, 3)), rng.random((3, 4, 3))
     number, table = case(loss=name, cost=2.5), case(loss=name, cost=torch.from_numpy(matrix))
@@ -116,7 +116,7 @@ def test_reductions() -> None:
 
 @pytest.mark.parametrize("name", ["exp", "pointwise_exp"])
 def test_the_logarithm_of_an_exponential_loss(name: str) -> None:
-    """It is the log of the sum (of e^l, without its -1) and stays finite where the loss is beyond any float."""
+    """It is the log of the sum (of e^l, without the -1), and finite even if the loss overflows."""
     it = case(loss=name)
     values = it.layer.loss(it.emissions, it.tags, it.mask, "none")
     whole = it.layer.loss(it.emissions, it.tags, it.mask, "log_sum")
@@ -131,7 +131,7 @@ def test_the_logarithm_of_an_exponential_loss(name: str) -> None:
 
 
 def test_bounds_of_the_losses() -> None:
-    """hinge >= perceptron >= 0, softmax margin >= log >= perceptron, exp >= log; of one token both families agree."""
+    """hinge >= perceptron >= 0, softmax margin >= log >= perceptron, exp >= log. Both families agree for one token."""
     it = case(lengths=(5, 2, 1, 4), seed=4)
 
     def of(name: str, lengths: Any = None) -> Any:

@@ -22,7 +22,7 @@ KERNELS = [(cuda, 3), (cuda, 40), (many_labels_cuda, 20), (many_labels_cuda, 70)
 
 
 def chain(labels: int, place: Any, tags: bool, device: str = "cpu", time: int = TIME) -> Chain:
-    """Three sentences; the first has the NaN, the last is shorter, with NaN behind its end."""
+    """Return three sentences. The first has a NaN at `place`, the last is shorter, with NaN as padding."""
     made = torch.Generator().manual_seed(labels)
     e = torch.randn(3, time, labels, generator=made)
     w, start, end = (torch.randn(shape, generator=made) for shape in ((labels, labels), (labels,), (labels,)))
@@ -83,11 +83,11 @@ def test_edges_of_tokens_and_lists(place: Any) -> None:
 
 @pytest.mark.parametrize("labels", [3, 70])
 def test_the_layer(labels: int) -> None:
-    """Losses and gradients of the whole batch, and values of single sentences."""
+    """The loss and gradient of the batch become NaN, but only the values of the affected sentence."""
     layer = tt.CRF(labels, batch_first=True)
     e = torch.randn(2, TIME, labels)
     tags = torch.zeros(2, TIME, dtype=torch.int64)
-    for _ in range(2):  # the second call may take a shorter way
+    for _ in range(2):  # the second call skips validation
         assert layer(e, tags).isfinite()
     e[0, 3, 1] = math.nan
     e.requires_grad_()

@@ -1,4 +1,4 @@
-"""Sums with their gradients, and the core's lanes on tensors, against plain PyTorch."""
+"""The native engine and sums with their gradients, compared with the reference implementation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.torch.common import DEVICES, case, close  # noqa: E402
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_gradient_may_be_asked_for_again(device: str, dtype: Any) -> None:
-    """Gradients of a kept graph, of a multiple and of a mean, and those that are derived further, are the same ones."""
+    """Gradients of a retained graph, of multiples and means, and with create_graph all agree."""
     it = case((5, 2, 3), size=4, device=device, dtype=dtype)
     layer, e = it.layer, it.emissions.requires_grad_()
     parts = [e, *layer.parameters()]
@@ -48,8 +48,7 @@ def test_a_gradient_may_be_asked_for_again(device: str, dtype: Any) -> None:
 @pytest.mark.parametrize("size", [1, 9, 16, 23, 40])
 @pytest.mark.parametrize("spread", [1.0, 60.0])
 def test_squares_of_the_lanes(size: int, spread: float) -> None:
-    """Lengths around the sixteen sentences, tokens and numbers that the core takes at a time; scores within single
-    precision's range and beyond it; labels that are forbidden."""
+    """Results match for lengths around the core's block size of 16, very large scores and forbidden labels."""
     draw = torch.Generator().manual_seed(size)
     many = torch.tensor([17, 16, 0, 15, *range(1, 18), 1, 33], dtype=torch.int32)
     shape = len(many), 33, size
@@ -58,7 +57,7 @@ def test_squares_of_the_lanes(size: int, spread: float) -> None:
     if size > 1:
         parts[0][1, 0] = parts[2][1] = -torch.inf
     tags = torch.randint(size, shape[:2], generator=draw)
-    tags[many.long().unsqueeze(1) <= torch.arange(33)] = 10**6  # beyond an end there may be anything
+    tags[many.long().unsqueeze(1) <= torch.arange(33)] = 10**6  # padding is arbitrary
     scale = torch.randn(len(many), generator=draw)
     for y in (None, tags):
         chain = Chain(e, *parts, many, y)
@@ -84,7 +83,7 @@ def test_squares_of_the_lanes(size: int, spread: float) -> None:
 
 
 def test_a_tag_that_is_no_label_is_not_followed() -> None:
-    """Where nothing is looked at, its sentence has no value; the others have theirs."""
+    """Without validation, the value of its sentence is NaN, and other sentences keep theirs."""
     it = case((4, 3), size=3, dtype=torch.float32)
     parts = it.layer.transitions, it.layer.start_transitions, it.layer.end_transitions
     chain = Chain(it.emissions, *(x.detach() for x in parts), None, it.tags)
@@ -96,7 +95,7 @@ def test_a_tag_that_is_no_label_is_not_followed() -> None:
 
 
 def test_a_layer_that_has_met_such_tensors_looks_at_the_next() -> None:
-    """Tags that there are not are refused, and unknown ones seen, whatever the layer was given before."""
+    """Invalid and unknown tags are detected even if the layer skips validation after equal shapes."""
     it = case((4, 4), size=3, dtype=torch.float32)
     want = it.layer(it.emissions, it.tags)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Pages whose code needs torch run, and so do the examples in the docstrings of tagwise.torch."""
+"""Code of documentation pages that need torch, and docstring examples of tagwise.torch."""
 
 from __future__ import annotations
 

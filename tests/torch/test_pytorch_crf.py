@@ -1,4 +1,4 @@
-"""The layer beside pytorch-crf 0.7.2: the same parameters, values, gradients, paths, and refusals."""
+"""The layer compared with pytorch-crf 0.7.2: parameters, values, gradients, paths and errors are equal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.torch.common import case, close  # noqa: E402
 
 
 def pair(labels: int, batch_first: bool) -> tuple[Any, Any]:
-    """Ours and theirs with the same parameters, which went both ways."""
+    """Return both layers with equal parameters, after loading the state_dict in both directions."""
     ours, theirs = tt.CRF(labels, batch_first=batch_first), torchcrf.CRF(labels, batch_first=batch_first)
     theirs.load_state_dict(ours.state_dict())
     ours.load_state_dict(theirs.state_dict())
@@ -25,14 +25,14 @@ def pair(labels: int, batch_first: bool) -> tuple[Any, Any]:
 
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5),
-    labels=st.sampled_from([1, 2, 3, 5, 9, 70]),  # beyond 64 sums are products of matrices
+    labels=st.sampled_from([1, 2, 3, 5, 9, 70]),  # more than 64 use matrix products
     seed=st.integers(0, 99),
     batch_first=st.booleans(),
     masked=st.booleans(),
     reduction=st.sampled_from(["none", "sum", "mean", "token_mean"]),
 )
 @settings(max_examples=25)
-@pytest.mark.filterwarnings("ignore:where received a uint8 condition")  # theirs, where no mask is given
+@pytest.mark.filterwarnings("ignore:where received a uint8 condition")  # pytorch-crf without a mask
 def test_values_gradients_and_paths_agree(
     lengths: list[int], labels: int, seed: int, batch_first: bool, masked: bool, reduction: str
 ) -> None:
@@ -62,7 +62,7 @@ def test_values_gradients_and_paths_agree(
 
 
 def test_the_constructor_and_the_start_are_theirs() -> None:
-    """The same draws from the same seed; the same words about it."""
+    """Initial parameters from equal seeds, representation and parameter names are equal."""
     torch.manual_seed(3)
     ours = tt.CRF(4)
     torch.manual_seed(3)

@@ -1,4 +1,4 @@
-"""Any finite scores are safe in every engine: log Z and gradients for spans from 0 to 10,000."""
+"""log Z and gradients of every engine for scores that span 0 to 10,000."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tagwise.torch.protocol import Chain  # noqa: E402
 from tests.laws.ranges import KINDS, RULES, SPANS, draw, exact  # noqa: E402
 from tests.torch.common import DEVICES  # noqa: E402
 
-#: Labels: few, one lane and more, more than a warp, more than the kernels of few labels take.
+#: Numbers of labels: few, about one SIMD vector, more than a warp, more than `cuda.MOST_LABELS`.
 SIZES = (2, 3, 9, 17, 40, 70)
 
 
 def check(engine: Any, labels: int, device: str, dtype: Any) -> None:
-    """Log Z, the log-likelihood of the gold paths and their gradients, each kind with one of the rules in turn."""
+    """Check log Z, the log-likelihood of the gold paths and their gradients, cycling through the rules."""
     spans = SPANS if dtype == torch.float32 else SPANS[::4]
     turns = [(i + k, kind, span) for i, span in enumerate(spans) for k, kind in enumerate(KINDS)]
     for turn, kind, span in turns:
@@ -31,11 +31,11 @@ def check(engine: Any, labels: int, device: str, dtype: Any) -> None:
         scores = [torch.tensor(x, dtype=dtype, device=device) for x in given]
         many = torch.tensor(batch.lengths, dtype=torch.int32, device=device)
         tags = torch.tensor(batch.gold, device=device)
-        # Values, and logarithms of labels that are far behind, are rounded in proportion to their size.
+        # Rounding errors of values, and of logarithms of improbable labels, are proportional to their size.
         eps = torch.finfo(dtype).eps
         tolerance = 2e-5 + 10 * eps * span
         reach = 5 * np.abs(right.score).max()
-        if device == "cuda":  # kernels add up the score of a path in the type of the scores, token by token
+        if device == "cuda":  # kernels sum the score of a path in the dtype of the scores
             reach = batch.lengths.max() ** 1.5 * span
         size = eps * reach
         for chain, value in (

@@ -1,4 +1,4 @@
-"""The layer inside PyTorch's machinery: compiled, exported, with mixed precision, in several processes."""
+"""The layer under torch.compile, torch.export, autocast, CUDA graphs and DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-t
 import tagwise.torch as tt  # noqa: E402
 from tests.torch.common import DEVICES, GPU, case, close  # noqa: E402
 
-quiet = pytest.mark.filterwarnings("ignore")  # the compiler speaks of itself
+quiet = pytest.mark.filterwarnings("ignore")  # the compiler warns about its own internals
 
 
 # --- one graph ----------------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ quiet = pytest.mark.filterwarnings("ignore")  # the compiler speaks of itself
     [("log", "lengths"), ("log", "mask"), ("pointwise_log", "lengths"), ("hinge", "lengths")],
 )
 def test_a_compiled_step_is_one_graph_with_the_same_values(device: str, name: str, told: str) -> None:
-    """Loss and gradients, without a break."""
+    """Loss and gradients are equal, and the graph has no breaks."""
     it = case(device=device, dtype=torch.float32, loss=name, constraints="BIO", labels=["O", "B-X", "I-X"])
     it.tags = torch.zeros_like(it.tags)
     how = {"lengths": it.lengths} if told == "lengths" else {"mask": it.mask}
@@ -62,7 +62,7 @@ def test_other_questions_are_compiled_too(call: str) -> None:
 
 @quiet
 def test_decoding_is_exported() -> None:
-    """One program for any number of sentences, saved and loaded."""
+    """One exported program handles any number of sentences, also after saving and loading."""
 
     class Tagger(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -93,7 +93,7 @@ def test_decoding_is_exported() -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_under_autocast_only_the_scores_are_of_half_precision(device: str, dtype: str) -> None:
-    """Sums are those of the rounded scores in float32; gradients reach the network."""
+    """Sums equal those of the rounded scores in float32, and gradients reach the network."""
     it = case((7, 5), 6, device=device, dtype=torch.float32)
     network = torch.nn.Linear(6, 6).to(device)
     edges = torch.randn(2, 7, 6, 6, device=device)
@@ -126,7 +126,7 @@ def test_the_same_bits_run_to_run(device: str) -> None:
         assert all(torch.equal(a, b) for a, b in zip(seen[0], other))
 
 
-# --- a GPU --------------------------------------------------------------------------------------------------
+# --- GPU ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.cuda
@@ -135,7 +135,7 @@ def test_the_same_bits_run_to_run(device: str) -> None:
 def test_nothing_waits_for_the_device_where_lengths_are_given() -> None:
     it = case((9, 5, 2), 5, device="cuda", dtype=torch.float32)
     lengths = it.lengths.to(torch.int32)
-    it.layer(it.emissions, it.tags, lengths=lengths)  # compiles
+    it.layer(it.emissions, it.tags, lengths=lengths)  # compiles the kernels
     it.layer.decode(it.emissions, lengths=lengths, as_tensor=True)
     try:
         torch.cuda.set_sync_debug_mode("error")
@@ -173,7 +173,7 @@ def test_a_step_is_captured_as_a_graph() -> None:
 
 @quiet
 def test_gradients_are_shared_by_processes(tmp_path: Path) -> None:
-    """DistributedDataParallel in a group of one process, by a file."""
+    """DistributedDataParallel works in a group of one process."""
     dist = torch.distributed
     if not dist.is_available():
         pytest.skip("torch was built without torch.distributed")

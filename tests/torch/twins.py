@@ -1,4 +1,4 @@
-"""Chains by enumeration of all paths, in NumPy: what the layer, the losses and the distribution are held against."""
+"""Reference implementation of chains, losses and distributions in NumPy, by enumeration of all paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Path = tuple[int, ...]
 
 
 class Chain:
-    """One sentence of n tokens: every path with its score."""
+    """All paths of a sentence of n tokens, with their scores."""
 
     def __init__(
         self, node: Array, transitions: Array, start: Array, end: Array, edges: Array | None = None
@@ -55,16 +55,16 @@ class Chain:
         return float(-(p * np.log(p)).sum())
 
     def within(self, support: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which paths a support [n, L] allows."""
+        """Return a mask of the paths that a support [n, L] allows."""
         return np.array([all(support[t, a] for t, a in enumerate(y)) for y in self.paths])
 
     def costs(self, cost: Array) -> Array:
-        """The cost of every path, of what each label costs at each token [n, L]."""
+        """Return the cost of every path, given the cost of each label at each token [n, L]."""
         return np.array([sum(cost[t, a] for t, a in enumerate(y)) for y in self.paths])
 
 
 def loss(name: str, chain: Chain, support: NDArray[np.bool_], cost: Array) -> float:
-    """A loss by its formula. A gold path is a support with one label a token."""
+    """Return a loss by its formula. A gold path is a support with one label per token."""
     gold = chain.within(support)
     s, c, p = chain.scores, chain.costs(cost), chain.p
     log_gold, best_gold = chain.log_sum(s[gold]), s[gold].max()
