@@ -18,7 +18,7 @@ from hypothesis.internal.conjecture import providers
 settings.register_profile(
     "drawn",
     settings.get_profile("default"),
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     database=None,
     print_blob=True,

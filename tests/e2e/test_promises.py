@@ -18,6 +18,7 @@ def names_of(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict
     return run.names
 
 
+@pytest.mark.slow
 def test_the_readme_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of speech of a sentence as a person would give them, and an accuracy as stated."""
     names = names_of("README.md", tmp_path, monkeypatch)
@@ -31,6 +32,7 @@ def test_the_readme_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Monk
     assert round(100 * names["tagger"].score(names["test"])) == int(share[1]) >= 90
 
 
+@pytest.mark.slow
 def test_the_first_ten_minutes_find_london(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its entity tagger knows the place and the person of its own sentences."""
     names = names_of("docs/ten-minutes.md", tmp_path, monkeypatch)

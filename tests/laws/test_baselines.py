@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
@@ -41,7 +41,6 @@ def all_paths(tagger: tw.Tagger, sentence: list[str]) -> dict[tuple[str, ...], f
 
 @pytest.mark.parametrize("smoothing", ["additive", "witten_bell"])
 @pytest.mark.parametrize("start_end", [True, False])
-@settings(max_examples=25, deadline=None)
 @given(data=sentences(WORDS), new=st.lists(st.sampled_from([*WORDS, "new"]), min_size=1, max_size=3))
 def test_scores_of_an_hmm_are_log_probabilities(
     smoothing: str, start_end: bool, data: Tokens, new: list[str]
@@ -71,7 +70,6 @@ def test_scores_of_an_hmm_are_log_probabilities(
 
 
 @pytest.mark.parametrize("unknown", ["shape", "suffix"])
-@settings(max_examples=25, deadline=None)
 @given(data=sentences(["abb", "cbb", "Abb", "ab1", "xing", "Bing"]))
 def test_an_unknown_word_scores_as_its_class(unknown: str, data: Tokens) -> None:
     """A new word scores as a rare one of its class; classes are kinds that share the probability with words."""
@@ -89,7 +87,6 @@ def test_an_unknown_word_scores_as_its_class(unknown: str, data: Tokens) -> None
 
 
 @pytest.mark.parametrize("smoothing", ["additive", "witten_bell"])
-@settings(max_examples=40, deadline=None)
 @given(p=problems(max_sentences=4), at=st.integers(0, 100))
 def test_overlapping_emissions_add_up(smoothing: str, p: Problem, at: int) -> None:
     A, L, _ = p.shape
@@ -119,7 +116,6 @@ def test_overlapping_emissions_add_up(smoothing: str, p: Problem, at: int) -> No
         assert value == pytest.approx(chain.score(s, tuple(names.index(y) for y in path)), abs=1e-4)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems(values=reals(2.0)), st.data())
 def test_the_loss_of_a_memm_is_that_of_its_steps(p: Problem, draw: st.DataObject) -> None:
     """Loss and gradient of the unrolled steps equal the twin's, at the places of the model's own layout."""
@@ -140,7 +136,6 @@ def test_the_loss_of_a_memm_is_that_of_its_steps(p: Problem, draw: st.DataObject
     assert np.allclose(gradient, twin[n.at], atol=1e-4)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems(values=reals(2.0), edge_attributes=False), st.booleans(), st.data())
 def test_local_scores_decode_like_the_twin(p: Problem, conjoined: bool, draw: st.DataObject) -> None:
     """Best path, k best, marginals and log Z of a locally normalised chain, edge attributes included."""

@@ -49,7 +49,6 @@ def learnable(b: _core.Boosting, least: float = -12.0) -> bool:
 # -- one state ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems(values=values), st.integers(0, 9))
 def test_kept_quantities_are_the_twins(p: Problem, seed: int) -> None:
     n, rng = native(p), np.random.default_rng(seed)
@@ -66,7 +65,6 @@ def test_kept_quantities_are_the_twins(p: Problem, seed: int) -> None:
     np.testing.assert_allclose(b.losses(), want, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problems(values=values), st.integers(0, 9), st.sampled_from([0.0, 0.01]))
 def test_loose_and_tight_bounds_are_the_twins(p: Problem, seed: int, eps: float) -> None:
     n = native(p)
@@ -97,7 +95,6 @@ def test_no_step_is_longer_than_allowed(cap: float) -> None:
         assert np.abs(step).max() == pytest.approx(cap, rel=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problems(values=values), st.integers(0, 9))
 def test_loose_is_above_tight_is_above_exact(p: Problem, seed: int) -> None:
     n = native(p)
@@ -116,7 +113,7 @@ def test_loose_is_above_tight_is_above_exact(p: Problem, seed: int) -> None:
         assert true == pytest.approx(z["exact"][1][i], rel=1e-6, abs=1e-7)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(problems(max_tokens=3, max_sentences=2, values=values), st.integers(0, 9))
 def test_exact_z_is_that_of_enumeration(p: Problem, seed: int) -> None:
     """Z of the exact bound against the sum over all label sequences, before and after the step."""
@@ -146,7 +143,6 @@ def test_exact_z_is_that_of_enumeration(p: Problem, seed: int) -> None:
 
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
-@settings(max_examples=30, deadline=None)
 @given(p=problems(values=gentle), eps=st.sampled_from([0.0, 0.02]))
 def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> None:
     """Round by round: the chosen feature has the twin's smallest bound, up to rounding.
@@ -215,7 +211,7 @@ def test_what_is_kept_between_rounds_hides_no_feature(bound: str, smoothing: flo
 @pytest.mark.parametrize(
     ("several", "overlap", "joint"), [(1, False, False), (4, False, False), (4, True, False), (4, True, True)]
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8)
 @given(p=problems(values=values, max_sentences=4), eps=st.sampled_from([0.0, 0.02]))
 def test_loss_never_rises_and_stays_below_the_bounds(
     bound: str, line_search: bool, several: int, overlap: bool, joint: bool, p: Problem, eps: float
@@ -267,7 +263,7 @@ def test_kept_sums_equal_a_recomputation(
         "joint": joint,
     }
     b = booster(n, **options)
-    done = b.run(400 if valued else 60)
+    done = b.run(150 if valued else 60)
     assert len(np.unique(done["feature"])) > 50
     again = booster(n, start=b.weights(), **options)
     assert b.log_loss == pytest.approx(again.log_loss, abs=1e-10)

@@ -44,7 +44,6 @@ small = problems(max_tokens=4, max_sentences=3, values=values)
 
 
 @pytest.mark.parametrize("over", SUMS)
-@settings(max_examples=25, deadline=None)
 @given(p=small, seed=st.integers(0, 9))
 def test_kept_quantities_are_those_of_all_paths(over: str, p: Problem, seed: int) -> None:
     """The loss by enumeration, its slopes by differences and by the twin."""
@@ -63,7 +62,7 @@ def test_kept_quantities_are_those_of_all_paths(over: str, p: Problem, seed: int
 
 
 @pytest.mark.parametrize("over", SUMS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(p=small, seed=st.integers(0, 9))
 def test_the_bounds_are_the_twins_and_no_step_breaks_them(over: str, p: Problem, seed: int) -> None:
     """Loose above tight above the loss itself, at every step and not only at the best."""
@@ -86,7 +85,7 @@ def test_the_bounds_are_the_twins_and_no_step_breaks_them(over: str, p: Problem,
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @pytest.mark.parametrize("line_search", [False, True])
 @pytest.mark.parametrize(("several", "overlap"), [(1, False), (4, False), (4, True)])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(p=problems(values=values, max_sentences=4))
 def test_loss_never_rises_and_stays_below_the_bounds(
     bound: str, line_search: bool, several: int, overlap: bool, p: Problem

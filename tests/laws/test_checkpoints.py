@@ -19,6 +19,7 @@ from tagwise.learners import checkpoint as files
 from tagwise.learners.checkpoint import Checkpoint, Found, Keeper
 from tagwise.optimizers import OPTIMIZERS
 
+from ..cli.options import invoke
 from ..forge.forgery import Forgery
 
 TRAIN, DEV, _ = tw.load_corpus("wnut17-ner")
@@ -328,15 +329,14 @@ def test_a_checkpoint_is_no_larger_in_memory_than_its_file(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "name", ["lbfgs", "owlqn", "cg", "sgd", "dual", "perceptron", "svm", "boosting", "voters"]
 )
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_weights_that_are_not_finite_are_refused(name: str, bad: float, tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_refused(name: str, tmp_path: Path) -> None:
     make, data = RUNS[name]
     path = tmp_path / "c"
     make().fit(data, checkpoint=Checkpoint(path, every=2))
     whole, tried = Forgery.of(path), 0
     for array in [array.name for array in whole.arrays if array.data.dtype.kind == "f" and len(array.data)]:
         forged = whole.copy()
-        forged.change(array, 0, bad)
+        forged.change(array, 0, np.inf if array.endswith("0") else np.nan)
         forged.write(path)
         try:
             found = make().fit(data, checkpoint=Checkpoint(path, resume=True))
@@ -356,10 +356,9 @@ def test_files_of_other_kinds_are_neither_replaced_nor_removed(tmp_path: Path) -
         with pytest.raises(tw.TrainingError, match=r"m\.checkpoint.*not a checkpoint"):
             tw.Perceptron(features="S1", epochs=2).fit(SMALL, checkpoint=Checkpoint(path, resume=resume))
     for learner in ("perceptron", "hmm"):
-        run = [sys.executable, "-m", "tagwise", "train", str(source), "-q", "-f", "S1", "--learner", learner]
-        run += ["-o", str(tmp_path / "m"), "--checkpoint", "every=5m"]
-        done = subprocess.run(run, capture_output=True, text=True, timeout=120)
-        assert (done.returncode == 0) == (learner == "hmm"), done.stderr
+        options = ("-q", "-f", "S1", "--learner", learner, "-o", tmp_path / "m", "--checkpoint", "every=5m")
+        done = invoke("train", source, *options)
+        assert (done.exit_code == 0) == (learner == "hmm"), done.stderr
         assert path.read_text() == "precious"
 
 
@@ -527,7 +526,7 @@ def test_kill_and_resume_on_the_command_line(tmp_path: Path) -> None:
         return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=120)
 
     plain = tmp_path / "plain.tagwise"
-    assert run("-m", "tagwise", "train", *options, "-o", str(plain)).returncode == 0
+    assert invoke("train", *options, "-o", plain).exit_code == 0
     out = tmp_path / "out.tagwise"
     train = ["train", *options, "-o", str(out), "--checkpoint", "every=2", "--resume"]
     for number, when in (("2", "before"), ("2", "behind")):
@@ -535,7 +534,7 @@ def test_kill_and_resume_on_the_command_line(tmp_path: Path) -> None:
         assert died.returncode == -signal.SIGKILL
         assert not out.exists()
         assert (tmp_path / "out.tagwise.checkpoint").exists()
-    ended = run("-m", "tagwise", *train)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = invoke(*train)
+    assert (ended.exit_code, ended.stderr) == (0, "")
     assert out.read_bytes() == plain.read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["out.tagwise", "plain.tagwise", "train.txt"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
@@ -121,7 +121,6 @@ def test_probabilities_of_all_sequences_add_up() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60), st.integers(1, 12))
-@settings(max_examples=60)
 def test_calibration_by_bins(pairs: list[tuple[float, bool]], bins: int) -> None:
     confidence, correct = [c for c, _ in pairs], [r for _, r in pairs]
     found = tw.calibration(confidence, correct, bins)

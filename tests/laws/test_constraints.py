@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
@@ -73,7 +73,6 @@ def test_a_model_knows_its_scheme(scheme: str) -> None:
     assert scheme_of(["NN", "VB"], None) is None
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_supports_intersect(data: st.DataObject) -> None:
     n, L = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 4))
@@ -85,7 +84,6 @@ def test_supports_intersect(data: st.DataObject) -> None:
     np.testing.assert_array_equal(both[0][both[1]], want)
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_feasible_by_enumeration(seed: int) -> None:
     rng = np.random.default_rng(seed)

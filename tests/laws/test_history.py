@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwise import _core
@@ -229,7 +229,6 @@ def learned(
     return (learner.weights(averaged=False), learner.weights()), tuple(v[at] for v in slow)
 
 
-@settings(max_examples=40)
 @given(
     problems(values=wholes(), max_sentences=4, max_tokens=5),
     st.integers(1, 3),

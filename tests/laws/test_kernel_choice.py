@@ -20,7 +20,7 @@ def found(scorer: _core.Scorer, data: _core.Dataset, allowed: object, ways: str)
 
 
 @pytest.mark.parametrize("level", ["", "avx2", "baseline"])
-@pytest.mark.parametrize("labels", [1, 2, 9, 16, 17, 45, 70])
+@pytest.mark.parametrize("labels", [1, 9, 16, 17, 70])
 def test_both_kernels_give_the_same_bits(labels: int, level: str) -> None:
     """Also with ties, forbidden labels and edges, scores far apart, and sentences long enough to be renormalised."""
     c = random_corpus(labels, labels, n=20, longest=300 if labels < 17 else 200)

@@ -57,7 +57,6 @@ class Rules:
 
 @pytest.mark.parametrize("kernel", [LINEAR, POLY], ids=lambda k: k.name)
 @pytest.mark.parametrize("form", ["rows", "expanded"])
-@settings(max_examples=25)
 @given(p=problems(values=wholes(), max_sentences=4), seed=st.integers(0, 99))
 def test_the_dual_perceptron_is_the_twin(kernel: Kernel, form: str, p: Problem, seed: int) -> None:
     """Whole numbers: the same betas to the bit, and the same averages."""

@@ -31,7 +31,7 @@ def test_every_loss_has_a_twin() -> None:
 
 
 @pytest.mark.parametrize("name", TWINS)
-@pytest.mark.parametrize("labels", [1, 2, 3, 9, 22])
+@pytest.mark.parametrize("labels", [1, 3, 22])
 @pytest.mark.parametrize("size", [0.0, 0.5, 2.0])
 def test_values_and_gradients(name: str, labels: int, size: float) -> None:
     c = random_corpus(labels, labels, n=40, longest=5)

@@ -64,7 +64,6 @@ def agree(p: Problem, order: list[list[int]]) -> None:
     np.testing.assert_allclose(online.weights(), mean[n.at], rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=40)
 @given(problems(values=wholes(), max_sentences=4), st.integers(0, 99))
 def test_perceptron_is_the_twin(p: Problem, seed: int) -> None:
     agree(p, orders(p, 4, seed))
@@ -261,7 +260,6 @@ def test_every_step_is_the_projection(name: str, augment: bool, labels: int, wei
     assert not weighted or seen == set(EXACT_WEIGHTS)
 
 
-@settings(max_examples=60)
 @given(
     arrays(float, (5, 4), elements=reals(2.0)),
     arrays(float, 5, elements=reals(3.0)),
@@ -316,7 +314,6 @@ def entities(labels: list[str]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(kind, dtype=np.uint16), np.array(between, dtype=np.uint8)
 
 
-@settings(max_examples=200)
 @given(
     st.integers(1, 8).flatmap(lambda T: st.tuples(*[st.lists(st.integers(0, 4), min_size=T, max_size=T)] * 2))
 )
@@ -338,7 +335,6 @@ def test_costs(pair: tuple[list[int], list[int]]) -> None:
     )
 
 
-@settings(max_examples=100)
 @given(
     st.lists(
         st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]), min_size=1, max_size=8

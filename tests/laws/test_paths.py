@@ -172,16 +172,15 @@ VERY_MANY = (
 
 
 @pytest.mark.parametrize(
-    ("labels", "loss", "extra"),
+    ("kind", "labels", "loss", "extra"),
     [
-        (257, "log", "weight"),
-        (272, "log", "weight rules"),
-        (275, "exp", "weight cost"),
-        (259, "log", "partial weight"),
-        (263, "pointwise_log", "weight"),
+        ("lists", 257, "log", "weight"),
+        ("values", 272, "log", "weight rules"),
+        ("lists", 275, "exp", "weight cost"),
+        ("lists", 259, "log", "partial weight"),
+        ("values", 263, "pointwise_log", "weight"),
     ],
 )
-@pytest.mark.parametrize("kind", ["lists", "values"])
 def test_very_many_labels(kind: str, labels: int, loss: str, extra: str) -> None:
     """So many that scores and gradient go with the recursions, position by position."""
     c = corpus(labels, labels, RAGGED[:20], kind)

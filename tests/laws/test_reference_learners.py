@@ -83,7 +83,6 @@ def test_masked_features_stay_at_zero(p: Problem) -> None:
 # -- quadratic programs, MIRA -----------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
 @given(arrays(float, (4, 3), elements=wholes(1)), arrays(float, 4, elements=reals(3.0)), st.floats(0.1, 2))
 def test_quadratic_programs_meet_their_optimality_conditions(d: np.ndarray, b: np.ndarray, C: float) -> None:
     """Rows of whole numbers are equal, parallel or well apart: steps along all but parallel ones never arrive."""
@@ -110,7 +109,6 @@ def test_quadratic_programs_meet_their_optimality_conditions(d: np.ndarray, b: n
     np.testing.assert_allclose(qp.vertices(G, b, C) @ d, one @ d, atol=1e-5)
 
 
-@settings(max_examples=30)
 @given(arrays(float, 4, elements=reals(2.0)), arrays(float, 4, elements=reals(2.0)), st.floats(0, 5))
 def test_one_constraint_in_closed_form(w: np.ndarray, d: np.ndarray, cost: float) -> None:
     assume(d @ d > 0.1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
@@ -69,7 +69,6 @@ def attributes(recipe: Recipe, sentences: Any) -> list[list[set[str]]]:
     return [out[a:b] for a, b in pairwise(ends)]
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from(list(PARTS)), min_size=1, max_size=5), st.booleans())
 def test_a_sum_has_the_attributes_of_its_parts(names: list[str], columns: bool) -> None:
     """Their union, in any order and however often a part stands there; as datasets and for people to read."""
@@ -194,7 +193,6 @@ def test_what_is_wrong_is_told(spec: Any, error: type[Exception], message: str) 
 # --- gazetteers ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from("abAB"), min_size=1, max_size=3), min_size=1, max_size=6),
     st.lists(st.sampled_from("abcAB"), max_size=10),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
@@ -31,7 +31,6 @@ LABELS = ["O", "B-X", "I-X"]
     told=st.sampled_from(["mask", "lengths", "uint8"]),
     dtype=st.sampled_from(["float64", "float32", "bfloat16", "float16"]),
 )
-@settings(max_examples=25)
 def test_the_layer_is_the_sum_over_all_paths(
     device: str, lengths: list[int], labels: int, seed: int, told: str, dtype: str
 ) -> None:

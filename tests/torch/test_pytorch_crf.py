@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
@@ -31,7 +31,6 @@ def pair(labels: int, batch_first: bool) -> tuple[Any, Any]:
     masked=st.booleans(),
     reduction=st.sampled_from(["none", "sum", "mean", "token_mean"]),
 )
-@settings(max_examples=25)
 @pytest.mark.filterwarnings("ignore:where received a uint8 condition")  # pytorch-crf without a mask
 def test_values_gradients_and_paths_agree(
     lengths: list[int], labels: int, seed: int, batch_first: bool, masked: bool, reduction: str

@@ -10,8 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 BEGIN = """
 import resource, sys
 import numpy as np
@@ -104,10 +102,10 @@ refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_refused_with_the_number_and_the_limit(name: str) -> None:
+def test_refused_with_the_number_and_the_limit() -> None:
+    code = "".join(f"print({name!r}, file=sys.stderr)\n{case}" for name, case in CASES.items())
     done = subprocess.run(
-        [sys.executable, "-c", BEGIN + CASES[name]],
+        [sys.executable, "-c", BEGIN + code],
         capture_output=True,
         text=True,
         timeout=120,
@@ -115,7 +113,7 @@ def test_refused_with_the_number_and_the_limit(name: str) -> None:
         env={**os.environ, "TAGWISE_MEMORY": "1", "RUST_BACKTRACE": "0", "OPENBLAS_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr[-2000:])
-    assert "refused" in done.stdout
+    assert done.stdout.count("refused") >= len(CASES)
 
 
 def test_the_limit_can_be_raised() -> None:

@@ -56,13 +56,16 @@ def test_nonsense_is_refused(variable: str) -> None:
     assert "nonsense" in found
     sound = USES[variable][1]
     if sound is not None:
-        assert said(variable, sound) == said(variable, "") == ""
+        assert said(variable, sound) == ""
 
 
-@pytest.mark.parametrize("variable", ["TAGWISE_MEMORY", "TAGWISE_MOST_THREADS"])
-def test_numbers_that_are_none(variable: str) -> None:
-    for value in ("nan", "-1", "1e", "1,5"):
-        assert said(variable, value).startswith("True ")
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("TAGWISE_MEMORY", "nan"), ("TAGWISE_MEMORY", "1,5"), ("TAGWISE_MOST_THREADS", "-1")],
+)
+def test_numbers_outside_their_range_are_refused(variable: str, value: str) -> None:
+    assert said(variable, value).startswith("True ")
+    assert said(variable, "") == ""
 
 
 def test_a_change_after_the_import_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

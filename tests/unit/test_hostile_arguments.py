@@ -5,6 +5,7 @@ A value is taken or is a TagwiseError; no other exception comes out.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 import math
@@ -96,11 +97,12 @@ def tried(call: Callable[[], Any], what: str) -> str | None:
 @pytest.mark.parametrize("name", tw.LEARNERS)
 def test_parameters(name: str) -> None:
     learner, wrong = tw.LEARNERS[name], []
+    few = {name: 2 for name in parameters_of(learner) if name in LONG}
     for param in parameters_of(learner):
         for kind, value in VALUES.items():
             if kind == "10**18" and param in LONG:
                 continue
-            call = lambda: learner(**{param: value()}).fit(X, Y).predict(X)  # noqa: B023, E731
+            call = lambda: learner(**{**few, param: value()}).fit(X, Y).predict(X)  # noqa: B023, E731
             wrong.append(tried(call, f"{param}={kind}"))
     assert not list(filter(None, wrong))
 
@@ -117,7 +119,7 @@ def methods(tagger: tw.Tagger) -> Iterator[tuple[str, inspect.Signature]]:
 def test_methods(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # `save` takes any name
     learner, wrong = tw.LEARNERS[name], []
-    few = {name: 2 for name in parameters_of(learner) if name in ("rounds", "max_iter", "epochs")}
+    few = {name: 2 for name in parameters_of(learner) if name in LONG}
     fitted = learner(**few).fit(X, Y)
     for method, signature in methods(fitted):
         takes = [
@@ -128,7 +130,7 @@ def test_methods(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> N
             for kind, value in VALUES.items():
                 if kind == "10**18" and argument in LONG:
                     continue
-                tagger = learner(**few).fit(X, Y) if method.endswith("fit") else fitted
+                tagger = copy.deepcopy(fitted) if method.endswith("fit") else fitted
                 given = {**needs, argument: value()}
                 if method == "save":
                     given.setdefault("path", "model")

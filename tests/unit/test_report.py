@@ -33,7 +33,7 @@ def comparison() -> Comparison:
     table = tw.compare(
         ["crf", "mira", "hmm"],
         corpus=data,
-        features=["S1", "S2"],
+        features=["S1"],
         sizes=[50, 120],
         params=params,
         against="crf",

@@ -48,9 +48,11 @@ def long(f):
 
 #: A training set for boosting; a round, and what comes before the first, take seconds.
 BOOSTED = """
-X, y = corpus(12_000, 30, 12, words=3_000)
-data = _core.encode_attributes(vocabulary := _core.Vocabulary(), [[[w, w[:2], w[-1:], "b"] for w in x] for x in X])
-data = data.with_gold(np.array([int(label[1:]) for one in y for label in one], np.uint16))
+TIMES = 30
+X, y = corpus(400, 30, 12, words=3_000)
+sentences = [[[w, w[:2], w[-1:], "b"] for w in x] for x in X] * TIMES
+data = _core.encode_attributes(vocabulary := _core.Vocabulary(), sentences)
+data = data.with_gold(np.array([int(label[1:]) for one in y for label in one] * TIMES, np.uint16))
 layout = _core.Layout.build(data, len(vocabulary), 12)
 rounds = _core.Rounds("tight", features_per_round=2000, overlap=True, joint=True, smoothing=0.5)
 """
@@ -183,7 +185,7 @@ long(both)
 def test_a_round_that_is_stopped_has_not_been() -> None:
     """Signals at many moments: the weights are the sum of the steps reported, and no round follows half a round."""
     code = (
-        BOOSTED.replace("12_000", "2_000")
+        BOOSTED.replace("TIMES = 30", "TIMES = 2")
         + """
 torn = 0
 
@@ -194,7 +196,7 @@ signal.signal(signal.SIGALRM, raise_it)
 begun = time.perf_counter()
 _core.Boosting(data, layout, rounds, n_jobs=1).run(1)
 seconds = time.perf_counter() - begun
-for share in np.linspace(0.02, 1.3, 16):
+for share in np.linspace(0.05, 1.25, 10):
     delay = share * seconds
     booster = _core.Boosting(data, layout, rounds, n_jobs=1)
     w, raised = np.zeros(len(layout)), None

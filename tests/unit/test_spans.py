@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
@@ -42,7 +42,6 @@ def annotated(draw: st.DrawFn) -> tuple[tw.Tokenized, list[tuple[int, int, str]]
 # --- spans and labels ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(annotated(), max_size=4), st.sampled_from(SCHEMES))
 def test_spans_become_labels_and_spans_again(
     data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]], scheme: str
@@ -59,7 +58,6 @@ def test_spans_become_labels_and_spans_again(
     assert tw.spans_to_labels(texts, back, scheme=scheme).labels == found.labels
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_every_span_is_used_or_reported(data: st.DataObject) -> None:
     """Any spans: what aligns has its tokens; of the rest, each is reported once, and tokens are those of the policy."""
@@ -183,7 +181,6 @@ def test_a_corpus_of_texts_with_spans() -> None:
 # --- files --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(annotated(), min_size=1, max_size=4))
 def test_files_hold_texts_and_spans(data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]]) -> None:
     """What is written is read back: texts character by character, spans, further keys, documents, in this order."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
@@ -72,7 +72,6 @@ def words(text: str, **options: bool) -> list[str]:
     return tw.Tokenizer(**options)(text).tokens  # type: ignore[arg-type]
 
 
-@settings(max_examples=400, deadline=None)
 @given(TEXTS, OPTIONS)
 def test_tokens_are_pieces_of_the_text_and_all_of_it_but_blanks(text: str, tokenizer: tw.Tokenizer) -> None:
     """In order, apart, not empty; between them is nothing that one sees; offsets find them, and they find offsets."""
@@ -90,7 +89,6 @@ def test_tokens_are_pieces_of_the_text_and_all_of_it_but_blanks(text: str, token
     assert places.tolist() == found.offsets.tolist()
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS, OPTIONS)
 def test_characters_of_several_code_points_are_never_cut(text: str, tokenizer: tw.Tokenizer) -> None:
     """No token begins with a mark, a joiner or a variation selector that has something to belong to."""
@@ -100,7 +98,6 @@ def test_characters_of_several_code_points_are_never_cut(text: str, tokenizer: t
             assert unicodedata.category(before) in BLANK
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS, OPTIONS)
 def test_sentences_are_runs_of_tokens(text: str, tokenizer: tw.Tokenizer) -> None:
     """All tokens, in order, in sentences that are not empty; one where none are looked for."""
@@ -110,7 +107,6 @@ def test_sentences_are_runs_of_tokens(text: str, tokenizer: tw.Tokenizer) -> Non
     assert tokenizer.sentences or len(found.sentences) == min(1, len(found))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(TEXTS, max_size=8), OPTIONS, st.sampled_from([1, 2, 3]))
 def test_many_texts_are_texts_one_by_one(texts: list[str], tokenizer: tw.Tokenizer, jobs: int) -> None:
     """Whatever their number and that of threads."""
