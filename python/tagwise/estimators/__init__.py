@@ -1,6 +1,6 @@
-"""The scikit-learn face: one class a learner, thin presets over the straight line.
+"""Estimators with the interface of scikit-learn, one class per learner.
 
-`__init__` stores parameters, `fit` checks them, a second `fit` forgets the first; learned attributes end in `_`.
+Constructors store parameters and `fit` checks them. A second `fit` discards the first. Learned attributes end in `_`.
 
 >>> import tagwise as tw
 >>> tagger = tw.CRF(features="S2", l2=0.1, max_iter=20)
@@ -49,14 +49,21 @@ __all__ = [
     "load",
 ]
 
-#: Every learner by its name on the command line.
+#: Learners by their names on the command line.
 LEARNERS: dict[str, type[Tagger]] = {
     kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW, HMSVM, Boosting, HMM, MEMM)
 }
 
 
 def has_probabilities(model: Model) -> bool:
-    """Whether exp(score) / Z of a model's paths are probabilities: those of its learner."""
+    """Return whether the scores of a model are log probabilities up to log Z, which its learner decides.
+
+    Args:
+        model: A model with the name of its learner in `meta`.
+
+    Returns:
+        True for models of CRF, HMM and MEMM.
+    """
     return LEARNERS[model.meta["learner"]].probabilistic
 
 
@@ -67,21 +74,29 @@ def load(
     trust: bool = False,
     mmap: bool = False,
 ) -> Tagger:
-    """The tagger of a model file: of tagwise or, told by its content, of CRFsuite, Wapiti or CRF++.
+    """Load a tagger from a model file of tagwise, CRFsuite, Wapiti or CRF++.
 
-    Nothing that the file names is imported or called, unless `trust` says so.
-
-    The file is read into memory and may be changed, moved or deleted afterwards.
+    The format is detected from the content. Nothing that the file names is imported or called unless `trust` is set.
+    The file is read into memory, so that it may be changed, moved or deleted afterwards.
 
     Args:
-        path: the file.
-        functions: what stands for the functions that the file names (of features, a kernel, a cost), by import path
-            ("module:name") or by name alone. Without it such a model can be looked at; predicting raises
-            MissingFunctionError, which names what is missing.
-        trust: import the modules that the file names, which runs their code: as safe as the file's author.
-        mmap: use weights and texts where they lie in the file, so that processes share one copy of them. While the
-            tagger lives nobody may write to the file or cut it short: predictions would be others, or the process would
-            end with SIGBUS. Replace it by renaming another one over it, as `save` does.
+        path: Path of the file.
+        functions: Functions that the file names (of features, a kernel, a cost), by import path ("module:name") or by
+            name. Without them such a model can be inspected, and predicting raises MissingFunctionError, which names
+            them.
+        trust: Import the modules that the file names, which runs their code. Set it to True only if you trust the
+            author of the file.
+        mmap: Map the file into memory instead of reading it, so that processes share one copy. Use it for large models
+            in several processes. While the tagger exists, the file must not be written to or truncated: predictions
+            would change, or the process would end with SIGBUS. Replace the file by renaming another one, as `save`
+            does.
+
+    Returns:
+        A fitted tagger of the class that trained the model, with its parameters.
+
+    Raises:
+        ModelFileError: If the file is damaged, not a model, or of an unknown learner.
+        FileError: If the file cannot be read.
 
     >>> import tagwise as tw
     >>> tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]]).save("pos.tagwise")
@@ -99,14 +114,14 @@ def load(
     with about(os.fspath(path)), about("meta.params"):
         params = _params(kind, model.meta.get("params", {}), Functions(functions, trust))
     if model.lookback is not None and model.lookback.endless:
-        params.setdefault("pool", model.lookback.pool)  # of files that do not name the parameter
+        params.setdefault("pool", model.lookback.pool)  # for files without this parameter
     if (
         model.recipe.kind in ("sum", "patterns")
         or model.recipe.marks
         or (model.recipe.functions and not model.missing)
     ):
-        params["features"] = model.recipe.spec  # the parameters in the file have its name alone
-    # What was a tuple is a list in the file's JSON.
+        params["features"] = model.recipe.spec  # the parameters in the file have only its name
+    # JSON has lists in place of tuples.
     tagger = kind(**{name: tuple(x) if isinstance(x, list) else x for name, x in params.items()})
     tagger.model_ = model
     metrics = model.meta.get("metrics", {})
@@ -118,7 +133,7 @@ def load(
 
 
 def _params(kind: type[Tagger], said: Mapping[str, Any], functions: Functions) -> dict[str, Any]:
-    """What a file says of a learner's parameters, each inside its domain; those of the machine are not the file's."""
+    """Return the parameters of a learner from a model file, each checked. Those of the machine are left out."""
     out = {}
     for name, param in parameters_of(kind).items():
         if name not in said or name in TRANSIENT:

@@ -1,4 +1,4 @@
-"""What every estimator shares: parameters, `fit` along the straight line, files."""
+"""Base class of all estimators: parameters, `fit`, model files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,21 @@ from tagwise.scores.constraints import CONSTRAINTS
 
 
 class Tagger(Predicting, Texts, ScikitLearn):
-    """A learner of label sequences: parameters in, `fit`, `predict`.
+    """Base class of all learners of label sequences: parameters, `fit`, `predict`, model files.
+
+    Constructors store their parameters, `fit` checks them, and a second `fit` discards the first. Use one of the
+    subclasses in `tagwise.LEARNERS`, and start with `tagwise.CRF`.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training.
+        history_: One dict per iteration with its number, objective, gradient norm, dev score, seconds and evaluations
+            of the objective; `dual` and `gap` if there is a certificate. Empty after `tagwise.load`.
+        objective_: Objective of the kept weights, penalties included.
+        stopped_: Reason why training stopped, such as "certified within 9.0e-06 of the optimum".
+        best_iteration_: Number of the iteration that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
 
     >>> import tagwise as tw
     >>> tagger = tw.CRF(features="S1", l2=0.1)
@@ -53,10 +67,10 @@ class Tagger(Predicting, Texts, ScikitLearn):
     """
 
     name: ClassVar[str] = ""
-    starts_warm: ClassVar[bool] = True  # whether training can begin from given weights
-    _point: Point | None = None  # while a regularisation path is walked: where dual ascent begins, and ends
-    resumes: ClassVar[bool] = True  # whether training goes by iterations, and so can go on from a checkpoint
-    #: Domains of parameters that several learners have; those of a learner are the names of its constructor.
+    starts_warm: ClassVar[bool] = True  # whether training can start from the weights of a model
+    _point: Point | None = None  # dual point that the steps of a regularisation path pass on
+    resumes: ClassVar[bool] = True  # whether training has iterations and can resume from a checkpoint
+    #: Domains of parameters that several learners share. A learner has those that its constructor names.
     PARAMS: ClassVar[Domains] = {
         "features": Anything(
             "S1, S2, S3, S3(window=2), pos, ner, default, a template, a function, or attributes"
@@ -94,7 +108,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         _, *shown = inspect.signature(cls.__init__).parameters.values()
         cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
 
-    if not TYPE_CHECKING:  # tools that read the sources see `__init__` alone
+    if not TYPE_CHECKING:  # static tools read only the signature of `__init__`
 
         def __new__(cls, *args: Any, **params: Any) -> Tagger:
             """Reject unknown keyword arguments with a list of valid names and a suggestion."""
@@ -106,25 +120,49 @@ class Tagger(Predicting, Texts, ScikitLearn):
             return super().__new__(cls)
 
     def _take(self, given: dict[str, Any]) -> None:
-        """Keep the parameters, which are among the names of `__init__`, as they were given."""
+        """Store the parameters of `__init__`, unchanged."""
         for name in parameters_of(type(self)):
             setattr(self, name, given[name])
 
     # --- parameters -------------------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, as they were set."""
+        """Return the parameters by name, as they were set.
+
+        Args:
+            deep: Ignored, since no parameter is an estimator. scikit-learn passes it.
+
+        Returns:
+            A dict of parameter names and values.
+        """
         return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     def set_params(self, **params: Any) -> Tagger:
-        """Set parameters by name; values are checked by `fit`."""
+        """Set parameters by name. `fit` checks their values.
+
+        Args:
+            params: Names and values.
+
+        Returns:
+            The tagger itself.
+
+        Raises:
+            ParameterError: If a name is unknown. The message suggests the closest one.
+        """
         for name, value in params.items():
             lookup(parameters_of(type(self)), name, type(self).__name__)
             setattr(self, name, value)
         return self
 
     def checked(self) -> dict[str, Any]:
-        """Parameters, each inside its domain."""
+        """Return the parameters after checking each against its domain.
+
+        Returns:
+            A dict of parameter names and values, converted to plain Python types.
+
+        Raises:
+            ParameterError: If a value is outside its domain.
+        """
         return {name: param.check(getattr(self, name)) for name, param in parameters_of(type(self)).items()}
 
     def __repr__(self) -> str:
@@ -136,7 +174,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _repr_html_(self) -> str:
-        """In a notebook: scikit-learn's diagram where that is the display, else what it is and what training left."""
+        """Return the representation for notebooks: the diagram of scikit-learn if that is its display, else a table."""
         from tagwise.corpus.markup import safe, table_html
 
         if diagram := super()._repr_html_():
@@ -173,24 +211,43 @@ class Tagger(Predicting, Texts, ScikitLearn):
     ) -> Tagger:
         """Train on a labelled corpus, or on X and y.
 
-        Args:
-            X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts. Encoded shards are
-                trained on by `tagwise.fit_shards`.
-            y: the labels of each sentence, strings, integers, floats or booleans, which predictions are too; a Corpus
-                brings its own.
-            dev: a labelled corpus (or X with `dev_y`) that is scored after every iteration; the best iterate is kept.
-            dev_y: labels of `dev`.
-            sample_weight: a weight >= 0 for each sentence: what its loss counts, or how long its steps are where a
-                learner goes sentence by sentence. Features are those of all sentences, whatever they weigh.
-            callbacks: called with an `Iteration` after each; True stops training and keeps the model.
-            warm_start: a fitted tagger, a model or a model file whose weights to start from. Its labels and features
-                stay, with those of X beside them; so do word lists that its features learnt (`is_rare`), its tag
-                dictionary, and the scheme that constraints="auto" found.
-            forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
-            checkpoint: keep the state of training in a file every so often, and go on from it if asked to. A hidden
-                Markov model, which is counted in one pass, keeps none.
+        Ctrl-C raises KeyboardInterrupt. If at least one iteration is complete, the tagger then has the model of the
+        last one.
 
-        Ctrl-C raises KeyboardInterrupt, as ever; where an iteration was reached, the tagger has its model.
+        Args:
+            X: A Corpus, or sentences as lists of tokens, of attribute lists or of feature dicts. Use
+                `tagwise.fit_shards` for encoded shards.
+            y: Labels of each sentence: strings, integers, floats or booleans. Predictions have the same type. Leave it
+                out for a Corpus, which has its own labels.
+            dev: Labelled corpus, or sentences with `dev_y`, that is scored after every iteration. The best iteration is
+                kept, and `patience` stops early. Give one whenever there is data to spare.
+            dev_y: Labels of `dev`.
+            sample_weight: Weight >= 0 of each sentence, which multiplies its loss or the size of its updates. Use it
+                for sentences of different reliability. Features come from all sentences, also from those of weight 0.
+            callbacks: Functions that are called with an `Iteration` after each iteration. Returning True stops training
+                and keeps the model.
+            warm_start: Fitted tagger, model or model file whose weights to start from. Its labels and features are kept
+                and those of X added. Its word lists (`is_rare`), tag dictionary and the scheme found by
+                constraints="auto" are kept too.
+            forget: With `warm_start`, use only the labels and features of X, with the weights they had. Set it to True
+                for a small model of the new sentences.
+            checkpoint: File that the state of training is written to regularly, so that an interrupted run can be
+                resumed. Use it for runs of hours. Ignored by HMM, which counts in one pass.
+
+        Returns:
+            The tagger itself, fitted.
+
+        Raises:
+            ParameterError: If a parameter is outside its domain, or parameters cannot be combined.
+            CorpusError: If X has no labelled token, or sentences and labels differ in length.
+            TrainingError: If the objective is not finite, gold labels break the constraints, or `checkpoint` belongs to
+                another run.
+
+        >>> import tagwise as tw
+        >>> X, y = [["the", "dog", "barks"], ["a", "cat"]], [["DET", "NOUN", "VERB"], ["DET", "NOUN"]]
+        >>> tagger = tw.CRF(features="S1").fit(X, y)
+        >>> tagger.predict([["a", "dog"]])
+        [['DET', 'NOUN']]
         """
         params, inputs = self.checked(), Inputs.of(X)
         warm = None if warm_start is None else model_of(warm_start)
@@ -223,7 +280,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         return self._ended(result)
 
     def _ended(self, result: Result) -> Tagger:
-        """The tagger, unless Ctrl-C ended its training: then that is raised, with the model kept on the tagger."""
+        """Return the tagger, or raise KeyboardInterrupt if Ctrl-C ended training. The model is kept in both cases."""
         if result.interrupted:
             raise KeyboardInterrupt(
                 f"training was interrupted after iteration {len(self.history_)}; the tagger has the model of then"
@@ -232,13 +289,13 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     @staticmethod
     def _typed(task: Task, kind: str | None, before: Model | None) -> None:
-        """Note the type of the labels, which is that of a model that grows."""
+        """Set the type of the labels, which must be that of the model if training continues one."""
         if before is not None:
             labels.check_type(kind, before.label_type, "the training set", "the model")
         task.label_type = kind or "str"
 
     def _keep(self, task: Task, result: Result) -> Tagger:
-        """Be fitted with what training left."""
+        """Set the learned attributes from the result of training."""
         self.history_ = result.history
         self.objective_ = result.objective
         self.stopped_ = result.reason
@@ -250,7 +307,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
     def _task(
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
     ) -> Task:
-        """Encode the training set and lay its features out, behind those of a model that is to grow."""
+        """Encode the training set and lay out its features, after those of `before` if training continues a model."""
         known = (None, None) if before is None else (before.constraints, before.dictionary)
         gold = lawful_gold(params, X, gold, known[0])
         found = encode.collect_labels(gold)
@@ -267,10 +324,10 @@ class Tagger(Predicting, Texts, ScikitLearn):
     def _encoded(
         X: Inputs, params: dict[str, Any], before: Model | None = None
     ) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
-        """The sentences as ids of attributes, in a vocabulary of their own or in that of a model that is to grow."""
+        """Encode the sentences as attribute ids, in a new vocabulary or in a grown copy of that of `before`."""
         recipe = recipe_for(params["features"], X)
         if before is not None and recipe.does_the_same_as(before.recipe):
-            recipe = before.recipe  # with the lists it learnt: old sentences keep their attributes
+            recipe = before.recipe  # keeps its word lists, so that old sentences keep their attributes
         recipe = recipe.learned(X)
         vocabulary = _core.Vocabulary() if before is None else before.vocabulary.growing()
         data = recipe.encode(X, vocabulary, params["n_jobs"])
@@ -283,13 +340,13 @@ class Tagger(Predicting, Texts, ScikitLearn):
     def _layout(
         self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
     ) -> _core.Layout:
-        """Which features exist."""
+        """Return the layout of the features that exist."""
         return _core.Layout.build(
             data, n_attributes, n_labels, all_pairs=params["all_pairs"], start_end=params["start_end"]
         )
 
     def _model(self, task: Task, w: Vector) -> Model:
-        """The model of these weights."""
+        """Return the model with these weights."""
         limits = task.limits or Limits()
         scorer = current().scorer(task.layout, w.astype(np.float32), limits.forbidden, False)
         return Model(
@@ -302,11 +359,11 @@ class Tagger(Predicting, Texts, ScikitLearn):
         )
 
     def _train(self, task: Task) -> Result:
-        """Weights of the training set: what a learner is."""
+        """Train on the task. Every learner implements this method."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
-        """What the model file says of its training; nothing in it depends on the machine or the clock."""
+        """Return the entries on training for the model file. They do not depend on the machine or the clock."""
         kept = {name: value for name, value in task.params.items() if name not in TRANSIENT}
         kept["features"] = task.recipe.name
         metrics: dict[str, Any] = {
@@ -315,21 +372,21 @@ class Tagger(Predicting, Texts, ScikitLearn):
             "objective": result.objective,
             "stopped": result.reason,
         }
-        entries = reversed(result.history)  # the best of a long history is among its last
+        entries = reversed(result.history)  # the best iteration is usually near the end
         last: dict[str, Any] = next((e for e in entries if e["iteration"] == result.best_iteration), {})
         metrics |= {name: last[name] for name in ("dual", "gap") if last.get(name) is not None}
-        scored = task.dev_score is not None or "dev_score" in self._metrics()  # else no entry has one
+        scored = task.dev_score is not None or "dev_score" in self._metrics()  # else no entry has a dev score
         scores = [e["dev_score"] for e in result.history if e["dev_score"] is not None] if scored else []
         if scores:
             metrics["dev_score"] = max(scores)
         return {"learner": self.name, "params": kept, "metrics": metrics, **file_columns(task.recipe, task.X)}
 
     def _metrics(self) -> dict[str, Any]:
-        """What the model says of its training so far; nothing before there is one."""
+        """Return the training metrics of the current model, or an empty dict before the first `fit`."""
         found: dict[str, Any] = self.model_.meta.get("metrics", {}) if hasattr(self, "model_") else {}
         return found
 
-    # --- what prediction needs --------------------------------------------------------------------------
+    # --- hooks of `Predicting` ---------------------------------------------------------------------------
 
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):
@@ -344,12 +401,18 @@ class Tagger(Predicting, Texts, ScikitLearn):
     # --- files ------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, prune: bool = False, format: str = "tagwise") -> None:
-        """Write the model to one file; `tagwise.load` reads it back.
+        """Write the model to one file, which `tagwise.load` reads.
 
         Args:
-            path: where to.
-            prune: leave out features of weight zero; predictions stay the same.
-            format: "tagwise", or "crfsuite", "wapiti", "crfpp", "crfpp-text": see `Model.save`.
+            path: Path of the file. An existing file is replaced atomically.
+            prune: Leave out features of weight zero. Set it to True for a smaller file. Predictions do not change.
+            format: "tagwise", or that of another program: "crfsuite", "wapiti", "crfpp", "crfpp-text". See
+                `Model.save`.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            ModelFileError: If the format cannot express the model.
+            FileError: If the file cannot be written.
         """
         model = self._fitted()
         (prune_model(model)[0] if checked("prune", prune, Flag()) else model).save(path, format=format)

@@ -28,7 +28,7 @@ from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 
 NO_EDGES = "MEMM takes no edge attributes; leave them out of the features, or use CRF for them"
-#: What unknown words are told apart by: rules over the word's column.
+#: Template rules that define the classes of unknown words. WORD is the column of the words.
 UNKNOWN: dict[str, str] = {
     "one": "",
     "shape": "WORD[0].short_shape\n",
@@ -98,11 +98,11 @@ class HMM(Tagger):
                 attributes per token.
             unknown: Classes of unknown words: one for all, their shape, or shape and last three letters (suffix). Use
                 shape for languages without inflection, one if the vocabulary is closed.
-            rare: Minimum count of a word in training; rarer words count as unknown. Raise it to 3 to 5 for large
+            rare: Minimum count of a word in training. Rarer words count as unknown. Raise it to 3 to 5 for large
                 corpora.
             start_end: Learn probabilities of the first label and of the end of a sentence. Set it to False if sentences
                 are cut at arbitrary places.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs the objective to the
                 logger `tagwise`. Training is one pass and rarely needs it.
@@ -125,7 +125,7 @@ class HMM(Tagger):
 
     @staticmethod
     def _with_unknown(recipe: Recipe, unknown: str) -> Recipe:
-        """The recipe with the classes of unknown words behind its symbol; functions and attributes have none."""
+        """Return the recipe with rules for the classes of unknown words added. Only templates have them."""
         if recipe.kind != "template":
             return recipe
         word = recipe.token_column
@@ -222,7 +222,7 @@ class MEMM(Tagger):
 
         Args:
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
-                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
             l1: Strength of the penalty ||w||_1, added to the sum over tokens. Set it to 0.1 to 1 for a sparse model
                 that is several times smaller and slightly less accurate.
@@ -232,23 +232,23 @@ class MEMM(Tagger):
                 sentences or more, else lbfgs. Name one to reproduce results, or sgd for a rough model of a huge corpus.
             class_weight: Weight of the loss of a token, by its label (balanced, a mapping of label -> number > 0, or
                 None). Use "balanced" or weights of 2 to 10 if rare labels are missed.
-            max_iter: Maximum number of iterations. The default is rarely reached; 20 to 50 are enough for quick
+            max_iter: Maximum number of iterations. The default is rarely reached. 20 to 50 are enough for quick
                 experiments.
             tol: Relative tolerance: training stops when the objective is certified to be this close to the optimum, or
                 when `window` iterations improve it by less. Use 1e-3 for quick experiments, 1e-7 for exact optima.
             window: Number of iterations over which `tol` is measured if there is no certificate. Raise it to 20 or 50
                 if training stops on a plateau.
-            patience: Number of iterations without a better dev score after which training stops; 0 never stops. Used
+            patience: Number of iterations without a better dev score after which training stops. 0 never stops. Used
                 with a dev set only. Raise it if the dev score is noisy.
             start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
                 cut at arbitrary places.
-            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+            min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
                 model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
@@ -276,7 +276,7 @@ class MEMM(Tagger):
 
     @staticmethod
     def _optimise(task: Task, problem: Problem) -> Result:
-        """Minimise, from the weights to start from."""
+        """Minimise the objective, from the start weights of the task."""
         params = task.params
         return gradient.train(
             problem,

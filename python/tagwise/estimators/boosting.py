@@ -1,4 +1,4 @@
-"""Sequence boosting: an ensemble of features that can be read."""
+"""Sequence boosting: a model that is a readable list of features."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.model.prune import prune
 
-#: Where no number of rounds is asked for: features that all take, fewest and most rounds.
+#: For rounds=None: number of features that all rounds choose together, fewest and most rounds.
 TAKEN, FEWEST, MOST = 24_576, 6, 2000
-#: Rounds between two dev scores where none are asked for, as a part of all.
+#: For every=None: number of dev scores of a run.
 BLOCKS = 200
 
 
 def default_rounds(features_per_round: int) -> int:
-    """As many rounds as take about the same number of features, whatever a round takes."""
+    """Return the number of rounds that choose about `TAKEN` features in all."""
     return min(max(FEWEST, -(-TAKEN // features_per_round)), MOST)
 
 
 class Round(NamedTuple):
-    """One chosen feature: `log_loss` is the logarithm of the training loss after its step."""
+    """One chosen feature. `log_loss` is the logarithm of the training loss after its step."""
 
     round: int
     kind: str  # node, edge, start or end
-    attribute: str  # of an edge the label before; empty for start and end
+    attribute: str  # for an edge the previous label, empty for start and end
     label: str
     step: float
     bound: float
@@ -120,10 +120,10 @@ class Boosting(Tagger):
 
         Args:
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
-                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
-            rounds: Maximum number of rounds; None takes as many as choose 24576 features in all, at least 6 and at most
-                2000. Raise it if the dev score still rises in the last rounds.
+            rounds: Maximum number of rounds. None chooses 24576 features in all, in 6 to 2000 rounds. Raise it if the
+                dev score still rises in the last rounds.
             loss: Exponential loss to minimise, of label sequences (exp) or of single labels (pointwise_exp). Use
                 pointwise_exp for long sentences, which dominate exp.
             bound: Bound by which features are chosen: from one range for all sentences (loose), from one per sentence
@@ -134,32 +134,32 @@ class Boosting(Tagger):
                 line_search refines them on the loss. Use bound to reproduce the paper.
             features_per_round: Maximum number of features chosen per round. Set it to 1 for the algorithm of the paper
                 and a list of features in order of importance. Large values train much faster.
-            overlap: Allow the features of a round to share sentences; the steps of bounds are then damped until the
+            overlap: Allow the features of a round to share sentences. The steps of bounds are then damped until the
                 loss falls enough. Set it to False for gains that add up exactly.
             candidates: Fraction of the features that may be chosen in a round, drawn by `seed` in every round. Lower it
                 to 0.1 to 0.5 for more varied features.
-            smoothing: Amount added to both sides of the ratio of a step, in units of the loss; None means 1 /
+            smoothing: Amount added to both sides of the ratio of a step, in units of the loss. None means 1 /
                 sentences. Raise it if rare attributes get large steps.
             max_step: Upper bound on the size of one step. Lower it to 1 or 2 if rare attributes dominate the model.
             pi: Base of the weight c pi^T of a sentence of T tokens, where c makes the mean weight 1. Lower it to 0.5 to
                 0.99 if long sentences dominate the loss, as they do in exponential losses.
             balance: Divide the weight of a sentence by its number of wrong paths (or labels), so that all sentences
                 start with equal weight. Use it with max_length=None.
-            max_length: Maximum length of a training sentence; longer ones are cut into pieces. None trains on whole
+            max_length: Maximum length of a training sentence. Longer ones are cut into pieces. None trains on whole
                 sentences. Raise it to 10 to 20 if most sentences have about this length.
-            every: Number of rounds between two dev scores and callbacks; None is a 200th of all rounds. Raise it if
+            every: Number of rounds between two dev scores and callbacks. None is a 200th of all rounds. Raise it if
                 scoring the dev set takes longer than training.
-            patience: Number of dev scores without a better one after which training stops; 0 never stops. Used with a
+            patience: Number of dev scores without a better one after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 5 to 20 to save time.
             start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
                 cut at arbitrary places.
-            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+            min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
                 model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
@@ -167,7 +167,7 @@ class Boosting(Tagger):
         self._take(locals())
 
     def _keep(self, task: Task, result: Result) -> Tagger:
-        """Be fitted, with the chosen features alone."""
+        """Set the learned attributes, with a model of the chosen features only."""
         super()._keep(task, result)
         keep = self.model_.scorer.weights != 0.0
         keep[self._steps["feature"]] = True
@@ -241,12 +241,12 @@ class Boosting(Tagger):
 
     @property
     def rounds_(self) -> list[Round]:
-        """The chosen features in order, with their steps and the logarithm of the loss after each."""
+        """Chosen features in order, with their steps and the logarithm of the loss after each."""
         return rounds(self._fitted())
 
 
 def rounds(model: Model) -> list[Round]:
-    """The chosen features of a boosted model; none for any other."""
+    """Return the chosen features of a boosted model, or an empty list for any other model."""
     if "boosting.feature" not in model.arrays:
         return []
     columns = [model.arrays[f"boosting.{name}"].tolist() for name in boosting.COLUMNS]

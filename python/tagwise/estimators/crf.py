@@ -38,10 +38,10 @@ LOSSES = _core.LOSSES
 
 @dataclass
 class ChainTask(Task):
-    """A training run of a CRF: labels may be known in part, chains of a higher order."""
+    """Training run of a CRF, with partial labels and higher orders."""
 
-    partial: partial.Support | None = None  # what is known of each token, in place of its gold label
-    order: _core.Order | None = None  # states and features of a chain of order 2 or 3
+    partial: partial.Support | None = None  # possible labels of each token, in place of gold labels
+    order: _core.Order | None = None  # states and features of order 2 or 3
 
 
 class CRF(Tagger):
@@ -136,7 +136,7 @@ class CRF(Tagger):
 
         Args:
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
-                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
             loss: Loss of a sentence. "log" is the standard and tolerates noisy labels. "pointwise_log" optimises single
                 labels instead of sequences. The exponential losses suit only clean labels.
@@ -161,7 +161,7 @@ class CRF(Tagger):
                 missed. Log loss and order 1 only.
             pi: Base of the weight c pi^T of a sentence of T tokens, where c makes the mean weight 1. Lower it to 0.5 to
                 0.99 if long sentences dominate the loss, as they do in exponential losses.
-            max_length: Maximum length of a training sentence; longer ones are cut into pieces. None trains on whole
+            max_length: Maximum length of a training sentence. Longer ones are cut into pieces. None trains on whole
                 sentences. Set it to 5 to 20 for the exponential losses, which long sentences dominate.
             partial: Read gold labels such as A|B as sets and _ as unknown. Set it to True for files with partial
                 annotation. Collections of labels and None are accepted without it.
@@ -172,26 +172,26 @@ class CRF(Tagger):
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
             dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
             dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
                 Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
-            max_iter: Maximum number of iterations. The default is rarely reached; 20 to 50 are enough for quick
+            max_iter: Maximum number of iterations. The default is rarely reached. 20 to 50 are enough for quick
                 experiments.
             tol: Relative tolerance: training stops when the objective is certified to be this close to the optimum, or
                 when `window` iterations improve it by less. Use 1e-3 for quick experiments, 1e-7 for exact optima.
             window: Number of iterations over which `tol` is measured if there is no certificate. Raise it to 20 or 50
                 if training stops on a plateau.
-            patience: Number of iterations without a better dev score after which training stops; 0 never stops. Used
+            patience: Number of iterations without a better dev score after which training stops. 0 never stops. Used
                 with a dev set only. Raise it if the dev score is noisy.
             start_end: Learn weights for the first and the last label of a sentence. Set it to False to reproduce
                 CRFsuite, or if sentences are cut at arbitrary places.
-            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+            min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
                 model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
@@ -199,7 +199,17 @@ class CRF(Tagger):
         self._take(locals())
 
     def to(self, device: str) -> CRF:
-        """Let this fitted tagger decode on another device, "cpu" or "cuda"; itself."""
+        """Move this fitted tagger to another device for decoding.
+
+        Args:
+            device: "cpu" or "cuda". Use "cuda" to predict many sentences at once.
+
+        Returns:
+            The tagger itself.
+
+        Raises:
+            ParameterError: If the device is not available, or the model has an order above 1, which needs the CPU.
+        """
         model, name = self.model_, parameters_of(type(self))["device"].check(device)
         if model.lookback is not None and name != "cpu":
             raise ParameterError(f"device={name!r} cannot do order > 1; use device='cpu'")
@@ -256,7 +266,7 @@ class CRF(Tagger):
             task.order = _core.Order(shown, task.layout, params["order"], limits.forbidden)
             more = np.zeros(len(task.order))
             if task.warm is not None:
-                # Of the tuples with a feature, in their order.
+                # Indices of the tuples that have a feature, in their order.
                 places = np.flatnonzero(task.order.dense(more + 1.0))
                 more = task.far_start(Lookback(params["order"], 1, tuples=True))[places]
             start = np.concatenate([start, more])
@@ -276,7 +286,7 @@ class CRF(Tagger):
         return self._optimise(task, problem, start)
 
     def _optimise(self, task: Task, problem: Problem, start: Vector) -> Result:
-        """Minimise, from weights to start from."""
+        """Minimise the objective of a problem from given start weights."""
         params, prior = task.params, None
         sigma = params["sigma"]
         if params["prior"] > 0.0:
@@ -313,12 +323,12 @@ class CRF(Tagger):
 
 
 def _engine(device: str) -> AbstractContextManager[Any]:
-    """The engine of a device; that of the CPU is whichever is used around here."""
+    """Return the context of the engine of a device. For the CPU the current engine stays."""
     return nullcontext() if device == "cpu" else using(device)
 
 
 def check_once(params: dict[str, Any]) -> None:
-    """Refuse what cannot be trained with labels that occur once."""
+    """Raise a ParameterError for settings that cannot be trained with labels that occur once."""
     usual = {"order": (1,), "loss": _core.SEQUENTIAL_LOSSES, "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
     remedy = "; or apply the rule when decoding: predict(X, constraints=...)"
     require("training with labels that occur once", params, usual, remedy)
@@ -327,7 +337,7 @@ def check_once(params: dict[str, Any]) -> None:
 def cost_matrix(
     params: dict[str, Any], labels: Sequence[str], counts: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """What a wrong label costs inside log Z, [L, L] by the right one: `cost`, and the logarithm of its weight."""
+    """Return the cost of a wrong label inside log Z [L, L], rows by right label: `cost` plus log weight."""
     for name in ("cost", "class_weight"):
         if params[name] is not None:
             require(name, params, {"loss": ("log",)}, "; or weigh sentences by sample_weight")
@@ -340,7 +350,9 @@ def cost_matrix(
 
 
 def _by_right_label(cost: Any, labels: Sequence[str]) -> NDArray[np.float64] | None:
-    """Cost [L, L] of every label where the row's label is right: a number for all, or one a right label."""
+    """Return the cost [L, L] of every label if the label of the row is right. `cost` is one number or one per right
+    label.
+    """
     if cost is None:
         return None
     wanted = (

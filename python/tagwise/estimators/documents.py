@@ -1,4 +1,4 @@
-"""A tagger as a component of a spaCy pipeline. spaCy is imported when one is made."""
+"""Components of spaCy pipelines that run a tagger. spaCy is imported when a component is created."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from tagwise.corpus.interop import sentences_of
 from tagwise.corpus.schemes import spans
 from tagwise.estimators.base import Tagger
 
-#: What a component writes: entities, spans of a name, tags of tokens.
+#: Targets of a component: entities, spans under a key, tags of tokens.
 TARGETS = ("ents", "spans", "tag")
 FACTORY = "tagwise"
-#: Documents that are labelled at once.
+#: Number of documents per batch.
 BATCH = 64
 
 
 class Component:
-    """Labels the tokens of documents and writes what it found into them.
+    """Component of a spaCy pipeline that labels tokens and writes the result into the document.
 
-    tagger: looks at the tokens' texts alone; into: "ents", "spans" (under `key`) or "tag".
+    Args:
+        tagger: Fitted tagger that uses only the texts of tokens, or None until `from_disk` is called.
+        into: Target: "ents", "spans" (under `key`) or "tag".
+        key: Key of the spans in `Doc.spans`.
     """
 
     def __init__(self, tagger: Tagger | None, into: str = "ents", key: str = "tagwise") -> None:
@@ -35,7 +38,7 @@ class Component:
         return next(self.pipe([document]))
 
     def pipe(self, stream: Iterable[Any], *, batch_size: int = BATCH, **_: Any) -> Iterator[Any]:
-        """Documents with what was found in them, as spaCy asks for it."""
+        """Yield the documents of a stream with their labels, in batches."""
         held: list[Any] = []
         for document in stream:
             held.append(document)
@@ -73,30 +76,30 @@ class Component:
         else:
             document.spans[self.key] = made
 
-    # --- as spaCy saves pipelines -----------------------------------------------------------------------
+    # --- serialisation by spaCy --------------------------------------------------------------------------
 
     def to_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> None:
-        """Write the model into the folder that spaCy gives a component."""
+        """Write the model into the folder of the component."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         if self.tagger is not None:
             self.tagger.save(folder / "model.tagwise")
 
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> Component:
-        """Read the model that `to_disk` wrote; functions that it names stay missing, as ever."""
+        """Read the model that `to_disk` wrote. Functions that it names stay missing, as in `tagwise.load`."""
         from tagwise.estimators import load
 
         self.tagger = load(Path(path) / "model.tagwise")
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The model file as bytes."""
+        """Return the model file as bytes."""
         with tempfile.TemporaryDirectory() as folder:
             self.to_disk(folder)
             return (Path(folder) / "model.tagwise").read_bytes()
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Component:
-        """The model of `to_bytes`."""
+        """Read the model from the bytes of `to_bytes`."""
         with tempfile.TemporaryDirectory() as folder:
             with atomic(Path(folder) / "model.tagwise") as file:
                 file.write(data)
@@ -104,12 +107,12 @@ class Component:
 
 
 def _made(nlp: Any, name: str, into: str, key: str) -> Component:
-    """A component as spaCy makes one, before it is given its model."""
+    """Return a component without a model, as the factory of spaCy."""
     return Component(None, into, key)
 
 
 def register() -> None:
-    """Make the factory `tagwise` known to spaCy, for pipelines that are loaded."""
+    """Register the factory `tagwise` with spaCy, for pipelines that are loaded from disk."""
     from spacy.language import Language
 
     if not Language.has_factory(FACTORY):
@@ -119,22 +122,30 @@ def register() -> None:
 def spacy_component(
     nlp: Any, tagger: Tagger, *, into: str = "ents", key: str = "tagwise", name: str = "tagwise", **place: Any
 ) -> Component:
-    """Add a tagger to a spaCy pipeline, which it is saved and loaded with.
-
-    Args:
-        nlp: the pipeline; its sentences are labelled one by one where a component before this one finds them.
-        tagger: a fitted tagger that looks at words alone.
-        into: "ents" writes entities, "spans" spans under `key`, which may overlap what is there, "tag" tags of tokens.
-        key: of the spans.
-        name: of the component.
-        place: before, after, first or last, as `nlp.add_pipe` takes them.
+    """Add a tagger to a spaCy pipeline, which is then saved and loaded together with it.
 
     A process that loads the pipeline calls `tagwise.estimators.documents.register()` first.
+
+    Args:
+        nlp: The pipeline. If an earlier component sets sentence boundaries, each sentence is labelled separately.
+        tagger: Fitted tagger that uses only words.
+        into: "ents" writes entities, "spans" writes spans under `key`, "tag" writes tags of tokens. Use "spans" if
+            spans may overlap existing ones.
+        key: Key of the spans in `Doc.spans`. Change it to run several taggers.
+        name: Name of the component. Change it to run several taggers.
+        place: Position in the pipeline: `before`, `after`, `first` or `last`, as for `nlp.add_pipe`.
+
+    Returns:
+        The component.
+
+    Raises:
+        NotFittedError: If the tagger is not fitted.
+        ParameterError: If `into` is not one of the targets.
     """
     if not hasattr(tagger, "model_"):
         raise not_fitted(f"this {type(tagger).__name__} is not fitted; call fit first")
     register()
-    Component(tagger, into, key)  # says what is wrong before spaCy does
+    Component(tagger, into, key)  # raises a ParameterError before spaCy raises its own
     made: Component = nlp.add_pipe(FACTORY, name=name, config={"into": into, "key": key}, **place)
     made.tagger = tagger
     return made

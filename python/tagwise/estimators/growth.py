@@ -1,7 +1,7 @@
-"""A model that grows: its labels and features stay, those of more sentences are laid out among them.
+"""Models that grow: labels and features of more sentences are added to those of the model.
 
-What a few sentences change are weights of features that they see. `Part` is a training set of these alone, so that a
-step on one sentence costs what the sentence does, and what it changed goes back into the whole.
+A few sentences change only the weights of their own features. `Part` is a training set with these features only, so
+that an update takes time in proportion to the sentence. The changed weights are then copied back.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tagwise.scores.lookback import Lookback
 
 
 def joined(before: Model | None, labels: Sequence[str]) -> list[str]:
-    """The labels of a model and, behind them, those that are new."""
+    """Return the labels of a model followed by the new ones."""
     return list(dict.fromkeys([*(() if before is None else before.labels), *labels]))
 
 
 def grown(before: Model | None, layout: _core.Layout) -> tuple[_core.Layout, NDArray[np.int64] | None]:
-    """The layout with the features of a model too, and the place of each of these; a layout as it is without one."""
+    """Return the layout with the features of a model added, and the new indices of these (None without a model)."""
     if before is None:
         return layout, None
     check_explicit(before)
@@ -33,16 +33,16 @@ def grown(before: Model | None, layout: _core.Layout) -> tuple[_core.Layout, NDA
     return both, places
 
 
-#: Arrays of a state of training that have a number a feature.
+#: Arrays of a state of training with one number per feature.
 ARRAYS = ("weights", "sums", "variance")
 
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a training task that its sentences see: see `_core.Layout.narrowed`.
+    """Part of a training task with only the features of its sentences. See `_core.Layout.narrowed`.
 
-    Online learners change no other weight, and what they add up stands in the same order: the weights are to the bit
-    those of training with the whole layout. `size`: features of the whole.
+    Online learners change no other weight, and the order of all sums is the same, so the weights are bit for bit those
+    of training with the whole layout. `places` has the index of each feature in the whole layout, `size` its length.
     """
 
     layout: _core.Layout
@@ -52,21 +52,21 @@ class Part:
 
     @staticmethod
     def of(layout: _core.Layout, data: _core.Dataset) -> Part | None:
-        """The part that these sentences see; None where it is no smaller than half of the whole."""
+        """Return the part with the features of these sentences, or None if it has more than half of all features."""
         found = layout.narrowed(data)
         if found is None or 2 * len(found[0]) > len(layout):
             return None
         return Part(*found, len(layout))
 
     def inside(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """A state of the whole as one of the part."""
+        """Return the state of the part, taken from a state of the whole."""
         return {
             name: value[self.places] if name in ARRAYS and len(value) else value
             for name, value in state.items()
         }
 
     def outside(self, before: Mapping[str, Any], after: Mapping[str, Any], fill: float) -> dict[str, Any]:
-        """The state of the whole: as it was before, with the part as it is now; `fill`: a variance where none was."""
+        """Return the state of the whole: `before`, updated with the part. `fill` is the variance of new features."""
         out = dict(after)
         for name, start in zip(ARRAYS, (0.0, 0.0, fill)):
             if len(after[name]):
@@ -77,7 +77,10 @@ class Part:
 
 
 def weights_of(state: Mapping[str, Any], averaged: bool) -> NDArray[np.float64]:
-    """The weights of a state, or their average: w - u / t for the sum u of changes times the steps before, t steps."""
+    """Return the weights of a state, or their average w - u / t.
+
+    u is the sum of all changes, each times the number of steps before it, and t is the number of steps.
+    """
     weights: NDArray[np.float64] = state["weights"]
     return weights - state["sums"] / max(state["steps"], 1.0) if averaged else weights
 
@@ -85,9 +88,9 @@ def weights_of(state: Mapping[str, Any], averaged: bool) -> NDArray[np.float64]:
 def with_tuples(
     data: _core.Dataset, lookback: Lookback | None, before: Sequence[str], labels: Sequence[str]
 ) -> _core.Dataset:
-    """The gold labels of `data` and, as sentences of their own, the label tuples that a model has weights of.
+    """Return the gold labels of `data` followed by the label tuples that a model has weights for, as extra sentences.
 
-    The features of a chain of order 2 or 3 are the tuples that gold labels have; attributes are left out.
+    The features of orders 2 and 3 are the tuples that occur in gold labels. The extra sentences have no attributes.
     """
     if lookback is None or not lookback.tuples:
         return data

@@ -1,4 +1,4 @@
-"""What estimators with a kernel share: parameters, a layout of transitions alone, models of support tokens."""
+"""Base class of estimators with a kernel: parameters, layouts of transitions, models of support tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_START = "this learner cannot start from given weights; leave warm_start out"
 
 
 def _squares(ptr: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]) -> float:
-    """The sum of ||x||^2 over all tokens; an attribute that a token names twice is one of value two."""
+    """Return the sum of ||x||^2 over all tokens. Listing an attribute twice is the same as giving it the value 2."""
     if len(ids) == 0:
         return 0.0
     x = values.astype(np.float64) if len(values) else np.ones(len(ids))
@@ -40,7 +40,7 @@ def _squares(ptr: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]) -> floa
 
 
 class Kernelised(Tagger):
-    """A learner that takes a kernel; `explicit` are the values of `kernel` that mean explicit weights."""
+    """Base class of learners with a kernel. `explicit` has the values of `kernel` that mean explicit weights."""
 
     explicit: ClassVar[tuple[Any, ...]] = (None,)
     PARAMS: ClassVar[Domains] = {
@@ -55,7 +55,7 @@ class Kernelised(Tagger):
     }
 
     def _kernel(self, params: dict[str, Any], data: _core.Dataset | None) -> Kernel | None:
-        """The kernel of the parameters, or None for explicit weights."""
+        """Return the kernel of the parameters, or None for explicit weights."""
         given = params["kernel"]
         if not callable(given) and given in self.explicit:
             return None
@@ -107,7 +107,7 @@ class Kernelised(Tagger):
             try:
                 meta["params"]["kernel"] = path_of(given, KERNEL_FUNCTION)
             except ParameterError:
-                meta["params"]["kernel"] = "function"  # the model cannot be saved; it can be used
+                meta["params"]["kernel"] = "function"  # the model can be used but not saved
         return meta
 
     @property
@@ -118,7 +118,7 @@ class Kernelised(Tagger):
 
     @staticmethod
     def _refuse(task: Task) -> None:
-        """Refuse what large margins and kernels cannot be trained with."""
+        """Raise a ParameterError for settings that large margins and kernels do not support."""
         if task.start.any():
             raise ParameterError(NO_START)
         if task.limits is not None and task.limits.once is not None:

@@ -20,7 +20,7 @@ from tagwise.scores.dictionary import Dictionary
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model keeps (constraints, dictionary) and what training is told (forbidden, support, once)."""
+    """Constraints and dictionary, which a model keeps, and their form for training: forbidden pairs, support, once."""
 
     constraints: Constraints | None = None
     dictionary: Dictionary | None = None
@@ -30,17 +30,18 @@ class Limits:
 
     @property
     def native(self) -> _core.Limits:
-        """What training is told, as the core takes it."""
+        """Limits in the form of the core."""
         return _core.Limits(self.forbidden, self.support, self.once)
 
 
 def lawful_gold(
     params: dict[str, Any], X: Inputs, gold: Sequence[Sequence[str]], before: Constraints | None = None
 ) -> Sequence[Sequence[str]]:
-    """The gold labels as a scheme that is asked for has them; "auto" is that of `before`, if it has one.
+    """Return the gold labels, converted to the scheme of the constraints.
 
-    constraints="auto" takes ill-formed sentences for what conlleval reads in them and says how many there are; a scheme
-    that is named refuses them.
+    With constraints="auto" the scheme is that of `before` or the detected one. Sentences that are not valid are
+    replaced by the chunks that conlleval reads in them, with a warning. A scheme that is named explicitly raises a
+    TrainingError instead.
     """
     declared = params.get("constraints")
     scheme = None if declared is None else declared["scheme"]
@@ -89,7 +90,10 @@ def limits_of(
     before: Constraints | None = None,
     known: Dictionary | None = None,
 ) -> Limits | None:
-    """The limits of the parameters; None where there are none. What an earlier part of training found, goes on."""
+    """Return the limits of the parameters, or None if there are none.
+
+    `before` and `known` are the constraints and the dictionary of a model that training continues.
+    """
     if params.get("constraints") is None and params.get("dictionary") is None:
         return None
     constraints = forbidden = support = dictionary = once = None
@@ -109,7 +113,7 @@ def limits_of(
         if known is not None:
             dictionary = dictionary.joined(known)
         sets, of = dictionary.support(words)
-        # A rare label of a word is gold somewhere: there the dictionary does not speak.
+        # The dictionary is ignored at tokens whose gold label it does not allow.
         of = np.where(sets[of, data.gold], of, 0).astype(np.uint32)
         support = intersect((sets, of), support)
     return Limits(constraints, dictionary, forbidden, support, once)

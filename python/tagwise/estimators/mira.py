@@ -74,49 +74,49 @@ class MIRA(OnlineTagger):
 
         Args:
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
-                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
-            k: Number of best paths that the gold path must beat. 2 to 5 is enough; 1 is the fastest and slightly less
+            k: Number of best paths that the gold path must beat. 2 to 5 is enough. 1 is the fastest and slightly less
                 accurate.
             cost: Cost of a wrong path, the margin by which the gold path must beat it (accuracy, f1,
                 precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
                 trade recall for precision.
-            C: Upper bound on the size of one update. Use 0.01 to 1 if labels are noisy; None means unbounded.
+            C: Upper bound on the size of one update. Use 0.01 to 1 if labels are noisy. None means unbounded.
             augment: Add the cost to the scores while searching, so that the paths that violate their margin most are
                 found. Try it with costs that are sums over tokens, such as accuracy.
             history: Labels further back that features depend on ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None): a
                 search state has m labels, and features read labels up to p back along its best path. None is first
                 order. Try (1, 2) for names.
-            pool: Distance from which on all labels share one weight table, with p = inf; nearer labels have a table
+            pool: Distance from which on all labels share one weight table, with p = inf. Nearer labels have a table
                 each. Lower it to 4 to 16 for small corpora.
             document: Add features on the labels of earlier tokens of the document with the same word. Set it to True
                 for names, if the corpus marks its documents.
-            epochs: Number of passes over the training set. 5 is enough for quick experiments; with `patience` a large
+            epochs: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
                 number does no harm.
-            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate; False
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
                 is for experiments.
             shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
                 on the order of the corpus.
-            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+            patience: Number of epochs without a better dev score after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 3 to 10 to save time.
             parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
-                parts train faster with about the same accuracy; more lose some.
+                parts train faster with about the same accuracy. More lose some.
             constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
             dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
             dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
                 Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
             start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
                 cut at arbitrary places.
-            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+            min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
                 model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
@@ -182,7 +182,7 @@ class PassiveAggressive(OnlineTagger):
 
         Args:
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
-                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
             variant: Slack of an update: 0 has none, 1 is linear (PA-I), 2 is squared (PA-II). Use 0 for clean labels
                 only.
@@ -191,32 +191,32 @@ class PassiveAggressive(OnlineTagger):
                 trade recall for precision.
             C: Aggressiveness: larger values make larger updates. Lower it to 0.01 to 0.1 if labels are noisy. Variant 0
                 ignores it.
-            epochs: Number of passes over the training set. 5 is enough for quick experiments; with `patience` a large
+            epochs: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
                 number does no harm.
-            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate; False
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
                 is for experiments.
             shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
                 on the order of the corpus.
-            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+            patience: Number of epochs without a better dev score after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 3 to 10 to save time.
             parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
-                parts train faster with about the same accuracy; more lose some.
+                parts train faster with about the same accuracy. More lose some.
             constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
             dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
             dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
                 Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
             start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
                 cut at arbitrary places.
-            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+            min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
                 model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
@@ -282,39 +282,39 @@ class AROW(OnlineTagger):
 
         Args:
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
-                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
             gamma: Regularization of one update: larger values make smaller updates. Try 0.1 to 10 on development data.
             variance: Initial variance of every weight. Only its ratio to gamma matters, so tune gamma instead.
             cost: Cost of a wrong path, the margin by which the gold path must beat it (accuracy, f1,
                 precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
                 trade recall for precision.
-            epochs: Number of passes over the training set. 5 is enough for quick experiments; with `patience` a large
+            epochs: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
                 number does no harm.
-            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate; False
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
                 is for experiments.
             shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
                 on the order of the corpus.
-            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+            patience: Number of epochs without a better dev score after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 3 to 10 to save time.
             parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
-                parts train faster with about the same accuracy; more lose some.
+                parts train faster with about the same accuracy. More lose some.
             constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
             dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
             dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
                 Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
             start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
                 cut at arbitrary places.
-            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+            min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
                 model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.

@@ -1,4 +1,4 @@
-"""What estimators that learn sentence by sentence share."""
+"""Base class of estimators that learn sentence by sentence."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from tagwise.optimizers.base import Vector
 from tagwise.scores.entities import entity_table
 from tagwise.scores.lookback import HISTORY, Lookback
 
-#: Parameters of a learner that does not look further back than one label.
+#: Values of the parameters of a first-order learner.
 FIRST_ORDER: dict[str, tuple[Any, ...]] = {"history": (None,), "document": (False,)}
 
 
 @dataclass(frozen=True)
 class RuleContext:
-    """What an update rule is built from if there is no task."""
+    """Parameters and labels that an update rule is built from without a task."""
 
     params: dict[str, Any]
     labels: list[str]
@@ -45,7 +45,7 @@ class RuleContext:
 
 
 class Options(TypedDict):
-    """What every online learner of the core is told beside its rule."""
+    """Options of all online learners of the core."""
 
     epochs: _core.Epochs
     limits: _core.Limits
@@ -53,7 +53,7 @@ class Options(TypedDict):
 
 
 def epochs_of(params: Mapping[str, Any]) -> _core.Epochs:
-    """How the parameters go through a training set."""
+    """Return the settings of the passes over a training set."""
     return _core.Epochs(
         average=params["average"],
         batch=params.get("mode") == "batch",
@@ -64,7 +64,7 @@ def epochs_of(params: Mapping[str, Any]) -> _core.Epochs:
 
 
 def run_epochs(learner: online.Learner, task: Task) -> Result:
-    """Train by the loop that all online learners share."""
+    """Train with the loop that all online learners share."""
     params = task.params
     return online.train(
         learner,
@@ -79,17 +79,30 @@ def run_epochs(learner: online.Learner, task: Task) -> Result:
 
 
 def _part(task: Task) -> Part | None:
-    """The part of a task that its sentences see, where that is enough: nobody looks at all weights along the way."""
+    """Return the part of the task with the features of its sentences, or None if training needs all weights."""
     whole = task.params["parts"] > 1 or task.dev_score or task.keeper or task.ballot
     return None if whole else Part.of(task.layout, task.data)
 
 
 class OnlineTagger(Tagger):
-    """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch.
+    """Base class of learners that update after every sentence.
 
-    With a dev set `history_` has the score of each epoch, and with averaging that of the plain weights beside it
-    (`plain_dev_score`). `partial_fit` goes on with more sentences, attributes and labels; `save(path, state=True)`
-    keeps what it needs to go on as if training had never stopped.
+    `partial_fit` continues training with more sentences, attributes and labels. `save(path, state=True)` keeps the
+    state that it needs to continue exactly.
+
+    Attributes:
+        model_: `Model` with the labels, features, weights and constraints that `predict` uses.
+        classes_: Labels, in the type they had in training.
+        history_: One dict per epoch. `objective` is the number of wrong tokens, `gradient_norm` the number of updates.
+            With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
+            averaging.
+        objective_: Number of wrong tokens in the kept epoch.
+        stopped_: Reason why training stopped, such as "reached epochs=20".
+        best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        n_features_: Number of features.
+        n_nonzero_: Number of features whose weight is not zero.
+        state_: State of training from which `partial_fit` continues. Missing with a kernel, `history` or `document`,
+            and after `tagwise.load`.
     """
 
     PARAMS: ClassVar[Domains] = {
@@ -105,14 +118,14 @@ class OnlineTagger(Tagger):
     state_: dict[str, Any]
 
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
-        """What this learner does with a wrong guess."""
+        """Return the update rule of this learner."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
     def _train(self, task: Task) -> Result:
         return self._learn(task, {"weights": task.start} if task.start.any() else None)
 
     def _learn(self, task: Task, state: dict[str, Any] | None) -> Result:
-        """Run epochs from a state of training, or from nothing."""
+        """Run epochs from a state of training, or from zero weights."""
         params, lookback = task.params, Lookback.of(task.params)
         options: Options = {
             "epochs": epochs_of(params),
@@ -137,7 +150,7 @@ class OnlineTagger(Tagger):
         self.state_ = learner.state()
         return result
 
-    # --- going on ---------------------------------------------------------------------------------------
+    # --- continuing ---------------------------------------------------------------------------------------
 
     def partial_fit(
         self,
@@ -150,22 +163,31 @@ class OnlineTagger(Tagger):
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
     ) -> OnlineTagger:
-        """Learn from these sentences too, going on from where training stands.
+        """Continue training with these sentences.
 
-        New attributes and labels get features of their own, with weights of 0 for the steps before. Word lists that
-        the features learnt (`is_rare`) and the scheme that constraints="auto" found stay as they are; a tag
-        dictionary keeps its words and gets those of these sentences. On the same sentences, with the same
-        parameters, the weights are to the bit those of a longer `fit`. A tagger loaded from a file without the
-        state of training starts a new average from the file's weights.
+        New attributes and labels get features with weights of 0 for all earlier steps. Word lists learnt by the
+        features (`is_rare`) and the scheme found by constraints="auto" do not change, and a tag dictionary gets the new
+        words. On the same sentences and parameters, `fit` and `partial_fit` together give exactly the weights of a
+        longer `fit`. If the tagger was loaded from a file without the state of training, a new average starts from the
+        weights of the file.
+
+        Each call takes time in proportion to the size of the model, so pass many sentences at once.
 
         Args:
-            X: as in `fit`; the first call on an unfitted tagger is `fit` with so many epochs.
-            y: as in `fit`.
-            epochs: passes over X.
-            dev: as in `fit`.
-            dev_y: as in `fit`.
-            sample_weight: as in `fit`.
-            callbacks: as in `fit`.
+            X: Sentences, as in `fit`. If the tagger is not fitted, this call is a `fit` with `epochs` epochs.
+            y: Labels, as in `fit`.
+            epochs: Number of passes over X. Raise it to 2 to 5 if X is small and must be learnt well.
+            dev: Labelled corpus that is scored after every epoch, as in `fit`.
+            dev_y: Labels of `dev`.
+            sample_weight: Weight >= 0 of each sentence, as in `fit`.
+            callbacks: Functions that are called after each epoch, as in `fit`.
+
+        Returns:
+            The tagger itself.
+
+        Raises:
+            ParameterError: If the tagger has a kernel, voters, `history` or `document`, which cannot be continued.
+            CorpusError: If sentences and labels differ in length, or have another type of labels than the model.
         """
         params = {**self.checked(), "epochs": parameters_of(type(self))["epochs"].check(epochs)}
         require("partial_fit", params, {**FIRST_ORDER, "kernel": (None, "none"), "voters": (0,)})
@@ -194,15 +216,18 @@ class OnlineTagger(Tagger):
         return self
 
     def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> OnlineTagger:
-        """As `set_fit_request`, for `partial_fit`.
+        """Set whether scikit-learn passes `sample_weight` to `partial_fit`.
 
         Args:
-            sample_weight: as in `set_fit_request`.
+            sample_weight: True or False, a str to pass metadata of that name, or None to raise an error if it is given.
+
+        Returns:
+            The tagger itself.
         """
         return self._request("partial_fit", sample_weight)
 
     def _state(self) -> dict[str, Any]:
-        """The state of training: as it stands, as the model's file has it, or the model's weights alone."""
+        """Return the current state of training, the one in the model file, or the weights of the model alone."""
         model = self._fitted()
         if hasattr(self, "state_"):
             return dict(self.state_)
@@ -214,7 +239,7 @@ class OnlineTagger(Tagger):
         return state | {name: file.array(f"state.{name}") for name in ("sums", "variance")}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles have: a state of training that lies in the model's file comes along."""
+        """Return the state for copies and pickles. It includes a state of training that is still in the model file."""
         kept = dict(self.__dict__)
         if hasattr(self, "model_") and "state" in self.model_.meta and self.model_.file is not None:
             kept["state_"] = self._state()
@@ -223,7 +248,9 @@ class OnlineTagger(Tagger):
     def _grown(
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
     ) -> Task:
-        """The task of more sentences, with the features of the model and theirs; the state is laid out anew."""
+        """Return the task of more sentences, with the features of the model too. The state is adapted to the new
+        layout.
+        """
         model = self._fitted()
         task = self._task(X, gold, {**params, "features": model.recipe}, model)
         task.params = params
@@ -242,13 +269,21 @@ class OnlineTagger(Tagger):
         format: str = "tagwise",
         state: bool = False,
     ) -> None:
-        """Write the model to one file; `tagwise.load` reads it back.
+        """Write the model to one file, which `tagwise.load` reads.
 
         Args:
-            path: where to.
-            prune: leave out features of weight zero; predictions stay the same.
-            format: "tagwise", or "crfsuite", "wapiti", "crfpp", "crfpp-text": see `Model.save`.
-            state: keep what `partial_fit` needs to go on exactly (12 to 20 bytes a feature).
+            path: Path of the file. An existing file is replaced atomically.
+            prune: Leave out features of weight zero. Set it to True for a smaller file. Predictions do not change.
+            format: "tagwise", or that of another program: "crfsuite", "wapiti", "crfpp", "crfpp-text". See
+                `Model.save`.
+            state: Also write the state from which `partial_fit` continues exactly, 12 to 20 bytes per feature. Set it
+                to True for models that you continue to train.
+
+        Raises:
+            ParameterError: If `state` is combined with `prune` or another format.
+            NotFittedError: If `fit` has not been called.
+            ModelFileError: If the format cannot express the model.
+            FileError: If the file cannot be written.
         """
         model = self._fitted()
         prune, state = (checked(name, flag, Flag()) for name, flag in (("prune", prune), ("state", state)))
@@ -268,7 +303,7 @@ class OnlineTagger(Tagger):
         model.with_meta(state=numbers).save(path, extra)
 
     def _further_back(self, task: Task, lookback: Lookback, options: Options) -> _core.HistoryOnline:
-        """The learner whose search looks further back."""
+        """Return the learner whose search uses labels further back."""
         words = None
         if lookback.document:
             if not task.X.has_documents:
@@ -301,12 +336,12 @@ class OnlineTagger(Tagger):
             try:
                 meta["params"]["cost"] = path_of(cost, costs.COST_FUNCTION)
             except ParameterError:
-                meta["params"]["cost"] = "function"  # training needs it, the model does not
+                meta["params"]["cost"] = "function"  # only training needs the function
         return meta
 
     @staticmethod
     def _cost(task: Task | RuleContext) -> _core.Cost:
-        """The cost of the parameters as the core takes it."""
+        """Return the cost of the parameters in the form of the core."""
         cost, numbers = costs.parse_cost(task.params["cost"])
         if callable(cost):
             cost = costs.named(cost, labels.named(task.labels, task.label_type))

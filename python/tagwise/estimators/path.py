@@ -1,4 +1,4 @@
-"""Regularisation chosen on data: a warm-started path over strengths.
+"""Regularisation paths: models for several strengths, each started from the one before.
 
 >>> import tagwise as tw
 >>> train, dev, _ = tw.load_corpus("wnut17-ner")
@@ -27,13 +27,21 @@ from tagwise.model.model import Model
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: Strengths from strong to weak, three a decade.
+#: Strengths from strong to weak, three per decade.
 STRENGTHS = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One strength: the tagger trained with it and how it does on the development part."""
+    """One strength of a path: the tagger trained with it and its scores on the development set.
+
+    Attributes:
+        strength: Value of the parameter.
+        tagger: Fitted tagger.
+        report: Scores on the development set.
+        iterations: Number of iterations of training.
+        seconds: Seconds of training.
+    """
 
     strength: float
     tagger: Tagger
@@ -48,7 +56,22 @@ class Step:
 
 
 class RegularizationPath(Sequence[Step]):
-    """The steps of a path, strongest first; `best` has the highest score, the stronger one of equals."""
+    """Sequence of the steps of a path, strongest regularisation first. It prints as a table.
+
+    Args:
+        parameter: Name of the parameter.
+        steps: Steps of the path.
+
+    Attributes:
+        parameter: Name of the parameter.
+        steps: Steps of the path.
+
+    >>> import tagwise as tw
+    >>> train, dev, _ = tw.load_corpus("wnut17-ner")
+    >>> path = tw.regularization_path(tw.CRF(features="S1"), train[:30], dev[:30], strengths=(1.0, 0.1))
+    >>> len(path), path[0].strength, path.best in path
+    (2, 1.0, True)
+    """
 
     def __init__(self, parameter: str, steps: list[Step]) -> None:
         self.parameter = parameter
@@ -65,8 +88,8 @@ class RegularizationPath(Sequence[Step]):
 
     @property
     def best(self) -> Step:
-        """The step with the highest score on the development part."""
-        # The first of equals: the strongest come first.
+        """Step with the highest score on the development set, the stronger one of equals."""
+        # `max` returns the first of equals, which is the strongest.
         return max(self.steps, key=lambda step: step.score)
 
     def __rich__(self) -> Table:
@@ -94,7 +117,7 @@ class RegularizationPath(Sequence[Step]):
 
 
 def hold_out(X: Any, y: Any, share: float) -> tuple[Any, Any, Any, Any]:
-    """X and y without their last sentences, and those: the share of all sentences, at least one of each."""
+    """Split off the last `share` of the sentences, at least one: return X and y without them, then them."""
     n = len(X)
     if n < 2:
         raise CorpusError("a path needs a development part: give dev, or at least two training sentences")
@@ -121,28 +144,33 @@ def regularization_path(
     forget: bool = False,
     progress: Callable[[Step], Any] | None = None,
 ) -> RegularizationPath:
-    """Train with one strength after the other, each from the last one's weights, and score each on `dev`.
+    """Train with one strength after the other and score each on development data.
 
-    Dual ascent, where the CRF takes it, goes from the last strength's dual point.
-
-    A learner that cannot start from given weights (HM-SVM, HMM) begins anew with each.
-
-    Strong regularisation comes first: its optimum is near zero and found quickly, and each optimum is a good start
-    for the next. Training does not look at `dev`; only the choice does.
+    Strong regularisation comes first. Its optimum is near zero and found quickly, and each optimum is a good start for
+    the next one. Dual ascent of the CRF continues from the last dual point. Learners without a warm start (HMSVM, HMM)
+    train from zero every time. `dev` does not influence training, only the choice of the best step.
 
     Args:
-        tagger: whose parameters to take; it is not changed.
-        X: training sentences or corpus.
-        dev: development part; the last `holdout` of X where there is none.
-        y: labels of X, where it is no corpus.
-        dev_y: labels of `dev`.
-        strengths: values to try.
-        parameter: which parameter: l2, l1, sigma, prior, C.
-        holdout: share of X to hold out where `dev` is not given.
-        refit: train the best strength once more on all of X, where a part was held out.
-        warm_start: whose weights the first step begins with, as in `fit`.
-        forget: with `warm_start`, as in `fit`.
-        progress: called after each step.
+        tagger: Tagger whose parameters to use. It is not changed.
+        X: Training corpus or sentences.
+        dev: Development corpus or sentences. None holds out the end of X.
+        y: Labels of X, if it is not a corpus.
+        dev_y: Labels of `dev`.
+        strengths: Values to try. The default covers 10 to 0.01, three per decade. Extend the range if the best value is
+            at its end.
+        parameter: Name of the parameter: l2, l1, sigma, prior or C.
+        holdout: Share of X to hold out without `dev`, between 0 and 1. 0.1 to 0.2 is usual.
+        refit: After a holdout, train the best strength again on all of X. Set it to True for a final model.
+        warm_start: Model whose weights the first step starts from, as in `fit`.
+        forget: With `warm_start`, use only the labels and features of X, as in `fit`.
+        progress: Function that is called with each `Step`.
+
+    Returns:
+        A `RegularizationPath` of one `Step` per strength. `best.tagger` is the tagger to use.
+
+    Raises:
+        ParameterError: If the tagger lacks the parameter, or a strength is outside its domain.
+        CorpusError: If there are fewer than two sentences and no `dev`.
 
     >>> import tagwise as tw
     >>> train, dev, _ = tw.load_corpus("wnut17-ner")
@@ -166,7 +194,7 @@ def regularization_path(
     gold = dev.gold(dev_y)
     steps: list[Step] = []
     last = warm_start
-    # A prior is around the weights of one model, which is then where every step begins.
+    # A prior is centred on the weights of one model, from which every step then starts.
     anchored = parameter == "prior" or getattr(tagger, "prior", 0.0) > 0.0
     point = Point() if parameter in ("l2", "sigma") else None
     for value in values:

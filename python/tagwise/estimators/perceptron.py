@@ -21,7 +21,7 @@ from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 from tagwise.scores.voters import Ballot
 
-#: What voters and kernels are trained with: one sentence after another, first order.
+#: Parameters that voters and kernels require: one sentence after the other, first order.
 ONE_BY_ONE = {**FIRST_ORDER, "mode": ("online",), "parts": (1,)}
 
 
@@ -99,60 +99,60 @@ class Perceptron(Kernelised, OnlineTagger):
 
         Args:
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
-                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
             mode: Time of the updates: online applies each one at once, batch applies those of an epoch at its end. Use
-                batch to reproduce results; it learns more slowly.
-            voters: Maximum number of weight vectors of training that vote on a prediction, at least one per epoch; 0
+                batch to reproduce results. It learns more slowly.
+            voters: Maximum number of weight vectors of training that vote on a prediction, at least one per epoch. 0
                 predicts with a single vector. Try 20 to 100 if slow prediction is acceptable.
             history: Labels further back that features depend on ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None): a
                 search state has m labels, and features read labels up to p back along its best path. None is first
                 order. Try (1, 2) for names.
-            pool: Distance from which on all labels share one weight table, with p = inf; nearer labels have a table
+            pool: Distance from which on all labels share one weight table, with p = inf. Nearer labels have a table
                 each. Lower it to 4 to 16 for small corpora.
             document: Add features on the labels of earlier tokens of the document with the same word. Set it to True
                 for names, if the corpus marks its documents.
-            kernel: Similarity of the attributes of two tokens; transitions stay linear (linear, poly, rbf,
-                module:function, or a function of two blocks of tokens). None learns a weight per feature. Use "poly"
-                for hundreds of sentences whose attributes matter in combination.
-            degree: Degree of the poly kernel (coef + gamma <x, x'>)^degree. 2 covers all pairs of attributes; 3 and
+            kernel: Similarity of the attributes of two tokens (linear, poly, rbf, module:function, or a function of two
+                blocks of tokens). Transitions stay linear. None learns a weight per feature. Use "poly" for hundreds of
+                sentences whose attributes matter in combination.
+            degree: Degree of the poly kernel (coef + gamma <x, x'>)^degree. 2 covers all pairs of attributes. 3 and
                 above overfit easily.
             coef: Constant of the poly kernel (coef + gamma <x, x'>)^degree. Raise it, up to 10, to weigh single
                 attributes more than their products.
-            gamma: Factor of <x, x'> in poly, where None is 1, and of ||x - x'||^2 in rbf, where None is 1 over the mean
-                of ||x||^2. Try a tenth to ten times the default.
+            gamma: Factor of <x, x'> in poly and of ||x - x'||^2 in rbf. None is 1 in poly and 1 over the mean of
+                ||x||^2 in rbf. Try a tenth to ten times the default.
             form: Evaluation of the kernel: rows of the kernel matrix, or poly of degree 2 expanded into products. The
-                model is the same; auto takes the cheaper form. Name one if auto is slow.
+                model is the same. Auto takes the cheaper form. Name one if auto is slow.
             cache_mb: Megabytes of memory for kernel rows while training. Raise it if training with a kernel is slow and
                 there is memory to spare.
-            budget: Maximum number of support tokens, with a kernel; None means unlimited. Set it to some thousands if
+            budget: Maximum number of support tokens, with a kernel. None means unlimited. Set it to some thousands if
                 the model is too large or predicts too slowly.
-            epochs: Number of passes over the training set. 5 is enough for quick experiments; with `patience` a large
+            epochs: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
                 number does no harm.
-            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate; False
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
                 is for experiments.
             shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
                 on the order of the corpus.
-            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+            patience: Number of epochs without a better dev score after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 3 to 10 to save time.
             parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
-                parts train faster with about the same accuracy; more lose some.
+                parts train faster with about the same accuracy. More lose some.
             constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
             dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
             dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
                 Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
             start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
                 cut at arbitrary places.
-            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+            min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
                 model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
@@ -163,7 +163,7 @@ class Perceptron(Kernelised, OnlineTagger):
         return _core.Rule(self.name)
 
     def _voted(self, task: Task) -> Result:
-        """Keep weights along the way; those after the epoch whose score is best are none of the result."""
+        """Train and keep weight vectors for voting. Those after the best epoch are dropped."""
         params = task.params
         require("voters", params, {"kernel": self.explicit, **ONE_BY_ONE})
         if params["voters"] < params["epochs"]:

@@ -1,4 +1,4 @@
-"""What a fitted tagger does: labels, lists, probabilities, scores, explanations."""
+"""Methods of a fitted tagger: labels, k-best lists, probabilities, scores, explanations."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from tagwise.model.votes import Decisions
 
 
 class Predicting:
-    """All that needs nothing but the fitted model and the number of threads."""
+    """Methods that need only the fitted model and the number of threads."""
 
     name: ClassVar[str]
-    probabilistic: ClassVar[bool] = False  # whether exp(score) / Z of its paths are probabilities
+    probabilistic: ClassVar[bool] = False  # whether exp(score) / Z is the probability of a path
 
     def _fitted(self) -> Model:
         raise NotImplementedError
@@ -41,11 +41,11 @@ class Predicting:
         raise NotImplementedError
 
     def _query(self, **options: Any) -> Query:
-        """The options of one call, with the tagger's number of threads."""
+        """Return the options of one call, with the number of threads of the tagger."""
         return Query(n_jobs=self._jobs(), **options)
 
     def _with_probabilities(self, what: str) -> Model:
-        """The fitted model; a ParameterError if the learner's scores are not probabilities."""
+        """Return the fitted model, or raise a ParameterError if the scores of the learner are not probabilities."""
         if not self.probabilistic:
             raise ParameterError(
                 f"{what}: the scores of {self.name} are not probabilities; use predict_kbest for scores and ranks for "
@@ -55,7 +55,7 @@ class Predicting:
 
     @property
     def classes_(self) -> tuple[Any, ...]:
-        """The labels, of the type they were given in; columns of marginals are in this order."""
+        """Labels, in the type they had in training. The columns of marginals have this order."""
         return self._fitted().classes
 
     @property
@@ -79,19 +79,34 @@ class Predicting:
         memory: Memory | None = None,
         min_probability: float | None = None,
     ) -> list[list[Any]]:
-        """Labels of each sentence, of the type they had in training.
+        """Predict the labels of each sentence.
 
         Args:
-            X: sentences of the kind the tagger was fitted on.
-            decoder: "viterbi", the best path; "pointwise", the most probable label of each token by itself; or "beam",
-                the best of the whole paths that a beam keeps.
-            allowed: for every token of every sentence the labels it may take, or None for any.
-            constraints: "auto", "bio", "IOBES" ... or rules in place of the model's own; False for none.
-            beam: paths that a beam keeps.
-            memory: with document features, what the sentences of the document before X were labelled.
-            min_probability: leave out spans that are less probable (`predict_confidence` has their probabilities):
-                their tokens are O. For probabilistic models of first order whose labels mark spans, with the best path;
-                `choose_threshold` finds one.
+            X: Sentences of the kind the tagger was fitted on.
+            decoder: "viterbi" finds the best path, "pointwise" the most probable label of each token, "beam" an
+                approximate best path. Use "pointwise" if token accuracy matters more than valid sequences.
+            allowed: Labels that each token of each sentence may take, or None for any. Use it to fix labels that are
+                known.
+            constraints: Rules that replace those of the model, such as "auto", "bio" or "IOBES", or a mapping. False
+                removes them, None keeps those of the model.
+            beam: Number of paths that the beam keeps. 4 to 16 is usually enough.
+            memory: Labels of the earlier sentences of the document, for models with document features. Pass it to
+                predict a document in several calls.
+            min_probability: Replace spans that are less probable by O, to raise precision. `choose_threshold` finds a
+                value. Only for CRF, HMM and MEMM of first order, span labels and the Viterbi decoder.
+
+        Returns:
+            One list of labels per sentence, in the type they had in training.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            ParameterError: If options cannot be combined, or `min_probability` is not supported by the model.
+            CorpusError: If X is not of the kind the tagger was fitted on.
+
+        >>> import tagwise as tw
+        >>> tagger = tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]])
+        >>> tagger.predict([["a", "dog"]]), tagger.predict([["a", "dog"]], allowed=[[None, "DT"]])
+        ([['DT', 'NN']], [['DT', 'DT']])
         """
         if min_probability is not None:
             least = check_probability(min_probability)
@@ -109,10 +124,21 @@ class Predicting:
     def predict_marginals(
         self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
     ) -> list[NDArray[np.float32]]:
-        """Probability of every label at every token: an array [T, L] per sentence, columns as in `classes_`.
+        """Return the probability of every label at every token.
+
+        Args:
+            X: Sentences of the kind the tagger was fitted on.
+            allowed: Labels that each token of each sentence may take, or None for any. Use it to fix labels that are
+                known.
+            constraints: Rules that replace those of the model, such as "bio" or "IOBES". False removes them, None keeps
+                those of the model.
+
+        Returns:
+            One array [T, L] per sentence, with columns in the order of `classes_`.
 
         Raises:
-            ParameterError: the scores of this learner are not probabilities (see `probabilistic`).
+            NotFittedError: If `fit` has not been called.
+            ParameterError: If the scores of this learner are not probabilities. See `probabilistic`.
         """
         model = self._with_probabilities("predict_marginals")
         return model.marginals(X, self._query(allowed=allowed, constraints=constraints))
@@ -127,15 +153,25 @@ class Predicting:
         constraints: Any = None,
         memory: Memory | None = None,
     ) -> list[list[tuple[list[Any], float]]]:
-        """The k best label sequences of each sentence as (labels, score), best first; fewer where fewer exist.
+        """Return the k best label sequences of each sentence.
 
         Args:
-            X: sentences of the kind the tagger was fitted on.
-            k: how many.
-            probability: P(y | x) in place of the score, for learners with probabilities (CRF, HMM, MEMM).
-            allowed: as in `predict`.
-            constraints: as in `predict`.
-            memory: as in `predict`.
+            X: Sentences of the kind the tagger was fitted on.
+            k: Number of sequences. Time and memory grow with it; 2 to 100 is usual.
+            probability: Return P(y | x) instead of the score. Set it to True to compare sentences. CRF, HMM and MEMM
+                only.
+            allowed: Labels that each token of each sentence may take, or None for any. Use it to fix labels that are
+                known.
+            constraints: Rules that replace those of the model, such as "bio" or "IOBES". False removes them, None keeps
+                those of the model.
+            memory: Labels of the earlier sentences of the document, as in `predict`.
+
+        Returns:
+            For each sentence a list of (labels, score), best first. It is shorter than k if there are fewer sequences.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            ParameterError: If `probability` is set and the scores of this learner are not probabilities.
         """
         probability = checked("probability", probability, Flag())
         model = self._with_probabilities("probability=True") if probability else self._fitted()
@@ -145,16 +181,28 @@ class Predicting:
     def predict_confidence(
         self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
     ) -> list[Confidence]:
-        """The best path of each sentence with the probability of the path, its labels and its chunks, and entropies.
+        """Return the best path of each sentence with the probabilities of the path, its labels and its chunks.
 
-        For learners with probabilities (CRF, HMM, MEMM); `allowed` and `constraints` as in `predict`.
+        Args:
+            X: Sentences of the kind the tagger was fitted on.
+            allowed: Labels that each token of each sentence may take, or None for any. Use it to fix labels that are
+                known.
+            constraints: Rules that replace those of the model, such as "bio" or "IOBES". False removes them, None keeps
+                those of the model.
+
+        Returns:
+            One `Confidence` per sentence, with entropies too.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            ParameterError: If the scores of this learner are not probabilities.
         """
         model = self._with_probabilities("predict_confidence")
         found = confidences(model.plan(X, self._query(allowed=allowed, constraints=constraints)))
         return [replace(one, labels=model.typed(one.labels)) for one in found]
 
     def _believed(self, X: Any, **options: Any) -> list[Confidence]:
-        """Best paths and the probabilities of their spans; a ParameterError where there are none."""
+        """Return the best paths with the probabilities of their spans, or raise a ParameterError if there are none."""
         model = self._with_probabilities("min_probability")
         if model.lookback is not None:
             raise ParameterError("probabilities of spans need a chain of first order; use order=1")
@@ -173,16 +221,22 @@ class Predicting:
         precision: float | None = None,
         beta: float = 1.0,
     ) -> Threshold:
-        """The `min_probability` of `predict` that does best on a labelled (dev) corpus.
+        """Choose the `min_probability` of `predict` that does best on a labelled development corpus.
 
-        That of the best F-beta of spans; with `precision`, that of the most recall among those with such a precision.
-        What it gave there stands beside it.
+        The best threshold has the highest F-beta of spans. With `precision` it has the highest recall among the
+        thresholds that reach this precision.
 
         Args:
-            X: a labelled corpus, or sentences.
-            y: their gold labels, where X has none.
-            precision: the precision that is asked for, above 0 and 1 at most.
-            beta: how many times as much as precision recall counts.
+            X: Labelled corpus, or sentences. Do not use training sentences, on which probabilities are too high.
+            y: Gold labels, if X has none.
+            precision: Precision to reach, above 0 and at most 1. Set it if wrong spans are costly.
+            beta: Weight of recall relative to precision: 0.5 prefers precision, 2 recall. Ignored with `precision`.
+
+        Returns:
+            A `Threshold` with the probability, and its precision and recall on X.
+
+        Raises:
+            ParameterError: If the model has no probabilities of spans, or no threshold reaches `precision`.
         """
         inputs = Inputs.of(X)
         gold, _ = labels.single(inputs.gold(y))
@@ -192,7 +246,22 @@ class Predicting:
     def sequence_probability(
         self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
     ) -> NDArray[np.float64]:
-        """P(y | x) of given label sequences, [N]; an entry of y may also be a set of labels, or None for any."""
+        """Return the probability P(y | x) of label sequences.
+
+        Args:
+            X: Sentences of the kind the tagger was fitted on.
+            y: One list per sentence with an entry per token: a label, a set of labels, or None for any label. Sets and
+                None sum over all sequences that agree with them.
+            constraints: Rules that replace those of the model, such as "bio" or "IOBES". False removes them, None keeps
+                those of the model.
+
+        Returns:
+            An array [N] of probabilities.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            ParameterError: If the scores of this learner are not probabilities.
+        """
         model, query = self._with_probabilities("sequence_probability"), self._query(constraints=constraints)
         return sequence_probabilities(lambda part: model.plan(part, query), Inputs.of(X), model.allowed(y))
 
@@ -204,7 +273,23 @@ class Predicting:
         allowed: Allowed | None = None,
         constraints: Any = None,
     ) -> list[list[float]]:
-        """Probability that exactly these chunks, lists of (type, begin, end), are there."""
+        """Return the probability that each of these chunks is in its sentence, with exactly these bounds.
+
+        Args:
+            X: Sentences of the kind the tagger was fitted on.
+            chunks: One list per sentence of (type, begin, end), with `end` after the last token.
+            allowed: Labels that each token of each sentence may take, or None for any. Use it to fix labels that are
+                known.
+            constraints: Rules that replace those of the model, such as "bio" or "IOBES". False removes them, None keeps
+                those of the model.
+
+        Returns:
+            One list of probabilities per sentence, in the order of `chunks`.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            ParameterError: If the scores of this learner are not probabilities.
+        """
         model = self._with_probabilities("chunk_probability")
         return chunk_probabilities(
             model.plan(X, self._query(allowed=allowed, constraints=constraints)), chunks
@@ -213,15 +298,22 @@ class Predicting:
     def ranks(
         self, X: Any, y: Sequence[Sequence[Any]] | None = None, k: int = 100, *, constraints: Any = None
     ) -> Ranks:
-        """How many wrong label sequences score no less than the gold one, and the margin, of each sentence.
+        """Return the rank and the margin of the gold label sequence of each sentence.
 
-        A rank is exact below k; -1 stands for "k or more". Wrong sequences that tie with the gold one count.
+        The rank is the number of wrong sequences whose score is at least that of the gold one.
 
         Args:
-            X: sentences, or a labelled corpus.
-            y: their gold labels, where X has none.
-            k: length of the lists.
-            constraints: as in `predict`.
+            X: Labelled corpus, or sentences.
+            y: Gold labels, if X has none.
+            k: Length of the k-best lists. Ranks of k and above are reported as -1. Raise it if there are many.
+            constraints: Rules that replace those of the model, such as "bio" or "IOBES". False removes them, None keeps
+                those of the model.
+
+        Returns:
+            `Ranks` with one rank and margin per sentence.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
         """
         model, X = self._fitted(), Inputs.of(X)
         plan = model.plan(X, self._query(constraints=constraints))
@@ -230,33 +322,79 @@ class Predicting:
     def evaluate(
         self, X: Any, y: Sequence[Sequence[Any]] | None = None, *, min_probability: float | None = None
     ) -> Report:
-        """Scores of the predictions on a labelled corpus; `min_probability` as in `predict`."""
+        """Score the predictions on a labelled corpus.
+
+        Args:
+            X: Labelled corpus, or sentences.
+            y: Gold labels, if X has none.
+            min_probability: Replace spans that are less probable by O before scoring, as in `predict`.
+
+        Returns:
+            A `Report` with accuracy, and with precision, recall and F1 by type if the labels mark spans.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            CorpusError: If there are no gold labels, or they differ in length from the sentences.
+        """
         X = Inputs.of(X)
-        gold, _ = labels.single(X.gold(y))  # as texts: files have no other labels
+        gold, _ = labels.single(X.gold(y))  # as str, the type of labels in files
         warn_of_strangers(gold, self._fitted().labels, "these sentences")
         return evaluate(gold, labels.texts(self.predict(X, min_probability=min_probability))[0])
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
-        """F1 of chunks where the gold labels are chunks (B-, I- ...), else the fraction of right labels."""
+        """Return the score that model selection maximises.
+
+        Args:
+            X: Labelled corpus, or sentences.
+            y: Gold labels, if X has none.
+
+        Returns:
+            F1 of chunks if the gold labels are chunks (B-, I- ...), else the fraction of right labels.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+        """
         return self.evaluate(X, y).score
 
     def explain(self, top: int = 20) -> Explanation:
-        """Strongest features of each label and strongest transitions."""
+        """Return the strongest features of the model.
+
+        Args:
+            top: Number of features per label, by magnitude of the weight. 0 shows transitions only.
+
+        Returns:
+            An `Explanation` with features by label and transitions. It prints as tables.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+        """
         return self._fitted().explain(top)
 
     def explain_prediction(
         self, sentence: Any, *, token: int | None = None, against: Any = None
     ) -> Decisions:
-        """Which features voted for each label of one sentence, and against the next best; transitions included.
+        """Explain the labels of one sentence by the features that decided them.
 
-        The votes of a decision sum to the difference of the scores of two paths, and to their log-odds where the model
-        has probabilities.
+        Each decision compares the predicted path with another one. Its votes sum to the difference of the two scores,
+        which are the log-odds if the model has probabilities.
 
         Args:
-            sentence: one sentence of the kind the tagger was fitted on.
-            token: explain the label of this token alone, counted from 0.
-            against: a label for the token, or labels for the whole sentence, to hold the prediction against; if not
-                given, the best path with another label at the token.
+            sentence: One sentence of the kind the tagger was fitted on.
+            token: Index of the token to explain, from 0. None explains all tokens.
+            against: Label of the token, or labels of the whole sentence, to compare the prediction with. None takes the
+                best path with another label at the token.
+
+        Returns:
+            `Decisions` with one decision per token. They print as tables.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            ParameterError: If the model has a kernel or labels further back, or `token` is outside the sentence.
+
+        >>> import tagwise as tw
+        >>> tagger = tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]])
+        >>> tagger.explain_prediction(["a", "dog"], token=1)[0].runner_up
+        'DT'
         """
         return self._fitted().decisions(
             sentence, token=token, against=against, probabilistic=self.probabilistic, n_jobs=self._jobs()

@@ -1,4 +1,4 @@
-"""Which training run a checkpoint is of: what decides its model, in words and digests."""
+"""Identity of a training run in its checkpoints: everything that determines the model, as text and digests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,15 @@ def keeper_of(
     dev_y: Sequence[Sequence[Any]] | None,
     shards: str | None = None,
 ) -> Keeper:
-    """The keeper of a run's checkpoints; one of another run that lies in the place is refused where it is to go on.
+    """Return the keeper of the checkpoints of a run, which rejects a checkpoint of another run when it resumes.
 
-    shards: the digest of the training set, where that is no dataset in memory.
+    Args:
+        learner: Name of the learner.
+        task: The training run.
+        checkpoint: File and interval.
+        dev: Sentences of the dev set.
+        dev_y: Labels of the dev set.
+        shards: Digest of the training set, if it is not a dataset in memory.
     """
     checked_checkpoint(checkpoint)
     scored = None
@@ -50,7 +56,7 @@ def keeper_of(
 
 
 def checked_checkpoint(checkpoint: Any) -> None:
-    """Refuse what says neither where nor how often."""
+    """Raise a ParameterError unless this is a `Checkpoint` with a valid interval."""
     if not isinstance(checkpoint, Checkpoint):
         raise ParameterError(
             f"checkpoint={checkpoint!r}: expected a tagwise.Checkpoint(path, every=..., resume=...)"
@@ -59,30 +65,30 @@ def checked_checkpoint(checkpoint: Any) -> None:
 
 
 def _documents(task: Task) -> Any:
-    """The words and the documents that features on earlier tokens of a document read beside the dataset."""
+    """Return the words and documents that document features use in addition to the dataset."""
     if not task.params.get("document"):
         return None
     return [list(words) for words in task.X.words("document=True")], task.X.starts
 
 
 def _far_start(task: Task) -> Any:
-    """The weights to start from of labels further back."""
+    """Return the start weights of labels further back."""
     lookback = Lookback.of(task.params)
     return None if lookback is None or task.warm is None else task.far_start(lookback)
 
 
 def _arrays(data: _core.Dataset) -> tuple[Any, ...]:
-    """All that a dataset holds."""
+    """Return all arrays of a dataset."""
     return (data.offsets, data.gold, data.node(), data.edge())
 
 
 def _partial(task: Task) -> Any:
-    """What is known of each token where labels are known in part."""
+    """Return the possible labels of each token if labels are partial."""
     return getattr(task, "partial", None)
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON has it; functions by their names."""
+    """Return a parameter as JSON, with functions replaced by their names."""
 
     def named(other: Any) -> str:
         name = getattr(other, "__qualname__", None)
@@ -90,7 +96,7 @@ def _plain(value: Any) -> Any:
 
     try:
         return json.loads(json.dumps(value, default=named))
-    except (TypeError, ValueError):  # keys that are no texts
+    except (TypeError, ValueError):  # keys that are not strings
         return repr(value)
 
 

@@ -1,4 +1,4 @@
-"""What scikit-learn asks of an estimator beside `fit` and `get_params`; who uses it has imported it, it is not here."""
+"""Interface to scikit-learn beyond `fit` and `get_params`. Only these methods import scikit-learn."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Requester = TypeVar("Requester", bound="ScikitLearn")
 
 
 class ScikitLearn:
-    """Tags, metadata routing, the diagram: what pipelines, searches and notebooks look for."""
+    """Tags, metadata routing and the diagram that pipelines, searches and notebooks of scikit-learn use."""
 
-    _metadata_request: Any  # where scikit-learn's `clone` looks for it
+    _metadata_request: Any  # name that `clone` of scikit-learn reads
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -23,7 +23,7 @@ class ScikitLearn:
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
 
-        # No "classifier": scikit-learn would look for one class a sentence and stratify by it.
+        # Not "classifier": scikit-learn would expect one class per sentence and stratify by it.
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=True),
@@ -31,7 +31,11 @@ class ScikitLearn:
         )
 
     def get_metadata_routing(self) -> Any:
-        """What is to be handed to `fit` by a pipeline or a search; scikit-learn asks, see `set_fit_request`."""
+        """Return the metadata that a pipeline or a search passes to `fit`, in the form of scikit-learn.
+
+        Returns:
+            A `MetadataRequest`. `set_fit_request` changes it.
+        """
         from sklearn.utils.metadata_routing import MetadataRequest
 
         if hasattr(self, "_metadata_request"):
@@ -49,15 +53,18 @@ class ScikitLearn:
         return self
 
     def set_fit_request(self: Requester, *, sample_weight: bool | str | None) -> Requester:
-        """Whether scikit-learn's pipelines and searches hand `sample_weight` to `fit`.
+        """Set whether scikit-learn passes `sample_weight` to `fit`.
 
         Args:
-            sample_weight: True or False; a text is the name it has there; None is an error where one is given.
+            sample_weight: True or False, a str to pass metadata of that name, or None to raise an error if it is given.
+
+        Returns:
+            The tagger itself.
         """
         return self._request("fit", sample_weight)
 
     def _repr_html_(self) -> str | None:
-        """scikit-learn's diagram, where that is in use and its `display` is "diagram"; None has the text shown."""
+        """Return the diagram of scikit-learn, or None if it is not imported or its `display` is not "diagram"."""
         if "sklearn" not in sys.modules:
             return None
         from sklearn import get_config
@@ -68,9 +75,9 @@ class ScikitLearn:
 
 
 class Sequences(list[Item]):
-    """A list with an entry a sentence that is an array [N] of these entries to NumPy, however long they are.
+    """List with one entry per sentence that NumPy converts to an array [N] of these entries, whatever their lengths.
 
-    A plain list of lists of different lengths is none, and `cross_val_predict` joins arrays.
+    NumPy rejects a plain list of lists of different lengths, and `cross_val_predict` concatenates arrays.
 
     >>> np.concatenate([Sequences([["DET", "NOUN"]]), Sequences([["VERB"]])]).tolist()
     [['DET', 'NOUN'], ['VERB']]

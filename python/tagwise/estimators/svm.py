@@ -1,4 +1,4 @@
-"""The Hidden Markov SVM as an estimator."""
+"""The hidden Markov SVM."""
 
 from __future__ import annotations
 
@@ -87,35 +87,35 @@ class HMSVM(Kernelised, Tagger):
 
         Args:
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
-                template, a function, or attributes). Start with "default"; write a template or a function if you know
+                template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
             C: Price of a violated margin. Larger values fit the training data more closely and train longer. Try 0.1 to
                 10 on development data, 0.01 to 1 with a kernel.
             pi: Base of the weight c pi^T of a sentence of T tokens, where c makes the mean weight 1. Lower it to 0.5 to
                 0.99 if long sentences dominate the loss, as they do in exponential losses.
             slack: Slack variables: one per sentence (instance), or one per wrong path (sequence), which bounds the rank
-                loss. Use sequence for short sentences only; it is slow.
+                loss. Use sequence for short sentences only. It is slow.
             rescale: Size of the margin: 1 for every wrong path if None, as in the paper, or the number of wrong labels
-                if margin. Use margin unless you reproduce the paper; it is usually more accurate.
-            kernel: Similarity of the attributes of two tokens; transitions stay linear (linear, poly, rbf,
-                module:function, or a function of two blocks of tokens). "linear" learns a weight per feature. Use
-                "poly" for hundreds of sentences whose attributes matter in combination.
-            degree: Degree of the poly kernel (coef + gamma <x, x'>)^degree. 2 covers all pairs of attributes; 3 and
+                if margin. Use margin unless you reproduce the paper. It is usually more accurate.
+            kernel: Similarity of the attributes of two tokens (linear, poly, rbf, module:function, or a function of two
+                blocks of tokens). Transitions stay linear. "linear" learns a weight per feature. Use "poly" for
+                hundreds of sentences whose attributes matter in combination.
+            degree: Degree of the poly kernel (coef + gamma <x, x'>)^degree. 2 covers all pairs of attributes. 3 and
                 above overfit easily.
             coef: Constant of the poly kernel (coef + gamma <x, x'>)^degree. Raise it, up to 10, to weigh single
                 attributes more than their products.
-            gamma: Factor of <x, x'> in poly, where None is 1, and of ||x - x'||^2 in rbf, where None is 1 over the mean
-                of ||x||^2. Try a tenth to ten times the default.
+            gamma: Factor of <x, x'> in poly and of ||x - x'||^2 in rbf. None is 1 in poly and 1 over the mean of
+                ||x||^2 in rbf. Try a tenth to ten times the default.
             form: Evaluation of the kernel: rows of the kernel matrix, or poly of degree 2 expanded into products. The
-                model is the same; auto takes the cheaper form. Name one if auto is slow.
+                model is the same. Auto takes the cheaper form. Name one if auto is slow.
             cache_mb: Megabytes of memory for kernel rows while training. Raise it if training with a kernel is slow and
                 there is memory to spare.
             tol: Relative duality gap (primal - dual) / primal at which training stops. Lower it to 1e-3 to compare
-                objectives; accuracy rarely gains.
+                objectives. Accuracy rarely gains.
             max_epochs: Maximum number of epochs. Raise it if `stopped_` says that it was reached, as with a large C.
             max_paths: Maximum number of wrong paths per sentence that have a slack, with slack='sequence'. Raise it if
                 `truncated` in `history_` is True.
-            patience: Number of epochs without a better dev score after which training stops; 0 never stops. Used with a
+            patience: Number of epochs without a better dev score after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 3 to 10 to save time.
             shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
                 on the order of the corpus.
@@ -123,16 +123,16 @@ class HMSVM(Kernelised, Tagger):
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
             dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech; 1 is too strict.
+                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
             dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
                 Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
             start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
                 cut at arbitrary places.
-            min_count: Minimum count of an attribute in training; rarer attributes are dropped. Raise it to 2 to 5 for
+            min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
-            n_jobs: Number of threads, at most one per core; None uses all cores. Lower it to leave cores to other
+            n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary; the same seed gives the same
+            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
                 model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.

@@ -1,4 +1,4 @@
-"""One training run as a learner sees it."""
+"""The training run of a learner: encoded data, settings, dev scores."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tagwise.optimizers.base import Vector
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.voters import Ballot
 
-#: Parameters that do not change the model and so do not go into its file.
+#: Parameters that do not change the model, so that its file does not have them.
 TRANSIENT = ("n_jobs", "verbose")
 
 
 @dataclass
 class Task:
-    """One training run as a learner sees it: the encoded training set and what goes with it."""
+    """Training run of a learner: encoded training set, layout of features, settings."""
 
     data: _core.Dataset
     layout: _core.Layout
@@ -41,37 +41,37 @@ class Task:
     vocabulary: _core.Vocabulary
     recipe: Recipe
     params: dict[str, Any]
-    start: Vector  # weights to begin with: [features]
-    X: Inputs  # the sentences as they were given
+    start: Vector  # start weights, [features]
+    X: Inputs  # sentences as passed by the caller
     sample_weight: NDArray[np.float64] | None = None
     limits: Limits | None = None
-    warm: Model | None = None  # the model that `start` is from
-    label_type: str = "str"  # what the labels, which are texts here, were given as
-    places: NDArray[np.int64] | None = None  # of a model that grows: where each of its features lies now
+    warm: Model | None = None  # model of the start weights
+    label_type: str = "str"  # type of the labels as passed by the caller (here they are str)
+    places: NDArray[np.int64] | None = None  # new index of each feature of a model that grows
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
-    keeper: Keeper | None = None  # of checkpoints
-    ballot: Ballot | None = None  # of a voted learner: weights along the way
+    keeper: Keeper | None = None  # writer of checkpoints
+    ballot: Ballot | None = None  # weight vectors of a voted learner
 
     def far_start(self, lookback: Lookback) -> Vector:
-        """Weights of labels further back to begin with, as `lookback` lays them out."""
+        """Return the start weights of labels further back, in the layout of `lookback`."""
         if self.warm is None:
             return lookback.carried(None, (), self.labels)
         return lookback.carried(self.warm.lookback, self.warm.labels, self.labels)
 
     @property
     def n_jobs(self) -> int:
-        """Threads as the core takes them: 0 for all."""
+        """Number of threads in the form of the core: 0 for all."""
         return self.params["n_jobs"] or 0
 
     def stopping(self) -> Stopping:
-        """The stopping rule of `STOPPING`'s parameters."""
+        """Return the stopping rule of the parameters."""
         p = self.params
         return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
 
 
 def warn_of_strangers(gold: Sequence[Sequence[str]], known: Sequence[str], whose: str) -> None:
-    """Say so where gold labels have nothing in common with those that can be predicted: every score is 0 then."""
+    """Log a warning if no gold label is a label of the model, since every score is then 0."""
     theirs = set().union(*gold)
     if theirs and theirs.isdisjoint(known):
         logger.warning(
@@ -83,7 +83,7 @@ def warn_of_strangers(gold: Sequence[Sequence[str]], known: Sequence[str], whose
 
 
 def shortened(labels: Iterable[str]) -> str:
-    """A few labels, and how many there are."""
+    """Return the first labels as text, with their number if there are more."""
     names = sorted(labels)
     return " ".join(names[:5]) + (f" ... {len(names)} in all" if len(names) > 5 else "")
 
@@ -91,7 +91,10 @@ def shortened(labels: Iterable[str]) -> str:
 def dev_scorer(
     model: Callable[[Vector], Model], task: Task, X: Inputs, y: Sequence[Sequence[Any]] | None
 ) -> Callable[[Vector], float]:
-    """Score of weights on a dev set that is encoded once: F1 of chunks, or the fraction of right labels."""
+    """Return a function that scores weights on a dev set: F1 of chunks, or the fraction of right labels.
+
+    The dev set is encoded once.
+    """
     gold, kind = texts(X.gold(y))
     check_type(kind, task.label_type, "dev", "the training set")
     warn_of_strangers(gold, task.labels, "dev")

@@ -1,4 +1,4 @@
-"""Raw text in, spans out."""
+"""Tagging of raw text."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, tokenized
 from tagwise.decoding.lookback import Memory
 from tagwise.estimators.predicting import Predicting
 
-#: A span of tokens: label, begin, end, and its probability where there is one.
+#: A span of tokens: label, begin, end, and its probability or None.
 TokenSpan = tuple[Any, int, int, "float | None"]
 
 
 def token_spans(
     tagger: Predicting, X: Any, *, probability: bool = True, memory: Memory | None = None
 ) -> list[list[TokenSpan]]:
-    """The spans of each sentence: chunks where the labels are of a scheme (B-, I- ...), else one a token.
+    """Return the spans of each sentence: chunks if the labels follow a scheme (B-, I- ...), else one span per token.
 
-    The probability of a chunk is that exactly this chunk is there, that of a token's label its marginal. It is None for
-    learners whose scores are no probabilities, and for chunks of a model that looks further back than one label.
+    The probability of a chunk is that of exactly this chunk, the probability of a label its marginal. It is None if the
+    scores of the learner are not probabilities, and for chunks of a model that looks further back than one label.
     """
     model = tagger._fitted()
     chunked = schemes.has_chunks(model.labels)
@@ -48,7 +48,7 @@ def token_spans(
 
 
 class Texts:
-    """What taggers do with raw text."""
+    """Methods for raw text."""
 
     @overload
     def tag(
@@ -63,17 +63,28 @@ class Texts:
         probability: bool = True,
     ) -> list[list[TextSpan]]: ...
     def tag(self: Any, texts: Any, *, tokenizer: Tokenizes | None = None, probability: bool = True) -> Any:
-        """The spans of a text, or of each of many: label, text, start, end (characters of the text), probability.
+        """Tag raw text and return its spans.
 
-        Labels of a scheme (B-, I- ...) give its chunks; any other labels give a span for every token.
+        Labels of a scheme (B-, I- ...) give chunks, other labels one span per token.
 
         Args:
-            texts: a text, or many, which are cut into tokens and sentences.
-            tokenizer: that of the library unless given: a `tagwise.Tokenizer`, or a function of a text that returns its
-                tokens, pairs (begin, end), or a list of sentences of these. Take the one that the training data was
-                made with.
-            probability: ask how sure the tagger is of each span. None for learners without probabilities (all but CRF,
-                HMM and MEMM), and for chunks of models that look further back than one label (`order`, `history`).
+            texts: One text or several, which are split into sentences and tokens.
+            tokenizer: `tagwise.Tokenizer`, or a function of a text that returns its tokens, pairs (begin, end), or a
+                list of sentences of these. Use the tokenizer of the training data; None is the default `Tokenizer`.
+            probability: Compute the probability of each span. Set it to False for speed. It is None for learners other
+                than CRF, HMM and MEMM, and for chunks of models with `order` or `history`.
+
+        Returns:
+            A list of `TextSpan` for one text, or a list of such lists for several. Offsets count characters of the
+            text.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+
+        >>> import tagwise as tw
+        >>> tagger = tw.CRF(features="S1").fit([["Ann", "sings", "."]], [["B-PER", "O", "O"]])
+        >>> [(span.label, span.text, span.start, span.end) for span in tagger.tag("Ann sings.")]
+        [('PER', 'Ann', 0, 3)]
         """
         if isinstance(texts, (str, Tokenized)):
             return self.tag([texts], tokenizer=tokenizer, probability=probability)[0]

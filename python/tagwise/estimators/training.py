@@ -1,4 +1,4 @@
-"""Steps of a training run that `fit`, `partial_fit` and `fit_shards` have in common."""
+"""Steps of a training run that `fit`, `partial_fit` and `fit_shards` share."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tagwise.model.model import Model
 
 
 def with_line(message: str, X: Inputs, params: dict[str, Any]) -> str:
-    """Add the line of the file that a sentence begins at to a message about it, if it is known."""
+    """Add the line at which a sentence begins in its file to a message about it, if it is known."""
     found = re.match(r"sentence (\d+)(?=:)", message)
-    if found is None or params.get("max_length") is not None:  # pieces have numbers of their own
+    if found is None or params.get("max_length") is not None:  # pieces are numbered differently
         return message
     line = X.line(int(found[1]))
     return f"{found[0]} (line {line}){message[found.end() :]}" if line else message
 
 
 def model_of(source: Predicting | Model | str | os.PathLike[str]) -> Model:
-    """The model of a fitted tagger or of a file, or the model itself."""
+    """Return the model of a fitted tagger or of a file, or the model itself."""
     if isinstance(source, Model):
         return source
     if isinstance(source, Predicting):
@@ -40,7 +40,7 @@ def model_of(source: Predicting | Model | str | os.PathLike[str]) -> Model:
 
 
 def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
-    """The callbacks, and one that logs every iteration if `verbose` is set."""
+    """Return the callbacks, and one that logs every iteration if `verbose` is set."""
     given = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
     for callback in given:
         if not callable(callback):

@@ -1,4 +1,4 @@
-"""Training on encoded shards: `fit_shards`, a path of its own beside `Tagger.fit`."""
+"""Training on encoded shards."""
 
 from tagwise.estimators.sharded.fit import fit_shards
 

@@ -30,12 +30,16 @@ from tagwise.scores.constraints import Constraints
 
 T = TypeVar("T", bound=Tagger)
 
-#: The backend of this process; others are extensions.
+#: Backend that trains in this process. Others are extensions.
 LOCAL = "local"
 
 
 def backends() -> tuple[str, ...]:
-    """Names of the backends that work on shards."""
+    """Return the names of the backends that can train on shards.
+
+    Returns:
+        "local" and the names of registered extensions.
+    """
     return (LOCAL, *extensions.names("shards"))
 
 
@@ -56,25 +60,25 @@ def fit_shards(
     """Train a tagger on encoded shards. The result does not depend on the backend or the number of workers.
 
     Args:
-        tagger: a CRF, a MEMM, or a first-order online learner with explicit weights.
-        shards: the encoded corpus, with its labels.
-        parts: number of parts that are trained at the same time. Online learners mix the weights of the parts after
-            every epoch (default: their parameter `parts`); a CRF with optimizer="dual" adds what the parts gain
+        tagger: A CRF, a MEMM, or a first-order online learner with explicit weights.
+        shards: The encoded corpus, with its labels.
+        parts: Number of parts that are trained in parallel. Online learners mix the weights of the parts after every
+            epoch (default: their parameter `parts`), and a CRF with optimizer="dual" adds the updates of the parts
             (default: 1). More parts need more passes, so change it only to use several workers.
-        dev: a labelled corpus, as in `fit`.
-        dev_y: labels of `dev`.
-        callbacks: as in `fit`.
-        warm_start: a model to take weights from; needs `forget=True`.
-        forget: keep only the labels and features of the shards, as in `fit`.
-        checkpoint: as in `fit`.
+        dev: Labelled corpus that is scored after every iteration, as in `fit`.
+        dev_y: Labels of `dev`.
+        callbacks: Functions that are called after each iteration, as in `fit`.
+        warm_start: Model to take weights from. It needs `forget=True`.
+        forget: Keep only the labels and features of the shards, as in `fit`.
+        checkpoint: File that the state of training is written to, as in `fit`.
         backend: "local" trains in this process, "ray" on the Ray cluster that this process is connected to.
-        workers: with backend="ray", the number of workers. Default: one per CPU of the cluster.
+        workers: Number of workers of backend="ray". The default is one per CPU of the cluster.
 
     Returns:
         The tagger, fitted.
 
     Raises:
-        ParameterError: the learner or one of its parameters is not supported on shards.
+        ParameterError: If the learner or one of its parameters is not supported on shards.
 
     >>> import tagwise as tw
     >>> tw.write_conll(tw.Corpus.from_lists([["a", "dog"]], [["DT", "NN"]]), "tiny.conll")
@@ -129,7 +133,7 @@ def _checked_parts(parts: int, shards: Shards) -> int:
 
 
 def _rules(params: dict[str, Any], labels: list[str]) -> tuple[ShardRules, Limits]:
-    """The constraints as shards are trained with them, and as the model keeps them."""
+    """Return the constraints in the form for shards and in the form that the model keeps."""
     constraints = Constraints.parse(params["constraints"])
     if constraints.scheme == "auto":
         raise ParameterError(
@@ -142,7 +146,7 @@ def _rules(params: dict[str, Any], labels: list[str]) -> tuple[ShardRules, Limit
 
 
 def _recipe(features: Any, shards: Shards) -> Recipe:
-    """The features of the shards; others that a tagger was told are refused."""
+    """Return the features of the shards. Raise a ParameterError if the tagger has other features."""
     if isinstance(features, str) and features == "default":
         return shards.recipe
     recipe = resolve(features, [c for c in shards.manifest["columns"] if c != shards.manifest["label"]])
@@ -155,7 +159,7 @@ def _recipe(features: Any, shards: Shards) -> Recipe:
 
 
 def _backend(shards: Shards, name: str, workers: int | None) -> ShardBackend:
-    """The backend of that name for the shards."""
+    """Return the backend of that name for the shards."""
     if name not in backends():
         raise ParameterError(f"backend={name!r}: expected one of {', '.join(backends())}")
     if name != LOCAL:

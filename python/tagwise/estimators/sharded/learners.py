@@ -1,6 +1,6 @@
-"""How each learner is trained on shards: which parameters it takes there, and the problem that it solves.
+"""Training of each learner on shards: supported parameters and the problem to solve.
 
-`LEARNERS` has one row for each class of learner that can be trained on shards.
+`LEARNERS` has one row per class of learner that can be trained on shards.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Choices = dict[str, tuple[Any, ...]]
 
 @dataclass
 class ShardTask(Task):
-    """A training run on shards: `data` is empty, and every shard applies the rules to its own sentences."""
+    """Training run on shards. `data` is empty, and every shard applies the rules to its own sentences."""
 
     rules: ShardRules | None = None
 
 
 def crf(tagger: CRF, task: ShardTask, shards: Shards, backend: ShardBackend, parts: int) -> Result:
-    """Minimise the loss of all shards; dual ascent may work on several parts at once."""
+    """Minimise the loss of all shards. Dual ascent can work on several parts in parallel."""
     params = task.params
     if task.limits is not None and task.limits.once is not None:
         check_once(params)
@@ -82,7 +82,7 @@ def memm(tagger: MEMM, task: ShardTask, shards: Shards, backend: ShardBackend, p
 def online(
     tagger: OnlineTagger, task: ShardTask, shards: Shards, backend: ShardBackend, parts: int
 ) -> Result:
-    """Epochs over the shards, one shard after the other or in parts whose weights are mixed."""
+    """Run epochs over the shards, one after the other or in parts whose weights are mixed."""
     params = task.params
     context = RuleContext(params, task.labels, task.label_type)
     config = OnlineConfig(
@@ -100,7 +100,7 @@ def online(
 
 
 class Learner(NamedTuple):
-    """How a learner is trained on shards, and the values of its parameters that shards support."""
+    """Training function of a learner on shards, and the values of its parameters that shards support."""
 
     train: Callable[..., Result]
     supported: Choices
@@ -135,10 +135,10 @@ LEARNERS: dict[type[Tagger], Learner] = {
 
 
 def learner_of(tagger: Tagger, params: dict[str, Any]) -> Learner:
-    """The row of a tagger's class, once its parameters are known to be supported.
+    """Return the row of the class of a tagger after checking that its parameters are supported.
 
     Raises:
-        ParameterError: this learner, or one of its parameters, is not supported on shards.
+        ParameterError: If this learner, or one of its parameters, is not supported on shards.
     """
     found = next((row for kind, row in LEARNERS.items() if isinstance(tagger, kind)), None)
     if found is None:
