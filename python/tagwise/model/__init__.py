@@ -1,1 +1,1 @@
-"""What a learner leaves behind, as one value and as one file."""
+"""Trained models and their files."""

@@ -1,4 +1,4 @@
-"""What a model has learnt, for people to read."""
+"""Explanation of a model by its strongest features."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Strongest features of each label and strongest transitions; prints itself."""
+    """Strongest features of each label and strongest transitions. It prints as tables.
 
-    labels: dict[Any, list[tuple[str, float]]]  # by label, of the type it was given in
+    Attributes:
+        labels: Attributes and weights of each label, strongest first.
+        transitions: Triples of a label, the next label and the weight, strongest first.
+    """
+
+    labels: dict[Any, list[tuple[str, float]]]  # by label, in the type it had in training
     transitions: list[tuple[Any, Any, float]]
 
     def __rich__(self) -> RenderableType:
@@ -33,7 +38,7 @@ class Explanation:
         return Group(explanation_table(shown), transition_table(steps))
 
     def _repr_html_(self) -> str:
-        """In a notebook: a table a label, folded in, and one of transitions."""
+        """Return the representation for notebooks: one folded table per label and one of transitions."""
 
         from tagwise.corpus.markup import safe, table_html
 
@@ -53,7 +58,7 @@ class Explanation:
 
 
 def explain(named: Named, weights: NDArray[np.float32], top: int) -> Explanation:
-    """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
+    """Return the `top` strongest features of each label, by magnitude, and the strongest transitions."""
     top = checked("top", top, Integer(0))
     labels, n, blocks = named.labels, len(named.labels), blocks_of(named.layout)
     nodes, edges = codes_of(named.layout)[:2]

@@ -1,4 +1,4 @@
-"""A trained model: labels, vocabulary, weights, feature recipe; it predicts, explains itself, and is one file."""
+"""Trained models: labels, vocabulary, weights and features, with prediction, explanation and files."""
 
 from __future__ import annotations
 
@@ -44,9 +44,20 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Model:
-    """What a learner leaves behind. `meta` goes into the file as it is: learner, parameters, metrics.
+    """Trained model of a tagger, as `tagger.model_` and model files have it.
 
-    `arrays`: what a learner keeps beside its weights, as name.part -> float64 or uint32.
+    Args:
+        labels: Labels as str, in the order of their numbers.
+        recipe: Features, which turn tokens into attributes.
+        vocabulary: Attributes and their ids.
+        scorer: Weights and their layout.
+        meta: Learner, parameters and metrics of training, which a file stores unchanged.
+        lookback: Weights of labels further back than one, or None.
+        constraints: Rules for valid label sequences, or None.
+        dictionary: Tag dictionary, or None.
+        arrays: Further arrays of the learner by name, float64 or uint32.
+        file: File that the model was loaded from, or None.
+        label_type: Type of the labels in predictions: "str", "int", "float" or "bool".
 
     >>> import tagwise as tw
     >>> model = tw.CRF(features="S1", max_iter=3).fit([["a", "dog"]], [["DT", "NN"]]).model_
@@ -63,41 +74,82 @@ class Model:
     constraints: Constraints | None = None
     dictionary: Dictionary | None = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-    file: _core.ModelFile | None = field(default=None, repr=False, compare=False)  # where it was loaded from
+    file: _core.ModelFile | None = field(
+        default=None, repr=False, compare=False
+    )  # file that it was loaded from
     label_type: str = (
-        "str"  # what the labels, which are texts here, are to people: a name of `corpus.labels.TYPES`
+        "str"  # type of the labels for users, a name of `corpus.labels.TYPES` (here they are str)
     )
 
     # --- prediction -------------------------------------------------------------------------------------
 
     def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:
-        """Sentences of any kind as the model's attributes; unknown attributes are dropped."""
+        """Encode sentences as attributes of the model. Unknown attributes are dropped.
+
+        Args:
+            X: Sentences of the kind the model was trained on.
+            n_jobs: Number of threads. None uses all cores.
+
+        Returns:
+            The encoded dataset.
+        """
         X = Inputs.of(X)
         words = None if self.dictionary is None else self.dictionary.words
         data = self.recipe.encode(X, self.vocabulary, n_jobs, words)
         return self.recipe.with_vectors(data, X, self.vocabulary)
 
     def plan(self, X: Any, query: Query = DEFAULT_QUERY) -> Plan:
-        """Sentences of any kind, encoded, with their scores and constraints: the input of every search."""
+        """Encode sentences and attach their scores and constraints, as the input of every search.
+
+        Args:
+            X: Sentences of the kind the model was trained on.
+            query: Options of the call: decoder, allowed labels, constraints, number of threads.
+
+        Returns:
+            A `Plan` for the functions of `tagwise.decoding`.
+        """
         X = Inputs.of(X)
         query = replace(query, allowed=self.allowed(query.allowed))
         return plan_of(self.scoring, X, self.encode(X, query.n_jobs), query)
 
     def predict(self, X: Any, query: Query = DEFAULT_QUERY) -> list[list[Any]]:
-        """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
-        best path of a beam ("beam")."""
+        """Predict the labels of each sentence.
+
+        Args:
+            X: Sentences of the kind the model was trained on.
+            query: Options of the call: decoder, allowed labels, constraints, number of threads.
+
+        Returns:
+            One list of labels per sentence, in the type they had in training.
+        """
         found = _core.name_paths(*self.predict_numbers(X, query), list(self.labels))
         return found if self.label_type == "str" else [self.typed(labels) for labels in found]
 
     def predict_numbers(
         self, X: Any, query: Query = DEFAULT_QUERY
     ) -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
-        """The predictions as numbers in `labels`, one per token, and where each sentence begins and ends."""
+        """Predict label numbers, which is faster than `predict`.
+
+        Args:
+            X: Sentences of the kind the model was trained on.
+            query: Options of the call: decoder, allowed labels, constraints, number of threads.
+
+        Returns:
+            Indices into `labels`, one per token, and the offsets [N + 1] of the sentences.
+        """
         plan = self.plan(X, query)
         return paths.best(plan), plan.data.offsets
 
     def marginals(self, X: Any, query: Query = DEFAULT_QUERY) -> list[NDArray[np.float32]]:
-        """p(y_t | x) of every token: one array [T, L] per sentence, columns in the order of `labels`."""
+        """Return the probability p(y_t | x) of every label at every token.
+
+        Args:
+            X: Sentences of the kind the model was trained on.
+            query: Options of the call: decoder, allowed labels, constraints, number of threads.
+
+        Returns:
+            One array [T, L] per sentence, with columns in the order of `labels`.
+        """
         plan = self.plan(X, query)
         p, _ = paths.marginals(plan)
         return [p[begin:end] for begin, end in pairwise(plan.data.offsets.tolist())]
@@ -105,7 +157,17 @@ class Model:
     def kbest(
         self, X: Any, k: int, query: Query = DEFAULT_QUERY, *, probability: bool = False
     ) -> list[list[tuple[list[Any], float]]]:
-        """The k best paths of each sentence as (labels, score or probability), best first."""
+        """Return the k best paths of each sentence.
+
+        Args:
+            X: Sentences of the kind the model was trained on.
+            k: Number of paths.
+            query: Options of the call: decoder, allowed labels, constraints, number of threads.
+            probability: Return probabilities instead of scores. Only meaningful for CRF, HMM and MEMM.
+
+        Returns:
+            For each sentence a list of (labels, score or probability), best first.
+        """
         k = checked("k", k, Integer(1))
         probability = checked("probability", probability, Flag())
         plan = self.plan(X, query)
@@ -126,15 +188,33 @@ class Model:
 
     @cached_property
     def classes(self) -> tuple[Any, ...]:
-        """The labels, of the type they were given in."""
+        """Labels, in the type they had in training."""
         return named(self.labels, self.label_type)
 
     def typed(self, labels: Sequence[str]) -> list[Any]:
-        """Texts of labels as the labels that they stand for."""
+        """Convert labels from str to the type they had in training.
+
+        Args:
+            labels: Labels as str.
+
+        Returns:
+            The labels in their own type.
+        """
         return list(named(labels, self.label_type))
 
     def allowed(self, given: Any) -> Any:
-        """Labels of tokens, sets of them, or None, as texts; iterables are read once."""
+        """Convert the allowed labels of tokens to str.
+
+        Args:
+            given: One list per sentence with a label, a collection of labels or None per token. Iterators are read
+                once.
+
+        Returns:
+            Lists of the same structure, or None if `given` is None.
+
+        Raises:
+            ParameterError: If `given` is not a list of lists.
+        """
         if given is None:
             return None
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
@@ -149,29 +229,29 @@ class Model:
 
     @cached_property
     def scoring(self) -> Scoring:
-        """What decoding asks of the model."""
+        """Parts of the model that decoding uses."""
         voters = Voters.from_arrays(self.arrays, self.scorer, forbidden_of(self.constraints, self.labels))
         return Scoring(self.labels, self.scorer, self.lookback, self.constraints, self.dictionary, voters)
 
     @property
     def native(self) -> _core.Scorer:
-        """The scorer of its explicit weights, of which those of a kernel model are its transitions, on the CPU."""
+        """Scorer of the explicit weights on the CPU. Those of a kernel model are its transitions."""
         if isinstance(self.scorer, KernelScorer):
             return self.scorer.base
         return native(self.scorer, forbidden_of(self.constraints, self.labels))
 
     @property
     def rules(self) -> Rules | None:
-        """The model's own constraints over its labels."""
+        """Constraints of the model in terms of its labels, or None."""
         return self.scoring.rules
 
-    # --- looking inside ---------------------------------------------------------------------------------
+    # --- inspection -------------------------------------------------------------------------------------
 
     @property
     def n_features(self) -> int:
-        """Number of features: (attribute, label) and (label, label) pairs with a weight of their own.
+        """Number of features: (attribute, label) and (label, label) pairs with a weight.
 
-        Of a kernel model: (support token, label) and (label, label) pairs.
+        Those of a kernel model are (support token, label) and (label, label) pairs.
         """
         more = 0 if self.lookback is None else self.lookback.n_features
         return len(self.scorer.layout) + self._n_betas + more
@@ -187,7 +267,14 @@ class Model:
         return self.scorer.n_betas if isinstance(self.scorer, KernelScorer) else 0
 
     def explain(self, top: int = 20) -> Explanation:
-        """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
+        """Return the strongest features of each label and the strongest transitions.
+
+        Args:
+            top: Number of features per label, by magnitude of the weight.
+
+        Returns:
+            An `Explanation`, which prints as tables.
+        """
         named = Named(self.scorer.layout, self.vocabulary, self.labels)
         found = explain(named, self.scorer.weights, top)
         if self.label_type == "str":
@@ -207,7 +294,21 @@ class Model:
         probabilistic: bool = False,
         n_jobs: int | None = None,
     ) -> Decisions:
-        """Why each label, or that of one token, and not the next best: see `Tagger.explain_prediction`."""
+        """Explain the labels of one sentence, each compared with the next best one. See `Tagger.explain_prediction`.
+
+        Args:
+            sentence: One sentence of the kind the model was trained on.
+            token: Index of the token to explain, from 0. None explains all tokens.
+            against: Label of the token, or labels of the sentence, to compare with. None takes the best other path.
+            probabilistic: Compute probabilities too. Only meaningful for CRF, HMM and MEMM.
+            n_jobs: Number of threads. None uses all cores.
+
+        Returns:
+            `Decisions` with one decision per token.
+
+        Raises:
+            ParameterError: If the model has a kernel or labels further back, or `token` is outside the sentence.
+        """
         if isinstance(self.scorer, KernelScorer) or self.lookback is not None:
             what = "kernels" if self.lookback is None else "labels further back (history, order)"
             raise ParameterError(
@@ -230,7 +331,7 @@ class Model:
                     f"against={shown(against)}: expected a label, or one for each token of the sentence"
                 )
             against = list(against)
-            texts([against])  # refuses entries that are neither labels nor collections of them
+            texts([against])  # rejects entries that are neither labels nor collections of labels
         index = {label: i for i, label in enumerate(self.classes)}
         kind = X.kind
         words = (
@@ -243,7 +344,9 @@ class Model:
         chances = self.marginals(X, Query(n_jobs=n_jobs))[0] if probabilistic else None
         ids = [index[y] for y in path]
         places = range(T) if token is None else range(token, token + 1)
-        if token is None and against is not None and not _is_label(against):  # one path: one decision
+        if (
+            token is None and against is not None and not _is_label(against)
+        ):  # one other path, so one decision
             places = range(next((t for t, y in enumerate(against) if y != path[t]), 0), T)[:1]
         search = self._runners_up(X, data, features, ids) if against is None else None
         out = []
@@ -266,9 +369,10 @@ class Model:
     def _runners_up(
         self, X: Inputs, data: _core.Dataset, features: Features, path: list[int]
     ) -> Callable[[int], Detour | None] | None:
-        """Search for the best path with another label at a token; None for labels that occur once.
+        """Return a search for the best path with another label at a token, or None for labels that occur once.
 
-        At the token itself the tag dictionary does not hold, nor at any if no path with another label follows it.
+        The tag dictionary does not apply at the token itself. If no path with another label follows it elsewhere, it
+        does not apply anywhere.
         """
         rules, dictionary = self.rules, self.dictionary
         if rules is not None and rules.once is not None:
@@ -294,7 +398,7 @@ class Model:
     def _other(
         self, X: Inputs, path: list[Any], t: int, against: Any, n_jobs: int | None
     ) -> list[Any] | None:
-        """The path that one is compared with at a token; None if there is no other."""
+        """Return the path to compare with at a token, or None if there is none."""
         allowed: list[Any] = [None] * len(path)
         if against is None:
             allowed[t] = [y for y in self.classes if y != path[t]]
@@ -308,7 +412,7 @@ class Model:
             found = self.kbest(X, 1, Query(allowed=[allowed], n_jobs=n_jobs))[0]
         except ValueError as error:
             if against is None and not isinstance(error, CorpusError):
-                return None  # rules leave no other label here
+                return None  # the rules allow no other label here
             raise
         return found[0][0]
 
@@ -317,15 +421,16 @@ class Model:
     def save(
         self, path: Path, extra: dict[str, NDArray[Any]] | None = None, *, format: str = "tagwise"
     ) -> None:
-        """Write the model to one file, atomically; the format is described in docs/model-file.md.
-
-        Weights that are not finite, and entries of `meta` that a file cannot hold, are a ModelFileError.
+        """Write the model to one file, atomically. docs/model-file.md describes the format.
 
         Args:
-            path: where to.
-            extra: further arrays (float64 or uint32) that go into the file; `file.array(name)` reads them back.
-            format: "tagwise", or that of another program: "crfsuite", "wapiti", "crfpp", "crfpp-text". What a program's
-                file has no place for is a ModelFileError that names it.
+            path: Path of the file.
+            extra: Further arrays (float64 or uint32) to write. `file.array(name)` reads them back.
+            format: "tagwise", or that of another program: "crfsuite", "wapiti", "crfpp", "crfpp-text".
+
+        Raises:
+            ModelFileError: If a weight is not finite, or the format cannot express a part of the model, which is named.
+            FileError: If the file cannot be written.
         """
         path, format = checked_path(path), checked("format", format, Text())
         if format != "tagwise":
@@ -343,7 +448,9 @@ class Model:
             **({"local": True} if self.scorer.local else {}),
             "meta": self.meta,
         }
-        if "state" in self.meta and "state.weights" not in (extra or {}):  # a state of training is its arrays
+        if "state" in self.meta and "state.weights" not in (
+            extra or {}
+        ):  # a state without its arrays is useless
             header["meta"] = {name: x for name, x in self.meta.items() if name != "state"}
         arrays: dict[str, NDArray[Any]] = {}
         if self.lookback is not None:
@@ -353,7 +460,7 @@ class Model:
             header["constraints"] = self.constraints.to_json()
         if self.dictionary is not None:
             arrays |= self.dictionary.arrays()
-        own = dict(sorted(self.arrays.items()))  # so that a file that is read is written as it was
+        own = dict(sorted(self.arrays.items()))  # so that reading and writing a file reproduces it
         if own:
             header["arrays"] = list(own)
         if isinstance(self.scorer, KernelScorer):
@@ -369,7 +476,17 @@ class Model:
             _core.write_model(out, text, self.vocabulary, self.native, arrays)
 
     def exported(self, format: str) -> bytes:
-        """The bytes of the model as a file of another program (see `save`)."""
+        """Return the model as the bytes of a file of another program.
+
+        Args:
+            format: Name of the format, as in `save`.
+
+        Returns:
+            The content of the file.
+
+        Raises:
+            ModelFileError: If the format is unknown or cannot express the model.
+        """
         chosen = format_by_name(format)
         lacks = (
             (isinstance(self.scorer, KernelScorer), "a kernel in place of weights"),
@@ -396,34 +513,50 @@ class Model:
         trust: bool = False,
         mmap: bool = False,
     ) -> Model:
-        """Open a model file: of tagwise or, told by its first bytes, of CRFsuite, Wapiti or CRF++.
+        """Load a model file of tagwise, CRFsuite, Wapiti or CRF++.
 
-        Nothing that the file names is imported or called, unless `trust` says so.
+        The format is detected from the first bytes. Nothing that the file names is imported or called unless `trust` is
+        set.
 
         Args:
-            path: the file.
-            functions: what stands for the feature function or the kernel that the file names, by its import path
-                ("module:name") or its name alone. Without it such a model can be looked at, and predicting raises
-                MissingFunctionError.
-            trust: import the modules that the file names, which runs their code: as safe as the file's author.
-            mmap: use the arrays where they lie in the file, which nobody may then change, in place of reading it.
+            path: Path of the file.
+            functions: Functions that the file names (of features, a kernel), by import path ("module:name") or by name.
+                Without them such a model can be inspected, and predicting raises MissingFunctionError.
+            trust: Import the modules that the file names, which runs their code. Set it to True only if you trust the
+                author of the file.
+            mmap: Map the file into memory instead of reading it. The file must then not be changed while the model
+                exists.
+
+        Returns:
+            The model.
+
+        Raises:
+            ModelFileError: If the file is damaged or not a model.
+            FileError: If the file cannot be read.
         """
         return Model(**parts_of(path, Functions(functions, trust), mmap=mmap))
 
     @property
     def missing(self) -> tuple[Missing, ...]:
-        """The functions that its file names (`path`) and that nobody handed over: predicting needs them."""
+        """Functions that the file names and that were not passed to `load`. Predicting needs them."""
         kernel = self.scorer.kernel.function if isinstance(self.scorer, KernelScorer) else None
         return tuple(found for found in (*self.recipe.functions, kernel) if isinstance(found, Missing))
 
     @property
     def named_functions(self) -> tuple[str, ...]:
-        """Import paths of the functions that its file names, or would: of its features, its kernel."""
+        """Import paths of the functions of its features and its kernel, which a file stores."""
         kernel = self.scorer.kernel.to_json() if isinstance(self.scorer, KernelScorer) else {}
         return (*self.recipe.named_functions, *([kernel["function"]] if "function" in kernel else []))
 
     def with_meta(self, **entries: Any) -> Model:
-        """The same model with these entries of `meta` set."""
+        """Return a copy with some entries of `meta` replaced.
+
+        Args:
+            entries: Names and values.
+
+        Returns:
+            The new model. It shares all arrays with this one.
+        """
         return replace(self, meta={**self.meta, **entries})
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -449,7 +582,7 @@ class Model:
 
 
 def _is_label(against: Any) -> bool:
-    """Whether it is one label, of whatever type, and no sequence of them."""
+    """Return whether this is one label, of any type, and not a sequence of labels."""
     return type_name(type(against)) is not None
 
 
@@ -481,14 +614,14 @@ def _rebuild(
 def transfer(
     old: Model, vocabulary: _core.Vocabulary, layout: _core.Layout, labels: Sequence[str]
 ) -> NDArray[np.float64]:
-    """The old model's weights at the places of a new layout; features that it lacks get 0. For warm starts."""
+    """Return the weights of an old model in a new layout, as start weights. New features get 0."""
     check_explicit(old)
     before = Named(old.scorer.layout, old.vocabulary, old.labels)
     return carried(before, old.scorer.weights, Named(layout, vocabulary, labels))
 
 
 def check_explicit(old: Model) -> None:
-    """Refuse to start from a model that has no weights of features."""
+    """Raise a ParameterError if a model to start from has no weights of features."""
     if isinstance(old.scorer, KernelScorer):
         raise ParameterError(
             "warm_start: a kernel model has support tokens in place of weights; start from a model without a kernel"

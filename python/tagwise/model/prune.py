@@ -1,4 +1,4 @@
-"""A model without the features that do nothing: smaller file, same predictions."""
+"""Removal of features that do not change predictions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tagwise.scores.kernels import KernelScorer
 
 
 def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, NDArray[np.int64]]:
-    """The model with the features of `keep` alone, by default those whose weight is not 0.
+    """Return the model with only the features of `keep`, by default those whose weight is not 0.
 
-    Also answers the new index of each old feature, -1 for those dropped. Attributes without a feature go too.
+    The second value has the new index of each old feature, or -1. Attributes without a feature are dropped too.
     """
     scorer, layout = model.scorer, model.scorer.layout
     if isinstance(scorer, KernelScorer):
-        return model, np.arange(len(layout))  # its weights are support tokens, kept compactly
+        return model, np.arange(len(layout))  # support tokens without weight are dropped already
     weights = scorer.weights
     if keep is None:
         keep = weights != 0.0
-        keep[model.arrays.get("boosting.feature", np.zeros(0, np.uint32))] = True  # the rounds name them
+        keep[model.arrays.get("boosting.feature", np.zeros(0, np.uint32))] = True  # `rounds_` refers to them
         if model.scoring.voters is not None:
             keep |= model.scoring.voters.weights.any(axis=0)
     new_layout, used = kept(layout, keep)

@@ -1,4 +1,4 @@
-"""A model file -> the parts of a model. What is wrong with it is a ModelFileError with the file and the field."""
+"""Reader of model files. Errors are ModelFileErrors that name the file and the field."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tagwise.scores.protocols import Scorer
 from tagwise.scores.voters import Voters
 
 Path = str | os.PathLike[str]
-#: What to do if a file cannot be read.
+#: Remedy in messages about files that cannot be read.
 REMEDY = "Give the path of a file written by `tagwise train` or `save`."
 
 
 @contextlib.contextmanager
 def about(place: str) -> Iterator[None]:
-    """Whatever is refused inside is a fault of this file, or of this part of it."""
+    """Turn errors raised inside into ModelFileErrors that name this file, or this part of it."""
     try:
         yield
     except (MissingFunctionError, MemoryLimitError, OSError):
@@ -46,10 +46,10 @@ def about(place: str) -> Iterator[None]:
 
 
 def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[str, Any]:
-    """The parts of the model in a file, by the names of `Model`; functions that it names are of `functions`.
+    """Return the parts of the model in a file, by the names of `Model`.
 
-    A file of another program is told by its first bytes (`foreign.formats`). The path is opened once: what takes the
-    file's place meanwhile does not matter.
+    Files of other programs are detected by their first bytes. The path is opened once, so that replacing the file
+    meanwhile has no effect. `functions` resolves the functions that the file names.
     """
     name = os.fspath(checked_path(path))
     with about(name):
@@ -124,7 +124,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
 
 
 def _foreign(raw: IO[bytes], format: Format) -> dict[str, Any]:
-    """The parts of a model of another program, from its open file."""
+    """Return the parts of a model of another program, from its open file."""
     with about(f"a model of {format.program}"):
         raw.seek(0)
         size = os.fstat(raw.fileno()).st_size
@@ -138,14 +138,14 @@ def _foreign(raw: IO[bytes], format: Format) -> dict[str, Any]:
 
 
 def refuse_breaks(labels: Sequence[str]) -> None:
-    """Refuse labels that no file of columns can hold."""
+    """Raise a ModelFileError for labels that a file of columns cannot hold."""
     at = first_break(labels)
     if at is not None:
         raise ModelFileError(f"labels: {broken(labels[at])}; train again with another name")
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:
-    """Refuse NaN and infinite numbers of a model."""
+    """Raise a ModelFileError for NaN and infinite numbers."""
     try:
         domains.check_finite(name, array)
     except domains.DomainError as error:
@@ -164,7 +164,7 @@ def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> 
 
 
 def _check_rounds(own: Mapping[str, NDArray[Any]], layout: _core.Layout) -> None:
-    """The columns of a boosted model's rounds: of one length, of features that there are."""
+    """Check the rounds of a boosted model: columns of equal length and valid feature numbers."""
     columns = [own.get(name) for name in schema.GROUPS["boosting"]]
     known = [column for column in columns if column is not None]
     if len(known) < len(columns) or len({len(column) for column in known}) > 1:
@@ -179,7 +179,7 @@ def _check_rounds(own: Mapping[str, NDArray[Any]], layout: _core.Layout) -> None
 
 
 def _check_voters(own: Mapping[str, NDArray[Any]], base: _core.Scorer) -> None:
-    """The voters of a model: named by the header, a finite weight for each feature."""
+    """Check the voters of a model: named by the header, with a finite weight per feature."""
     voters = Voters.from_arrays(own, base, None)
     if voters is None:
         raise ModelFileError("voters: expected their arrays to be named by the header's")
@@ -187,7 +187,7 @@ def _check_voters(own: Mapping[str, NDArray[Any]], base: _core.Scorer) -> None:
 
 
 def _check_state(file: _core.ModelFile, n_features: int) -> None:
-    """The state of training: a number for each feature, or none where a learner has none."""
+    """Check the state of training: one number per feature, or none if the learner has none."""
     for name in schema.GROUPS["state"]:
         array = file.array(name)
         if len(array) != n_features and (len(array) or name == "state.weights"):
@@ -196,5 +196,5 @@ def _check_state(file: _core.ModelFile, n_features: int) -> None:
 
 
 def forbidden_of(constraints: Constraints | None, labels: Sequence[str]) -> NDArray[np.uint32] | None:
-    """Forbidden pairs of labels as the core numbers them; None without constraints."""
+    """Return the forbidden label pairs as the core numbers them, or None without constraints."""
     return None if constraints is None else constraints.rules(labels).forbidden

@@ -1,4 +1,4 @@
-"""The best path with another label at a token, for every token of a sentence, from one max-sum pass in each direction.
+"""Best paths with another label at a token, for all tokens of a sentence, by one Viterbi pass in each direction.
 
 With node scores n_t(v) and edge scores e_t(u, v) of the step into token t, let
 
@@ -25,19 +25,19 @@ Bools = NDArray[np.bool_]
 
 
 class Detour(NamedTuple):
-    """Where another path differs from the best one: its labels from token `begin` on."""
+    """Part in which another path differs from the best one: its labels from token `begin` on."""
 
     begin: int
     labels: list[int]
 
     @staticmethod
     def between(path: Sequence[int], other: Sequence[int]) -> Detour:
-        """The shortest part of `other` outside which it equals `path`."""
+        """Return the shortest part of `other` outside which it equals `path`."""
         differ = [t for t, (y, v) in enumerate(zip(path, other)) if y != v]
         return Detour(differ[0], list(other[differ[0] : differ[-1] + 1])) if differ else Detour(0, [])
 
     def label(self, path: Sequence[int], t: int) -> int:
-        """The label of the other path at token t."""
+        """Return the label of the other path at token t."""
         at = t - self.begin
         return self.labels[at] if 0 <= at < len(self.labels) else path[t]
 
@@ -63,8 +63,8 @@ class RunnersUp:
         self.through = np.where(free, node, -np.inf)  # [T, L] scores of the best paths through each label
         self.before, self.after = np.zeros(
             (2, T, L), dtype=np.uint16
-        )  # the label before, and after, on these paths
-        # A path that breaks the tag dictionary elsewhere is no continuation of one that follows it.
+        )  # previous and next labels on these paths
+        # If the best path breaks the tag dictionary, a path that follows the dictionary does not return to it.
         self.rejoins = bool(allowed[np.arange(T), path].all())
         best = inside[0]
         for t in range(1, T):
@@ -83,7 +83,7 @@ class RunnersUp:
             self.through[t] += rest
 
     def at(self, t: int) -> Detour | None:
-        """The best path with another label at token t; None if there is no such path."""
+        """Return the best path with another label at token t, or None if there is none."""
         scores = self.through[t].copy()
         scores[self.path[t]] = -np.inf
         label = int(scores.argmax())

@@ -1,4 +1,4 @@
-"""The schema of a model file: what its header may say, field by field, and the types of its arrays.
+"""Schema of model files: domains of the fields of the header and types of the arrays.
 
 >>> parsed('{"labels": 3}')
 Traceback (most recent call last):
@@ -32,7 +32,7 @@ from tagwise.base.files import sealed
 from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.features.schema import FEATURES
 
-#: Labels are numbered by 16 bits, of which the last number means none; attributes by 32.
+#: Labels have 16-bit numbers, of which the last one means none. Attributes have 32-bit numbers.
 MOST_LABELS, MOST_ATTRIBUTES = 2**16 - 2, 2**32 - 2
 
 _NAME: Domain = Text(optional=True)
@@ -105,7 +105,7 @@ HEADER = Record(
     more=Anything(),
 )
 
-#: Types of the arrays that every file has, and of those that some have.
+#: Types of the arrays that every file has, and of groups that some files have.
 ALWAYS = {
     "weights": "f32",
     "node_ptr": "u64",
@@ -150,7 +150,7 @@ TYPES = ("u8", "u16", "u32", "u64", "f32", "f64")
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The header of a file, every field inside its domain."""
+    """Parse the header of a file and check every field."""
     try:
         header = sealed.parsed(text)
     except DomainError as error:
@@ -164,7 +164,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def written(header: Mapping[str, Any]) -> str:
-    """A header as a file has it, which can be read again."""
+    """Return a header as the text of a file, after checking that it can be read."""
     try:
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
         text.encode()
@@ -175,7 +175,7 @@ def written(header: Mapping[str, Any]) -> str:
 
 
 def check_arrays(arrays: Sequence[tuple[str, str]], header: Mapping[str, Any]) -> dict[str, str]:
-    """Names and types of a file's arrays: what the header asks for is there, and of its type."""
+    """Return names and types of the arrays of a file after checking those that the header requires."""
     types = dict(arrays)
     wanted = dict(ALWAYS)
     for field in ("kernel", "history"):

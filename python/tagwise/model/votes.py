@@ -1,11 +1,11 @@
-"""Why one label and not another: what each feature adds to the difference of two paths of a sentence.
+"""Explanation of a label by the contribution of each feature to the difference of two paths.
 
 The score of a path is linear in the weights: s(y) = sum_t sum_a x_ta w[a, y_t] + sum_t A[y_t-1, y_t] + start + end. So
 
-    s(y) - s(y') = sum of the features' own differences
+    s(y) - s(y') = sum of the differences of the features
 
-exactly, for any two paths; where paths have probabilities P = exp(s) / Z it is log P(y|x) - log P(y'|x), the log-odds.
-A model of local classifiers (MEMM) subtracts log Z_t(y_t-1) at every step: those are terms of their own.
+exactly, for any two paths. If paths have probabilities P = exp(s) / Z, it is log P(y|x) - log P(y'|x), the log-odds.
+A model of local classifiers (MEMM) subtracts log Z_t(y_t-1) at every step, which are separate terms.
 """
 
 from __future__ import annotations
@@ -29,10 +29,16 @@ if TYPE_CHECKING:
 
 
 class Vote(NamedTuple):
-    """What one feature adds to s(path) - s(other), at one token.
+    """Contribution of one feature at one token to s(path) - s(other).
 
-    kind: ``node``, ``edge``, ``start``, ``end``, ``pair`` (an attribute with two labels), ``normaliser`` (of a MEMM's
-    step); feature: in words; weight, other: what it gives either path; amount: weight - other.
+    Attributes:
+        token: Index of the token.
+        kind: "node", "edge", "start", "end", "pair" (an attribute with two labels) or "normaliser" (of a step of a
+            MEMM).
+        feature: Description of the feature.
+        weight: Score that it gives the path.
+        other: Score that it gives the other path.
+        amount: weight - other.
     """
 
     token: int
@@ -45,16 +51,23 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True)
 class Decision:
-    """The label of one token against another: two paths, the difference of their scores, the votes that sum to it.
+    """Comparison of the label of one token with another label: two paths and the votes that sum to their difference.
 
-    labels: the path; detour: the labels of the other path from token `begin` on, outside which both agree; score: of
-    the first; votes: strongest first. probability, other_probability: of the two labels at this token, all paths
-    together, if the model has probabilities.
+    Attributes:
+        token: Index of the token.
+        tokens: Tokens of the sentence.
+        labels: Labels of the predicted path.
+        begin: First token at which the paths differ.
+        detour: Labels of the other path from `begin` on. Outside them both paths agree.
+        score: Score of the predicted path.
+        votes: Contributions of the features, strongest first.
+        probability: Marginal probability of the predicted label, or None if the model has no probabilities.
+        other_probability: Marginal probability of the other label, or None.
     """
 
     token: int
     tokens: Sequence[str]
-    labels: Sequence[Any]  # of the type they were given in
+    labels: Sequence[Any]  # in the type they had in training
     begin: int
     detour: Sequence[Any]
     score: float
@@ -64,45 +77,49 @@ class Decision:
 
     @property
     def difference(self) -> float:
-        """Of the scores: the sum of the votes."""
+        """Difference of the scores, the sum of the votes."""
         return math.fsum(vote.amount for vote in self.votes)
 
     @property
     def other(self) -> list[Any]:
-        """The other path."""
+        """Labels of the other path."""
         return [*self.labels[: self.begin], *self.detour, *self.labels[self.begin + len(self.detour) :]]
 
     @property
     def other_score(self) -> float:
-        """The score of the other path."""
+        """Score of the other path."""
         return self.score - self.difference
 
     @property
     def log_odds(self) -> float | None:
-        """log P(labels | x) / P(other | x): the difference, where the model has probabilities."""
+        """log P(labels | x) / P(other | x), or None if the model has no probabilities. It equals `difference`."""
         return None if self.probability is None else self.difference
 
     @property
     def label(self) -> Any:
-        """At this token."""
+        """Label of the predicted path at this token."""
         return self.labels[self.token]
 
     @property
     def runner_up(self) -> Any:
-        """The label of the other path at this token."""
+        """Label of the other path at this token."""
         at = self.token - self.begin
         return self.detour[at] if 0 <= at < len(self.detour) else self.label
 
     @property
     def title(self) -> str:
-        """In a line."""
+        """Summary in one line."""
         chance = "" if self.probability is None else f" ({100 * self.probability:.1f} %)"
         other = "" if self.other_probability is None else f" ({100 * self.other_probability:.1f} %)"
         word = self.tokens[self.token]
         return f"{word}: {self.label}{chance} against {self.runner_up}{other}, {self.difference:+.4f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As data; `other` has the labels of the other path from token `begin` on, as far as it differs."""
+        """Return the decision as plain data. `other` has the labels of `detour`.
+
+        Returns:
+            A dict for JSON.
+        """
         plain = {
             name: getattr(self, name) for name in ("token", "label", "runner_up", "score", "other_score")
         }
@@ -118,7 +135,14 @@ class Decision:
         }
 
     def rows(self, top: int | None) -> list[tuple[str, str, str, str]]:
-        """The strongest votes as cells: amount, token, feature, both weights; what is left out in one more."""
+        """Return the strongest votes as cells of a table, with one more row for the rest.
+
+        Args:
+            top: Number of votes. None shows all.
+
+        Returns:
+            Rows of amount, token, feature and both weights.
+        """
         shown = [v for v in self.votes if v.amount][:top]
         cells = [
             (f"{v.amount:+.4f}", self.tokens[v.token], v.feature, f"{v.weight:+.4f} / {v.other:+.4f}")
@@ -131,12 +155,19 @@ class Decision:
 
 @dataclass(frozen=True)
 class Decisions(Sequence[Decision]):
-    """A decision for each token of a sentence; prints itself, in a notebook as HTML."""
+    """Decisions for the tokens of a sentence. They print as tables, in a notebook as HTML.
+
+    Attributes:
+        tokens: Tokens of the sentence.
+        labels: Predicted labels.
+        decisions: One decision per token.
+        top: Number of votes shown per decision.
+    """
 
     tokens: Sequence[str]
     labels: Sequence[Any]
     decisions: Sequence[Decision]
-    top: int = 5  # votes shown of each
+    top: int = 5  # number of votes shown per decision
 
     def __len__(self) -> int:
         return len(self.decisions)
@@ -145,7 +176,11 @@ class Decisions(Sequence[Decision]):
         return self.decisions[index]
 
     def to_dict(self) -> dict[str, Any]:
-        """As data."""
+        """Return the decisions as plain data.
+
+        Returns:
+            A dict for JSON.
+        """
         return {
             "tokens": list(self.tokens),
             "labels": list(self.labels),
@@ -175,7 +210,7 @@ Weighted = tuple[int, float, NDArray[np.float64]]
 
 
 class Features:
-    """A sentence's features with their weights: what each attribute of each token gives each label."""
+    """Features of a sentence with their weights: the score that each attribute of each token gives each label."""
 
     def __init__(self, scorer: _core.Scorer, data: _core.Dataset) -> None:
         layout = scorer.layout
@@ -199,7 +234,7 @@ class Features:
         def pair_row(a: int) -> NDArray[np.float64]:
             return _row(arrays["pair_ptr"], arrays["pair"], pair, a, L * L)
 
-        #: Of each token: its attributes with their values, and their weights by label [L]; by both labels [L * L].
+        #: Attributes of each token, their values and their weights by label [L], or by label pair [L * L].
         self.node: list[list[Weighted]] = []
         self.pair: list[list[Weighted]] = []
         for node_attributes, pair_attributes in zip(_csr(data.node(), self.T), _csr(data.edge(), self.T)):
@@ -209,7 +244,7 @@ class Features:
 
     @functools.cached_property
     def scores(self) -> NDArray[np.float64]:
-        """Node scores [T, L], with those of the sentence's start and end."""
+        """Node scores [T, L], including those of the start and the end of the sentence."""
         out = np.zeros((self.T, self.L))
         for t, found in enumerate(self.node):
             _core.Stop.look()
@@ -220,7 +255,7 @@ class Features:
         return out
 
     def step(self, t: int, local: bool) -> NDArray[np.float64]:
-        """Edge scores [L, L] of the step into token t, 1 or more."""
+        """Return the edge scores [L, L] of the step into token t >= 1."""
         out = self.edge
         for _, x, row in self.pair[t]:
             out = out + x * row.reshape(self.L, self.L)
@@ -228,9 +263,9 @@ class Features:
 
     @functools.cached_property
     def normalisers(self) -> list[NDArray[np.float64]]:
-        """Of local classifiers: log Z_t(y') [L] for every token; that of the first is the same for all y'.
+        """log Z_t(y') [L] of local classifiers for every token. At the first token it is equal for all y'.
 
-        They have neither edge attributes nor rules.
+        Local classifiers have neither edge attributes nor rules.
         """
         out = []
         for t, here in enumerate(self.scores):
@@ -242,7 +277,7 @@ class Features:
 
 
 def _csr(csr: Any, T: int) -> list[list[tuple[int, float]]]:
-    """Attributes of each token with their values; none where there are no rows."""
+    """Return the attributes of each token with their values, or empty lists if the matrix has no rows."""
     pointers, ids, values = csr
     if len(pointers) <= 1:
         return [[] for _ in range(T)]
@@ -259,7 +294,7 @@ def _csr(csr: Any, T: int) -> list[list[tuple[int, float]]]:
 def _row(
     ptr: NDArray[Any], target: NDArray[Any], w: NDArray[np.float64], a: int, width: int
 ) -> NDArray[np.float64]:
-    """The weights of one attribute, 0 where it has none."""
+    """Return the weights of one attribute, with 0 for labels without a feature."""
     out = np.zeros(width)
     if len(ptr) > a + 1:
         begin, end = int(ptr[a]), int(ptr[a + 1])
@@ -275,7 +310,7 @@ def votes(
     detour: Detour,
     local: bool,
 ) -> list[Vote]:
-    """What each feature adds to s(path) - s(other); those that both paths share add nothing and are left out."""
+    """Return the contribution of each feature to s(path) - s(other). Features of both paths cancel and are left out."""
     _core.Stop.look()
     out: list[Vote] = []
     last, begin, end = features.T - 1, detour.begin, detour.begin + len(detour.labels)
@@ -310,7 +345,7 @@ def votes(
 
 
 def decisions_html(decisions: Decisions) -> str:
-    """Each token's decision with its strongest votes; all but the least certain one are folded."""
+    """Return the decisions with their strongest votes as HTML. All but the least certain one are folded."""
     from tagwise.corpus.markup import safe, table_html
 
     if not decisions:

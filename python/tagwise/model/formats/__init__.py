@@ -1,1 +1,1 @@
-"""Model files of other programs: CRFsuite, Wapiti, CRF++; read with every check, written byte for byte as they do."""
+"""Model files of CRFsuite, Wapiti and CRF++: checked when read, written byte for byte as these programs do."""

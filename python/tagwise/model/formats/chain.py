@@ -1,7 +1,7 @@
-"""What model files of other programs have in common: labels, attributes, and weights of a chain over them.
+"""Common form of the models of other programs: labels, attributes, and weights of a chain.
 
-Features are coded as `dataset.layout` codes them: node attribute * L + label, edges label' * L + label, pairs
-attribute * L^2 + label' * L + label; each block ascending.
+Features have the codes of `dataset.layout`: attribute * L + label for nodes, label' * L + label for edges,
+attribute * L^2 + label' * L + label for pairs. Each block is in ascending order.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from tagwise.features.recipe import Recipe
 
 Codes = NDArray[np.int64]
 Weights = NDArray[np.float64]
-#: The array of a model that keeps weights as its file had them: those that score are float32.
+#: Array of a model with the weights of its file in double precision. Scoring uses float32.
 EXACT = "exact.weights"
-#: The most labels that the engine numbers.
+#: Maximum number of labels.
 MOST_LABELS = 2**16 - 2
 
 
 @dataclass(frozen=True)
 class Block:
-    """Features of one kind, ascending, and their weights."""
+    """Features of one kind in ascending order, and their weights."""
 
     codes: Codes
     weights: Weights
 
     @staticmethod
     def none() -> Block:
-        """No feature."""
+        """Return an empty block."""
         return Block(np.zeros(0, np.int64), np.zeros(0))
 
     @staticmethod
     def sorted(codes: Codes, weights: Weights) -> Block:
-        """Features in any order, none of them twice."""
+        """Return a block of distinct features that are in any order."""
         order = np.argsort(codes, kind="stable")
         return Block(codes[order], weights[order])
 
     @property
     def present(self) -> Block:
-        """The features whose weight is not 0."""
+        """Features whose weight is not 0."""
         keep = self.weights != 0.0
         return Block(self.codes[keep], self.weights[keep])
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A model of another program: a chain of labels with weights of attributes, label pairs and both together.
+    """Model of another program: a chain of labels with weights of attributes, of label pairs and of both.
 
-    texts: attributes by id; local: every step is normalised by itself (a MEMM); about: what else its file says, for
-    its writer; border: features of first and last labels, which none of the programs has.
+    `texts` has the attributes by id. `local` models normalise every step separately (MEMM). `about` has further fields
+    of the file for its writer. `border` has the features of first and last labels, which none of the programs supports.
     """
 
     labels: tuple[str, ...]
@@ -71,7 +71,7 @@ class Chain:
 
 
 def vocabulary_of(texts: Sequence[str]) -> _core.Vocabulary:
-    """A locked vocabulary of these texts, which differ, numbered in their order."""
+    """Return a locked vocabulary of these distinct texts, numbered in their order."""
     vocabulary = _core.Vocabulary()
     _core.encode_attributes(vocabulary, [[list(texts)]])
     vocabulary.lock()
@@ -81,7 +81,7 @@ def vocabulary_of(texts: Sequence[str]) -> _core.Vocabulary:
 
 
 def parts_of(chain: Chain) -> dict[str, Any]:
-    """The parts of a model, by the names of `Model`."""
+    """Return the parts of a model, by the names of `Model`."""
     n = len(chain.labels)
     if not n:
         raise ModelFileError("the model has no labels: it was trained on nothing, and cannot label anything")
@@ -111,7 +111,7 @@ def parts_of(chain: Chain) -> dict[str, Any]:
 
 
 def _check_finite(chain: Chain, exact: Weights, weights: NDArray[np.float32]) -> None:
-    """Refuse weights that are no numbers, or beyond those that score: no search is right with them."""
+    """Raise a ModelFileError for weights that are not finite in float32, with which no search is correct."""
     wrong = np.flatnonzero(~np.isfinite(weights))
     if not len(wrong):
         return
@@ -139,7 +139,7 @@ def chain_of(
     arrays: Mapping[str, NDArray[Any]],
     about: Mapping[str, Any],
 ) -> Chain:
-    """The chain of a model's parts, for a writer: weights as its file had them, where they still are those."""
+    """Return the chain of a model for a writer, with the double-precision weights of its file if they are unchanged."""
     layout, weights = scorer.layout, scorer.weights
     exact = arrays.get(EXACT)
     with np.errstate(over="ignore", under="ignore"):
@@ -157,7 +157,7 @@ def chain_of(
 
 
 def refuse_border(chain: Chain, format: str) -> None:
-    """Refuse weights of first and last labels, for a format that has no place for them."""
+    """Raise a ModelFileError for weights of first and last labels, which the format cannot express."""
     if len(chain.border.codes):
         raise ModelFileError(
             f"{format} cannot express weights of first and last labels; train with start_end=False"

@@ -1,9 +1,9 @@
-"""CRF++'s models: the binary file, and the text that `-t` writes.
+"""Models of CRF++: the binary file, and the text file that `-t` writes.
 
     version · type · cost factor · three counts · labels · templates · dictionary · weights
 
-A key is an expanded template with its name (`U00:The`, `B`); its value is the index of its first weight: Y of them for
-U (value + y), Y^2 for B (value + y' Y + y).
+A key is an expanded template with its name (`U00:The`, `B`). Its value is the index of its first weight. A key of U has
+Y weights (value + y), a key of B has Y^2 (value + y' Y + y).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Keys = Sequence[tuple[bytes, int]]
 
 
 def looks(head: bytes) -> bool:
-    """Whether a file begins as a binary model of CRF++: version 1xx, type 0, a small cost factor, counts."""
+    """Return whether a file begins like a binary model of CRF++: version 1xx, type 0, small cost factor, counts."""
     if len(head) < HEAD.size:
         return False
     version, kind, cost, _, columns, _, _ = HEAD.unpack_from(head)
@@ -36,7 +36,7 @@ def looks(head: bytes) -> bool:
 
 
 def looks_text(head: bytes) -> bool:
-    """Whether a file begins as a text model of CRF++."""
+    """Return whether a file begins like a text model of CRF++."""
     return head.startswith(b"version: ")
 
 
@@ -48,7 +48,7 @@ def _damaged(what: str) -> ModelFileError:
 
 
 def read(data: bytes) -> Chain:
-    """The model of a binary file's bytes."""
+    """Read a model from the bytes of a binary file."""
     if len(data) < HEAD.size + 4:
         raise _damaged(f"{len(data)} bytes: the file is cut short")
     version, _, cost, maxid, columns, dsize, n = HEAD.unpack_from(data)
@@ -66,7 +66,7 @@ def read(data: bytes) -> Chain:
     if m and data[at + m - 1]:
         raise _damaged("templates that do not end in NUL")
     units = np.frombuffer(data, darts.UNIT, dsize // 8, at + m)
-    with np.errstate(invalid="ignore"):  # a NaN that signals; what is not finite is refused further on
+    with np.errstate(invalid="ignore"):  # signalling NaN (weights that are not finite are rejected later)
         weights = np.frombuffer(data, "<f4", maxid, at + m + dsize).astype(np.float64)
     keys = darts.keys_of(units, 64 * len(data) + (1 << 20))
     about = {"format": "crfpp", "version": version, "cost": cost, "columns": columns}
@@ -86,7 +86,7 @@ def _chain(
     weights: NDArray[np.float64],
     about: dict[str, Any],
 ) -> Chain:
-    """The chain of a model's parts; keys in the order of their values."""
+    """Return the chain of the parts of a model, with keys in the order of their values."""
     y = len(labels)
     if len(set(labels)) < y or not all(labels):
         raise _damaged("a label is empty, or occurs twice")
@@ -127,7 +127,7 @@ def _chain(
 def _taken(
     ids: NDArray[np.int64], first: NDArray[np.int64], width: int, weights: NDArray[np.float64]
 ) -> Block:
-    """The weights of keys, `width` each from `first` on; those that are 0 (not -0) are no features."""
+    """Return the weights of keys, `width` each from `first` on. A weight of 0 (but not -0) is not a feature."""
     inside = np.arange(width)
     values = weights[(first[:, None] + inside).ravel()]
     codes = (ids[:, None] * width + inside).ravel()
@@ -139,7 +139,7 @@ _HEADER = re.compile(rb"version: (\d{1,9})\ncost-factor: (\S{1,40})\nmaxid: (\d{
 
 
 def read_text(data: bytes) -> Chain:
-    """The model of a text file's bytes."""
+    """Read a model from the bytes of a text file."""
     found = _HEADER.match(data)
     if found is None or not data.endswith(b"\n"):
         raise _damaged("expected version, cost-factor, maxid and xsize, and whole lines")
@@ -175,7 +175,7 @@ def read_text(data: bytes) -> Chain:
 
 
 def _parts(chain: Chain) -> tuple[list[bytes], list[bytes], list[tuple[bytes, int]], NDArray[np.float64]]:
-    """Labels, templates, keys with their values, and all weights."""
+    """Return labels, templates, keys with their values, and all weights."""
     refuse_border(chain, "crfpp")
     if chain.local:
         raise ModelFileError("crfpp cannot express a model that is normalised at every step (a MEMM)")
@@ -228,7 +228,7 @@ def _columns(chain: Chain, templates: list[bytes]) -> int:
 
 
 def write(chain: Chain) -> bytes:
-    """The binary file of a model, byte for byte as CRF++ writes it."""
+    """Return the binary file of a model, byte for byte as CRF++ writes it."""
     labels, templates, keys, weights = _parts(chain)
     with np.errstate(over="ignore", under="ignore"):
         floats = weights.astype("<f4")
@@ -245,7 +245,7 @@ def write(chain: Chain) -> bytes:
 
 
 def write_text(chain: Chain) -> bytes:
-    """The text file of a model, as CRF++ writes it beside the binary one."""
+    """Return the text file of a model, as CRF++ writes it together with the binary one."""
     labels, templates, keys, weights = _parts(chain)
     factor = chain.about.get("factor", "1")
     head = f"version: {chain.about.get('version', 100)}\ncost-factor: {factor}\nmaxid: {len(weights)}\n"

@@ -2,8 +2,8 @@
 
     header 48 B · FEAT · labels · attributes · padding to 4 · LFRF · AFRF
 
-The core reads and writes it (its room `foreign`). The lists of LFRF and AFRF say which features leave a label or an
-attribute: those count, and the header's number of features, which writers leave at 0, does not.
+The core reads and writes it (`rust/src/foreign`). The lists of LFRF and AFRF give the features of each label and
+attribute. The number of features in the header is ignored, since writers leave it at 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tagwise.features.recipe import Recipe
 from tagwise.model.formats.chain import Block, Chain, refuse_border
 
 MAGIC, HEAD = b"lCRF", 48
-#: The header by name, as the text dump has it.
+#: Names of the header fields, as in the text dump.
 FIELDS = (
     *("magic", "size", "type", "version", "num_features", "num_labels", "num_attrs"),
     *("off_features", "off_labels", "off_attrs", "off_labelrefs", "off_attrrefs"),
@@ -28,12 +28,12 @@ FIELDS = (
 
 
 def looks(head: bytes) -> bool:
-    """Whether a file begins as a model of CRFsuite."""
+    """Return whether a file begins like a model of CRFsuite."""
     return head[:4] == MAGIC
 
 
 def header_of(data: bytes) -> tuple[int, ...]:
-    """Numbers of the header from `size` on, checked against the file."""
+    """Return the numbers of the header from `size` on, checked against the file."""
     if len(data) < HEAD:
         raise ModelFileError(
             f"{len(data)} bytes; a CRFsuite model has {HEAD} and more: the file is cut short"
@@ -52,7 +52,7 @@ def header_of(data: bytes) -> tuple[int, ...]:
 
 
 def read(data: bytes) -> Chain:
-    """The model of a file's bytes, all of it checked."""
+    """Read a model from the bytes of a file, with all checks."""
     model = _core.CrfsuiteModel(data)
     texts, node, edge = model.whole(told)
     return Chain(
@@ -67,7 +67,7 @@ def read(data: bytes) -> Chain:
 
 
 def _summed(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
-    """State features: those given twice add up."""
+    """Return the state features. Weights of duplicates are added."""
     if (np.diff(codes) > 0).all():
         return Block(codes, weights)
     kept, at = np.unique(codes, return_inverse=True)
@@ -77,7 +77,7 @@ def _summed(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
 
 
 def _last(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
-    """Transitions: of those given twice the last counts."""
+    """Return the transitions. The last one of duplicates counts."""
     if (np.diff(codes) > 0).all():
         return Block(codes, weights)
     kept, at = np.unique(codes[::-1], return_index=True)
@@ -88,7 +88,7 @@ def _last(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
 
 
 def refuse(chain: Chain) -> None:
-    """Refuse what a CRFsuite model has no place for."""
+    """Raise a ModelFileError for parts that a model of CRFsuite cannot express."""
     refuse_border(chain, "crfsuite")
     if len(chain.pair.present.codes):
         raise ModelFileError(
@@ -99,7 +99,7 @@ def refuse(chain: Chain) -> None:
 
 
 def write(chain: Chain) -> bytes:
-    """The file of a model, byte for byte as CRFsuite writes it."""
+    """Return the file of a model, byte for byte as CRFsuite writes it."""
     refuse(chain)
     node, edge = chain.node, chain.edge
     return _core.crfsuite_written(

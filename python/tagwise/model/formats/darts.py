@@ -1,8 +1,7 @@
-"""Double arrays (Darts), in which CRF++ keeps its dictionary: units of (base, check).
+"""Double arrays (Darts), the dictionaries of CRF++: units of (base, check).
 
-The root is unit 0; its base is where its children lie. A child by byte c of a node whose base is b is unit
-p = b + c + 1 with check[p] == b; a key ends at a node whose unit b has check[b] == b and base < 0: the value is
--base - 1.
+The root is unit 0. The child by byte c of a node with base b is unit p = b + c + 1 with check[p] == b. A key ends at a
+node with base b if unit b has check[b] == b and base < 0. Its value is -base - 1.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from numpy.typing import NDArray
 from tagwise.base.exceptions import ModelFileError
 
 UNIT = np.dtype([("base", "<i4"), ("check", "<u4")])
-#: Units behind the last that is used.
+#: Number of units after the last used one.
 ROOM = 257
 
 
 def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
-    """Keys and values of an array, in byte order; `most`: bytes that all keys together may have.
+    """Return the keys and values of an array, in byte order. All keys together may have `most` bytes.
 
-    Every node is visited once: two parents of one base, or a way back, is an error, so this ends. The bytes on the way
-    to a node are kept once for all, so that a chain of n nodes takes n steps and not n^2.
+    Every node is visited once, and a second parent or a cycle is an error, so the loop ends. The bytes on the way to a
+    node are kept once for all nodes, so that a chain of n nodes takes n steps and not n^2.
     """
     wrong = ModelFileError("the dictionary is no tree; the file is damaged, copy it again")
     n = len(units)
@@ -34,11 +33,11 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
     places, bases = order.tolist(), base.tolist()
     begins = np.searchsorted(
         check[order], np.arange(n + 1)
-    ).tolist()  # of the units that have each base as their check
+    ).tolist()  # first unit with each base as its check
     out: list[tuple[bytes, int]] = []
     seen: set[int] = set()
     total, way = 0, bytearray()
-    todo: list[tuple[int, int, int]] = [(bases[0], 0, 0)]  # base, depth, and the byte that leads to it
+    todo: list[tuple[int, int, int]] = [(bases[0], 0, 0)]  # base, depth, byte that leads to it
     while todo:
         b, depth, byte = todo.pop()
         if b in seen or not 0 < b < n:
@@ -65,11 +64,11 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
 
 
 def built(keys: Sequence[bytes], values: Sequence[int]) -> NDArray[np.void]:
-    """The array of keys, which are distinct and in byte order, as Darts builds it.
+    """Build the array of distinct keys in byte order, exactly as Darts builds it.
 
-    Siblings are placed depth first. A group of codes goes to the first free unit, from `after` on, at which its
-    first code can lie so that no other group has its base and every other code's unit is free. `after` is the first
-    free unit met, or the place found where 95 % of the units on the way were taken.
+    Siblings are placed depth first. A group of codes goes to the first free unit, from `after` on, where its first code
+    fits, no other group has the base, and the units of all other codes are free. `after` is the first free unit that
+    was found, or the place of the group if 95 % of the units before it were taken.
     """
     taken, used = bytearray(8192), bytearray(8192)
     base, check = {0: 1}, {}
@@ -118,7 +117,7 @@ def built(keys: Sequence[bytes], values: Sequence[int]) -> NDArray[np.void]:
 
 
 def _siblings(keys: Sequence[bytes], left: int, right: int, depth: int) -> list[tuple[int, int, int]] | None:
-    """(code, first key, last key) of the next bytes of keys; None where the one key ended before."""
+    """Return (code, first key, last key) of the next bytes of keys, or None if the only key has ended."""
     out: list[tuple[int, int, int]] = []
     if left + 1 == right and len(keys[left]) < depth:
         return None

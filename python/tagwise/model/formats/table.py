@@ -1,4 +1,4 @@
-"""The table of model files of other programs: how each is known by its first bytes, read and written."""
+"""Table of the model formats of other programs: detection by first bytes, reader, writer."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tagwise.base.exceptions import ModelFileError
 from tagwise.model.formats import crfpp, crfsuite, wapiti
 from tagwise.model.formats.chain import Chain
 
-#: As many bytes tell what a file is.
+#: Number of bytes that identify a format.
 HEAD = 64
 
 
 class Format(NamedTuple):
-    """A kind of model file."""
+    """Format of a model file: detection, reader and writer."""
 
     name: str
     program: str
@@ -35,18 +35,18 @@ FORMATS: dict[str, Format] = {format.name: format for format in TABLE}
 
 
 def format_of(head: bytes) -> Format | None:
-    """The format of a file that begins with these bytes; None for our own and for what is none."""
+    """Return the format of a file that begins with these bytes, or None for tagwise and unknown files."""
     return next((format for format in TABLE if format.looks(head)), None)
 
 
 def format_of_name(path: str | os.PathLike[str]) -> str | None:
-    """The format that a file's name stands for."""
+    """Return the format of the suffix of a path, or None."""
     name = os.fspath(path)
     return next((f.name for f in TABLE if any(name.endswith(suffix) for suffix in f.suffixes)), None)
 
 
 def format_by_name(name: str) -> Format:
-    """A format of the table."""
+    """Return a format by its name."""
     if name not in FORMATS:
         known = ", ".join(("tagwise", *FORMATS))
         raise ModelFileError(f"format={name!r}: unknown; expected one of {known}")

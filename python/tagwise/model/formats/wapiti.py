@@ -1,9 +1,9 @@
-"""Wapiti's model, a text: patterns, labels, observations as netstrings, then the weights that are not 0.
+"""Models of Wapiti, text files: patterns, labels and observations as netstrings, then the weights that are not 0.
 
     #mdl#TYPE#NACT · #rdr#NPAT/MAXCOL/AUTO · patterns · #qrk#Y · labels · #qrk#O · observations · INDEX=WEIGHT
 
-Observations are walked in their order with F = 0: one of u has Y weights from F on (F + y), one of b Y^2
-(F + y' Y + y), one of * both, u first; F grows by them.
+Weights are numbered in the order of the observations, from F = 0 on. An observation of u has Y weights (F + y), one of
+b has Y^2 (F + y' Y + y), one of * has both, u first. F then grows by their number.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from tagwise.features.recipe import Recipe
 from tagwise.model.formats.chain import Block, Chain, refuse_border
 
 CRF, MAXENT, MEMM = 2, 0, 1
-#: No count or index of a file has more digits: those of a number of 64 bits.
+#: Maximum number of digits of a count or index: those of a 64-bit number.
 DIGITS = 19
 
 
 def looks(head: bytes) -> bool:
-    """Whether a file begins as a model of Wapiti."""
+    """Return whether a file begins like a model of Wapiti."""
     return head[:5] == b"#mdl#"
 
 
 class Reader:
-    """Lines and netstrings of a file, one after the other."""
+    """Reader of the lines and netstrings of a file."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def wrong(self, what: str) -> ModelFileError:
-        """An error that names the place."""
+        """Return an error that names the line."""
         line = self.data.count(b"\n", 0, self.at) + 1
         return ModelFileError(f"line {line}: {what}; the file is damaged, copy it again")
 
     def line(self) -> bytes:
-        """The next line, without its end."""
+        """Return the next line without its end."""
         end = self.data.find(b"\n", self.at)
         if end < 0:
             raise self.wrong("the file is cut short")
@@ -52,7 +52,7 @@ class Reader:
         return found
 
     def netstring(self) -> bytes:
-        """length:bytes,"""
+        """Return the next netstring, `length:bytes,`."""
         colon = self.data.find(b":", self.at, self.at + DIGITS + 1)
         digits = self.data[self.at : max(colon, self.at)]
         if not digits.isdigit():
@@ -68,7 +68,7 @@ class Reader:
         return found
 
     def netstrings(self, count: int, what: str) -> list[bytes]:
-        """That many, all distinct."""
+        """Return the next `count` netstrings, which must be distinct."""
         if count > (len(self.data) - self.at) // 5 + 1:
             raise self.wrong(f"{count} {what}, more than the file has room for")
         found = [self.netstring() for _ in range(count)]
@@ -86,7 +86,7 @@ def _numbers(reader: Reader, pattern: bytes, what: str) -> list[int]:
 
 
 def read(data: bytes) -> Chain:
-    """The model of a file's bytes."""
+    """Read a model from the bytes of a file."""
     reader = Reader(data)
     *types, active = _numbers(reader, rb"#mdl#(?:(\d{1,19})#)?(\d{1,19})", "#mdl#TYPE#WEIGHTS")
     kind = types[0] if types else MAXENT
@@ -114,7 +114,7 @@ def read(data: bytes) -> Chain:
 
 
 def _weights(reader: Reader, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """INDEX=WEIGHT to the end of the file, ascending."""
+    """Read INDEX=WEIGHT lines to the end of the file and return them in ascending order."""
     lines = reader.data[reader.at :].split(b"\n")
     if lines[-1] or len(lines) - 1 != count:
         raise reader.wrong(f"{len(lines) - 1} weights; expected {count}, and nothing behind them")
@@ -136,7 +136,7 @@ def _weights(reader: Reader, count: int) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def _recipe(reader: Reader, lines: list[str], auto: bool, last: int) -> Recipe:
-    """How tokens become observations; without patterns they are given."""
+    """Return the features. Without patterns, tokens come with their observations."""
     dialect = "wapiti-auto" if auto else "wapiti"
     try:
         found = Patterns.of(dialect, "\n".join(lines))
@@ -149,7 +149,7 @@ def _recipe(reader: Reader, lines: list[str], auto: bool, last: int) -> Recipe:
 
 
 def _sizes(texts: list[bytes], y: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """First letters of the observations, and where the weights of each begin, with their number last."""
+    """Return the first letters of the observations, and the index of the first weight of each with their number last."""
     letters = np.frombuffer(b"".join(text[:1] for text in texts), np.uint8)
     sizes = np.where(letters == ord("u"), y, np.where(letters == ord("b"), y * y, y + y * y))
     return letters, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -163,7 +163,7 @@ def _blocks(
     weights: NDArray[np.float64],
     bare: str | None,
 ) -> tuple[Block, Block, Block]:
-    """Weights by index as those of nodes, edges (the observation `bare`) and pairs."""
+    """Split the weights into those of nodes, edges (the observation `bare`) and pairs."""
     letters, begin = _sizes(texts, y)
     if not np.isin(letters, np.frombuffer(b"ub*", np.uint8)).all():
         raise reader.wrong("an observation that begins with none of u, b and *")
@@ -192,7 +192,7 @@ def _blocks(
 
 
 def hexadecimal(x: float) -> str:
-    """A number as C's %la: the shortest mantissa.
+    """Format a number as %la of C, with the shortest mantissa.
 
     >>> hexadecimal(0.375), hexadecimal(-2.0)
     ('0x1.8p-2', '-0x1p+1')
@@ -208,7 +208,7 @@ def _netstring(data: bytes) -> bytes:
 
 
 def write(chain: Chain) -> bytes:
-    """The file of a model, byte for byte as Wapiti writes it."""
+    """Return the file of a model, byte for byte as Wapiti writes it."""
     refuse_border(chain, "wapiti")
     lines, texts, bare = _observed(chain)
     y, edge = len(chain.labels), chain.edge.present
@@ -243,7 +243,7 @@ def write(chain: Chain) -> bytes:
 
 
 def _observed(chain: Chain) -> tuple[list[str], list[bytes], bytes]:
-    """Patterns, observations, and the observation of the plain pair of labels."""
+    """Return the patterns, the observations, and the observation of plain label pairs."""
     recipe, texts = chain.recipe, [raw(text) for text in chain.texts]
     patterns = Patterns.of("wapiti", "")
     if recipe.kind == "patterns" and recipe.name != "crfpp":
