@@ -149,7 +149,7 @@ def _recipe(reader: Reader, lines: list[str], auto: bool, last: int) -> Recipe:
 
 
 def _sizes(texts: list[bytes], y: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the first letters of the observations, and the index of the first weight of each with their number last."""
+    """Return the first letters of the observations, and the first weight of each with the total number last."""
     letters = np.frombuffer(b"".join(text[:1] for text in texts), np.uint8)
     sizes = np.where(letters == ord("u"), y, np.where(letters == ord("b"), y * y, y + y * y))
     return letters, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
