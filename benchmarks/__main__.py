@@ -19,29 +19,29 @@ from .workloads import PEER, NoData
 
 # name: one-line description (one file each), in the order they run
 BENCHMARKS = {
-    "evaluation": "one loss+gradient evaluation against a CRFsuite iteration, 1 and 2 threads",
-    "training": "training to CRFsuite's final objective, encoding included",
+    "evaluation": "one evaluation of loss and gradient vs. a CRFsuite iteration, 1 and 2 threads",
+    "training": "training to the final objective of CRFsuite, with encoding",
     "peers": "CRFsuite, sklearn-crfsuite, Wapiti, CRF++, NLTK: time to train and tag, scores, on the same attributes",
-    "encoding": "attribute lists, dicts and tokens to ids: nanoseconds an attribute",
-    "tagging": "tagging from attribute lists and from tokens; marginals",
-    "optimum": "number of features and final objective beside CRFsuite's",
+    "encoding": "attribute lists, dicts and tokens to ids: nanoseconds per attribute",
+    "tagging": "tagging from attribute lists and from tokens, marginals",
+    "optimum": "number of features and final objective vs. CRFsuite",
     "memory": "peak memory of training",
     "loading": "model load time",
     "accuracy": "F1 and accuracy with l2 chosen on dev",
-    "agreement": "F1 of the default optimiser beside that of L-BFGS at the same l2",
-    "losses": "cost of a pass of each loss, optimisers to a gap, accuracy of the four losses",
-    "dual": "dual ascent beside L-BFGS: passes and seconds to a gap, certified or not",
-    "labels": "many labels: an iteration and tagging by the number of labels, 5,000 labels in a minute",
-    "dropin": "the drop-in modules against python-crfsuite and sklearn-crfsuite, call by call",
-    "dense": "vectors: an evaluation of 300 numbers a token beside the matrix products that it contains",
+    "agreement": "F1 of the default optimizer vs. L-BFGS at the same l2",
+    "losses": "cost of a pass of each loss, optimizers to a gap, accuracy of the four losses",
+    "dual": "dual ascent vs. L-BFGS: passes and seconds to a gap, certified or not",
+    "labels": "many labels: an iteration and tagging by the number of labels, training with 5,000 labels",
+    "dropin": "the drop-in modules vs. python-crfsuite and sklearn-crfsuite, call by call",
+    "dense": "vectors: an evaluation with 300 numbers per token vs. its matrix products alone",
     "history": "history (m, p), documents, constraints, tag dictionaries: accuracy and time",
     "svm": "Hidden Markov SVM and kernels: 300 sentences, conll2002-es, a dual perceptron",
-    "boosting": "boosting: scores with few features, curves, bounds, the cost of a round",
-    "incremental": "going on with other sentences: a prior around the old weights against training anew",
-    "serve": "requests of /tag over loopback beside python-crfsuite in a Starlette handler",
+    "boosting": "boosting: scores with few features, curves, bounds, cost of a round",
+    "incremental": "continued training on other sentences: a prior around the old weights vs. retraining",
+    "serve": "/tag over loopback vs. python-crfsuite in a Starlette handler",
     "determinism": "model files for 1, 2 and 4 threads",
-    "digests": "model files of every learner on the bundled corpora: what a change of structure must not change",
-    "online_speed": "epochs of the online learners against CRFsuite's ap and pa",
+    "digests": "digests of the model files of every learner, which refactoring must not change",
+    "online_speed": "epochs of the online learners vs. ap and pa of CRFsuite",
     "online": "the online paper's tables and figures: learners, k, costs, epochs, shards",
 }
 
@@ -51,20 +51,27 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     names = "\n".join(f"  {name:12} {text}" for name, text in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Ratios against python-crfsuite, measured side by side in one run.",
+        description="Speed and accuracy compared with other taggers, measured alternately in one run.",
         epilog=f"benchmarks:\n{names}\n\nCorpora that may not be bundled are read from TAGWISE_DATA.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="name", help="which to run (default: all)")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, CRFsuite's training time scaled")
-    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds of each measurement (5)")
-    parser.add_argument("--limit", type=float, metavar="S", help="seconds that each may take (no limit)")
-    parser.add_argument("--minutes", type=float, metavar="M", help="minutes that all may take (no limit)")
-    parser.add_argument("--workload", action="append", choices=list(PEER), help="only these (default: all)")
+    parser.add_argument("names", nargs="*", metavar="name", help="benchmarks to run (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and less data")
+    parser.add_argument(
+        "--repeat", type=int, default=5, metavar="N", help="rounds of each measurement (default: 5)"
+    )
+    parser.add_argument("--limit", type=float, metavar="S", help="time limit of each benchmark in seconds")
+    parser.add_argument("--minutes", type=float, metavar="M", help="time limit of all benchmarks in minutes")
+    parser.add_argument(
+        "--workload",
+        action="append",
+        choices=list(PEER),
+        help="workload to use, may be repeated (default: all)",
+    )
     chosen = parser.parse_args(arguments)
     unknown = [n for n in chosen.names if n not in BENCHMARKS]
     if unknown:
-        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        parser.error(f"unknown benchmark {', '.join(unknown)}, choose from {', '.join(BENCHMARKS)}")
     return chosen
 
 
@@ -90,7 +97,7 @@ def bounded(chosen: argparse.Namespace) -> int:
                 work.kill()
                 work.wait()
                 found = 2
-                out.write(f"\n{name}: cut off after {time.monotonic() - begin:.0f} s\n")
+                out.write(f"\n{name}: killed after {time.monotonic() - begin:.0f} s\n")
             except BaseException:
                 work.kill()
                 raise
@@ -124,7 +131,7 @@ def main(arguments: list[str]) -> int:
             if missing.name not in ("pycrfsuite", "sklearn_crfsuite"):
                 raise
             console.print(
-                f"{name}: skipped: {missing.name} is not installed; pip install 'tagwise[bench]'",
+                f"{name}: skipped: {missing.name} is not installed, run pip install 'tagwise[bench]'",
                 markup=False,
             )
     return int(missed)

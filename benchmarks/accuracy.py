@@ -79,5 +79,5 @@ def run(context: Context) -> Result:
         try:
             part(context, result, grid)
         except NoData as missing:
-            result.notes.append(f"{part.__name__} left out: {missing}")
+            result.notes.append(f"{part.__name__} skipped: {missing}")
     return result

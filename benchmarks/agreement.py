@@ -25,23 +25,23 @@ def compare(result: Result, name: str, made: Any, fitted: Any, scored: Any, l2: 
         taken = seconds(lambda t=tagger: t.fit(*fitted))
         scores[way] = 100 * tagger.score(*scored)
         cells[way] = f"{scores[way]:.2f} ({tagger.objective_:.1f} in {taken:.1f} s)"
-    apart = abs(scores["auto"] - scores["L-BFGS"])
-    result.add(name, {**cells, "apart": f"{apart:.2f}"}, f"<= {MOST}", apart <= MOST)
+    difference = abs(scores["auto"] - scores["L-BFGS"])
+    result.add(name, {**cells, "difference": f"{difference:.2f}"}, f"<= {MOST}", difference <= MOST)
     result.raw[name] = scores
 
 
 def run(context: Context) -> Result:
     """Compare on conll2000 with the `chunk` attributes, then on tokens with named sets. Missing data are skipped."""
-    result = Result("agreement", "F1 on test: the default optimiser and L-BFGS at the same l2 (two threads)")
+    result = Result("agreement", "F1 on test: the default optimizer and L-BFGS at the same l2 (two threads)")
     try:
         compare(result, "conll2000, chunk", ours.crf, workload("chunk"), workload("chunk", "test"), 1.0)
     except NoData as missing:
-        result.notes.append(f"conll2000 left out: {missing}")
+        result.notes.append(f"conll2000 skipped: {missing}")
     for corpus, features, l2 in NAMED:
         try:
             train, _, test = ours.corpus(corpus)
         except NoData as missing:
-            result.notes.append(f"{corpus} left out: {missing}")
+            result.notes.append(f"{corpus} skipped: {missing}")
             continue
 
         def made(features: str = features, **parameters: Any) -> Any:

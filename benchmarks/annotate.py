@@ -33,7 +33,7 @@ from tagwise.apps.web.running import running
 LABELS = ["person", "location", "corporation", "group", "product", "creative-work"]
 
 
-def again(sentence: tw.Sentence, i: int) -> tw.Sentence:
+def unique(sentence: tw.Sentence, i: int) -> tw.Sentence:
     """Return a copy of the sentence with a unique last word, since equal sentences are queued only once."""
     columns = {
         name: [*column, "O" if name == sentence.label else f"#{i}"]
@@ -47,7 +47,7 @@ def session_of(folder: Path, queue: int, labelled: int) -> tuple[Session, list[l
     train = tw.load_corpus("wnut17-ner")[0]
     work = Work(folder, Settings(labels=LABELS))
     work.add(train[:labelled], "labelled")
-    more = [again(train[labelled + i % (len(train) - labelled)], i) for i in range(queue)]
+    more = [unique(train[labelled + i % (len(train) - labelled)], i) for i in range(queue)]
     work.add(tw.Corpus(more), "open", fresh=True)
     return Session(work), [s.labels for s in train[:labelled]] + [s.labels for s in more]
 
@@ -57,22 +57,22 @@ def corrected(url: str, token: str, gold: list[list[str]], n: int) -> list[dict[
     client = http.client.HTTPConnection(url.removeprefix("http://"))
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
 
-    def ask(method: str, path: str, value: Any = None) -> Any:
+    def request(method: str, path: str, value: Any = None) -> Any:
         client.request(method, path, None if value is None else json.dumps(value), headers)
         return json.loads(client.getresponse().read())
 
-    state, out = ask("GET", "/api/state"), []
+    state, out = request("GET", "/api/state"), []
     for _ in range(n):
         i = state["sentence"]["id"]
         spans = [{"begin": b, "end": e, "label": y} for b, e, y in spans_of(gold[i], "spans")]
         begin = time.perf_counter()
-        state = ask("POST", "/api/accept", {"id": i, "spans": spans})
+        state = request("POST", "/api/accept", {"id": i, "spans": spans})
         took = 1e3 * (time.perf_counter() - begin)
         out.append({**state["milliseconds"], "over HTTP": took})
     return out
 
 
-def as_important() -> None:
+def raise_priority() -> None:
     """Give all child processes the scheduling priority of this session.
 
     Linux shares cores between sessions first (autogroup), and a browser started by a program is a session of its own.
@@ -105,10 +105,10 @@ def in_browser(url: str, token: str, n: int) -> list[dict[str, float]]:
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page()
-        as_important()
+        raise_priority()
         page.goto(f"{url}/?token={token}")
         page.wait_for_selector("html[data-ready]")
-        as_important()
+        raise_priority()
         for _ in range(n):
             page.evaluate("delete document.documentElement.dataset.took")
             page.keyboard.press("Enter")
@@ -116,7 +116,7 @@ def in_browser(url: str, token: str, n: int) -> list[dict[str, float]]:
             at = page.evaluate(
                 "Object.fromEntries(performance.getEntriesByType('mark').map(m => [m.name, m.startTime]))"
             )
-            out.append({told: at[mark] - at["asked"] for mark, told in names.items()})
+            out.append({name: at[mark] - at["asked"] for mark, name in names.items()})
         browser.close()
     return out
 
@@ -144,7 +144,7 @@ def main() -> None:
             session.close()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     print(
-        f"queue {given.queue:,}, {given.labelled} labelled before, {given.corrections} corrections; load {load:.1f}\n"
+        f"queue {given.queue:,}, {given.labelled} already labelled, {given.corrections} corrections, load {load:.1f}\n"
     )
     print("| milliseconds | median | p95 |\n| --- | --- | --- |")
     for name, values in columns.items():

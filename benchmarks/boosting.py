@@ -85,7 +85,7 @@ def scores(
             "dev": f"{best['dev']:.2f}",
             "test": f"{best['test']:.2f}",
             "features": f"{best['nonzero']:,} of {best['pairs']:,} ({best['nonzero'] / best['pairs']:.1%})",
-            "of those seen": f"{best['nonzero'] / best['features']:.1%}",
+            "of candidates": f"{best['nonzero'] / best['features']:.1%}",
             "rounds": f"{best['rounds']:,}",
             "CPU": f"{best['cpu']:.0f} s",
         },
@@ -114,8 +114,8 @@ def race(context: Context, result: Result) -> None:
         "tight": {"bound": "tight"},
         "loose, line search": {"bound": "loose", "line_search": True},
         "tight, line search": {"bound": "tight", "line_search": True},
-        "tight, 16 features a round": {"bound": "tight", "features_per_round": 16},
-        "tight, 16 features a round that may overlap": {
+        "tight, 16 features per round": {"bound": "tight", "features_per_round": 16},
+        "tight, 16 features per round that may overlap": {
             "bound": "tight",
             "features_per_round": 16,
             "overlap": True,
@@ -197,6 +197,6 @@ def run(context: Context) -> Result:
     race(context, result)
     round_cost(context, result)
     result.notes.append(
-        "dev is testa of conll2002-es; its full pass is one loss+gradient evaluation of the batch engine"
+        "dev is testa of conll2002-es, and a full pass is one evaluation of loss and gradient by the batch engine"
     )
     return result

@@ -3,8 +3,8 @@
     python -m benchmarks.cited             # write them
     python -m benchmarks.cited --check     # check that the pages match the JSON
 
-On a page, a table is between `<!-- cut TABLE; COLUMN; COLUMN: ROW; ROW -->` and `<!-- end -->` (all rows if none is
-named), and a figure in the text is between `<!-- fig TABLE; ROW; COLUMN -->` and `<!-- / -->`. The text shows the first
+On a page, a table is between `<!-- cut TABLE;COLUMN;COLUMN:ROW;ROW -->` and `<!-- end -->` (all rows if none is
+named), and a figure in the text is between `<!-- fig TABLE;ROW;COLUMN -->` and `<!-- / -->`. The text shows the first
 word of a cell, which is the figure without its deviation.
 """
 
@@ -22,8 +22,8 @@ from tagwise.apps.compare.report.svg import Chart, Point
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/which-learner.md", "docs/papers.md", "docs/paper.md")
-CUT = re.compile(r"<!-- cut (?P<said>[^>]*?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
-FIGURE = re.compile(r"<!-- fig (?P<said>[^>]*?) -->(?P<body>[^<]*)<!-- / -->")
+CUT = re.compile(r"<!-- cut (?P<reference>[^>]*?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+FIGURE = re.compile(r"<!-- fig (?P<reference>[^>]*?) -->(?P<body>[^<]*)<!-- / -->")
 #: Charts: table, columns of x and y, title. The x axis is logarithmic.
 CHARTS = {
     "learners-names": (
@@ -49,33 +49,35 @@ def cell(table: Mapping[str, Any], row: str, column: str) -> str:
     return str(next(cells for cells in table["rows"] if cells[0] == row)[at])
 
 
-def cut(said: str, known: Tables) -> str:
+def cut(reference: str, known: Tables) -> str:
     """Return the table that a marker specifies.
 
     >>> known = {"t": {"head": ["learner", "F1", "s"], "rows": [["crf", "80", "2"], ["hmm", "60", "1"]]}}
-    >>> print(cut("t; learner; F1: crf", known), end="")
+    >>> print(cut("t;learner;F1:crf", known), end="")
     | learner | F1 |
     |---|---|
     | crf | 80 |
     """
-    asked, _, rows = said.partition(":")
-    name, *columns = (part.strip() for part in asked.split(";"))
+    selection, _, rows = reference.partition(":")
+    name, *columns = (part.strip() for part in selection.split(";"))
     table = known[name]
     wanted = [row.strip() for row in rows.split(";")] if rows.strip() else [row[0] for row in table["rows"]]
     cells = [[cell(table, row, column) for column in columns] for row in wanted]
     return study.markdown({"head": columns, "rows": cells})
 
 
-def figure(said: str, known: Tables) -> str:
+def figure(reference: str, known: Tables) -> str:
     """Return the figure that a marker specifies."""
-    name, row, column = (part.strip() for part in said.split(";"))
+    name, row, column = (part.strip() for part in reference.split(";"))
     return cell(known[name], row, column).split()[0]
 
 
 def written(page: str, known: Tables) -> str:
     """Return the page with its tables and figures from the JSON."""
-    page = CUT.sub(lambda m: f"<!-- cut {m['said']} -->\n{cut(m['said'], known)}<!-- end -->", page)
-    return FIGURE.sub(lambda m: f"<!-- fig {m['said']} -->{figure(m['said'], known)}<!-- / -->", page)
+    page = CUT.sub(lambda m: f"<!-- cut {m['reference']} -->\n{cut(m['reference'], known)}<!-- end -->", page)
+    return FIGURE.sub(
+        lambda m: f"<!-- fig {m['reference']} -->{figure(m['reference'], known)}<!-- / -->", page
+    )
 
 
 def chart(name: str, known: Tables) -> str:
@@ -107,10 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path, text in files(study.tables()).items():
         if path.exists() and path.read_text("utf-8") == text:
             continue
-        other.append(f"{path.relative_to(ROOT)}: not what docs/study/*.json says")
+        other.append(
+            f"{path.relative_to(ROOT)}: differs from docs/study/*.json, run python -m benchmarks.cited"
+        )
         if not check:
             path.write_text(text, "utf-8")
-    return study.say(other) if check else 0
+    return study.report(other) if check else 0
 
 
 if __name__ == "__main__":

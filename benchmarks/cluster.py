@@ -70,10 +70,10 @@ def passes(options: argparse.Namespace) -> None:
     rate = {name: shards.n_tokens / spent / 1e6 for name, spent in found.items()}
     sent = workers.sent / (options.rounds + 1)
     print(
-        f"{shards.n_tokens:,} tokens, {len(w):,} features, {len(shards)} shards, {sent / 1e6:.1f} MB a pass by Ray"
+        f"{shards.n_tokens:,} tokens, {len(w):,} features, {len(shards)} shards, {sent / 1e6:.1f} MB per pass with Ray"
     )
     print(*(f"{name} {spent:.2f} s, {rate[name]:.2f} M tokens/s" for name, spent in found.items()), sep="; ")
-    print(f"overhead of Ray: {100 * (found['ray'] / found['threads'] - 1):+.1f} % a pass")
+    print(f"overhead of Ray: {100 * (found['ray'] / found['threads'] - 1):+.1f} % per pass")
 
 
 def tagging(options: argparse.Namespace) -> None:
@@ -106,12 +106,13 @@ def tagging(options: argparse.Namespace) -> None:
         found = data.iter_batches(batch_size=size, batch_format="pyarrow")
         return sum(len(batch.column("predicted").combine_chunks().flatten()) for batch in found)
 
-    def here(part: float) -> int:
+    def local(part: float) -> int:
         return sum(len(labels) for block in part_of(blocks, part) for labels in tagger.predict(block))
 
     times = {
         part: alternated(
-            {"threads": functools.partial(here, part), "ray": functools.partial(by_ray, part)}, options.rounds
+            {"threads": functools.partial(local, part), "ray": functools.partial(by_ray, part)},
+            options.rounds,
         )
         for part in PARTS
     }
@@ -121,10 +122,11 @@ def tagging(options: argparse.Namespace) -> None:
         whole, more = times[all_][name], times[all_][name] - times[few][name]
         rate[name] = (tokens[all_] - tokens[few]) / more
         print(
-            f"{name}: {whole:.2f} s, {tokens[all_] / whole:,.0f} tokens/s; once it runs {rate[name]:,.0f} tokens/s"
+            f"{name}: {whole:.2f} s, {tokens[all_] / whole:,.0f} tokens/s, "
+            f"{rate[name]:,.0f} tokens/s after start-up"
         )
     print(
-        f"Ray Data, once it runs: {100 * rate['ray'] / rate['threads']:.1f} % of the local engine's tokens/s"
+        f"Ray Data after start-up: {100 * rate['ray'] / rate['threads']:.1f} % of the tokens/s of the local engine"
     )
 
 
@@ -162,7 +164,7 @@ def main() -> None:
     """Run one of the two measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["pass", "tag"])
-    parser.add_argument("given", help="a folder of shards, or a model")
+    parser.add_argument("given", help="folder of shards (pass) or model (tag)")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--memory", default="1T")

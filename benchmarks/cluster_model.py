@@ -12,7 +12,7 @@ the answer of the first worker, or the last worker. Then the driver adds the gra
          + 8 features (2 W sums + vectors) / memory
 
 The simulation runs the actual sum of parts in the actual tree, with actual vectors, in threads that sleep for the time
-of the computation or the transfer. A lock stands in for the network of the driver, and each message sleeps for its
+of the computation or the transfer. A lock represents the network of the driver, and each message sleeps for its
 latency.
 """
 
@@ -159,13 +159,13 @@ def main() -> None:
     """Run the simulation, then print the predictions of the model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--measure", metavar="FOLDER", help="shards to measure the costs of this machine with"
+        "--measure", metavar="FOLDER", help="measure the costs of this machine on these shards"
     )
     options = parser.parse_args()
     costs = {} if options.measure is None else measured(options.measure)
     if costs:
         print(
-            f"a token {1e6 * costs['token']:.2f} us, memory {costs['memory'] / 1e9:.1f} GB/s, a step of L-BFGS "
+            f"token {1e6 * costs['token']:.2f} us, memory {costs['memory'] / 1e9:.1f} GB/s, L-BFGS step "
             f"{costs['vectors']} vectors"
         )
     small = Cluster(4e5, 200_000, 4, bandwidth=100e6, latency=5e-3, vectors=0)
@@ -184,14 +184,14 @@ def main() -> None:
             f"{cluster.workers:4} workers, {cluster.features:,} features: simulated {found:.3f} s, model "
             f"{cluster.seconds:.3f} s, {100 * (found / cluster.seconds - 1):+.0f} %"
         )
-    columns = ("tokens", "features", "workers", "compute", "pass", "by tree", "an epoch of mixing")
+    columns = ("tokens", "features", "workers", "compute", "pass", "by tree", "epoch of mixing")
     print("".join(f"{name:>{max(10, len(name) + 2)}}" for name in columns))
     for tokens, features in ((1e7, 10**6), (1e8, 10**7), (1e9, 10**7), (1e9, 10**8)):
         for workers in (1, 10, 100):
             c = replace(Cluster(tokens, features, workers), **costs)
             print(
                 f"{tokens:10.0e}{features:10.0e}{workers:10}{c.compute:10.1f}{c.seconds:10.1f}{c.by_tree:10.1f}"
-                f"{c.epoch:20.1f}"
+                f"{c.epoch:17.1f}"
             )
 
 

@@ -71,7 +71,7 @@ def measured(labels: int, tokens: int, rounds: int) -> tuple[dict[str, list[floa
 
 def run(context: Context) -> Result:
     """Compare evaluations of 300 numbers per token with matrix products."""
-    result = Result("dense", "vectors: an evaluation beside the matrix products that it contains")
+    result = Result("dense", "Vectors: an evaluation vs. its matrix products alone")
     tokens = TOKENS // 10 if context.quick else TOKENS
     for labels in (9, 17):
         times, encoding = measured(labels, tokens, context.rounds)
@@ -82,7 +82,7 @@ def run(context: Context) -> Result:
             f"{labels} labels",
             {
                 "evaluation": f"{1000 * middle['vectors']:.0f} ms",
-                "products by NumPy": f"{1000 * middle['products']:.0f} ms",
+                "NumPy products": f"{1000 * middle['products']:.0f} ms",
                 "fraction": f"{np.median(fraction):.2f} ({min(fraction):.2f} to {max(fraction):.2f})",
                 "as attributes": f"{1000 * middle['attributes']:.0f} ms",
                 "Gflop/s": f"{flops / middle['vectors'] / 1e9:.1f}",
@@ -90,5 +90,7 @@ def run(context: Context) -> Result:
             },
         )
         result.raw[f"{labels} labels"] = {**times, "encoding": encoding, "tokens": tokens, "size": SIZE}
-    result.notes.append("fraction: NumPy's two products over a whole evaluation, sums over paths included")
+    result.notes.append(
+        "fraction: time of the two NumPy products / time of a whole evaluation, which includes sums over paths"
+    )
     return result

@@ -1,6 +1,6 @@
 """SHA-256 of the model files of every learner on slices of the bundled corpora, which refactoring must not change.
 
-Run `python -m benchmarks digests` before and after; benchmarks/out/digests.json has the last run.
+Run `python -m benchmarks digests` before and after. benchmarks/out/digests.json has the last run.
 """
 
 from __future__ import annotations

@@ -30,11 +30,11 @@ class Sheet:
         self.parts: list[str] = []
 
     def text(
-        self, x: float, y: float, said: str, *, size: int = 13, anchor: str = "middle", colour: str = INK
+        self, x: float, y: float, text: str, *, size: int = 13, anchor: str = "middle", colour: str = INK
     ) -> None:
         self.parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">'
-            f"{escape(said)}</text>"
+            f"{escape(text)}</text>"
         )
 
     def line(
@@ -92,7 +92,7 @@ def lattice() -> str:
     sheet.text(
         320,
         285,
-        "circles: P(label at this token); lines: P(both labels); orange: the best path",
+        "circles: P(label at this token), lines: P(both labels), orange: the best path",
         size=12,
         colour="#555",
     )
@@ -101,7 +101,7 @@ def lattice() -> str:
 
 def fold() -> str:
     """Draw the rows of three tokens before and after the fold."""
-    sheet = Sheet(640, 250, "The fold: a row that always comes with another is added to it once")
+    sheet = Sheet(640, 250, "The fold: a row that always occurs with another is added to it once")
     before = [
         ["word=London", "suffix=don", "suffix=on", "shape=Aa"],
         ["word=Boston", "suffix=ton", "suffix=on", "shape=Aa"],
@@ -121,7 +121,7 @@ def fold() -> str:
     sheet.text(
         320,
         190,
-        "once an evaluation:  row(word=London') = row(word=London) + row(suffix=don) + row(suffix=on) + row(shape=Aa)",
+        "once per evaluation:  row(word=London') = row(word=London) + row(suffix=don) + row(suffix=on) + row(shape=Aa)",
         size=11,
     )
     sheet.text(
@@ -130,13 +130,13 @@ def fold() -> str:
         "and back:  gradient(suffix=on) = gradient(word=London') + gradient(word=Boston') + ...",
         size=11,
     )
-    sheet.text(320, 238, "the same sums, fewer additions: exact", size=12, colour="#555")
+    sheet.text(320, 238, "equal sums with fewer additions", size=12, colour="#555")
     return sheet.document()
 
 
 def lanes() -> str:
     """Draw sixteen sentences of similar length, one per lane."""
-    sheet = Sheet(640, 330, "Sixteen sentences side by side in the lanes of a vector register")
+    sheet = Sheet(640, 330, "Sixteen sentences in the lanes of a vector register")
     lengths = [14, 14, 13, 13, 13, 12, 12, 12, 11, 11, 11, 10, 10, 10, 9, 9]
     for lane, length in enumerate(lengths):
         for t in range(length):
@@ -144,9 +144,9 @@ def lanes() -> str:
             sheet.box(110 + 32 * t, 40 + 15 * lane, 28, 12, fill=fill, colour=ORANGE if t == 5 else "#c9d3e3")
         sheet.text(100, 50 + 15 * lane, f"sentence {lane + 1}", size=9, anchor="end", colour="#555")
     sheet.text(110 + 32 * 5 + 14, 30, "position t: one vector", size=12, colour=ORANGE)
-    sheet.text(320, 305, "alpha_t(y) of sixteen sentences at once; a lane that has ended is masked", size=12)
+    sheet.text(320, 305, "alpha_t(y) of sixteen sentences at once, with finished lanes masked", size=12)
     sheet.text(
-        320, 323, "batches of similar length, longest first: few masked places", size=12, colour="#555"
+        320, 323, "batches of similar length, longest first: few masked positions", size=12, colour="#555"
     )
     return sheet.document()
 

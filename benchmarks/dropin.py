@@ -74,8 +74,8 @@ def run(context: Context) -> Result:
         mine = [trained(ours, X, y, str(Path(folder) / "ours.crfsuite"), most) for _ in range(rounds)]
         ratio = Ratio.of([theirs] * rounds, [seconds for seconds, _ in mine])
         cells = {"ratio": str(ratio), "loss": f"{mine[0][1]:.2f} against {loss:.2f}"}
-        until = "20 iterations" if most else "until its own test ends it"
-        result.add(f"training by lbfgs, {until}", cells, ">= 20x", ratio.median >= 20)
+        until = "20 iterations" if most else "to convergence"
+        result.add(f"training with lbfgs, {until}", cells, ">= 20x", ratio.median >= 20)
         result.raw["training"] = {"theirs": theirs, "ours": [seconds for seconds, _ in mine]}
 
         def opened(module: Any) -> Any:
@@ -103,10 +103,10 @@ def run(context: Context) -> Result:
                         times[name][side].append(value)
             assert found[0] == found[1], "the tags differ"
         for name, what, least in (
-            ("first", "Tagger.open, the first of a process", 1.0),
-            ("open", "Tagger.open, again and again", 1.0),
-            ("tag", "Tagger.tag, a sentence a call", 2.0),
-            ("predict", "CRF.predict of a list", 8.0),
+            ("first", "Tagger.open, first in a process", 1.0),
+            ("open", "Tagger.open, repeated", 1.0),
+            ("tag", "Tagger.tag, one sentence per call", 2.0),
+            ("predict", "CRF.predict, a list", 8.0),
         ):
             ratio = Ratio.of(*times[name])
             result.add(what, {"ratio": str(ratio)}, f">= {least:g}x", ratio.median >= least)

@@ -101,7 +101,7 @@ def points(method: str, case: Any, l2: float, threads: int) -> Iterator[Point]:
         yield Point(spent + step.evaluations, time.perf_counter() - begin, step.value)
 
 
-def way(method: str, case: Any, l2: float, threads: int) -> list[Point]:
+def trajectory(method: str, case: Any, l2: float, threads: int) -> list[Point]:
     """Run a method until it makes no more progress or is certified."""
     found: list[Point] = []
     for point in points(method, case, l2, threads):
@@ -114,13 +114,15 @@ def way(method: str, case: Any, l2: float, threads: int) -> list[Point]:
 
 def run(context: Context) -> Result:
     """Run all methods with two threads, l2 = 1 and, on chunk, also 0.1."""
-    result = Result("dual", "Passes and seconds to a gap: L-BFGS, what `auto` was, dual ascent (two threads)")
+    result = Result(
+        "dual", "Passes and seconds to a gap: L-BFGS, descent and L-BFGS, dual ascent (two threads)"
+    )
     threads = max(context.threads)
     for name, case in cases(context):
         for l2 in (1.0, 0.1) if name == "chunk" else (1.0,):
-            ways = {method: way(method, case, l2, threads) for method in METHODS}
-            best = min(point.value for found in ways.values() for point in found)
-            for method, found in ways.items():
+            trajectories = {method: trajectory(method, case, l2, threads) for method in METHODS}
+            best = min(point.value for found in trajectories.values() for point in found)
+            for method, found in trajectories.items():
                 cells = {}
                 for goal in GOALS:
                     reached = [p for p in found if p.value / best - 1.0 <= goal]
@@ -141,7 +143,7 @@ def run(context: Context) -> Result:
                         for p in found
                         if p.value / best < 2.0
                     ]
-                    for method, found in ways.items()
+                    for method, found in trajectories.items()
                 }
                 title = f"{name}, l2 = {l2:g}: distance from the optimum"
                 draw(OUT / f"dual-{name}-{l2:g}-{axis}.svg", title, axis, "log10 (f - f*) / f*", curves)

@@ -47,10 +47,10 @@ def from_lists(context: Context, result: Result) -> None:
         known.lock()
         sides: dict[str, Callable[[], object]] = {
             "CRFsuite": lambda X=X, y=y: appended(X, y),
-            "lists, anew": lambda X=X: encode.build(X, n_jobs=1),
+            "lists, new": lambda X=X: encode.build(X, n_jobs=1),
             "lists, known": lambda X=X, known=known: _core.encode_attributes(known, X),
-            "lists, anew, 2 threads": lambda X=X: encode.build(X, n_jobs=2),
-            "dicts, anew": lambda X=dicts: encode.build(X, n_jobs=1),
+            "lists, new, 2 threads": lambda X=X: encode.build(X, n_jobs=2),
+            "dicts, new": lambda X=dicts: encode.build(X, n_jobs=1),
         }
         times = alternate(sides, context.rounds)
         add(result, name, attributes, times)
@@ -63,13 +63,13 @@ def add(result: Result, name: str, attributes: int, times: dict[str, Times]) -> 
             continue
         cells = {
             "attributes": f"{attributes:,}",
-            "an attribute": nanoseconds(found.wall, attributes),
+            "per attribute": nanoseconds(found.wall, attributes),
             "CPU": nanoseconds(found.cpu, attributes),
         }
         if "CRFsuite" in times:
             cells["CRFsuite"] = nanoseconds(times["CRFsuite"].wall, attributes)
             cells["ratio"] = str(Ratio.of(times["CRFsuite"].wall, found.wall))
-        judged = side == "lists, anew"
+        judged = side == "lists, new"
         holds = median(found.wall) / attributes * 1e9 <= GOAL if judged else None
         result.add(f"{name}, {side}", cells, f"<= {GOAL:.0f} ns" if judged else "", holds)
         result.raw[f"{name}, {side}"] = {"attributes": attributes, **asdict(found)}

@@ -32,7 +32,7 @@ def run(context: Context) -> Result:
     The last row evaluates at weights whose transitions differ by more than float32 can multiply, as they do on the way
     to a weakly regularized optimum. The time of CRFsuite does not depend on the weights.
     """
-    result = Result("evaluation", "One loss+gradient evaluation against one CRFsuite iteration")
+    result = Result("evaluation", "One evaluation of loss and gradient vs. one CRFsuite iteration")
     iterations = context.rounds + 4  # the first few take more than one trial
     for name in context.workloads:
         X, y = workload(name)
@@ -70,5 +70,5 @@ def run(context: Context) -> Result:
                 "crfsuite": {"wall": slow, "cpu": slow_cpu},
                 "ours": {"wall": fast, "cpu": fast_cpu},
             }
-    result.notes.append("by CPU time: of all threads together; on a busy machine the steadier figure")
+    result.notes.append("by CPU time: sum over all threads, which varies less on a busy machine")
     return result

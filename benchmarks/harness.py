@@ -66,7 +66,7 @@ class Result:
         """Append a row and print it at once, so that a killed run has shown its results."""
         self.rows.append(Row(name, dict(cells), demand, holds))
         figures = ", ".join(f"{what} {figure}" for what, figure in cells.items())
-        aim = f" [{demand}: {VERDICT[holds] or 'no verdict'}]" if demand else ""
+        aim = f" [{demand}: {VERDICT[holds] or 'not judged'}]" if demand else ""
         sys.stderr.write(f"{self.name}: {name}: {figures}{aim}\n")
         sys.stderr.flush()
 
@@ -216,7 +216,7 @@ def save(result: Result, context: Context) -> Path:
 def show(result: Result, console: Console) -> None:
     """Print a rich table on a terminal, Markdown otherwise."""
     columns = list(dict.fromkeys(name for row in result.rows for name in row.cells))
-    head = ["", *columns, "demand", ""]
+    head = ["", *columns, "goal", ""]
     lines = [
         [r.name, *(r.cells.get(c, "") for c in columns), r.demand, VERDICT[r.holds]] for r in result.rows
     ]

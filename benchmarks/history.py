@@ -49,8 +49,10 @@ def table(context: Context, result: Result) -> None:
             took = trained(tagger, train)
             scores = {"dev": 100 * tagger.score(dev), "test": 100 * tagger.score(test), "seconds": took}
             found[f"{learner} {name}"] = scores
-            beside = f" ({paper:.2f})" + (f" / ({mira_test:.2f})" if learner == "MIRA" and mira_test else "")
-            cells[f"{learner} dev / test (paper)"] = f"{scores['dev']:.2f} / {scores['test']:.2f}{beside}"
+            published = f" ({paper:.2f})" + (
+                f" / ({mira_test:.2f})" if learner == "MIRA" and mira_test else ""
+            )
+            cells[f"{learner} dev / test (paper)"] = f"{scores['dev']:.2f} / {scores['test']:.2f}{published}"
             cells[f"{learner} s"] = f"{took:.1f}"
         result.add(name, cells)
     result.raw["table"] = found
@@ -59,7 +61,9 @@ def table(context: Context, result: Result) -> None:
     result.add("document features, test F1", {"gain": f"{gain:+.2f} (paper +1.34)"}, ">= +0.8", gain >= 0.8)
     top = max((scores["test"], name) for name, scores in found.items())
     result.add("best test F1", {"gain": f"{top[0]:.2f}, {top[1]}"}, ">= 83.6", top[0] >= 83.6)
-    result.notes.append(f"{epochs} epochs, seed 0, one thread; the paper's 40 iterations took 227 minutes.")
+    result.notes.append(
+        f"{epochs} epochs, seed 0, one thread. The 40 iterations of the paper took 227 minutes."
+    )
 
 
 def ratio(times: dict[str, Times], slow: str, fast: str) -> float:
@@ -131,7 +135,7 @@ def constrained(context: Context, result: Result) -> None:
             holds = max(ill[1:]) == 0 and cost <= 1.3 and min(f1[1:]) >= f1[0] - 0.1
             result.add(f"constraints, {name}, {label}", cells, "0, F1 kept, <= 1.3x", holds)
             result.raw[f"constraints {name} {label}"] = {"ill": ill, "f1": f1, "time": cost}
-    result.notes.append("constraints: without -> when decoding alone -> in training too.")
+    result.notes.append("constraints: none -> decoding only -> training and decoding.")
 
 
 def dictionary(context: Context, result: Result) -> None:
@@ -166,5 +170,5 @@ def run(context: Context) -> Result:
         try:
             part(context, result)
         except NoData as missing:
-            result.notes.append(f"{part.__name__} left out: {missing}")
+            result.notes.append(f"{part.__name__} skipped: {missing}")
     return result

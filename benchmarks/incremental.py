@@ -67,7 +67,7 @@ def run(context: Context) -> Iterator[Result]:
     """Yield a table for each case, with a row per way of training."""
     for make in (domain, label):
         case = make(context)
-        result = Result(f"incremental-{case.name}", f"going on with other sentences, {case.name}")
+        result = Result(f"incremental-{case.name}", f"Continued training on other sentences, {case.name}")
         params: dict[str, Any] = {"features": case.features, "l2": 0.2}
         before = tw.CRF(**params).fit(case.old)
         ways: dict[str, Callable[[], tw.Tagger]] = {

@@ -33,7 +33,7 @@ ITERATIONS = 5  # iterations of the models used for tagging
 
 
 def corpus(labels: int, n: int = SENTENCES) -> tuple[list[Attributes], list[list[str]]]:
-    """Return (X, y) with that many labels, or as many as there are pairs of a tag and a word."""
+    """Return (X, y) with that many labels, limited by the number of pairs of a tag and a word."""
     rows = sentences("pos")[:n]
     pairs = Counter((row[-1], row[0]) for s in rows for row in s)
     ranked = sorted(pairs, key=lambda pair: (-pairs[pair], pair))
@@ -56,7 +56,7 @@ def against(context: Context, result: Result, labels: int) -> None:
         path = Path(folder) / "model"
         iteration(context, result, labels, row, path, evaluate, X, y)
         tagging(context, result, labels, row, path, X, y)
-    beside(context, result, row, evaluate)
+    compare_lists(context, result, row, evaluate)
 
 
 def judged(
@@ -114,10 +114,10 @@ def tagging(
         [t / sum(map(len, x)) * 1e6 for t in times[k].cpu] for k, x in (("crfsuite", few), ("ours", X))
     )
     cells = {"CRFsuite": f"{median(slow):.1f} us", "ours": f"{median(fast):.2f} us"}
-    judged(result, f"tagging a token, {row}", slow, fast, cells, labels == max(LABELS))
+    judged(result, f"tagging, per token, {row}", slow, fast, cells, labels == max(LABELS))
 
 
-def beside(context: Context, result: Result, row: str, evaluate: ours.Evaluation) -> None:
+def compare_lists(context: Context, result: Result, row: str, evaluate: ours.Evaluation) -> None:
     """Compare decoding with transition lists and with full matrices."""
     w = 0.1 * np.random.default_rng(0).standard_normal(evaluate.size)
     lists, whole = evaluate.decoding(w), evaluate.decoding(w, whole=True)
@@ -145,7 +145,7 @@ def alone(context: Context, result: Result) -> None:
     tagged = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cells = {
-        "ours": f"{taken:.0f} s, {len(tagger.history_)} iterations; tagging it {tagged:.1f} s; peak {peak:,.0f} MB"
+        "ours": f"{taken:.0f} s, {len(tagger.history_)} iterations, tagging {tagged:.1f} s, peak {peak:,.0f} MB"
     }
     result.add(f"training, {found:,} labels, {max(context.threads)} threads", cells, "<= 60 s", taken <= 60)
     result.raw["training"] = {
@@ -158,7 +158,7 @@ def alone(context: Context, result: Result) -> None:
 
 def run(context: Context) -> Result:
     """Run all numbers of labels."""
-    result = Result("labels", "Many labels: 150 sentences, one thread, but where said")
+    result = Result("labels", "Many labels: 150 sentences and one thread, unless noted")
     for labels in LABELS:
         against(context, result, labels)
     alone(context, result)

@@ -85,12 +85,12 @@ def passes(context: Context, result: Result) -> None:
                     times[loss].append(statistics.median(several))
         for loss, most in MOST.items():
             ratio = Ratio.of(times[loss], times["log"])
-            cells = {"time of a pass / log": str(ratio)}
+            cells = {"time per pass / log": str(ratio)}
             result.add(f"{name}, {loss}", cells, f"<= {most:g}x", ratio.median <= most)
             result.raw[f"pass {name} {loss}"] = {loss: times[loss], "log": times["log"]}
 
 
-def optimisers(context: Context, result: Result) -> None:
+def optimizers(context: Context, result: Result) -> None:
     """Measure iterations and seconds, with preparation, to gaps of 1e-2 and 1e-3 of the log loss with two threads."""
     for name in context.workloads:
         case = Encoded(name)
@@ -111,7 +111,7 @@ def optimisers(context: Context, result: Result) -> None:
                 for goal in (1e-2, 1e-3)
             }
             result.add(f"{name}, {label}", cells)
-            result.raw[f"optimiser {name} {label}"] = {str(goal): mark for goal, mark in marks.items()}
+            result.raw[f"optimizer {name} {label}"] = {str(goal): mark for goal, mark in marks.items()}
 
 
 def values(name: str, case: Encoded, start: Any, l2: float = 1.0) -> Any:
@@ -220,7 +220,7 @@ def accuracy(context: Context, result: Result) -> None:
 
 def run(context: Context) -> Iterator[Result]:
     """Yield the tables of all three parts; --quick skips accuracy."""
-    parts = [("pass", passes), ("optimisers", optimisers)] + (
+    parts = [("pass", passes), ("optimizers", optimizers)] + (
         [] if context.quick else [("accuracy", accuracy)]
     )
     for name, part in parts:

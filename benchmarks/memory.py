@@ -59,7 +59,7 @@ def run(context: Context) -> Result:
         }
         result.add(name, cells, "peak <= CRFsuite's", mib["ours"][0] <= mib["crfsuite"][0])
         result.raw[name] = sides
-    result.notes.append("in brackets: above the state with the attribute lists built")
+    result.notes.append("in parentheses: increase over the state with the attribute lists built")
     return result
 
 

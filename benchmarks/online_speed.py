@@ -1,4 +1,4 @@
-"""Epochs of the online learners compared with CRFsuite's `ap` and `pa`, alternated; k-best MIRA; MIRA and L-BFGS.
+"""Epochs of the online learners compared with CRFsuite's `ap` and `pa`, alternated, k-best MIRA, MIRA and L-BFGS.
 
 CRFsuite trains with its own shuffling and averaging. After each of its epochs ours runs one epoch, including the
 averaged weights, while the clock of CRFsuite is stopped. Both have the same attribute lists and features.
@@ -161,5 +161,5 @@ def run(context: Context) -> Result:
         try:
             part(context, result)
         except NoData as missing:
-            result.notes.append(f"{part.__name__} left out: {missing}")
+            result.notes.append(f"{part.__name__} skipped: {missing}")
     return result

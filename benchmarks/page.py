@@ -72,17 +72,17 @@ def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
 def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the differences between page and JSON."""
     found = {match["name"]: match["body"] for match in BLOCK.finditer(page)}
-    out = [f"docs/benchmarks/{name}.json: no table of the page" for name in known.keys() - found.keys()]
+    out = [f"docs/benchmarks/{name}.json: not on the page" for name in known.keys() - found.keys()]
     out += [f"table {name}: no docs/benchmarks/{name}.json" for name in found.keys() - known.keys()]
     out += [
-        f"table {name} is another"
+        f"table {name} differs from the JSON"
         for name in found.keys() & known.keys()
         if found[name] != markdown(known[name])
     ]
     return sorted(out)
 
 
-def take_over(names: set[str]) -> list[str]:
+def copy_results(names: set[str]) -> list[str]:
     """Copy the newest runs of these benchmarks from benchmarks/out and return the names of those that exist."""
     taken = sorted(name for name in names if (OUT / f"{name}.json").is_file())
     FOLDER.mkdir(exist_ok=True)
@@ -96,12 +96,14 @@ def take_over(names: set[str]) -> list[str]:
 def main(arguments: list[str]) -> int:
     """Run, store, write or check."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.page", description="The tables of docs/benchmarks.md."
+        prog="python -m benchmarks.page", description="Write the tables of docs/benchmarks.md."
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--run", nargs="+", metavar="NAME", help="run these benchmarks first")
-    how.add_argument("--tables", action="store_true", help="take no run over")
-    how.add_argument("--check", action="store_true", help="say whether page and JSON agree; write nothing")
+    how.add_argument("--tables", action="store_true", help="do not copy results from benchmarks/out")
+    how.add_argument(
+        "--check", action="store_true", help="check that the page matches the JSON, write nothing"
+    )
     chosen = parser.parse_args(arguments)
     page = PAGE.read_text("utf-8")
     if chosen.check:
@@ -111,11 +113,11 @@ def main(arguments: list[str]) -> int:
     named = {match["name"] for match in BLOCK.finditer(page)}
     if chosen.run:
         done = subprocess.run([sys.executable, "-m", "benchmarks", *chosen.run], cwd=ROOT, check=False)
-        if done.returncode not in (0, 1):  # 1: a demand was missed, which the page says
+        if done.returncode not in (0, 1):  # 1: a goal was missed, which the page shows
             return done.returncode
         named &= set(chosen.run)
     if not chosen.tables:
-        print("taken over:", *take_over(named))
+        print("copied:", *copy_results(named))
     PAGE.write_text(written(page, runs()), "utf-8")
     return 0
 

@@ -2,8 +2,8 @@
 
 All that minimize an objective use the sum of log losses + ||w||^2: CRFsuite c2 = 1, tagwise l2 = 1, Wapiti rho2 = 2 (it
 halves), CRF++ C = 1/2 (it multiplies the loss). Each runs with one thread, and CPU time is measured. Programs that are
-not installed are skipped with a note: `wapiti` (Jekub/Wapiti; the Debian package of that name is another program),
-`crf_learn` and `crf_test` (taku910/crfpp) on PATH, each built from source, and `nltk`.
+not installed are skipped with a note: `wapiti` (Jekub/Wapiti, not the Debian package of that name), `crf_learn` and
+`crf_test` (taku910/crfpp) on PATH, each built from source, and `nltk`.
 
 Wapiti and CRF++ read files and run as processes, so that their time includes reading and writing. The Python packages
 get lists. CRF++ requires the same number of columns in each row, so that a missing attribute has a placeholder.
@@ -240,7 +240,7 @@ SIDES: dict[str, Callable[[Part, Part, Path], Times]] = {
 }
 NEEDS = {"Wapiti": "wapiti", "CRF++": "crf_learn", "NLTK perceptron": "nltk"}
 #: Reference of each program: one that minimizes an objective, or one that is trained sentence by sentence.
-BESIDE = {"NLTK perceptron": "tagwise perceptron"}
+REFERENCE = {"NLTK perceptron": "tagwise perceptron"}
 
 
 def missing(name: str) -> bool:
@@ -271,24 +271,22 @@ def versions() -> Iterator[str]:
 
 def run(context: Context) -> Result:
     """Run every program on every corpus, alternated, for several rounds."""
-    result = Result(
-        "peers", "Programs beside each other: same attributes, same sentences, one thread, CPU time"
-    )
+    result = Result("peers", "Programs compared: same attributes, same sentences, one thread, CPU time")
     most = QUICK_MOST if context.quick else MOST
-    there = [name for name in SIDES if not missing(name)]
-    for name in SIDES.keys() - set(there):
-        result.notes.append(f"{name} is not here: {NEEDS[name]} was not found.")
+    installed = [name for name in SIDES if not missing(name)]
+    for name in SIDES.keys() - set(installed):
+        result.notes.append(f"{name} is skipped: {NEEDS[name]} was not found.")
     result.notes += versions()
     for corpus, train, test in corpora(most):
-        found: dict[str, list[Times]] = {name: [] for name in there}
+        found: dict[str, list[Times]] = {name: [] for name in installed}
         for r in range(context.rounds):
-            for name in there if r % 2 == 0 else reversed(there):
+            for name in installed if r % 2 == 0 else reversed(installed):
                 with tempfile.TemporaryDirectory() as folder:
                     found[name].append(SIDES[name](train, test, Path(folder)))
-        for name in there:
+        for name in installed:
             times, ours_ = (
                 found[name],
-                found[BESIDE.get(name, "tagwise CRF" if "perceptron" not in name else name)],
+                found[REFERENCE.get(name, "tagwise CRF" if "perceptron" not in name else name)],
             )
             report = tw.evaluate(test.y, times[0].labels)
             mine = [(a.train / b.train, a.tag / b.tag) for a, b in zip(times, ours_)]
@@ -307,7 +305,7 @@ def run(context: Context) -> Result:
                 "tag": [t.tag for t in times],
             }
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-    result.notes.append(f"The largest of the programs took {peak} MB.")
+    result.notes.append(f"Peak memory of the programs: {peak} MB.")
     return result
 
 

@@ -42,38 +42,38 @@ class Way:
         """Print when the objective is within the gap, and when this is certified, if it is."""
         begin, near = time.perf_counter(), False
         for step in self.steps:
-            said = f"{self.rounds(step):5} rounds {time.perf_counter() - begin:8.1f} s {self.sent() / 1e6:9.1f} MB"
+            line = f"{self.rounds(step):5} rounds {time.perf_counter() - begin:8.1f} s {self.sent() / 1e6:9.1f} MB"
             if not near and step.value <= best * (1.0 + gap):
-                print(f"{self.name:34} within    {said}", flush=True)
+                print(f"{self.name:34} within    {line}", flush=True)
                 near = True
             if step.gap <= gap:
-                print(f"{self.name:34} certified {said}", flush=True)
+                print(f"{self.name:34} certified {line}", flush=True)
                 return
             if near and step.dual is None:
                 return
-        print(f"{self.name:34} ended     {said}, {step.value / best - 1.0:.1e} above", flush=True)
+        print(f"{self.name:34} ended     {line}, {step.value / best - 1.0:.1e} above", flush=True)
 
 
 class Counted(DualShards):
     """Dual ascent that counts the calls of all parts."""
 
-    asked = 0
+    calls = 0
 
     def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
-        self.asked += 1
+        self.calls += 1
         return super().epoch(seed, n_jobs)
 
     def primal(self, n_jobs: int = 0) -> float:
-        self.asked += 1
+        self.calls += 1
         return super().primal(n_jobs)
 
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
-        self.asked += 1
+        self.calls += 1
         return super().certificate(n_jobs)
 
 
 def ascent(
-    name: str, config: DualConfig, parts: Any, gap: float, n_jobs: int, go_on: Callable[[Vector], Way]
+    name: str, config: DualConfig, parts: Any, gap: float, n_jobs: int, continuation: Callable[[Vector], Way]
 ) -> Way:
     """Return dual ascent, continued by L-BFGS as in training."""
     core, later = Counted(config, parts), list[Way]()
@@ -82,14 +82,14 @@ def ascent(
     def steps() -> Iterator[Step]:
         yield from dual.steps(going, gap)
         parts.close()
-        print(f"{name:34} L-BFGS    {core.asked:5} rounds, goes on behind them", flush=True)
-        later.append(go_on(core.weights()))
+        print(f"{name:34} L-BFGS    {core.calls:5} rounds, continues after them", flush=True)
+        later.append(continuation(core.weights()))
         yield from later[0].steps
 
     def sent() -> int:
         return getattr(parts, "sent", 0) + sum(way.sent() for way in later)
 
-    return Way(name, steps(), lambda step: core.asked + sum(way.rounds(step) for way in later), sent)
+    return Way(name, steps(), lambda step: core.calls + sum(way.rounds(step) for way in later), sent)
 
 
 def descent(
@@ -110,27 +110,27 @@ def main() -> None:
     parser.add_argument("--parts", default="1,2")
     parser.add_argument("--l2", type=float, default=1.0)
     parser.add_argument("--gap", type=float, default=1e-3)
-    parser.add_argument("--here", action="store_true", help="without Ray, by threads of this process")
+    parser.add_argument("--local", action="store_true", help="use threads of this process instead of Ray")
     options = parser.parse_args()
     shards = tw.Shards(options.folder, memory="1T")
     layout, l2, n_jobs = shards.layout(), options.l2, options.workers
     best = tw.fit_shards(tw.CRF(optimizer="dual", l2=l2, tol=options.gap / 30, n_jobs=n_jobs), shards)
     print(
-        f"{shards.n_tokens:,} tokens, {len(layout):,} features, {len(shards)} shards; optimum {best.objective_:.2f}, "
+        f"{shards.n_tokens:,} tokens, {len(layout):,} features, {len(shards)} shards, optimum {best.objective_:.2f}, "
         f"{best.stopped_}",
         flush=True,
     )
-    name = "here" if options.here else f"{n_jobs} workers"
-    if not options.here:
+    name = "local" if options.local else f"{n_jobs} workers"
+    if not options.local:
         from tagwise.ray.backend import RayParts
         from tagwise.ray.crew import connected
 
         connected()
 
     def gradients(start: Vector) -> Way:
-        if options.here:
+        if options.local:
             return descent(
-                "lbfgs here",
+                "lbfgs, local",
                 shards,
                 OverShards(LocalParts(shards, ObjectiveConfig(layout))),
                 l2,
@@ -142,10 +142,10 @@ def main() -> None:
 
     for parts in map(int, options.parts.split(",")):
         config = DualConfig(layout, parts, l2=l2)
-        by_ray = parts > 1 and not options.here
+        by_ray = parts > 1 and not options.local
         backend = RayParts(shards, config, n_jobs) if by_ray else LocalParts(shards, config)
-        told = f"dual, {name if by_ray else 'here'}, {parts} part{'s' * (parts > 1)}"
-        ascent(told, config, backend, options.gap, n_jobs, gradients).walk(best.objective_, options.gap)
+        title = f"dual, {name if by_ray else 'local'}, {parts} part{'s' * (parts > 1)}"
+        ascent(title, config, backend, options.gap, n_jobs, gradients).walk(best.objective_, options.gap)
         gc.collect()  # also ends the workers of L-BFGS
     gradients(np.zeros(len(layout))).walk(best.objective_, options.gap)
 

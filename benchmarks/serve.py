@@ -80,7 +80,7 @@ def material(folder: Path) -> tuple[Path, Path, list[list[str]]]:
         for x in words
         if len(x) >= 5 and [sorted(a) for a in recipe.render(x)] == [sorted(a) for a in attributes(x)]
     ]
-    assert len(same) > 0.5 * len(words), "the two sides make different attributes"
+    assert len(same) > 0.5 * len(words), "the two sides create different attributes"
     return mine, theirs, same[:500]
 
 
@@ -159,9 +159,9 @@ class Client(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        self.ask()
+        self.send()
 
-    def ask(self) -> None:
+    def send(self) -> None:
         load = self.load
         self.begin = time.perf_counter()
         if load.left <= 0 or self.begin >= load.end:
@@ -183,7 +183,7 @@ class Client(asyncio.Protocol):
         if not head.startswith(b"HTTP/1.1 200"):
             self.load.wrong += 1
         self.buffer = b""
-        self.ask()
+        self.send()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
@@ -236,7 +236,7 @@ def measure(side: Side, pid: int, port: int, connections: int, requests: list[by
     load = looped(loaded(port, connections, requests, seconds, COUNT))
     took, cpu = time.perf_counter() - begin, cpu_seconds(pid) - before
     assert load.seconds, "no answer"
-    assert not load.wrong, f"{load.wrong} requests were refused"
+    assert not load.wrong, f"{load.wrong} requests were rejected"
     found = sorted(load.seconds)
     side.rate.append(len(found) / took)
     side.p50.append(found[len(found) // 2])
@@ -255,12 +255,12 @@ def check(ports: dict[str, int], sentences: list[list[str]]) -> None:
         connection.request("POST", "/tag", json.dumps({"sentences": sentences}))
         answers.append([r["labels"] for r in json.loads(connection.getresponse().read())["results"]])
         connection.close()
-    assert answers[0] == answers[1], "the two sides give different labels"
+    assert answers[0] == answers[1], "the two sides return different labels"
 
 
 def run(context: Context) -> Result:
     """Measure all loads."""
-    result = Result("serve", "/tag over loopback, beside python-crfsuite in a minimal Starlette handler")
+    result = Result("serve", "/tag over loopback vs. python-crfsuite in a minimal Starlette handler")
     seconds = 1.0 if context.quick else SECONDS
     with tempfile.TemporaryDirectory() as folder:
         mine, theirs, sentences = material(Path(folder))
@@ -300,7 +300,7 @@ def add(result: Result, connections: int, n: int, found: dict[str, Side]) -> Non
         "ours/s": f"{middle(ours.rate):,.0f}",
         "ratio": f"{middle(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})",
         "by server's CPU": f"{middle(by_cpu):.1f}",
-        "CPU ms a request: theirs, empty, ours": ", ".join(
+        "CPU ms per request: theirs, empty, ours": ", ".join(
             f"{middle(side.cpu):.3f}" for side in (theirs, empty, ours)
         ),
         "of the load": f"{middle(ours.load):.3f}",
@@ -375,20 +375,20 @@ def soak(minutes: float) -> int:
 
                 load, n = asyncio.run(both())
                 if process.poll() is not None:
-                    print(f"the server died with {process.returncode}", file=sys.stderr)
+                    print(f"the server exited with {process.returncode}", file=sys.stderr)
                     return 1
                 answered, bad = answered + len(load.seconds), bad + n
                 sizes.append(memory(process.pid))
                 if load.wrong:
-                    print(f"{load.wrong} good requests were refused", file=sys.stderr)
+                    print(f"{load.wrong} good requests were rejected", file=sys.stderr)
                     return 1
             quarter = len(sizes) // 4
             first, last = statistics.median(sizes[quarter : 2 * quarter]), statistics.median(sizes[-quarter:])
             descriptors = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
             print(
-                f"{minutes:g} minutes: {answered:,} good requests, {bad:,} hostile connections; memory of the second "
-                f"quarter {first:.1f} MiB, of the last {last:.1f} MiB ({100 * (last / first - 1):+.1f} %); "
-                f"{descriptors} descriptors open"
+                f"{minutes:g} minutes: {answered:,} good requests, {bad:,} hostile connections, memory of the second "
+                f"quarter {first:.1f} MiB, of the last {last:.1f} MiB ({100 * (last / first - 1):+.1f} %), "
+                f"{descriptors} open descriptors"
             )
             return int(last > 1.05 * first)
 

@@ -47,13 +47,13 @@ def job(name: str, **given: Any) -> dict[str, Any]:
     begin = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert child.stdout is not None
-    said = child.stdout.read()
+    output = child.stdout.read()
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - begin
     if child.returncode:
         return {"failed": child.returncode, "seconds": seconds, "peak MB": used.ru_maxrss / 1024}
-    return {**json.loads(said), "seconds": seconds, "peak MB": used.ru_maxrss / 1024}
+    return {**json.loads(output), "seconds": seconds, "peak MB": used.ru_maxrss / 1024}
 
 
 def timed(tagger: tw.CRF, *given: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def timed(tagger: tw.CRF, *given: Any) -> dict[str, Any]:
     times: list[tuple[int, float]] = []
     tagger.fit(*given, callbacks=[lambda entry: times.append((entry.evaluations, entry.seconds)) or None])
     (n, begin), (m, end) = times[0], times[-1]
-    return {"a pass": (end - begin) / max(m - n, 1), "objective": tagger.objective_}
+    return {"seconds per pass": (end - begin) / max(m - n, 1), "objective": tagger.objective_}
 
 
 def work(name: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -82,9 +82,9 @@ def show(name: str, found: dict[str, Any]) -> None:
     """Print a line of the table."""
     line = f"{name:24}{found['seconds']:8.1f} s {found['peak MB']:8.0f} MB"
     if "failed" in found:
-        print(f"{line}  ended with {found['failed']}", flush=True)
+        print(f"{line}  failed with exit code {found['failed']}", flush=True)
         return
-    rate = found["tokens"] / found.get("a pass", found["seconds"]) / 1e6
+    rate = found["tokens"] / found.get("seconds per pass", found["seconds"]) / 1e6
     print(
         f"{line} {rate:7.2f} M tokens/s {found['tokens']:>12,} tokens {found.get('objective', '')}",
         flush=True,
@@ -96,11 +96,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", default="10,50")
     parser.add_argument("--iterations", type=int, default=3)
-    parser.add_argument("--memory", default="200M", help="what shards may keep in memory")
+    parser.add_argument("--memory", default="200M", help="memory for shards")
     parser.add_argument("--encode-memory", default="2G")
-    parser.add_argument("--limit", help="of each process, as 1G")
+    parser.add_argument("--limit", help="memory limit of each process, such as 1G")
     parser.add_argument("--n-jobs", type=int)
-    parser.add_argument("--folder", help="where files go, which is kept; a temporary one if not given")
+    parser.add_argument("--folder", help="folder for files, which is kept (default: a temporary folder)")
     parser.add_argument("--job", nargs=2)
     options = parser.parse_args()
     if options.job:

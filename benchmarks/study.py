@@ -70,7 +70,7 @@ def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
     def body(match: re.Match[str]) -> str:
         name = match["name"]
         if name not in known:
-            raise CorpusError(f"the page has a table {name!r}; there is no docs/study/{name}.json")
+            raise CorpusError(f"the page has a table {name!r} without a file docs/study/{name}.json")
         return f"<!-- table {name} -->\n{markdown(known[name], name)}<!-- end -->"
 
     return BLOCK.sub(body, page)
@@ -79,16 +79,16 @@ def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
 def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the differences between the page and the JSON, one per line."""
     found = {match["name"]: match["body"] for match in BLOCK.finditer(page)}
-    out = [f"docs/study/{name}.json: no table of the page" for name in known if name not in found]
+    out = [f"docs/study/{name}.json: not on the page" for name in known if name not in found]
     out += [f"table {name}: no docs/study/{name}.json" for name in found if name not in known]
     for name in found.keys() & known.keys():
-        there, here = found[name].splitlines(), markdown(known[name], name).splitlines()
-        if there != here:
-            lines = [(a, b) for a, b in zip(there, here) if a != b]
+        stored, current = found[name].splitlines(), markdown(known[name], name).splitlines()
+        if stored != current:
+            lines = [(a, b) for a, b in zip(stored, current) if a != b]
             where = (
-                f": {lines[0][0]!r}, the JSON says {lines[0][1]!r}"
+                f": {lines[0][0]!r}, expected {lines[0][1]!r}"
                 if lines
-                else f": {len(there)} lines for {len(here)}"
+                else f": {len(stored)} lines, expected {len(current)}"
             )
             out.append(f"table {name}{where}")
     return sorted(out)
@@ -116,7 +116,7 @@ def figure(entry: Mapping[str, Any], measure: str) -> str | None:
 
 
 def looked_up(reference: str, summary: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the figure of a reference {corpus; learner; features; measure}, or None."""
+    """Return the figure of a reference, or None."""
     corpus, learner, features, *size, measure = (part.strip() for part in reference.split(";"))
     for entry in summary:
         if (entry["corpus"], entry["learner"], entry["features"]) == (corpus, learner, features) and (
@@ -128,10 +128,10 @@ def looked_up(reference: str, summary: Sequence[Mapping[str, Any]]) -> str | Non
 
 def picture(content: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """Return the chart of a table's `picture` as SVG. Points with a missing figure are left out."""
-    said = content["picture"]
-    chart = Chart(said["title"], said["x"], said["y"], log_x=said.get("log_x", False), height=420)
-    palette = Palette([{"learner": name, "features": ""} for name in said["lines"]])
-    for name, places in said["lines"].items():
+    spec = content["picture"]
+    chart = Chart(spec["title"], spec["x"], spec["y"], log_x=spec.get("log_x", False), height=420)
+    palette = Palette([{"learner": name, "features": ""} for name in spec["lines"]])
+    for name, places in spec["lines"].items():
         found = [(x, looked_up(y[1:-1], run["summary"]) if isinstance(y, str) else str(y)) for x, y in places]
         points = [(float(x), float(y.split()[0].replace(",", ""))) for x, y in found if y is not None]
         if not points:
@@ -173,7 +173,7 @@ def missing(name: str) -> list[str]:
         try:
             load_parts(corpus)
         except (CorpusError, OSError) as error:
-            out.append(f"{name}: left out, corpus {corpus} is missing ({error})")
+            out.append(f"{name}: skipped, corpus {corpus} is missing ({error})")
     return out
 
 
@@ -210,22 +210,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.study", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument(
-        "--only", action="append", metavar="PRESET", choices=sorted(PRESETS), help="may be repeated"
+        "--only",
+        action="append",
+        metavar="PRESET",
+        choices=sorted(PRESETS),
+        help="preset to run, may be repeated",
     )
     parser.add_argument(
-        "--tables", action="store_true", help="train nothing: the page from the runs that are there"
+        "--tables", action="store_true", help="write the page from the stored runs, without training"
     )
-    parser.add_argument("--check", action="store_true", help="whether page and JSON agree; writes nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="check that the page matches the JSON, write nothing"
+    )
     given, more = parser.parse_known_args(arguments)
     if given.check:
-        return say(differences(PAGE.read_text("utf-8"), tables()))
-    left_out: list[str] = []
+        return report(differences(PAGE.read_text("utf-8"), tables()))
+    skipped: list[str] = []
     if not given.tables:
         for name in given.only or [name for name in PRESETS if PRESETS[name].corpora]:
             lacking = missing(name)
-            left_out += lacking
+            skipped += lacking
             if lacking:
-                say(lacking)
+                report(lacking)
                 continue
             run(name, more)
     fill()
@@ -233,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def say(lines: Iterable[str]) -> int:
+def report(lines: Iterable[str]) -> int:
     """Print lines to standard error and return 1 if there are any."""
     lines = list(lines)
     for line in lines:

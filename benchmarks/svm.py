@@ -31,7 +31,7 @@ TASKS = {"conll2002-es": "NER", "ptb-sample": "POS"}
 PAPER_ORDER = ("hmsvm", "crf", "boosting", "hmm")
 # rescale, C: chosen on the last tenth of the training part
 GRID = tuple((rescale, C) for rescale in ("margin", None) for C in (0.3, 1.0, 3.0))
-L2 = 0.1  # of the CRF; not tuned here
+L2 = 0.1  # of the CRF, not tuned here
 PEER_SENTENCES = 1000
 
 
@@ -73,9 +73,9 @@ def small(context: Context, result: Result) -> None:
         order = [("best HM-SVM", best), *((n, means[task, n]) for n in PAPER_ORDER if (task, n) in means)]
         shown = " ".join(f"{name} {x:.2f}" for name, x in order)
         result.notes.append(
-            f"{task}, the paper has hmsvm >= crf > boosting, hmm; here, means of draws: {shown}"
+            f"{task}, order in the paper: hmsvm >= crf > boosting, hmm. Means of draws: {shown}"
         )
-    result.notes.append(f"small: {len(cells)} cells in {wall:.0f} s with {jobs} processes, choices included")
+    result.notes.append(f"small: {len(cells)} cells in {wall:.0f} s with {jobs} processes, including tuning")
 
 
 def choice(train: Any, context: Context) -> tuple[str | None, float, dict[str, float]]:
@@ -124,14 +124,14 @@ def full(context: Context, result: Result) -> None:
     gap = made["HM-SVM"].history_[-1]["gap"]
     ratio = Ratio.of(times["HM-SVM"].cpu, times["CRF"].cpu)
     result.add(
-        "time to a gap of 1e-2 / CRF's time",
+        "time to a gap of 1e-2 / time of the CRF",
         {"CPU": f"{ratio.median:.2f}", "gap": f"{gap:.4f}"},
         "<= 3",
         ratio.median <= 3,
     )
     module = svm_peer.dlib()
     if module is None:
-        result.notes.append("dlib is not installed: its structural SVM is left out")
+        result.notes.append("dlib is not installed: its structural SVM is skipped")
         return
     some = train[: PEER_SENTENCES // 5 if context.quick else PEER_SENTENCES]
     both, gap = svm_peer.compared(module, some, 1.0, 1)
@@ -141,7 +141,7 @@ def full(context: Context, result: Result) -> None:
         )
     ratio = Ratio.of(both["dlib"].cpu, both["HM-SVM"].cpu)
     result.add(
-        "dlib's time / ours", {"CPU": f"{ratio.median:.1f}", "gap": f"{gap:.4f}"}, "> 1", ratio.median > 1
+        "time of dlib / ours", {"CPU": f"{ratio.median:.1f}", "gap": f"{gap:.4f}"}, "> 1", ratio.median > 1
     )
     result.raw["full dlib"] = {name: took.cpu for name, took in both.items()}
 
@@ -190,6 +190,6 @@ def run(context: Context) -> Result:
         try:
             part(context, result)
         except NoData as missing:
-            result.notes.append(f"{part.__name__} left out: {missing}")
-    result.notes.append("seconds and CPU: of one training, one thread, encoding included")
+            result.notes.append(f"{part.__name__} skipped: {missing}")
+    result.notes.append("seconds and CPU: one training with one thread, including encoding")
     return result

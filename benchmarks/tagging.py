@@ -1,4 +1,4 @@
-"""Tagging from attribute lists and from tokens, with a tag dictionary, of long sentences; marginals as arrays."""
+"""Tagging from attribute lists and from tokens, with a tag dictionary, of long sentences, and marginals as arrays."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def from_attributes(context: Context, result: Result) -> None:
 
 
 def marginals(context: Context, result: Result) -> None:
-    """Compare predict_marginals(X) as arrays with sklearn-crfsuite, which has one thread; ours with one and two."""
+    """Compare predict_marginals(X) as arrays with sklearn-crfsuite, which has one thread, ours with one and two."""
     for name in context.workloads:
         X, _ = workload(name, "test")
         X = X[:200] if context.quick else X
@@ -72,7 +72,7 @@ def from_tokens(context: Context, result: Result) -> None:
         try:
             X, y, tokens = ours.token_corpus(corpus)
         except NoData as missing:
-            result.notes.append(f"{corpus} left out: {missing}")
+            result.notes.append(f"{corpus} skipped: {missing}")
             continue
         n = sum(map(len, tokens))
         for features in ("S1", "S2", "S3", "default"):
@@ -92,7 +92,7 @@ def with_dictionary(context: Context, result: Result) -> None:
         try:
             X, y, tokens = ours.token_corpus(corpus)
         except NoData as missing:
-            result.notes.append(f"tag dictionary, {corpus} left out: {missing}")
+            result.notes.append(f"tag dictionary, {corpus} skipped: {missing}")
             continue
         n = sum(map(len, tokens))
         for features in ("pos", "S2", "default"):
@@ -103,7 +103,7 @@ def with_dictionary(context: Context, result: Result) -> None:
             times = alternate(sides, context.rounds)
             share = Ratio.of(times["3"].cpu, times["None"].cpu)
             cells = {"ours by CPU time": rate(n, times["3"].cpu), "by CPU time": str(share)}
-            name = f"tag dictionary (n=3) beside none, {corpus}, {features}, 1 core"
+            name = f"tag dictionary (n=3) vs. none, {corpus}, {features}, 1 core"
             result.add(name, cells, "<= 1.2x", share.median <= 1.2)
             result.raw[name] = {"tokens": n, "with": asdict(times["3"]), "without": asdict(times["None"])}
 
@@ -138,7 +138,7 @@ def run(context: Context) -> Result:
         for name in context.workloads:
             sentences(name, "test")
     except NoData as missing:
-        result.notes.append(f"attribute lists and marginals left out: {missing}")
+        result.notes.append(f"attribute lists and marginals skipped: {missing}")
         return result
     from_attributes(context, result)
     marginals(context, result)

@@ -65,7 +65,7 @@ def run(context: Context) -> Result:
         result.raw[name] = {"crfsuite": slow, "ours": fast}
     if not context.quick and context.workloads:
         name = context.workloads[0]
-        taken, said = whole(*workload(name)), statistics.median(result.raw[name]["crfsuite"])
-        result.add(f"{name}, CRFsuite to its end", {"CRFsuite": f"{taken:.1f} s; scaled {said:.1f} s"})
+        taken, extrapolated = whole(*workload(name)), statistics.median(result.raw[name]["crfsuite"])
+        result.add(f"{name}, CRFsuite in full", {"CRFsuite": f"{taken:.1f} s, scaled {extrapolated:.1f} s"})
         result.raw["whole"] = taken
     return result

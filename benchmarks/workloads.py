@@ -1,8 +1,8 @@
 """The three fixed workloads of all speed figures, with the same attribute lists for every tagger.
 
-chunk   conll2000 with the chunking attributes of CRFsuite (words, POS, bigrams and trigrams; window of two)
+chunk   conll2000 with the chunking attributes of CRFsuite (words, POS, bigrams and trigrams, window of two)
 ner     conll2002-es: words, POS, shapes, affixes
-pos     ptb-sample: words, affixes, shapes; the first 3,400 sentences are for training
+pos     ptb-sample: words, affixes, shapes, where the first 3,400 sentences are for training
 
 The corpora may not be bundled. They are read from the folder that TAGWISE_DATA names.
 """
@@ -55,7 +55,7 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         found = "is not set" if not folder else f"names {folder!r}, which is not a folder"
         raise NoData(
-            f"TAGWISE_DATA {found}; set it to the folder with conll2000, conll2002-es and ptb-sample"
+            f"TAGWISE_DATA {found}. Set it to the folder with conll2000, conll2002-es and ptb-sample"
         )
     return Path(folder)
 

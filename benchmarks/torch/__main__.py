@@ -252,11 +252,11 @@ def problem_of(fit: Callable[[], Any]) -> tuple[Any, Any]:
     kept: dict[str, Any] = {}
     train = gradient.train
 
-    def noting(problem: Any, *given: Any, **named: Any) -> Any:
+    def recording(problem: Any, *given: Any, **named: Any) -> Any:
         kept["problem"] = problem
         return train(problem, *given, **named)
 
-    gradient.train = noting  # type: ignore[assignment]
+    gradient.train = recording  # type: ignore[assignment]
     try:
         tagger = fit()
     finally:

@@ -57,7 +57,7 @@ def test_drift_is_named() -> None:
     (changed,) = study.differences(page.replace("2.00", "3.00"), {"one": TABLE})
     assert changed.startswith("table one: '| mira | 3.00")
     assert study.differences(page, {}) == ["table one: no docs/study/one.json"]
-    assert study.differences("", {"one": TABLE}) == ["docs/study/one.json: no table of the page"]
+    assert study.differences("", {"one": TABLE}) == ["docs/study/one.json: not on the page"]
 
 
 def test_a_run_fills_its_rows() -> None:
@@ -88,7 +88,7 @@ def test_a_missing_corpus_is_named_and_the_rest_goes_on(
     monkeypatch.setenv("TAGWISE_DATA", str(tmp_path / "nowhere"))
     assert study.main(["--only", "small-300", "--only", "bundled", "--seeds", "2"]) == 0
     said = capsys.readouterr().err
-    assert "small-300: left out, corpus conll2002-es is missing" in said
+    assert "small-300: skipped, corpus conll2002-es is missing" in said
     assert "nowhere" in said
     assert "50.00 ±1.20" in page.read_text("utf-8")
     assert json_of(tmp_path)["one"]["build"] == "bundled ['--seeds', '2']"
