@@ -186,7 +186,7 @@ def iter_conll(
 
     Raises:
         CorpusError: An argument is not valid, the file cannot be read, or a row has the wrong number of columns.
-            Errors in the file name the line and are raised during iteration.
+            Errors in the file include the line number and are raised during iteration.
 
     >>> import io
     >>> [s.labels for s in iter_conll(io.StringIO("EU NNP B-ORG\\n\\nHi UH O\\n"))]

@@ -50,7 +50,7 @@ def iter_conllu(
 
     Raises:
         CorpusError: An argument is not valid, the file cannot be read, or a row is not valid CoNLL-U. Errors in the
-            file name the line and are raised during iteration.
+            file include its line number and are raised during iteration.
 
     >>> import io
     >>> rows = io.StringIO("1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n\n")
@@ -76,7 +76,7 @@ def looks(head: str, rows: list[str]) -> bool:
 
 
 def opened(file: Opened) -> Iterator[Sentence]:
-    """The sentences of an open file; ``label`` stands for upos where no column is named."""
+    """Return the sentences of an open file. Without named columns, ``label`` means upos."""
     names, label = file.columns, file.label
     label = "upos" if label == "label" and names is None else label
     asked = dict.fromkeys((*(names or ()), *((label,) if label else ())))

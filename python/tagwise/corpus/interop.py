@@ -89,7 +89,7 @@ def corpus_of(
         token: str or None, default=None. For a DataFrame or a dataset: column of the tokens. None means the only
             column with a usual name such as ``word``.
         label: str or None, default=None. Column of the labels. None means the only column with a usual name such as
-            ``ner_tags``. For spaCy documents: a token attribute such as ``tag_``, where None means entities.
+            ``ner_tags``. For spaCy documents: a token attribute such as ``tag_``. None means entities.
         columns: sequence of str, default=(). Further columns for features. For spaCy documents: token attributes
             such as ``pos_``. For tuples: names of the values between word and label.
 
@@ -234,7 +234,7 @@ def to_series(
         A Series with the index of the DataFrame, ready to be assigned to a new column.
 
     Raises:
-        CorpusError: The number of labels differs from the number of rows, or there is no column of sentences.
+        CorpusError: The number of labels differs from the number of rows, or no column identifies the sentences.
     """
     rows = frame_rows(frame, sentence)
     if len(rows) != len(labels):

@@ -52,7 +52,7 @@ def iter_jsonl(
 
     Raises:
         CorpusError: An argument is not valid, the file cannot be read, or a line is not a valid sentence. Errors in
-            the file name the line and are raised during iteration.
+            the file include its line number and are raised during iteration.
 
     >>> import io
     >>> [sentence.labels for sentence in iter_jsonl(io.StringIO('{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}'))]

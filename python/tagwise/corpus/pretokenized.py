@@ -22,8 +22,7 @@ def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:
         An iterator over unlabelled `Sentence` objects with the column ``word``. Blank lines are skipped.
 
     Raises:
-        CorpusError: The file cannot be read or has another encoding. Errors in the file name the line and are raised
-            during iteration.
+        CorpusError: The file cannot be read or has another encoding. Errors in the file are raised during iteration.
 
     >>> import io
     >>> [sentence.tokens for sentence in iter_text(io.StringIO("a dog\na cat"))]

@@ -1,4 +1,4 @@
-"""Helpers of the line-based formats: blocks of non-blank lines with line numbers, and shared strings."""
+"""Helpers of line-based formats: blocks of non-blank lines with line numbers, and shared strings."""
 
 from __future__ import annotations
 

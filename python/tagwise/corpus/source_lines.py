@@ -75,7 +75,7 @@ class Raw:
 
     @property
     def ending(self) -> str:
-        """Terminator of the line taken last: empty for the last line of a file that does not end in ``\\n``."""
+        """Terminator of the most recent line: empty for the last line of a file that does not end in ``\\n``."""
         last = self._at == len(self._lines) and not self._chunks
         return "" if last and not self._closed else "\n"
 

@@ -37,7 +37,7 @@ _CR_LF = re.compile(r"\r+\n")
 def fail(
     source: str, line: int | None, what: str, remedy: str, cause: BaseException | None = None
 ) -> NoReturn:
-    """Raise a CorpusError that names the file, the line, the problem and the remedy."""
+    """Raise a CorpusError with file, line, problem and remedy."""
     place = f"{source}:{line}" if line else source
     raise CorpusError(f"{place}: {what}. {remedy}") from cause
 

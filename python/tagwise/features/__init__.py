@@ -1,4 +1,4 @@
-"""Sentences -> attributes: named sets, templates, functions, gazetteers, patterns, sums, or attributes as given."""
+"""Features: named sets, templates, functions, gazetteers, regular expressions, sums, and ready-made attributes."""
 
 from tagwise.features.derived_columns import Features, Gazetteer, Regex
 from tagwise.features.inputs import Inputs, Kind, columns_of, kind_of

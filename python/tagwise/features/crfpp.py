@@ -1,9 +1,9 @@
-"""CRF++ template files, used as they are.
+"""CRF++ template files, without conversion.
 
-`U05:%x[-1,0]/%x[0,0]` makes an attribute of a token, `B01:%x[0,0]` one of a label pair; `%x[row,column]`
-counts tokens from the current one and columns from 0. Outside the sentence a value is `_B-1`, `_B+1`, ...
-Lines that begin alike share attributes (`U:%x[-1,0]` and `U:%x[1,0]` make a bag of words). A bare `B` asks
-for label bigrams, which every model here has. Any feature specification accepts such text, or its path.
+`U05:%x[-1,0]/%x[0,0]` defines an attribute of a token and `B01:%x[0,0]` an attribute of a label pair. In
+`%x[row,column]`, rows are relative to the current token and columns count from 0. Values outside the sentence are
+`_B-1`, `_B+1`, ... Lines with the same prefix share attributes (`U:%x[-1,0]` and `U:%x[1,0]` make a bag of words). A
+bare `B` means label bigrams, which every model has anyway. Feature specifications accept such a text or its path.
 
 >>> template("U00:%x[-1,0]\\nU01:%x[-1,0]/%x[0,0]\\nB", ["word"]).render(["The", "dog"])[1]
 ['U00:The', 'U01:The/dog']
@@ -24,7 +24,7 @@ __all__ = ["is_template", "read_template", "template"]
 
 
 def template(text: str, columns: Sequence[str] = ("word",)) -> Recipe:
-    """Recipe of a CRF++ template over these columns (without the label column, which CRF++ has last)."""
+    """Return the recipe of a CRF++ template. `columns` excludes the label column, the last one in files of CRF++."""
     if not is_template(text):
         raise TemplateError(
             "not a CRF++ template; expected lines such as U00:%x[-1,0], each beginning with U, B or #"
@@ -33,5 +33,5 @@ def template(text: str, columns: Sequence[str] = ("word",)) -> Recipe:
 
 
 def read_template(path: str | os.PathLike[str], columns: Sequence[str] = ("word",)) -> Recipe:
-    """Recipe of a CRF++ template file over these columns."""
+    """Return the recipe of a CRF++ template file."""
     return resolve(Path(path), columns)

@@ -1,7 +1,7 @@
-r"""Marks: columns that a recipe makes from the tokens, by lists of names and by regular expressions. They are data.
+r"""Derived columns (marks): gazetteers and regular expressions, and sums of features.
 
-A mark is a column of its name, with an empty text where nothing matches, and brings the template that looks at it. So
-it is read as any column is, natively and in conjunctions, and a model file holds all of it.
+A mark computes a column from the tokens, with an empty string for tokens without a match, and provides the template
+that reads it. Templates can use the column like any other. Marks are data, so a model file contains them completely.
 
 >>> cities = Gazetteer(["New York", "York"], name="cities")
 >>> cities.column(["in", "NEW", "York", ",", "York"])
@@ -26,43 +26,43 @@ from tagwise.base.files.regular import read_regular
 from tagwise.base.imports import function_at
 from tagwise.features.sets import SETS
 
-#: Tokens of an entry, and how far a window goes.
+#: Maximum number of tokens of an entry, and maximum window.
 LONGEST, WIDEST = 100, 10
-#: Words of the template language that a column without quotes cannot be named.
+#: Keywords of the template language, which cannot be names of unquoted columns.
 RESERVED = ("bias", "first", "last", "edge", "pad", "absent")
 
 Entry = tuple[str, ...]
 
 _SET = rf"(?:{'|'.join(SETS)})\s*(?:\([^()+]*\))?\s*(?=\+|$)"
 _PREFIX = r"(?:gazetteer|regex|template|function):"
-#: A + that begins another part: others may belong to a pattern or a file's name.
+#: A + between two parts. Any other + belongs to a pattern or a file name.
 _PLUS = re.compile(rf"\+(?=\s*(?:{_SET}|{_PREFIX}))")
 
 
 class Mark:
-    """A column made from the tokens: its name, its values, the template that looks at it."""
+    """Base class of derived columns: a name, values for tokens, and a template that reads them."""
 
     kind = ""
     name: str
     window: int
 
     def column(self, tokens: Sequence[Any]) -> list[str]:
-        """The value of each token; empty where nothing matches."""
+        """Return one value per token, empty for tokens without a match."""
         raise NotImplementedError
 
     def template(self) -> str:
-        """The lines that make attributes of it."""
+        """Return the template lines that turn the column into attributes."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, as a model file keeps it."""
+        """Return the complete definition, for model files."""
         raise NotImplementedError
 
     def _offsets(self) -> str:
         return f"{-self.window}..{self.window}" if self.window else "0"
 
     def _check(self, name: Any, window: Any) -> None:
-        """Take name and window, which a template must be able to say."""
+        """Check and set name and window. The name must be valid in a template without quotes."""
         what = type(self).__name__
         if not is_text(name) or not re.fullmatch(r"[^\W\d]\w*", name) or name in RESERVED:
             raise ParameterError(
@@ -92,14 +92,26 @@ class Mark:
 
 
 class Gazetteer(Mark):
-    """Names of one kind, of one token or more: tokens inside one are marked B and I, leftmost and longest first.
+    """A list of names as a feature. Tokens of a match are marked B and I. The leftmost longest match wins.
 
     Args:
-        source: the path of a UTF-8 file with an entry a line, or the entries: texts, whose tokens are apart by white
-            space, or lists of tokens.
-        name: its column, and what its attributes are called; the file's name if not given.
-        ignore_case: whether `Paris`, `PARIS` and `paris` are the same.
-        window: attributes of the tokens at most so far away, too.
+        source: path or iterable. Path of a UTF-8 file with one entry per line, or the entries: strings with tokens
+            separated by white space, or lists of tokens.
+        name: str or None, default=None. Name of the column and of its attributes. None means the file name without
+            its extension. Required for entries.
+        ignore_case: bool, default=True. Whether `Paris`, `PARIS` and `paris` are equal. Set it to False for names
+            that are common words in lower case.
+        window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
+
+    Attributes:
+        name: Name of the column.
+        entries: Distinct entries as tuples of tokens, casefolded if ``ignore_case``.
+        ignore_case: Whether case is ignored.
+        window: Window of the attributes.
+
+    Raises:
+        ParameterError: A name, an entry or the window is not valid, or there are no entries.
+        TemplateError: The file cannot be read, is not UTF-8 or is empty.
 
     >>> Gazetteer([["New", "York"]], name="cities", window=0).template()
     'cities = cities[0].prefix(1)\\n'
@@ -128,7 +140,7 @@ class Gazetteer(Mark):
             raise ParameterError(f"Gazetteer {name}: no entry; give at least one name")
 
     def _entry(self, found: Any, i: int) -> Entry:
-        """The tokens of an entry, as they are compared."""
+        """Return the tokens of an entry, casefolded if case is ignored."""
         tokens = found.split() if isinstance(found, str) else found
         good = isinstance(tokens, Sequence) and not isinstance(tokens, bytes) and all(map(is_text, tokens))
         if not good or not 0 < len(tokens) <= LONGEST or not all(tokens):
@@ -143,7 +155,7 @@ class Gazetteer(Mark):
 
     @cached_property
     def _tree(self) -> dict[Any, Any]:
-        """Entries token by token: of each token what may follow it; None where an entry may end."""
+        """Trie of the entries: each node maps the next token to a node. The key None marks the end of an entry."""
         tree: dict[Any, Any] = {}
         for entry in self.entries:
             here = tree
@@ -185,15 +197,25 @@ class Gazetteer(Mark):
 
 
 class Regex(Mark):
-    r"""A regular expression that matches tokens as a whole, in time linear in the token.
+    r"""A regular expression as a feature. It must match the whole token, in time linear in its length.
 
     Args:
-        name: Name of its column and of its attribute.
-        pattern: The expression, in the syntax of the Rust crate `regex`: that of `re` without look-around and
-            backreferences. `\w` also matches combining marks, but not `²` or `½`; `\s` is Unicode's White_Space;
-            a literal `{`, or a `[` in a class, needs a backslash.
-        ignore_case: Whether to ignore case, by Unicode's simple case folding.
-        window: Add the attribute of the neighbours at most this many tokens away.
+        name: str. Name of the column and of its attribute.
+        pattern: str. The expression, in the syntax of the Rust crate `regex`: that of `re` without look-around and
+            backreferences. `\w` also matches combining marks, but not `²` or `½`. `\s` is Unicode's White_Space. A
+            literal `{`, or a `[` in a class, needs a backslash.
+        ignore_case: bool, default=False. Whether to ignore case, by Unicode's simple case folding.
+        window: int, default=1. Also add the attribute of the neighbours at most this many tokens away (0 to 10).
+
+    Attributes:
+        name: Name of the column.
+        pattern: The expression.
+        ignore_case: Whether case is ignored.
+        window: Window of the attributes.
+
+    Raises:
+        ParameterError: The name, the window or the type of the pattern is not valid.
+        TemplateError: The pattern is not a valid expression.
 
     >>> Regex("code", "[A-Z]{2}-[0-9]+").column(["AB-17", "AB17"])
     ['1', '']
@@ -235,7 +257,7 @@ MOST_NAMES = 1 << 28
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a file of names, without those that are blank."""
+    """Return the non-blank lines of a file of names."""
     remedy = "Give a UTF-8 text file with one name per line."
     try:
         text = read_regular(path, MOST_NAMES, TemplateError, remedy).decode("utf-8-sig")
@@ -248,7 +270,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def mark_of(data: Mapping[str, Any]) -> Mark:
-    """A mark from what `to_json` made."""
+    """Create a mark from the result of `to_json`."""
     more = {"ignore_case": data["ignore_case"], "window": data["window"]}
     if data["kind"] == "gazetteer":
         return Gazetteer(data["entries"], data["name"], **more)
@@ -260,14 +282,21 @@ def mark_of(data: Mapping[str, Any]) -> Mark:
 
 
 class Features:
-    """The union of several features; an attribute that two parts give to a token counts once.
+    """A sum of several features. An attribute that two parts assign to a token counts once.
 
-    `"default" + Gazetteer("cities.txt") + Regex("year", "(19|20)[0-9]{2}") + my_function`, or as one text:
-    `default+gazetteer:cities.txt+regex:year=(19|20)[0-9]{2}`. `resolve` builds a recipe once the columns are known.
+    `"default" + Gazetteer("cities.txt") + Regex("year", "(19|20)[0-9]{2}") + my_function` also creates a sum, and
+    `default+gazetteer:cities.txt+regex:year=(19|20)[0-9]{2}` is a sum as a string.
 
     Args:
-        parts: named sets, templates, paths of template files, functions of a sentence, `Gazetteer`, `Regex`,
-            `Features`; a text may itself be a sum.
+        parts: str, path, callable, Gazetteer, Regex or Features. Named sets, templates, paths of template files,
+            functions of a sentence, or other sums. A string may itself be a sum.
+
+    Attributes:
+        parts: The parts as a tuple. Nested sums are flattened.
+
+    Raises:
+        ParameterError: There are no parts, or a part has another type.
+        TemplateError: A file of a gazetteer cannot be read, or a regular expression is not valid.
 
     >>> Features("S1+regex:year=[0-9]{4}") == Features("S1") + Regex("year", "[0-9]{4}")
     True
@@ -314,7 +343,7 @@ def _shown(part: Any) -> str:
 
 
 def title(features: Any) -> str:
-    """Features in one short text, for tables: a text as it is, a sum by the names of its parts.
+    """Return a short name of features for tables: a string unchanged, a sum by the names of its parts.
 
     >>> title("S1" + Regex("year", "[0-9]{4}") + str.split), title("word[0]")
     ('S1+regex:year+str.split', 'word[0]')
@@ -329,7 +358,7 @@ def title(features: Any) -> str:
 
 
 def pieces(text: str) -> list[str] | None:
-    """Return the parts of a sum that is written as one text, as texts; None if a text is not a sum."""
+    """Split a sum in a string into strings. Return None if the string is not a sum."""
     found = [piece.strip() for piece in _PLUS.split(text)]
     if "\n" in text.strip() or (len(found) == 1 and not re.match(_PREFIX, found[0])):
         return None
@@ -337,9 +366,9 @@ def pieces(text: str) -> list[str] | None:
 
 
 def spelled(text: str, functions: bool = False) -> tuple[Any, ...] | None:
-    """The parts of a sum that is written as one text; None where a text is no sum.
+    """Parse a sum in a string into its parts. Return None if the string is not a sum.
 
-    functions: whether `function:module:name` is imported: where a user typed the text, and not where a file says it.
+    `functions` allows `function:module:name`, which imports the module. Allow it for user input, never for files.
 
     >>> spelled("S3(window=2)+regex:plus=a+") is None, spelled("default") is None
     (False, True)
@@ -349,7 +378,7 @@ def spelled(text: str, functions: bool = False) -> tuple[Any, ...] | None:
 
 
 def _part(piece: str, functions: bool) -> Any:
-    """One part of a sum that is written as a text."""
+    """Parse one part of a sum."""
     if not re.match(_PREFIX, piece):
         return piece
     kind, _, rest = piece.partition(":")

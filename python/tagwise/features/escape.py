@@ -1,8 +1,8 @@
-"""Names that are bytes as texts: UTF-8 where they are, and a text of their own where they are not.
+"""Lossless conversion between names in bytes and strings: UTF-8, with an escape for invalid bytes.
 
-Files of other programs hold bytes, the engine holds Unicode texts. A byte that is no UTF-8 becomes the character
-U+10FF00 + byte; so does each byte of the characters U+10FF80 to U+10FFFF themselves, which are for private use. So
-`raw(told(data)) == data` for all bytes, and `told` never maps two names to one text.
+Files of other programs contain bytes, and the engine works on Unicode strings. A byte that is not valid UTF-8 becomes
+the character U+10FF00 + byte. So does each byte of the characters U+10FF80 to U+10FFFF, which are for private use.
+Therefore `raw(told(data)) == data` for all bytes, and `told` is injective.
 
 >>> told(b"caf\\xc3\\xa9"), raw(told(b"\\xff\\x00")) == b"\\xff\\x00"
 ('café', True)
@@ -22,7 +22,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def told(data: bytes) -> str:
-    """The text that stands for a name."""
+    """Decode a name."""
     try:
         text = data.decode()
         if b"\xf4\x8f\xbe" in data or b"\xf4\x8f\xbf" in data:
@@ -34,7 +34,7 @@ def told(data: bytes) -> str:
 
 
 def raw(text: str) -> bytes:
-    """The name that a text stands for; lone surrogates that Python put there for bytes are those bytes."""
+    """Encode a string as the name it represents. Lone surrogates from Python's surrogateescape become their bytes."""
     if not _PRIVATE.search(text):
         return text.encode("utf-8", "surrogateescape")
     out = bytearray()
@@ -47,7 +47,7 @@ def raw(text: str) -> bytes:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is the name itself, as UTF-8."""
+    """Return whether a string contains no escapes, so that its UTF-8 encoding is the name."""
     return text.isascii() or _PRIVATE.search(text) is None
 
 

@@ -1,4 +1,4 @@
-"""What X is: read once into a typed value, which everything behind it is handed.
+"""Typed view of X: the user's sentences are inspected once, and all later steps use the result.
 
 >>> X = Inputs.of([["The", "dog"], ["barks"]])
 >>> X.kind, X.columns, len(X), X.words("an example")
@@ -30,10 +30,13 @@ Labels = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Inputs:
-    """Sentences as a user gave them, and what there is to ask of them; each question is answered once.
+    """The user's sentences with lazily computed properties.
 
-    sentences: of one kind, see `kind_of`; given: what they came in, a Corpus that knows its columns and labels perhaps;
-    vectors: of each sentence, where they have some; noted: numbers of words that were found on the way.
+    Attributes:
+        sentences: Sentences of one kind, see `kind_of`.
+        given: Original container. A Corpus has columns and labels.
+        vectors: Vectors of each sentence, or None.
+        noted: Word ids that encoding has already computed.
     """
 
     sentences: Sequence[Any]
@@ -43,10 +46,10 @@ class Inputs:
 
     @staticmethod
     def of(X: Any) -> Inputs:
-        """Anything that a user passes as X; what was read before stays as it is."""
+        """Convert any X of a user. An `Inputs` is returned unchanged."""
         if isinstance(X, Inputs):
             return X
-        if type(X) is list and set(map(type, X)) == {list}:  # what is asked for most, one sentence at a time
+        if type(X) is list and set(map(type, X)) == {list}:  # fast path: single sentences as lists of tokens
             return Inputs(X, X)
         if not isinstance(X, Corpus) and interop.kind_of(X) is not None:
             X = interop.corpus_of(X)
@@ -64,7 +67,7 @@ class Inputs:
         return len(self.sentences)
 
     def only(self, s: int) -> Inputs:
-        """One of the sentences by itself."""
+        """Return the inputs with a single sentence."""
         alone = Inputs.of(self.sentences[s : s + 1])
         return (
             alone if self.vectors is None else Inputs(alone.sentences, alone.given, self.vectors[s : s + 1])
@@ -72,12 +75,12 @@ class Inputs:
 
     @cached_property
     def kind(self) -> Kind | None:
-        """What the sentences are; see `kind_of`."""
+        """Kind of the sentences, see `kind_of`."""
         return kind_of(self.sentences)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Columns that features may look at: a Corpus's but its label, the keys of mappings, else word alone."""
+        """Columns for features: those of a Corpus without its label, the keys of mappings, or else only word."""
         if self.all_columns is not None:
             return tuple(c for c in self.all_columns if c != self.label)
         for sentence in self.sentences:
@@ -90,7 +93,7 @@ class Inputs:
 
     @property
     def all_columns(self) -> tuple[str, ...] | None:
-        """Columns of a Corpus or a list of Sentences, their label included; None for anything else."""
+        """Columns of a Corpus or a list of Sentences including the label, or None for other inputs."""
         columns = getattr(self.given, "columns", None)
         if columns is None and self._first is not None:
             columns = self._first.fields
@@ -98,18 +101,18 @@ class Inputs:
 
     @property
     def _first(self) -> Sentence | None:
-        """The first of a list of Sentences."""
+        """First element of a list of Sentences, or None for other inputs."""
         first = next(iter(self.sentences), None) if isinstance(self.sentences, Sequence) else None
         return first if isinstance(first, Sentence) else None
 
     @property
     def label(self) -> str | None:
-        """The label column of a Corpus, or of a list of Sentences, that has one."""
+        """Label column of a Corpus or a list of Sentences, or None."""
         label: str | None = getattr(self._first or self.given, "label", None)
         return label
 
     def gold(self, y: Labels | None) -> Labels:
-        """The labels that go with the sentences: those given, or the corpus's own."""
+        """Return the gold labels: `y`, or else the labels of the corpus."""
         if y is not None:
             return label_lists(y)
         labels: Labels | None = getattr(self.given, "labels", None)
@@ -122,7 +125,7 @@ class Inputs:
         return labels
 
     def words(self, what: str) -> list[Sequence[str]]:
-        """The tokens of each sentence, for `what` needs words and not attributes."""
+        """Return the tokens of each sentence. `what` names the caller in the error for sentences of attributes."""
         out: list[Sequence[str]] = []
         for s, sentence in enumerate(self.sentences):
             words = sentence
@@ -137,7 +140,7 @@ class Inputs:
         return out
 
     def numbers(self, words: WordSets, what: str) -> NDArray[np.uint32]:
-        """The number of each token's word, for `what` needs it: noted while encoding, or looked up now."""
+        """Return the word id of each token, from encoding if available, else by a new lookup."""
         for known, found in self.noted:
             if known is words:
                 return found
@@ -145,34 +148,34 @@ class Inputs:
 
     @property
     def word_column(self) -> str | None:
-        """The column of a Corpus that `words` reads; None for anything else."""
+        """Column of a Corpus that `words` reads, or None for other inputs."""
         return self.given.columns[0] if isinstance(self.given, Corpus) else None
 
     @cached_property
     def starts(self) -> NDArray[np.uint32]:
-        """The first sentence of each document; what marks none is one document."""
+        """Index of the first sentence of each document. Without document marks, X is one document."""
         begins = [s for s in range(len(self)) if s == 0 or self.begins_document(s)]
         return np.array(begins, dtype=np.uint32)
 
     def begins_document(self, s: int) -> bool:
-        """Whether a sentence is marked as the first of a document."""
+        """Return whether a sentence is marked as the first of a document."""
         return getattr(self.sentences[s], "doc", None) is not None
 
     @property
     def has_documents(self) -> bool:
-        """Whether a Corpus, or a list of Sentences, marks its documents."""
+        """Whether a Corpus or a list of Sentences marks documents."""
         if self._first is None:
             return bool(getattr(self.given, "has_documents", False))
         return any(map(self.begins_document, range(len(self))))
 
     def line(self, s: int) -> int | None:
-        """The line of the file that a sentence begins at, where that is known."""
+        """Return the line number of a sentence in its file, or None if it is unknown."""
         line: int | None = getattr(self.sentences[s], "line", None)
         return line
 
 
 def _read(X: Any) -> list[Any]:
-    """The sentences of an object that Python can only count through; an error for a mapping, a number, None."""
+    """Return the sentences of an object with only `__getitem__`. Raise a CorpusError for mappings, numbers and None."""
     if not isinstance(X, Mapping):
         with contextlib.suppress(TypeError):
             return list(X)
@@ -182,10 +185,10 @@ def _read(X: Any) -> list[Any]:
 
 
 def kind_of(X: Iterable[Any]) -> Kind | None:
-    """What the sentences of X are, judged by the first that is not empty; None where all are.
+    """Return the kind of the sentences of X, by the first one that is not empty, or None if all are empty.
 
-    "columns": a Corpus, or mappings of column -> values; "tokens": lists of strings; "attributes": lists of
-    tokens that are lists or dicts of attributes.
+    "columns" means a Corpus, or mappings of column -> values. "tokens" means lists of strings. "attributes" means lists
+    of tokens that are lists or dicts of attributes.
 
     >>> kind_of([["The", "dog"]]), kind_of([[["w=The"], {"w": "dog"}]]), kind_of([])
     ('tokens', 'attributes', None)
@@ -213,12 +216,12 @@ def kind_of(X: Iterable[Any]) -> Kind | None:
 
 
 def columns_of(X: Any) -> tuple[str, ...]:
-    """Columns that features may look at: a Corpus's but its label, the keys of mappings, else word alone."""
+    """Return the columns for features: those of a Corpus without its label, the keys of mappings, or else only word."""
     return Inputs.of(X).columns
 
 
 def fields_of(sentence: Any) -> Mapping[str, Sequence[str]] | None:
-    """The columns of a sentence that has them by name."""
+    """Return the columns of a sentence by name, or None if it has no named columns."""
     if type(sentence) is Sentence:
         return sentence.fields
     fields = sentence if isinstance(sentence, Mapping) else getattr(sentence, "fields", None)

@@ -1,9 +1,9 @@
-"""Pattern languages of Wapiti and CRF++, rendered as those programs do: for their models, and for training.
+"""Pattern languages of Wapiti and CRF++, rendered exactly as those programs do, for their models and for training.
 
-A line makes one observation a token: `U00:%x[-1,0]/%x[0,0]`. Its first letter says what has a weight: u labels, b pairs
-of labels, * both. A line of b without a command is the plain label pair, which every model here has. Wapiti knows
-`%x`, `%t` and `%m` (with regular expressions of its own), offsets from either end (`@1`, `@-1`) and capitals that
-lower-case the result; CRF++ knows `%x` alone, of rows -8 to 8.
+A line such as `U00:%x[-1,0]/%x[0,0]` makes one observation per token. Its first letter determines the weights: u for
+labels, b for pairs of labels, * for both. A b line without a command is the plain label pair, which every model has
+anyway. Wapiti supports `%x`, `%t` and `%m` (with its own regular expressions), offsets from either end of the sentence
+(`@1`, `@-1`), and capital letters that convert the result to lower case. CRF++ supports only `%x` with rows -8 to 8.
 
 >>> Patterns.of("wapiti", 'u:%x[-1,0]\\nu:%m[0,0,"\\\\u"]\\nb').node([["The", "dog"]])
 [['u:_x-1', 'u:T'], ['u:The', 'u:']]
@@ -22,7 +22,7 @@ from tagwise.base.exceptions import CorpusError, TemplateError
 from tagwise.features.escape import is_plain, raw, told
 
 DIALECTS = ("wapiti", "wapiti-auto", "crfpp")
-#: Beyond these no sentence reaches; a number that Wapiti's C would wrap is refused.
+#: Limits of offsets and columns. Larger numbers are errors, because they would overflow in Wapiti's C code.
 FARTHEST, MOST_COLUMNS = 2**31 - 1, 2**16
 
 Columns = Sequence[Sequence[str]]
@@ -32,7 +32,7 @@ _CRFPP = re.compile(r"%x\[([+-]?\d{1,6}),(\d{1,6})\]")
 
 @dataclass(frozen=True)
 class Command:
-    """`%c[offset,column,"regex"]`: the letter, whether its result is lower-cased, and where it looks."""
+    """A command `%c[offset,column,"regex"]`. `lower` converts its result to lower case."""
 
     kind: str
     lower: bool
@@ -42,7 +42,7 @@ class Command:
     regex: _core.WapitiRegex | None = None
 
     def place(self, t: int, length: int) -> int:
-        """The token that it looks at, before or behind the sentence perhaps."""
+        """Return the index of the token to read, which may be outside the sentence."""
         if not self.absolute:
             return t + self.offset
         return self.offset + length if self.offset < 0 else self.offset - 1
@@ -50,34 +50,34 @@ class Command:
 
 @dataclass(frozen=True)
 class Pattern:
-    """One line: texts and commands in turn."""
+    """A line: a sequence of strings and commands."""
 
     source: str
     items: tuple[str | Command, ...]
 
     @property
     def letter(self) -> str:
-        """u, b or *: what has a weight."""
+        """First letter in lower case: u, b or *."""
         return self.source[:1].lower()
 
     @property
     def is_bare(self) -> bool:
-        """Whether it is the plain pair of labels: of b, the same text at every token."""
+        """Whether the pattern is the plain label pair: a b line without commands."""
         return self.letter == "b" and not any(isinstance(item, Command) for item in self.items)
 
     @cached_property
     def reads_bytes(self) -> bool:
-        """Whether a command works on bytes: a regular expression, or lower case."""
+        """Whether a command works on bytes: a regular expression or lower case."""
         return any(isinstance(item, Command) and (item.lower or item.regex) for item in self.items)
 
     @property
     def columns(self) -> int:
-        """How many columns it needs."""
+        """Number of columns that the pattern needs."""
         return max((item.column + 1 for item in self.items if isinstance(item, Command)), default=0)
 
 
 def _outside(dialect: str, at: int, length: int) -> str:
-    """What stands before and behind a sentence."""
+    """Return the value of a position before or after the sentence."""
     far, sign = (-at, "-") if at < 0 else (at - length + 1, "+")
     if dialect == "crfpp":
         return f"_B{sign}{far}"
@@ -85,7 +85,7 @@ def _outside(dialect: str, at: int, length: int) -> str:
 
 
 def wapiti_pattern(line: str) -> Pattern:
-    """A line of Wapiti's, without comment."""
+    """Parse a line of Wapiti without its comment."""
 
     def wrong(what: str) -> TemplateError:
         return TemplateError(f"the pattern {line!r}: {what}")
@@ -123,7 +123,7 @@ def wapiti_pattern(line: str) -> Pattern:
 
 
 def crfpp_pattern(line: str) -> Pattern:
-    """A line of CRF++'s."""
+    """Parse a line of CRF++."""
     items: list[str | Command] = []
     at = 0
     for found in _CRFPP.finditer(line):
@@ -139,7 +139,7 @@ def crfpp_pattern(line: str) -> Pattern:
 
 @dataclass(frozen=True)
 class Patterns:
-    """The lines of a file: those of tokens (`node`), those of pairs of labels (`edge`)."""
+    """The patterns of a file, for node attributes (`node`) and edge attributes (`edge`)."""
 
     dialect: str
     lines: tuple[Pattern, ...]
@@ -147,7 +147,7 @@ class Patterns:
     @staticmethod
     @functools.lru_cache(maxsize=64)
     def of(dialect: str, text: str) -> Patterns:
-        """Patterns of a text, a line each; comments and blank lines are skipped as the program does."""
+        """Parse a text with one pattern per line. Comments and blank lines are skipped as in the original program."""
         out = []
         for number, given in enumerate(text.split("\n"), 1):
             line = given if dialect == "crfpp" else given.split("#")[0]
@@ -170,31 +170,31 @@ class Patterns:
 
     @property
     def text(self) -> str:
-        """The lines again."""
+        """Source text of the patterns."""
         return "\n".join(pattern.source for pattern in self.lines)
 
     @property
     def n_columns(self) -> int:
-        """How many columns they need."""
+        """Number of columns that the patterns need."""
         return max((pattern.columns for pattern in self.lines), default=0)
 
     @property
     def bare(self) -> str | None:
-        """The text of the plain pair of labels, where one line alone asks for it."""
+        """Text of the plain label pair if exactly one line defines it, else None."""
         found = [pattern.source for pattern in self.lines if pattern.is_bare]
         return found[0] if len(found) == 1 else None
 
     @property
     def has_edges(self) -> bool:
-        """Whether some line but the plain pair makes edge attributes."""
+        """Whether a line other than the plain label pair makes edge attributes."""
         return any(p.letter in "b*" and p.source != self.bare for p in self.lines) or not self.lines
 
     def node(self, columns: Columns) -> list[list[str]]:
-        """Node attributes of each token of a sentence given by its columns."""
+        """Return the node attributes of each token of a sentence, given its columns."""
         return self._rendered(columns, "u*", 0)
 
     def edge(self, columns: Columns) -> list[list[str]]:
-        """Edge attributes of each token; the first has none, and the plain pair is none."""
+        """Return the edge attributes of each token. The first token has none. The plain label pair is excluded."""
         return self._rendered(columns, "b*", 1)
 
     def _rendered(self, columns: Columns, letters: str, first: int) -> list[list[str]]:
@@ -212,7 +212,7 @@ class Patterns:
         return out
 
     def _reader(self, columns: Columns, length: int) -> Callable[[Pattern, int], str]:
-        """Return the function that renders a pattern at a token, on texts if that gives the same result as on bytes."""
+        """Return a function that renders a pattern at a token, on strings if the result equals that on bytes."""
         plain = all(is_plain(token) for column in columns for token in column)
         encoded: list[list[bytes]] = []
 
@@ -236,7 +236,10 @@ class Patterns:
         return "".join(out)
 
     def _bytes(self, pattern: Pattern, columns: Sequence[Sequence[bytes]], t: int, length: int) -> str:
-        """A match that runs over the end of its token ends the observation, as the NUL there does."""
+        """Render a pattern on bytes.
+
+        A match that extends beyond its token ends the observation, because Wapiti stops at the NUL there.
+        """
         out = b""
         for item in pattern.items:
             if isinstance(item, str):
@@ -261,7 +264,7 @@ class Patterns:
         return told(out)
 
     def given(self, token: Sequence[str], t: int) -> tuple[list[str], list[str]]:
-        """Without a line, a token's columns are its observations: node and edge attributes among them."""
+        """Return the node and edge attributes of a token whose columns are observations (for files without patterns)."""
         if self.dialect == "wapiti-auto":
             return [f"u{text}" for text in token], []
         for text in token:
@@ -272,7 +275,7 @@ class Patterns:
 
 
 def is_wapiti(text: str) -> bool:
-    """Whether text is a file of Wapiti's patterns: lines that begin with u, b or *, one of them with a command."""
+    """Return whether a text consists of Wapiti patterns: lines that begin with u, b or *, one or more with a command."""
     lines = [line.split("#")[0].strip() for line in text.splitlines()]
     return bool(_WAPITI.search(text)) and all(re.match(r"[uUbB*]|$", line) for line in lines)
 

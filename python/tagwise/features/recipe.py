@@ -1,7 +1,7 @@
-"""A recipe: how sentences become attributes. It encodes them, learns from training sentences, goes into the model file.
+"""Recipes, which turn sentences into attributes. A recipe may learn from training sentences. Model files contain it.
 
-`features.resolve` makes one of what a user writes. Templates (`docs/templates.md`) run natively over whole corpora; a
-function is called once per sentence.
+`features.resolve` creates a recipe from a user's specification. Templates (`docs/templates.md`) run natively over whole
+corpora. A function is called once per sentence.
 
 >>> recipe = Recipe.of_template("word[-1..0] & word[0].suffix(2)", ["word"])
 >>> recipe.render(["The", "dog"])[1]
@@ -36,27 +36,27 @@ from tagwise.features.union import united
 from tagwise.features.vectors import Dense
 
 Function = Callable[[Any], Sequence[Any]]
-#: What messages call it.
+#: Description in messages.
 FUNCTION = "the feature function"
 
 
 class Tokens(list[Any]):
-    """A plain list of tokens as a feature function sees it: with `tokens`, as a Sentence has them; one serves both."""
+    """List of tokens with the attribute `tokens` of a Sentence, so that feature functions accept both."""
 
     @property
     def tokens(self) -> list[Any]:
-        """The tokens."""
+        """The list itself."""
         return self
 
 
 def told(message: str, columns: Sequence[str]) -> str:
-    """What is wrong with a template, by the name that is unknown and the one that was meant perhaps.
+    """Add a suggestion for an unknown name to an error message about a template.
 
     >>> print(told('line 1: no column "wrod"; the columns are word', ["word"]))
     line 1: no column "wrod" (did you mean 'word'?); the columns are word
     """
     place, name = re.match(r"((?:line \d+: )?)(\w*)", message).groups()  # type: ignore[union-attr]
-    if message.startswith(f"{place}{name} takes no argument"):  # it may be no function at all
+    if message.startswith(f"{place}{name} takes no argument"):  # the name may not be a function at all
         try:
             Template(f"{quoted(columns[0])}[0].{name}", [columns[0]])
         except TemplateError as error:
@@ -68,7 +68,7 @@ def told(message: str, columns: Sequence[str]) -> str:
 
 
 def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
-    """Columns of training and the label's name, so that files can be read as X was; nothing for bare attributes."""
+    """Return the training columns and the label column, for reading files like X. Empty for ready-made attributes."""
     if recipe.kind == "attributes":
         return {}
     inputs = Inputs.of(X)
@@ -83,14 +83,21 @@ def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How sentences become attributes: a template over columns, a function, a sum of such, or attributes as given.
+    """Conversion of sentences to attributes: a template over columns, a function, a sum, or ready-made attributes.
 
-    kind: "template" | "function" | "sum" | "attributes" | "patterns" (another program's, whose dialect is the name);
-    name: what the user asked for; columns: those of the corpus that the template looks at; token_column: the column
-    that a plain list of tokens stands for; lists: frequent texts that the template learnt from training sentences, None
-    where it has none to learn or has yet to; path: the import path by which a file names the function, where that is
-    not its own; marks: columns that are made from the tokens, whose templates stand behind the text; parts: of a sum;
-    dense: the vectors that tokens have besides.
+    Attributes:
+        kind: "template", "function", "sum", "attributes" or "patterns" (of another program).
+        name: Specification of the user. For patterns, the dialect.
+        text: Template or patterns, without the templates of the marks.
+        columns: Columns of the corpus that the recipe reads.
+        token_column: Column that a plain list of tokens represents.
+        function: Feature function, or None.
+        lists: Frequent texts that the template learned from training sentences. None before learning, and for a
+            template without such lists.
+        path: Import path of the function in model files, if it differs from the function's own path.
+        marks: Derived columns. Their templates follow the text.
+        parts: Parts of a sum.
+        dense: Description of the token vectors, or None.
     """
 
     kind: Literal["template", "function", "sum", "attributes", "patterns"]
@@ -108,7 +115,7 @@ class Recipe:
 
     @staticmethod
     def of_template(text: str, columns: Sequence[str], name: str = "", marks: Sequence[Mark] = ()) -> Recipe:
-        """Recipe of a template over these columns, the first of which is the token itself, and over marks."""
+        """Return the recipe of a template over columns, the first of which is the token, and over marks."""
         marks = tuple(dict.fromkeys(marks))
         made = distinct(columns, marks)
         whole = _whole(text, marks)
@@ -124,14 +131,14 @@ class Recipe:
 
     @staticmethod
     def of_parts(parts: Sequence[Recipe]) -> Recipe:
-        """The sum of recipes that cannot be one template."""
+        """Return the sum of recipes that cannot be merged into one template."""
         columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
         name = " + ".join(short(part.name) for part in parts)
         return Recipe("sum", name, "", columns, parts[0].token_column, parts=tuple(parts))
 
     @staticmethod
     def of_patterns(dialect: str, text: str, columns: Sequence[str]) -> Recipe:
-        """Recipe of another program's patterns (`features.patterns`) over these columns; text may be empty."""
+        """Return the recipe of another program's patterns (`features.patterns`). The text may be empty."""
         found = Patterns.of(dialect, text)
         if found.n_columns > len(columns):
             raise TemplateError(
@@ -143,19 +150,19 @@ class Recipe:
 
     @property
     def patterns(self) -> Patterns:
-        """The patterns of another program."""
+        """Parsed patterns of another program."""
         return Patterns.of(self.name, self.text)
 
     @property
     def template(self) -> Template:
-        """The compiled template."""
+        """Compiled template. Raises a TemplateError if the recipe is not a template."""
         if self._compiled is None:
             raise TemplateError(f"features {self.name!r} are not a template; only templates have one")
         return self._compiled
 
     @property
     def has_edges(self) -> bool:
-        """Whether it makes edge attributes."""
+        """Whether the recipe makes edge attributes."""
         if self.kind == "sum":
             return any(part.has_edges for part in self.parts)
         if self.kind == "patterns":
@@ -164,21 +171,21 @@ class Recipe:
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """The functions it calls."""
+        """Feature functions of the recipe."""
         if self.kind == "sum":
             return tuple(function for part in self.parts for function in part.functions)
         return () if self.function is None else (self.function,)
 
     @property
     def named_functions(self) -> tuple[str, ...]:
-        """Import paths of the functions that a file of it names."""
+        """Import paths of the feature functions, as written to model files."""
         if self.kind == "sum":
             return tuple(path for part in self.parts for path in part.named_functions)
         return (self.to_json()["function"],) if self.kind == "function" else ()
 
     @property
     def spec(self) -> Any:
-        """What resolves to it again, its data included; a name or a text where that says all."""
+        """Specification that resolves to this recipe, including its data. A string if that is sufficient."""
         if self.kind == "sum":
             return Features(*(part.spec for part in self.parts))
         if self.kind == "function":
@@ -190,7 +197,7 @@ class Recipe:
         return Features(*([self.text] if self.text.strip() else []), *self.marks) if self.marks else self.name
 
     def does_the_same_as(self, other: Recipe) -> bool:
-        """Whether both make the same attributes, but for lists that one has learnt and the other has not."""
+        """Return whether two recipes make the same attributes, apart from learned lists."""
         return all(
             getattr(self, name) == getattr(other, name)
             for name in ("kind", "text", "columns", "token_column", "function", "marks")
@@ -200,10 +207,9 @@ class Recipe:
         )
 
     def learned(self, X: Any) -> Recipe:
-        """The recipe with its lists of frequent words (`is_rare`), and what it knows of vectors, taken from these
-        training sentences.
+        """Return the recipe with lists of frequent words (`is_rare`) and vector sizes learned from training sentences.
 
-        What it learnt before stays as it is.
+        Lists and sizes that were learned before do not change.
 
         >>> recipe = Recipe.of_template("word[0].is_rare(2)?", ["word"]).learned([["a", "b", "a"]])
         >>> recipe.lists, recipe.render(["a", "c"])
@@ -214,7 +220,7 @@ class Recipe:
         if self.dense is None and inputs.vectors is not None:
             recipe = replace(self, dense=Dense.learned(inputs.vectors))
         if self.kind == "sum":
-            bare = Inputs(inputs.sentences, inputs.given)  # vectors are the sum's, of no part
+            bare = Inputs(inputs.sentences, inputs.given)  # vectors belong to the sum, not to its parts
             return replace(recipe, parts=tuple(part.learned(bare) for part in self.parts))
         if self._compiled is None or not self._compiled.is_open:
             return recipe
@@ -222,7 +228,7 @@ class Recipe:
         return replace(recipe, _compiled=compiled, lists=tuple(map(tuple, compiled.lists)))
 
     def with_vectors(self, data: Dataset, X: Any, vocab: Vocabulary) -> Dataset:
-        """A dataset that `encode` made of X, with the vectors of its tokens where they have some."""
+        """Add the vectors of X, if any, to the result of `encode`."""
         vectors = Inputs.of(X).vectors
         if self.dense is None and vectors is None:
             return data
@@ -243,10 +249,13 @@ class Recipe:
         n_jobs: int | None = 1,
         words: WordSets | None = None,
     ) -> Dataset:
-        """Dataset of the sentences: a growing vocabulary gets new attributes, a locked one drops them.
+        """Encode sentences as a dataset. New attributes are added to a growing vocabulary and dropped by a locked one.
 
-        n_jobs: threads, None for all cores; the result does not depend on it. words: what `Inputs.numbers` will be
-        asked for; where the words are read here anyway, they are looked up on the way.
+        Args:
+            X: Sentences of any kind.
+            vocab: Vocabulary to use and to extend.
+            n_jobs: Number of threads, None for one per core. The result does not depend on it.
+            words: Word sets of a later call of `Inputs.numbers`. Word ids are computed during encoding if possible.
         """
         inputs = Inputs.of(X)
         jobs = cores() if n_jobs is None else max(1, n_jobs)
@@ -276,7 +285,7 @@ class Recipe:
         return encode_attributes(vocab, inputs.sentences, n_jobs=jobs)
 
     def _patterned(self, inputs: Inputs) -> tuple[list[Any], list[Any]]:
-        """Node and edge attributes of every sentence by the patterns of another program."""
+        """Return the node and edge attributes of every sentence by the patterns of another program."""
         patterns = self.patterns
         if patterns.lines:
             found = self._columns(inputs)
@@ -295,7 +304,7 @@ class Recipe:
         return node, edge
 
     def render(self, sentence: Any) -> list[list[str]]:
-        """Attribute texts of each token of one sentence, for people to read.
+        """Return the attribute texts of each token of a sentence, for inspection.
 
         >>> Recipe.of_template("word[0]", ["word"]).render(["a", "b"])
         [['word[0]=a'], ['word[0]=b']]
@@ -312,7 +321,7 @@ class Recipe:
         return [[texts[i] for i in ids[ptr[t] : ptr[t + 1]]] for t in range(data.n_tokens)]
 
     def _columns(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
-        """The columns of every sentence, as the template orders them; marks are made here."""
+        """Return the columns of every sentence in the order of the template, including derived columns."""
         found = self._given(inputs)
         if not self.marks:
             return found
@@ -320,12 +329,12 @@ class Recipe:
         return [(*columns, *(mark.column(columns[token]) for mark in self.marks)) for columns in found]
 
     def _word_column(self, inputs: Inputs) -> int | None:
-        """Which of the template's columns has the words of `Inputs.words`; None where it looks at others alone."""
+        """Return the index of the template column with the words of `Inputs.words`, or None if it is not used."""
         name = self.token_column if inputs.kind == "tokens" else inputs.word_column
         return self.columns.index(name) if name in self.columns else None
 
     def _given(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
-        """The columns of every sentence that the corpus has."""
+        """Return the columns of every sentence, without derived columns."""
         if inputs.kind == "attributes":
             raise CorpusError(
                 f"X holds attributes (lists or dicts a token), but features {self.name!r} look at tokens; "
@@ -355,7 +364,7 @@ class Recipe:
         return sentences
 
     def _call(self, inputs: Inputs) -> list[Sequence[Any]]:
-        """The function's attributes of every sentence, one entry a token."""
+        """Return the attributes of every sentence from the feature function, one entry per token."""
         function = present(self.function)
         if function is None:
             raise ParameterError(
@@ -382,7 +391,7 @@ class Recipe:
         return rows
 
     def to_json(self) -> dict[str, Any]:
-        """What a model file keeps; a function is kept by its import path."""
+        """Return the JSON for model files. A function is represented by its import path."""
         own = self._own_json()
         return own if self.dense is None else {**own, "vectors": self.dense.to_json()}
 
@@ -419,7 +428,7 @@ class Recipe:
 
     @staticmethod
     def from_json(data: Mapping[str, Any], functions: Functions = NO_FUNCTIONS) -> Recipe:
-        """Recipe from what `to_json` made; a function is one of `functions`, or missing."""
+        """Create a recipe from the result of `to_json`. Functions are looked up in `functions`."""
         if "vectors" in data:
             own = {name: value for name, value in data.items() if name != "vectors"}
             return replace(Recipe.from_json(own, functions), dense=Dense(**data["vectors"]))
@@ -466,12 +475,12 @@ class Recipe:
 
 
 def short(name: str) -> str:
-    """The name of a part inside that of a sum."""
+    """Return the name of a part for the name of a sum."""
     return name.strip() if "\n" not in name.strip() else "template"
 
 
 def distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
-    """Names of the marks' columns, which are no others' names."""
+    """Return the names of the derived columns. Raise a TemplateError if a name is not unique."""
     made: list[str] = []
     for mark in marks:
         if mark.name in made or mark.name in columns:
@@ -484,12 +493,12 @@ def distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
 
 
 def _whole(text: str, marks: Sequence[Mark]) -> str:
-    """A template with those of its marks."""
+    """Return a template followed by the templates of its marks."""
     return apart(text) + "".join(mark.template() for mark in marks) if marks else text
 
 
 def apart(text: str) -> str:
-    """A template with others to stand behind it, which its `pad:` shall not reach."""
+    """Terminate a template so that its `pad:` does not apply to a template appended to it."""
     if not text.strip():
         return ""
     return text.rstrip("\n") + "\n" + ("absent:\n" if re.search(r"\bpad\b[^:\n]*:", text) else "")

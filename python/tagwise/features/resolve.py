@@ -1,4 +1,4 @@
-"""What a user writes -> a recipe: named sets (S1, S2, S3, pos, ner, default), templates, files, functions, sums.
+"""Resolution of a feature specification to a recipe: named sets, templates, files, functions, sums.
 
 >>> recipe = resolve("word[-1..0] & word[0].suffix(2)", ["word"])
 >>> recipe.render(["The", "dog"])[1]
@@ -24,18 +24,18 @@ from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, template_text
 
 #: Maximum size of a template file in bytes.
 MOST_TEMPLATE = 1 << 24
-#: Lines that CRF++ reads too: what both programs can read is read as CRF++ does.
+#: Lines that are valid in CRF++. A text that both programs accept is read as a CRF++ template.
 _CRFPP = re.compile(r"(?:[UB](?:[^%]|%x\[[^@%\]]*\])*|#.*)?")
 
 
 def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Recipe:
-    r"""Recipe for a specification over these columns.
+    r"""Return the recipe of a feature specification.
 
     Args:
-        spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
-            CRF++'s), patterns of Wapiti, the path of a file of either, a function of a sentence, a Gazetteer, a Regex,
-            a sum of these (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
-        columns: names of the columns, the token first; None where X holds attributes already.
+        spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), a template (of tagwise or CRF++),
+            patterns of Wapiti, the path of a file of either, a function of a sentence, a Gazetteer, a Regex, a sum of
+            these (`Features`, or a string such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
+        columns: Names of the columns, the token first. None if X consists of attributes.
 
     >>> resolve("word[0].lower\nword[-1].suffix(2)").render(["The", "Dog"])
     [['word[0].lower=the'], ['word[0].lower=dog', 'word[-1].suffix(2)=he']]
@@ -70,24 +70,24 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
 
 
 def _of_text(text: str, columns: Sequence[str], name: str = "") -> Recipe:
-    """Recipe of a template, ours or CRF++'s, or of Wapiti's patterns."""
+    """Return the recipe of a template (of tagwise or CRF++) or of Wapiti patterns."""
     if is_wapiti(text) and not all(_CRFPP.fullmatch(line.strip()) for line in text.splitlines()):
         return Recipe.of_patterns("wapiti", text, columns)
     return Recipe.of_template(text, columns, name)
 
 
 def _is_template(text: str) -> bool:
-    """Whether a text is a template, by its look alone."""
+    """Return whether a string looks like a template."""
     return re.search(r"[\[\n]", text) is not None or text.strip() in ("bias", "first", "last")
 
 
 def _is_set(text: str) -> bool:
-    """Whether a text is one of the named sets, with or without parameters."""
+    """Return whether a string is a named set, with or without parameters."""
     return text.split("(")[0].strip() in SETS
 
 
 def names_files(text: str) -> bool:
-    """Return whether resolving a text of features may read a file: a gazetteer, a template, patterns.
+    """Return whether resolving a feature string may read a file: a gazetteer, a template, patterns.
 
     >>> names_files("default+regex:year=[0-9]{4}"), names_files("word[0]"), names_files("S3(window=2)+pos")
     (False, False, False)
@@ -102,7 +102,7 @@ def names_files(text: str) -> bool:
 
 
 def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequence[str]) -> Recipe:
-    """Recipe of a named set over the corpus's columns, or of a template or its file over every column there is."""
+    """Return the recipe of a named set over `columns`, or of a template or its file over `every` column with marks."""
     if isinstance(spec, str):
         if _is_template(spec):
             return _of_text(spec, every)
@@ -121,7 +121,10 @@ def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequ
 
 
 def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
-    """Recipe of a sum; its templates and marks become one template, so that they run natively and see each other."""
+    """Return the recipe of a sum.
+
+    Templates and marks are merged into one template, which runs natively and can refer to all marks.
+    """
     marks = tuple(dict.fromkeys(part for part in spec.parts if isinstance(part, Mark)))
     every = [*columns, *distinct(columns, marks)]
     text, names, others = "", [], []
@@ -144,7 +147,7 @@ def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
 
 
 def recipe_for(spec: Any, X: Any) -> Recipe:
-    """Recipe for a specification and the sentences it is for: their columns, or their attributes as they are.
+    """Return the recipe of a feature specification for sentences X, which have columns or ready-made attributes.
 
     >>> recipe_for("default", [[["w=The"], ["w=dog"]]]).kind
     'attributes'

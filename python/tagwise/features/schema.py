@@ -1,4 +1,4 @@
-"""The schema of features in a file: what the JSON of a recipe may say (`Recipe.to_json`)."""
+"""Schema of features in model files, the JSON of `Recipe.to_json`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _VECTORS: dict[str, Domain] = {
     "vectors": Record({"size": Integer(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})
 }
 
-#: Columns made from the tokens: lists of names, regular expressions.
+#: Derived columns: gazetteers and regular expressions.
 MARK = Variant(
     "kind",
     {
@@ -28,7 +28,7 @@ MARK = Variant(
 
 
 def _alone(more: dict[str, Domain]) -> dict[str, Record]:
-    """Recipes that are no sum, and what else they may say."""
+    """Return the schemas of recipes other than sums, each with additional optional members."""
     return {
         "template": Record(
             {

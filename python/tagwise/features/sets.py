@@ -1,6 +1,6 @@
-"""Named feature sets: the template text of each, from the columns there are.
+"""Named feature sets as template texts over the available columns.
 
-S1, S2, S3: Altun, Johnson and Hofmann (2003). pos, ner: Gimpel and Cohen (2007), Tables 1 and 4: "the online paper".
+S1, S2 and S3 are from Altun, Johnson and Hofmann (2003), pos and ner from Gimpel and Cohen (2007), Tables 1 and 4.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ DEFAULT_COLUMN = "word"
 
 
 def is_crfpp(text: str) -> bool:
-    """Whether text is a CRF++ template: lines that begin with U or B, one of them with a %x macro."""
+    """Return whether a text is a CRF++ template: lines that begin with U or B, at least one with a %x macro."""
     lines = [line.strip() for line in text.splitlines()]
     return "%x[" in text and all(re.match("[UB#]|$", line) for line in lines)
 
 
 def quoted(column: str) -> str:
-    """A column name as the template language writes it.
+    """Return a column name in the syntax of templates, quoted if necessary.
 
     >>> quoted("word"), quoted("my pos")
     ('word', '"my pos"')
@@ -33,12 +33,12 @@ def quoted(column: str) -> str:
 
 
 def _s1(columns: Sequence[str], window: int = 0) -> str:
-    """The word; the previous label comes with every model."""
+    """Return S1: the word. The previous label is part of every model."""
     return f"{quoted(columns[0])}[0]\n"
 
 
 def _s3(columns: Sequence[str], window: int = 1) -> str:
-    """Spelling of every word at most `window` away (math: S2's observations in a window of half-width w)."""
+    """Return S3: the observations of S2 for every word at most `window` tokens away."""
     word = quoted(columns[0])
     near = f"{word}[{-window}..{window}]" if window else f"{word}[0]"
     lines = [near, f"{near}.suffix(1..3)", f"{near}.initial", f"{near}.is_upper?", f"{near}.has_hyphen?"]
@@ -48,14 +48,15 @@ def _s3(columns: Sequence[str], window: int = 1) -> str:
 
 
 def _s2(columns: Sequence[str], window: int = 0) -> str:
-    """The word and its spelling: last 1-3 letters, class of the first, capital and dot, all caps, hyphen."""
+    """Return S2: word, suffixes of 1-3 letters, class of the first letter, capital and dot, all caps, hyphen."""
     return _s3(columns, 0)
 
 
 def _pairs(columns: Sequence[str], window: int = 0) -> str:
-    """S2's attributes and every two of them together: of two tokens that share n, n (n + 1) / 2 are the same.
+    """Return S2pairs: the attributes of S2 and all conjunctions of two of them.
 
-    A linear model of these is one of S2 with that polynomial kernel of degree 2, written out.
+    Two tokens that share n attributes of S2 share n (n + 1) / 2 of these. A linear model with S2pairs is therefore a
+    model with S2 and the corresponding polynomial kernel of degree 2, in explicit form.
     """
     word = f"{quoted(columns[0])}[0]"
     of = [word, *(f"{word}.suffix({n})" for n in (1, 2, 3)), f"{word}.initial", f"{word}.is_upper?"]
@@ -64,7 +65,7 @@ def _pairs(columns: Sequence[str], window: int = 0) -> str:
 
 
 def _default(columns: Sequence[str], window: int = 2) -> str:
-    """A rich set for tagging, chunking and entities; columns beside the word (POS, chunk) join in."""
+    """Return default: a rich set for tagging, chunking and entities, including other columns (POS, chunk)."""
     word = quoted(columns[0])
     text = _DEFAULT.replace("word[", f"{word}[").replace("WINDOW", str(window))
     for column in columns[1:]:
@@ -105,7 +106,7 @@ pos[0] & word[0].lower
 
 
 def _pos(columns: Sequence[str], window: int = 0) -> str:
-    """Table 1 of the online paper: the word, whether it is rare, capitals, numbers, three endings."""
+    """Return pos: Table 1 of Gimpel and Cohen (word, rareness, capitals, numbers, three suffixes)."""
     return _POS.replace("word[", f"{quoted(columns[0])}[")
 
 
@@ -120,14 +121,15 @@ word[0].ends_with("ed")?
 word[0].ends_with("s")?
 """
 
-#: Columns that hold parts of speech, the first choice first.
+#: Columns of parts of speech, in order of preference.
 TAG_COLUMNS = ("pos", "xpos", "upos", "tag")
 
 
 def _ner(columns: Sequence[str], window: int = 1) -> str:
-    """Table 4 of the online paper: words, POS, shapes, affixes, lists, what surrounds the word.
+    """Return ner: Table 4 of Gimpel and Cohen (words, POS, shapes, affixes, lists, quotes and brackets).
 
-    The POS column is one named pos, xpos, upos or tag, else the second; without one its lines are left out.
+    The POS column is the one named pos, xpos, upos or tag, or else the second column. Without a second column, the POS
+    lines are omitted.
     """
     lists = {"TITLES": _TITLES, "MONTHS": _MONTHS, "DAYS": _DAYS}
     text = _NER
@@ -180,7 +182,7 @@ pos[-1] & word[0]
 pos[-1] & pos[0] & word[0]
 """
 
-#: Named sets: what makes the template text from the columns and the half-width of the window.
+#: Functions that return the template of each named set, given the columns and the half-width of the window.
 SETS: dict[str, Callable[..., str]] = {
     "S1": _s1,
     "S2": _s2,
@@ -200,7 +202,7 @@ _FIXED = {
 
 
 def template_text(name: str, columns: Sequence[str] = (DEFAULT_COLUMN,)) -> str:
-    """Template text of a named set, `S3(window=2)` style parameters included.
+    """Return the template of a named set, which may have parameters as in `S3(window=2)`.
 
     >>> print(template_text("S1"), end="")
     word[0]

@@ -1,4 +1,4 @@
-"""Attributes of several recipes as those of one: token by token, each text once."""
+"""Union of the attributes of several recipes, token by token, without duplicates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _Rows = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]
 
 
 def united(parts: Sequence[tuple[Dataset, Vocabulary]], vocab: Vocabulary, n_jobs: int) -> Dataset:
-    """The dataset whose tokens have the attributes of all parts; one that an earlier part has is not taken again.
+    """Return the dataset whose tokens have the attributes of all parts. Duplicates come from the first part only.
 
-    parts: the same sentences as each recipe encodes them, with a vocabulary of its own.
+    `parts` are the same sentences, encoded by each recipe with a vocabulary of its own.
     """
     offsets = parts[0][0].offsets.tolist()
     numbers: dict[str, int] = {}
@@ -36,13 +36,13 @@ def united(parts: Sequence[tuple[Dataset, Vocabulary]], vocab: Vocabulary, n_job
 def _rows(
     parts: Sequence[tuple[_Rows, NDArray[np.int64]]], texts: list[str], offsets: list[int]
 ) -> list[list[list[Any]]]:
-    """Attributes of every token of every sentence, as texts, or pairs of a text and its value where that is not 1."""
+    """Return the attributes of every token of every sentence, as texts, or as (text, value) if the value is not 1."""
     n = offsets[-1]
     seen: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     tokens, ids, values = [], [], []
     for (ptr, own, value), to in parts:
         token = np.repeat(np.arange(n), (ptr[1:] - ptr[:-1]).astype(np.int64))
-        here = token * len(texts) + to[own]  # token and attribute as one number
+        here = token * len(texts) + to[own]  # combined code of token and attribute
         new = ~np.isin(here, seen)
         seen = np.concatenate([seen, here])
         tokens.append(token[new])

@@ -1,4 +1,4 @@
-"""Vectors of tokens (embeddings): arrays [T, D] of a sentence, alone or beside its tokens or attributes.
+"""Token vectors (embeddings): an array [T, D] per sentence, alone or combined with tokens or attributes.
 
 >>> X = vectors([["a", "b"], ["c"]], np.ones((3, 4)), scale=0.5)
 >>> X[0].sentence, X[0].values.shape, X[0].values.dtype
@@ -19,19 +19,31 @@ from tagwise.base.exceptions import CorpusError, ParameterError
 
 Matrix = NDArray[np.float32]
 
-#: The most numbers of a vector, and the least scale; the largest is one over it.
+#: Maximum size of a vector, and minimum scale. The maximum scale is its reciprocal.
 MOST = 1 << 20
 LEAST_SCALE = 1e-30
 
 
 class Vectors:
-    """A sentence with a vector for every token.
+    """A sentence with one vector per token.
 
     Args:
-        values: an array [T, D] of numbers, of NumPy, torch or anything that NumPy reads; kept as float32.
-        sentence: what stands beside them: tokens, attributes, a Sentence; None where the vectors are all there is.
-        scale: what values are multiplied by, a number, or "auto": one over the root of their mean square in training.
-            Training keeps it in the model, which has it from then on; 1 if not given.
+        values: array-like of shape [T, D]. Numbers from NumPy, torch or any object that NumPy can convert. They are
+            stored as float32.
+        sentence: list of tokens, list of attributes, Sentence or None, default=None. Input of the other features. None
+            means that the vectors are the only features.
+        scale: float, "auto" or None, default=None. Factor of the values. "auto" is the reciprocal of their root mean
+            square in training. None means 1. Use "auto" if the values are much larger or smaller than 1, because
+            regularization depends on their scale. The model stores the factor and applies it in prediction.
+
+    Attributes:
+        values: The vectors as float32, [T, D].
+        sentence: The sentence. Without one, a list of T empty tuples.
+        scale: The factor.
+
+    Raises:
+        CorpusError: ``values`` is not a numeric array of two dimensions.
+        ParameterError: ``scale`` is not valid.
 
     >>> Vectors([[0.5, 1.0], [0.0, 2.0]], ["a", "dog"]).values.shape
     (2, 2)
@@ -52,7 +64,7 @@ class Vectors:
 
 
 def checked_scale(scale: Any) -> float | str | None:
-    """A scale as it may be given."""
+    """Return a valid scale, or raise a ParameterError."""
     number = isinstance(scale, (int, float, np.integer, np.floating)) and not isinstance(scale, bool)
     if scale is None or scale == "auto" or (number and LEAST_SCALE <= scale <= 1 / LEAST_SCALE):
         return float(scale) if number else scale
@@ -60,7 +72,7 @@ def checked_scale(scale: Any) -> float | str | None:
 
 
 def is_vectors(sentence: Any) -> bool:
-    """Whether a sentence has vectors: a `Vectors`, or an array of two dimensions."""
+    """Return whether a sentence has vectors: a `Vectors` or an array of two dimensions."""
     if isinstance(sentence, Vectors):
         return True
     kind = getattr(getattr(sentence, "dtype", None), "kind", "")
@@ -68,7 +80,7 @@ def is_vectors(sentence: Any) -> bool:
 
 
 def matrix_of(values: Any) -> Matrix:
-    """An array [T, D] as float32; a tensor of torch leaves its graph and its device."""
+    """Convert to an array [T, D] of float32. A torch tensor is detached and copied to the CPU."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().float().numpy()
     found = np.asarray(values)
@@ -81,12 +93,21 @@ def matrix_of(values: Any) -> Matrix:
 
 
 def vectors(X: Any, values: Any, *, scale: float | str | None = None) -> list[Vectors]:
-    """Sentences with the vectors of their tokens.
+    """Combine sentences with the vectors of their tokens.
 
     Args:
-        X: sentences of any kind.
-        values: an array [T, D] for each, or one array [tokens, D] for all of them, in order.
-        scale: as in `Vectors`.
+        X: iterable of sentences. Sentences of any kind.
+        values: sequence of arrays or array. One array [T, D] per sentence, or one array [tokens, D] for all sentences
+            in order.
+        scale: float, "auto" or None, default=None. Factor of the values, see `Vectors`. Use "auto" if they are much
+            larger or smaller than 1.
+
+    Returns:
+        A list of `Vectors`, to be used as X in `fit` and `predict`.
+
+    Raises:
+        CorpusError: The number of vectors differs from the number of tokens or sentences, or an array is not valid.
+        ParameterError: ``scale`` is not valid.
 
     >>> [sentence.values.tolist() for sentence in vectors([["a"], ["b", "c"]], [[[1.0]], [[2.0], [3.0]]])]
     [[[1.0]], [[2.0], [3.0]]]
@@ -108,7 +129,7 @@ def vectors(X: Any, values: Any, *, scale: float | str | None = None) -> list[Ve
 
 
 def taken_apart(sentences: Sequence[Any]) -> tuple[list[Any], list[Vectors]]:
-    """What stands beside the vectors of sentences, and the vectors, of one length and one scale."""
+    """Separate sentences and vectors. All vectors must have the same length and scale."""
     found: list[Vectors] = []
     for s, sentence in enumerate(sentences):
         if not is_vectors(sentence):
@@ -135,14 +156,14 @@ def taken_apart(sentences: Sequence[Any]) -> tuple[list[Any], list[Vectors]]:
 
 @dataclass(frozen=True)
 class Dense:
-    """What a model knows of its vectors: how many numbers they have, and what these are multiplied by."""
+    """Size and scale of the vectors of a model."""
 
     size: int
     scale: float
 
     @staticmethod
     def learned(found: Sequence[Vectors]) -> Dense | None:
-        """Of training sentences."""
+        """Return the size and scale of training vectors."""
         if not found:
             return None
         scale = found[0].scale
@@ -154,7 +175,7 @@ class Dense:
         return Dense(found[0].values.shape[1], float(np.float32(number)))
 
     def check(self, found: Sequence[Vectors]) -> None:
-        """Refuse vectors that are not those of training."""
+        """Raise a CorpusError if vectors differ from those of training in size or scale."""
         for one in found[:1]:
             if one.values.shape[1] != self.size:
                 raise CorpusError(
@@ -168,11 +189,14 @@ class Dense:
 
     @property
     def names(self) -> list[str]:
-        """The attributes that the numbers of a vector are."""
+        """Names of the attributes, one per vector component."""
         return [f"vector[{j}]" for j in range(self.size)]
 
     def attached(self, data: Dataset, found: Sequence[Vectors], vocabulary: Vocabulary) -> Dataset:
-        """A dataset with its tokens' vectors; a growing vocabulary learns their attributes, which follow each other."""
+        """Return a dataset with the vectors of its tokens.
+
+        A growing vocabulary is extended by their attributes, which have consecutive ids.
+        """
         names = self.names
         if not vocabulary.locked:
             encode_attributes(vocabulary, [[names]])
@@ -199,7 +223,7 @@ class Dense:
         return data.with_vectors(first, values, self.scale)
 
     def to_json(self) -> dict[str, Any]:
-        """What a model file keeps."""
+        """Return the JSON for model files."""
         return {"size": self.size, "scale": self.scale}
 
 

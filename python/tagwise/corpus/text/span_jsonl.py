@@ -100,7 +100,8 @@ def iter_spans(
 
     Raises:
         CorpusError: The scheme is unknown, the file cannot be read, a line is not valid, or a span does not fit the
-            tokens with ``misaligned="error"``. Errors in the file name the line and are raised during iteration.
+            tokens with ``misaligned="error"``. Errors in the file include its line number and are raised during
+            iteration.
 
     >>> import io
     >>> line = '{"text": "Oslo, again", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}'
@@ -242,7 +243,7 @@ def made(how: How, record: Record, text: Tokenized, labelled: bool) -> list[Sent
 
 
 class Records:
-    """Converter of sentences to lines. The line of a text is complete after its last sentence."""
+    """Converter of sentences to lines of JSON. All sentences of a text share one line."""
 
     def __init__(self, chunked: bool | None = None, *, says_text: bool = False) -> None:
         self.chunked = chunked  # whether labels mark chunks (None: detected from the labels of each text)
@@ -255,7 +256,7 @@ class Records:
         spans: Sequence[tuple[Any, int, int]] | None = None,
         chances: Sequence[float | None] | None = None,
     ) -> str:
-        """Return the line of a text if this is its last sentence, else an empty string.
+        """Add a sentence. Return the JSON of its text if this is its last sentence, else an empty string.
 
         `spans` (in tokens) replace the labels of the sentence. `chances` are their probabilities.
         """
@@ -269,7 +270,7 @@ class Records:
         return "" if (sentence.meta or {}).get(CONTINUED) is True else self.rest()
 
     def rest(self) -> str:
-        """Return the line of a text whose last sentence is missing, or an empty string."""
+        """Return the JSON of a text whose last sentence is missing, or an empty string."""
         held, self._held = self._held, []
         if not held:
             return ""
