@@ -1,1 +1,1 @@
-"""Sentences as numbers: ids of attributes and labels, and where the weights of their features lie."""
+"""Encoded training data: attribute and label ids, feature layouts, sample weights, and shards on disk."""

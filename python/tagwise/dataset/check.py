@@ -1,4 +1,4 @@
-"""What a training set must be: labels, lengths and weights, said once for all learners (in the core: `check.rs`)."""
+"""Checks of a training set for all learners: labels, lengths and weights (in the core: `check.rs`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from tagwise.base.domains import is_text, shown
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus.labels import break_in, broken
 
-#: Label ids are 16 bits wide, and the last one marks a token without a label.
+#: Label ids have 16 bits, and the last one marks a token without a label.
 MAX_LABELS = NO_LABEL - 1
 
 
 def check_labels(labels: Iterable[Any], y: Iterable[Sequence[Any]] = ()) -> None:
-    """Refuse distinct labels that are no strings or that no file can hold, and more than ids can number.
+    """Raise a CorpusError for labels that are not strings, that files cannot contain, or that exceed MAX_LABELS.
 
-    y: the labels by sentence, to say where one is.
+    Args:
+        labels: Distinct labels.
+        y: Labels of each sentence, to locate a label in messages.
     """
     distinct = list(labels)
     for label in distinct:
@@ -41,7 +43,7 @@ def check_labels(labels: Iterable[Any], y: Iterable[Sequence[Any]] = ()) -> None
 
 
 def _place_of(label: str, y: Iterable[Sequence[Any]]) -> str:
-    """Where a label is first, alone or in a set; empty if that is not known."""
+    """Return the first position of a label, alone or in a set, for messages. Empty if it is not found."""
     for s, sentence in enumerate(y):
         for t, entry in enumerate(sentence):
             if entry == label or (isinstance(entry, (tuple, list, set, frozenset)) and label in entry):
@@ -50,7 +52,7 @@ def _place_of(label: str, y: Iterable[Sequence[Any]]) -> str:
 
 
 def check_lengths(data: Dataset, y: Sequence[Sequence[object]]) -> None:
-    """Refuse labels that do not fit the sentences, one a token."""
+    """Raise a CorpusError unless there is one label per token."""
     lengths = lengths_of(data)
     if len(y) != len(lengths):
         raise CorpusError(
@@ -64,7 +66,7 @@ def check_lengths(data: Dataset, y: Sequence[Sequence[object]]) -> None:
 
 
 def lengths_of(data: Dataset) -> NDArray[np.int64]:
-    """Tokens of each sentence: [N]."""
+    """Return the number of tokens of each sentence, [N]."""
     offsets = data.offsets.astype(np.int64)
     return offsets[1:] - offsets[:-1]
 
@@ -72,7 +74,7 @@ def lengths_of(data: Dataset) -> NDArray[np.int64]:
 def checked_weights(
     sample_weight: Sequence[float] | NDArray[Any] | None, n: int
 ) -> NDArray[np.float64] | None:
-    """The weights of `n` sentences as the learners take them: [n], finite in float32 and >= 0; or None for all 1."""
+    """Return checked weights of `n` sentences, [n], or None if all are 1. They are >= 0 and finite in float32."""
     if sample_weight is None:
         return None
     wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"

@@ -1,4 +1,4 @@
-"""How much each label counts: weights of labels, given or from how often they occur."""
+"""Class weights, given explicitly or computed from label frequencies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BALANCED = "balanced"
 
 
 def _checked(given: Any) -> Any:
-    """Weights of labels as floats; ValueError if one is not a finite number > 0."""
+    """Return class weights as floats. Raise a ValueError if one is not a finite number > 0."""
     if given == BALANCED:
         return given
     if not isinstance(given, Mapping):
@@ -32,15 +32,15 @@ CLASS_WEIGHT = Anything("balanced, a mapping of label -> number > 0", function=_
 
 
 def label_counts(gold: NDArray[np.uint16], n: int) -> NDArray[np.int64]:
-    """How many tokens have each of n labels; tokens without a label have none of them."""
+    """Return the number of tokens with each of n labels. Tokens without a label are not counted."""
     return np.bincount(gold[gold < n], minlength=n)
 
 
 def label_weights(given: Any, labels: Sequence[str], counts: NDArray[Any]) -> NDArray[np.float64] | None:
-    """The weight of each label, [L], given how often each occurs; None where all count the same.
+    """Return the weight of each label, [L], or None if no weights are given.
 
-    Labels that are not named have 1. "balanced" is N / (L n) for a label that n of the N tokens have, where L labels
-    occur, as scikit-learn's: each of them has the same part of the whole. A label without a token has 1.
+    Labels that are not in the mapping have weight 1. "balanced" is N / (L n), as in scikit-learn, for a label of n of
+    the N tokens if L labels occur, so that each label has the same total weight. A label without tokens has weight 1.
     """
     if given is None:
         return None

@@ -1,4 +1,4 @@
-"""Attributes -> ids: a Vocabulary (grows, then locked) and a Dataset (flat CSR, offsets, gold labels).
+"""Encoding of attributes and labels as ids, in a Vocabulary and a Dataset (flat CSR, offsets, gold labels).
 
 >>> vocab, data = build([["The", "dog"]], features="S1")
 >>> vocab.texts(), data.n_tokens
@@ -36,9 +36,10 @@ __all__ = [
 def build(
     X: Any, features: Any = "default", min_count: int = 1, n_jobs: int | None = None
 ) -> tuple[Vocabulary, Dataset]:
-    """Vocabulary and dataset of sentences of any kind, without attributes seen fewer than min_count times.
+    """Return the vocabulary and dataset of sentences of any kind.
 
-    The vocabulary still grows; lock it before other sentences are encoded with it.
+    Attributes with fewer than min_count occurrences are dropped. The vocabulary is not locked. Lock it before encoding
+    other sentences with it.
     """
     if min_count < 1:
         raise ParameterError(f"min_count={min_count}; expected 1 (keep every attribute) or more")
@@ -50,7 +51,7 @@ def build(
 
 
 def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
-    """The labels that occur, the most frequent first; equally frequent ones in order of first occurrence.
+    """Return the distinct labels, most frequent first. Ties are in order of first occurrence.
 
     >>> collect_labels([["B", "O"], ["I", "O"]])
     ['O', 'B', 'I']
@@ -68,9 +69,9 @@ def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
 def encode_labels(
     y: Iterable[Sequence[str]], labels: Sequence[str], unknown: bool = False
 ) -> NDArray[np.uint16]:
-    """Ids of the labels of all tokens, one sentence after the other; [tokens].
+    """Return the label ids of all tokens, concatenated over sentences, [tokens].
 
-    unknown: give a label that is not listed NO_LABEL instead of refusing it.
+    A label that is not in `labels` raises a CorpusError, or becomes NO_LABEL if `unknown` is True.
 
     >>> encode_labels([["B", "O"], ["O"]], ["O", "B"]).tolist()
     [1, 0, 0]
@@ -100,6 +101,6 @@ def encode_labels(
 def with_labels(
     data: Dataset, y: Sequence[Sequence[str]], labels: Sequence[str], unknown: bool = False
 ) -> Dataset:
-    """The dataset with these gold labels; a sentence with too many or too few is named."""
+    """Return the dataset with gold labels. Raise a CorpusError for a sentence with the wrong number of labels."""
     check_lengths(data, y)
     return data.with_gold(encode_labels(y, labels, unknown))

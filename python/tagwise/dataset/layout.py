@@ -1,8 +1,15 @@
-"""The one Python file that knows where weights lie.
+"""Positions of features in the weight vector.
 
-A layout's features are coded as numbers, block by block, each block ascending: node attribute * L + label, edges
-label' * L + label, starts and ends label, pairs attribute * L^2 + label' * L + label. The weights of a model lie in
-this order: the five blocks one after the other (the core's own account: `layout.rs`).
+Each feature of a layout has an integer code. The weights of a model are in five consecutive blocks (see `layout.rs`),
+each in ascending order of its codes:
+
+    node    attribute * L + label
+    edge    label' * L + label
+    start   label
+    end     label
+    pair    attribute * L^2 + label' * L + label
+
+This is the only Python module that depends on this order.
 """
 
 from __future__ import annotations
@@ -19,7 +26,7 @@ Codes = NDArray[np.int64]
 
 
 class Blocks(NamedTuple):
-    """Where each kind of feature lies among the weights."""
+    """Slices of the weight vector, one per kind of feature."""
 
     node: slice
     edge: slice
@@ -29,7 +36,7 @@ class Blocks(NamedTuple):
 
 
 class Named(NamedTuple):
-    """A layout with the texts of its attributes and labels."""
+    """A layout with the names of its attributes and labels."""
 
     layout: _core.Layout
     vocabulary: _core.Vocabulary
@@ -37,7 +44,7 @@ class Named(NamedTuple):
 
 
 def codes_of(layout: _core.Layout) -> list[Codes]:
-    """Codes of a layout's features: node, edge, start, end, pair; together in the order of its weights."""
+    """Return the feature codes of each block: node, edge, start, end, pair."""
     arrays, n = layout.arrays(), layout.n_labels
 
     def rows(ptr: str, target: str, width: int) -> Codes:
@@ -52,11 +59,11 @@ def codes_of(layout: _core.Layout) -> list[Codes]:
 
 
 def layout_of(n_attributes: int, n_labels: int, codes: Sequence[Codes], pairs: bool) -> _core.Layout:
-    """The layout with these codes; `pairs`: with edge attributes, if only to come."""
+    """Return the layout with these feature codes. `pairs` reserves edge attributes even if there are none yet."""
     node, edges, starts, ends, pair = codes
 
     def rows(code: Codes, width: int) -> tuple[NDArray[np.uint64], Codes]:
-        """Pointers of the attributes, and the rest of each code: one division, which NumPy has in lanes, not two."""
+        """Return row pointers and the remainder of each code. One vectorized division is faster than divmod."""
         owner = code // width
         out = np.zeros(n_attributes + 1, dtype=np.uint64)
         np.cumsum(np.bincount(owner, minlength=n_attributes), out=out[1:])
@@ -77,12 +84,12 @@ def layout_of(n_attributes: int, n_labels: int, codes: Sequence[Codes], pairs: b
 
 
 def has_pairs(layout: _core.Layout) -> bool:
-    """Whether edge attributes have a place, if only to come."""
+    """Return whether a layout supports edge attributes, even if it has none yet."""
     return len(layout.arrays()["pair_ptr"]) > 0
 
 
 def blocks_of(layout: _core.Layout) -> Blocks:
-    """The five blocks of a layout's weights."""
+    """Return the five blocks of the weight vector of a layout."""
     arrays = layout.arrays()
     ends = np.cumsum([layout.n_node, *(len(arrays[name]) for name in ("edges", "starts", "ends", "pair"))])
     begins = [0, *ends[:-1].tolist()]
@@ -90,15 +97,15 @@ def blocks_of(layout: _core.Layout) -> Blocks:
 
 
 def node_attributes(layout: _core.Layout) -> Codes:
-    """The attribute of every node feature."""
+    """Return the attribute of every node feature."""
     return codes_of(layout)[0] // layout.n_labels
 
 
-# --- other layouts from one ---------------------------------------------------------------------------------
+# --- derived layouts ----------------------------------------------------------------------------------------
 
 
 def dense_layout(n_attributes: int, n_labels: int, start_end: bool) -> _core.Layout:
-    """Every attribute with every label and every pair of labels: smoothed probabilities are nowhere zero."""
+    """Return the layout of all attribute-label and label pairs, for models whose smoothed probabilities are never 0."""
     nothing = np.zeros(0, dtype=np.int64)
     border = np.arange(n_labels) if start_end else nothing
     every = [np.arange(n_attributes * n_labels), np.arange(n_labels * n_labels), border, border, nothing]
@@ -106,10 +113,10 @@ def dense_layout(n_attributes: int, n_labels: int, start_end: bool) -> _core.Lay
 
 
 def step_layout(layout: _core.Layout) -> _core.Layout:
-    """The features of a chain as those of its steps: label pairs, starts and ends become attributes of one token.
+    """Return the layout of per-token classifiers: label pairs, starts and ends become attributes of a token.
 
-    Attributes A + y' (behind label y'), A + L (first) and A + L + 1 (last) follow the A of the model, so the features
-    lie in the same order, and one weight vector serves both.
+    Attributes A + y' (previous label y'), A + L (first token) and A + L + 1 (last token) follow the A attributes of the
+    model. The order of the features does not change, so both layouts share a weight vector.
     """
     n, labels = layout.n_attributes, layout.n_labels
     node, edges, starts, ends, _ = codes_of(layout)
@@ -120,13 +127,16 @@ def step_layout(layout: _core.Layout) -> _core.Layout:
 
 
 def without_nodes(layout: _core.Layout) -> _core.Layout:
-    """The layout of transitions, starts and ends alone, over the same attributes."""
+    """Return the layout without node features, over the same attributes."""
     codes = [np.zeros(0, dtype=np.int64), *codes_of(layout)[1:]]
     return layout_of(layout.n_attributes, layout.n_labels, codes, has_pairs(layout))
 
 
 def kept(layout: _core.Layout, keep: NDArray[np.bool_]) -> tuple[_core.Layout, NDArray[np.bool_]]:
-    """The layout with the features of `keep` alone, and which attributes it still has; others lose their number."""
+    """Return the layout with only the features in `keep`, and a mask of the attributes that remain.
+
+    Remaining attributes are renumbered.
+    """
     n, codes = layout.n_labels, codes_of(layout)
     left = [code[keep[block]] for code, block in zip(codes, blocks_of(layout))]
     used = np.zeros(layout.n_attributes, dtype=np.bool_)
@@ -142,7 +152,7 @@ def kept(layout: _core.Layout, keep: NDArray[np.bool_]) -> tuple[_core.Layout, N
 
 
 def carried(old: Named, weights: NDArray[np.float32], new: Named) -> NDArray[np.float64]:
-    """Weights of an old layout at the places of a new one; features that it lacks get 0. For warm starts."""
+    """Transfer weights from an old layout to a new one, for warm starts. Features that are new get weight 0."""
     n_old, n_new = len(old.labels), len(new.labels)
     label_of = {label: i for i, label in enumerate(old.labels)}
     to_old = np.array([label_of.get(label, -1) for label in new.labels], dtype=np.int64)
@@ -155,12 +165,12 @@ def carried(old: Named, weights: NDArray[np.float32], new: Named) -> NDArray[np.
         attribute = np.full(len(new_keys), -1, dtype=np.int64)
 
     def label(code: Codes) -> Codes:
-        """A new label in the old numbering, or -1."""
+        """Return the old id of a new label, or -1."""
         found: Codes = to_old[code]
         return found
 
     def pair(code: Codes) -> Codes:
-        """A new label pair in the old numbering, or -1."""
+        """Return the old code of a new label pair, or -1."""
         begin, end = to_old[code // n_new], to_old[code % n_new]
         return np.where((begin >= 0) & (end >= 0), begin * n_old + end, -1)
 
@@ -188,9 +198,9 @@ def carried(old: Named, weights: NDArray[np.float32], new: Named) -> NDArray[np.
 
 
 def feature_names(named: Named, features: Sequence[int]) -> dict[int, tuple[str, str, str]]:
-    """(kind, attribute, label) of some features; the label before stands for the attribute of an edge.
+    """Return (kind, attribute, label) of some features. An edge has the previous label in place of an attribute.
 
-    Not for pairs, which have an attribute and two labels.
+    Pair features, which have an attribute and two labels, are not supported.
     """
     labels, codes, blocks = named.labels, codes_of(named.layout), blocks_of(named.layout)
     out: dict[int, tuple[str, str, str]] = {}

@@ -1,4 +1,4 @@
-"""Partial labels: a token may carry a set of labels, one of which is right, or none at all.
+"""Partial labels: a token may have a set of possible labels, or no label at all.
 
 >>> parse([["NN|VB", "_", "DT"]])
 [[('NN', 'VB'), None, ('DT',)]]
@@ -20,13 +20,13 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.dataset import layout as layouts
 from tagwise.dataset.check import check_labels
 
-#: One token: the labels it may have, or None for any.
+#: Possible labels of a token, or None for any label.
 Known = tuple[str, ...] | None
 Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
 
 def is_partial(y: Sequence[Sequence[Any]]) -> bool:
-    """Whether some token carries a collection of labels, or None, in place of one label."""
+    """Return whether some token has a collection of labels or None in place of one label."""
     if count_texts(y) is not None:
         return False
     kinds = {kind for sentence in y for kind in set(map(type, sentence))}
@@ -34,7 +34,7 @@ def is_partial(y: Sequence[Sequence[Any]]) -> bool:
 
 
 def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") -> list[list[Known]]:
-    """What is known of each token: from "A|B" and "_", or from collections of labels and None."""
+    """Return the possible labels of each token, given "A|B" and "_", or collections of labels and None."""
     seen: dict[str, Known] = {}
 
     def of_text(text: str) -> Known:
@@ -71,7 +71,7 @@ def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") 
 
 
 def collect(known: list[list[Known]]) -> list[str]:
-    """The labels that occur, the most frequent first; a label in a set counts as much as one alone."""
+    """Return the distinct labels, most frequent first. Each label of a set counts as one occurrence."""
     counts: Counter[str] = Counter()
     for sentence in known:
         for labels in sentence:
@@ -83,7 +83,7 @@ def collect(known: list[list[Known]]) -> list[str]:
 
 
 def support_of(known: list[list[Known]], labels: Sequence[str]) -> Support:
-    """The sets as the core takes them: distinct ones [sets, L], the first of all labels, and that of each token."""
+    """Return label sets for the core: distinct sets [sets, L] and the set of each token. Set 0 contains all labels."""
     index = {label: i for i, label in enumerate(labels)}
     rows: dict[Known, int] = {None: 0}
     of = [rows.setdefault(labels_, len(rows)) for sentence in known for labels_ in sentence]
@@ -94,7 +94,7 @@ def support_of(known: list[list[Known]], labels: Sequence[str]) -> Support:
 
 
 def gold_of(support: Support) -> NDArray[np.uint16]:
-    """The labels that are certain; NO_LABEL elsewhere: [tokens]."""
+    """Return the labels of tokens with a single possible label and NO_LABEL for other tokens, [tokens]."""
     sets, of = support
     single = np.where(sets.sum(axis=1) == 1, sets.argmax(axis=1), NO_LABEL)
     return single[of].astype(np.uint16)
@@ -103,9 +103,10 @@ def gold_of(support: Support) -> NDArray[np.uint16]:
 def layout_of(
     data: Dataset, n_attributes: int, support: Support, *, all_pairs: bool, start_end: bool
 ) -> Layout:
-    """The features that some reading of the labels shows; tokens of which nothing is known show none.
+    """Return the layout of the features that occur in some completion of the partial labels.
 
-    Where all tokens have one label these are the features of `Layout.build`.
+    Tokens without any information contribute no features. With one label per token, the result is that of
+    `Layout.build`.
     """
     sets, of = support
     n_labels = sets.shape[1]
@@ -113,13 +114,13 @@ def layout_of(
         certain = data.with_gold(np.zeros(data.n_tokens, dtype=np.uint16))
         return Layout.build(certain, n_attributes, n_labels, all_pairs=True, start_end=start_end)
     shown = sets.copy()
-    shown[0] = False  # any label: no evidence for one
+    shown[0] = False  # "any label" is no evidence for a particular one
     offsets = data.offsets.astype(np.int64)
 
     def observed(
         ptr: NDArray[np.uint64], ids: NDArray[np.uint32], rows: NDArray[np.bool_], of_token: Any
     ) -> Any:
-        """Distinct codes attribute * width + target over the tokens of a CSR matrix and the rows of their sets."""
+        """Return the distinct codes attribute * width + target over the tokens of a CSR matrix and their label sets."""
         width = rows.shape[1]
         pointers = ptr.astype(np.int64)
         token = np.repeat(np.arange(len(of_token)), pointers[1:] - pointers[:-1])

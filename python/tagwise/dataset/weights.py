@@ -1,13 +1,14 @@
-"""Weights of training sentences by their length.
+"""Weights of training sentences that depend on their length.
 
     w_i = c pi^{T_i},   c such that sum_i s_i w_i = sum_i s_i   (s_i: the sample weights)
 
-With `labels` also divided by L^T - 1, the number of wrong label sequences: D_0 of Altun and Hofmann (2003), Algorithm
-2, in which every sentence begins with its w_i whatever its length; for a `pointwise` loss by T (L - 1), wrong labels.
+If `labels` is given, weights are also divided by L^T - 1, the number of wrong label sequences. This is D_0 of Altun and
+Hofmann (2003), Algorithm 2, in which the initial weight of a sentence is w_i at any length. For a `pointwise` loss the
+divisor is T (L - 1), the number of wrong labels.
 
-The mean weight is 1: a penalty is as strong beside the data as without `pi`, and the minimiser is that of pi^T with the
-penalty times the same c. For lack of a penalty c changes nothing. Computed from logarithms, for pi^T itself leaves the
-range of floats at a few hundred tokens.
+The mean weight is 1, so that a penalty has the same strength relative to the data as without `pi`. The minimizer is
+that of pi^T with the penalty multiplied by the same c. Without a penalty, c has no effect. Weights are computed from
+logarithms, because pi^T underflows at a few hundred tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tagwise.dataset.check import lengths_of
 
 logger = logging.getLogger("tagwise")
 
-#: Least weight beside the largest: what is less is no number any more. Around 1 there is room for its square.
+#: Minimum ratio of a weight to the largest one, close to the smallest float. Centred around 1, its square is possible.
 LEAST = 1e-290
 
 
@@ -38,11 +39,11 @@ def length_weights(
     labels: int | None = None,
     pointwise: bool = False,
 ) -> NDArray[np.float64] | None:
-    """Sample weights times c pi^T, [N]; None where all are 1.
+    """Return sample weights times c pi^T, [N], or None if all are 1.
 
-    `exponential`: the loss of a sentence may grow like e^T. Where it does, a weight too small for a float may not be
-    taken for 0; other losses lose nothing by it and a word in the log will do. Without a penalty c is free, and where a
-    mean of 1 leaves no room for the least weight, the largest is as far above 1 as the least is below.
+    `exponential` means that the loss of a sentence may grow like e^T. A weight that underflows is then an error,
+    because it cannot be treated as 0. With other losses it is negligible and only logged. Without a penalty, c is
+    arbitrary. If a mean of 1 would make the smallest weight underflow, weights are then centred around 1 in log space.
     """
     if pi >= 1.0 and (labels or 1) < 2:
         return sample_weight
@@ -78,7 +79,7 @@ def _report(
     told: str,
     exponential: bool,
 ) -> None:
-    """Refuse, or say, that sentences weigh nothing beside the shortest one."""
+    """Raise an error or log a warning that weights of sentences underflow relative to the shortest sentence."""
     longest = int(lost[np.argmax(lengths[lost])])
     shortest = int(lengths[counts].min())
     text = (

@@ -264,7 +264,7 @@ class Patterns:
         return told(out)
 
     def given(self, token: Sequence[str], t: int) -> tuple[list[str], list[str]]:
-        """Return the node and edge attributes of a token whose columns are observations (for files without patterns)."""
+        """Return the node and edge attributes of a token whose columns are observations (file without patterns)."""
         if self.dialect == "wapiti-auto":
             return [f"u{text}" for text in token], []
         for text in token:
@@ -275,7 +275,7 @@ class Patterns:
 
 
 def is_wapiti(text: str) -> bool:
-    """Return whether a text consists of Wapiti patterns: lines that begin with u, b or *, one or more with a command."""
+    """Return whether a text consists of Wapiti patterns: lines that begin with u, b or *, some with a command."""
     lines = [line.split("#")[0].strip() for line in text.splitlines()]
     return bool(_WAPITI.search(text)) and all(re.match(r"[uUbB*]|$", line) for line in lines)
 

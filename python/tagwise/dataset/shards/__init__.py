@@ -1,1 +1,1 @@
-"""Corpora as encoded shards on disk: made once by `encode`, mapped when they are read, whatever their size."""
+"""Encoded shards on disk, for corpora larger than memory: written once by `encode`, memory-mapped by `Shards`."""

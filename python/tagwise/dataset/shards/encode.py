@@ -1,7 +1,7 @@
-"""Files -> encoded shards: sentences are read as a stream, cut into shards of fixed size, and written as arrays.
+"""Encoding of files as shards: sentences are read as a stream, split into shards, and written as arrays.
 
-Where a shard ends depends on the sentences alone, never on the machine: a shard is full with the sentence that brings
-it to so many tokens. What memory is needed for are the sentences of one shard and, at the end, the vocabulary of all.
+Shard boundaries depend only on the sentences, not on the machine: a shard ends with the sentence that reaches
+`shard_tokens` tokens. Memory holds the sentences of one shard and, at the end, the vocabulary of all shards.
 """
 
 from __future__ import annotations
@@ -42,15 +42,22 @@ from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import recipe_for
 
-#: Tokens of a shard.
+#: Default number of tokens per shard.
 SHARD_TOKENS = 200_000
-#: Bytes of memory that a token of the shard at hand takes, its texts and arrays together: measured, and doubled.
+#: Bytes of memory per token of the current shard, for texts and arrays: twice the measured value.
 _TOKEN = 1024
 
 
 @dataclass
 class Encoded:
-    """What is told of a shard that is there: `made` now, or found as it should be."""
+    """Progress report of one shard.
+
+    Attributes:
+        number: Number of the shard, from 0.
+        sentences: Number of sentences.
+        tokens: Number of tokens.
+        made: Whether this run wrote it. False if it was already up to date.
+    """
 
     number: int
     sentences: int
@@ -60,11 +67,11 @@ class Encoded:
 
 @dataclass
 class Piece:
-    """The sentences of one shard."""
+    """Sentences of one shard."""
 
     sentences: list[Sentence] = field(default_factory=list)
     tokens: int = 0
-    files: list[tuple[str, int]] = field(default_factory=list)  # name, and the first sentence of it
+    files: list[tuple[str, int]] = field(default_factory=list)  # name and index of its first sentence
 
     def add(self, name: str, sentence: Sentence) -> None:
         if not self.files or self.files[-1][0] != name:
@@ -73,7 +80,7 @@ class Piece:
         self.tokens += len(sentence)
 
     def place(self, s: int) -> str:
-        """File and line of a sentence."""
+        """Return the file and line of a sentence."""
         name = next(name for name, first in reversed(self.files) if first <= s)
         line = self.sentences[s].line
         return f"{name}:{line}" if line else f"{name}, sentence {s}"
@@ -93,26 +100,36 @@ def encode(
     n_jobs: int | None = None,
     progress: Callable[[Encoded], Any] | None = None,
 ) -> Shards:
-    """Encode labelled files as shards in a folder, for training on corpora that are larger than memory.
+    """Encode labelled files as shards in a folder, for training on corpora larger than memory.
 
-    Shards that are there and were made of the same sentences in the same way stay as they are: the same call continues
-    a run that was interrupted, and one whose files got more sentences at the end. A folder that is encoded again is
-    incomplete until the end; `Shards` refuses it until then.
+    Existing shards with the same sentences and the same features are kept. Repeat the call to resume an interrupted
+    run, or to add sentences at the end of the files. The folder is incomplete during the call, and `Shards` raises an
+    error for an incomplete folder.
 
     Args:
-        files: paths, or patterns with *, ? and ** (sorted by name); .gz, .xz and .bz2 too.
-        output: the folder: one that does not exist yet, an empty one, or one that `encode` has written. Others are
-            refused. No file is removed that the folder's manifest does not name, and no link in it is followed.
-        features: as a tagger takes them; lists that a template learns from the whole corpus (is_rare) are not for
-            shards.
-        columns: names of the columns, as in `read`.
-        label: the column of the labels.
-        format: of the files; seen by itself if not given.
-        encoding: of the files.
-        shard_tokens: tokens of a shard.
-        memory: the most that sentences of a shard, and the vocabulary, may need, as 500M or 2G; more is refused.
-        n_jobs: threads; the shards do not depend on them.
-        progress: called with what is told of each shard when it is there.
+        files: path or sequence of paths. Files, or patterns with *, ? and ** (sorted by name). Compressed files (.gz,
+            .xz, .bz2) are accepted.
+        output: path. A new or empty folder, or one written by `encode`. Other folders are an error. Only files named
+            in the folder's manifest are replaced or removed, and links are not followed.
+        features: features of a tagger, default="default". Templates that learn lists from the whole corpus (is_rare)
+            are not supported.
+        columns: sequence of str or None, default=None. Column names, as in `read`.
+        label: str, default="label". Name of the label column.
+        format: str or None, default=None. Format of the files, as in `read`. None means automatic detection.
+        encoding: str, default="utf-8". Encoding of the files, which must contain ASCII.
+        shard_tokens: int, default=200000. Number of tokens per shard. Smaller shards need less memory, and larger ones
+            have less overhead.
+        memory: int, float, str or None, default=None. Maximum memory for the sentences of a shard and for the
+            vocabulary, such as "500M" or "2G". Exceeding it is an error. None means no limit.
+        n_jobs: int or None, default=None. Number of threads. None means one per core. The shards do not depend on it.
+        progress: callable or None, default=None. Called with an `Encoded` after each shard.
+
+    Returns:
+        The `Shards` of the folder.
+
+    Raises:
+        CorpusError: A file cannot be read or is not valid, or the folder cannot be used or written.
+        ParameterError: An argument is not valid, or ``memory`` is too small.
 
     >>> import tagwise as tw
     >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
@@ -151,7 +168,7 @@ def encode(
 
 
 def checked_memory(memory: int | float | str | None, shard_tokens: int) -> int | None:
-    """The bytes that encoding may take; refused where a shard of so many tokens needs more."""
+    """Return the memory limit in bytes. Raise a ParameterError if one shard needs more."""
     if not isinstance(shard_tokens, int) or shard_tokens < 1:
         raise ParameterError(f"shard_tokens={shard_tokens!r}: expected a whole number from 1")
     limit = memory_of(memory)
@@ -164,12 +181,12 @@ def checked_memory(memory: int | float | str | None, shard_tokens: int) -> int |
 
 
 def source_of(path: str) -> dict[str, Any]:
-    """What the manifest says of a source."""
+    """Return the entry of a source file in the manifest."""
     return {"path": path, "bytes": os.path.getsize(path), "crc32": checksum(Path(path))}
 
 
 def write_map(folder: Path, k: int, numbers: NDArray[np.uint32]) -> int:
-    """Write the numbers that a shard's attributes have in the vocabulary; return the file's checksum."""
+    """Write the vocabulary ids of a shard's attributes. Return the checksum of the file."""
     return write(folder / map_name(k), {"kind": "map"}, {"map": numbers})
 
 
@@ -183,7 +200,7 @@ def finish(
     sources: Sequence[dict[str, Any]],
     shard_tokens: int,
 ) -> Shards:
-    """Write the vocabulary and the manifest, once shards and their maps, of these checksums, are there."""
+    """Write the vocabulary and the manifest. All shards and maps must be written. `maps` are the maps' checksums."""
     named = ("digest", "sentences", "tokens", "crc32")
     labels, counts = merged_labels([(note["labels"], note["label_counts"]) for note in notes])
     output.complete(
@@ -211,7 +228,7 @@ def finish(
 
 
 def expanded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The files that paths and patterns name, in their order; those of a pattern by name."""
+    """Return the files of paths and patterns, in the given order. Files of a pattern are sorted by name."""
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     out: list[str] = []
     for each in [os.fspath(path) for path in given]:
@@ -233,7 +250,7 @@ def expanded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
 def read(
     paths: Sequence[str], format: str | None, columns: Sequence[str] | None, label: str, encoding: str
 ) -> Iterator[tuple[str, Sentence]]:
-    """The sentences of all files, with the names of these."""
+    """Yield the sentences of all files, each with the name of its file."""
     for path in paths:
         kind, sentences = iter_sentences(path, format, columns=columns, label=label, encoding=encoding)
         for sentence in sentences:
@@ -246,7 +263,7 @@ def read(
 
 
 def cut(sentences: Iterator[tuple[str, Sentence]], shard_tokens: int) -> Iterator[Piece]:
-    """Sentences in pieces, each with the sentence that brings it to so many tokens; as many sentences at most."""
+    """Split sentences into shards. A shard ends with the sentence that reaches `shard_tokens` tokens or sentences."""
     piece = Piece()
     for name, sentence in sentences:
         piece.add(name, sentence)
@@ -258,7 +275,7 @@ def cut(sentences: Iterator[tuple[str, Sentence]], shard_tokens: int) -> Iterato
 
 
 def corpus_of(piece: Piece, first: Corpus | None) -> Corpus:
-    """The sentences with the same columns as those before them."""
+    """Return the sentences of a shard as a corpus. Raise a CorpusError if columns differ from the first sentence's."""
     expected = piece.sentences[0] if first is None else first[0]
     for s, sentence in enumerate(piece.sentences):
         if list(sentence.fields) != list(expected.fields) or sentence.label != expected.label:
@@ -285,7 +302,7 @@ def recipe_of(features: Any, corpus: Corpus) -> Recipe:
 
 
 def digest_of(piece: Piece, recipe: Recipe) -> str:
-    """What a shard is made of and how: its sentences, the features, this version."""
+    """Return a digest of everything a shard depends on: its sentences, the features, the version."""
     found = hashlib.blake2b(digest_size=16)
     found.update(json.dumps([_core.__version__, FORMAT, recipe.to_json()], sort_keys=True).encode())
     for sentence in piece.sentences:
@@ -295,7 +312,7 @@ def digest_of(piece: Piece, recipe: Recipe) -> str:
 
 
 def note_of(path: Path, digest: str) -> dict[str, Any] | None:
-    """The note of a shard that is whole and has this digest: its header and checksum."""
+    """Return header and checksum of an undamaged shard with this digest, or None."""
     try:
         file = open_shard(path)
     except CorpusError:
@@ -306,7 +323,7 @@ def note_of(path: Path, digest: str) -> dict[str, Any] | None:
 def encoded_shard(
     path: Path, digest: str, piece: Piece, corpus: Corpus, recipe: Recipe, n_jobs: int | None
 ) -> dict[str, Any]:
-    """Encode a shard and write it; return its note."""
+    """Encode and write a shard. Return its header and checksum."""
     vocabulary = _core.Vocabulary()
     try:
         data = recipe.encode(corpus, vocabulary, n_jobs)
@@ -316,7 +333,7 @@ def encoded_shard(
             raise
         raise CorpusError(f"{piece.place(int(found[1]))}: {error}") from error
     labels = Counter(label for sentence in corpus.labels for label in sentence)
-    made: Any = vocabulary.__reduce__()[1]  # `arrays`, and what the vocabulary knows while it grows
+    made: Any = vocabulary.__reduce__()[1]  # `arrays`, and the state of a growing vocabulary
     keys, _, text, text_end, checks, counts = made
     node_ptr, ids, values = data.node()
     arrays: dict[str, Any] = {

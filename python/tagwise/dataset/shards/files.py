@@ -1,13 +1,13 @@
-"""The files of a folder of encoded shards, and what each may hold.
+"""Files of a folder of encoded shards, and their schemas.
 
-    encoded/manifest.json           what was encoded and how; written last
+    encoded/manifest.json           sources, features, labels and checksums (written last)
     encoded/vocabulary.arrays       attributes of all shards: keys, text, text_end, counts
-    encoded/shard-00000.arrays      sentences of one shard: attributes and labels as the shard numbers them
-    encoded/shard-00000.map.arrays  its attributes as the vocabulary numbers them
+    encoded/shard-00000.arrays      sentences of one shard, with attribute and label ids local to the shard
+    encoded/shard-00000.map.arrays  vocabulary ids of the local attribute ids
 
-Every file is written whole or not at all (`tagwise.base.writing`), and has a checksum and a schema
-(`tagwise.base.files`). The manifest names the other files by their checksums. While a folder is being encoded, the
-manifest says only how many shards belong to it (`ENCODING`): those are the files that encoding may replace and remove.
+Every file is written atomically (`tagwise.base.writing`) and has a checksum and a schema (`tagwise.base.files`). The
+manifest identifies the other files by their checksums. During encoding, the manifest contains only the number of shards
+(state "encoding"). Encoding may replace and remove exactly these shards.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from tagwise.base.writing import atomic
 
 FORMAT = 2
 MANIFEST, VOCABULARY = "manifest.json", "vocabulary.arrays"
-#: Stands in a map for an attribute that is left out.
+#: Entry of a map for an attribute that is dropped.
 NOWHERE = np.uint32(0xFFFF_FFFF)
-#: Maximum size of the manifest in bytes: some 100 bytes per shard, the labels and the features.
+#: Maximum size of the manifest in bytes. It contains about 100 bytes per shard, the labels and the features.
 MOST_MANIFEST = 1 << 26
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
-#: What repairs a folder of shards: one whose manifest is whole, and one whose manifest is not.
+#: Remedies for a damaged folder with a valid manifest (REMEDY) and with a damaged manifest (AGAIN).
 REMEDY = "Repeat the same `tagwise encode`: it writes missing and damaged files again and keeps the others."
 AGAIN = "Encode into another folder, or remove this one first: without its manifest it cannot be repaired."
 
@@ -62,7 +62,7 @@ _SIZES: dict[str, Domain] = {
 }
 _SUMS: dict[str, Domain] = {"node_attributes": _COUNT, "labels": _LABELS, "label_counts": Listed(_COUNT)}
 
-#: The manifest of a folder that is complete, or is being encoded.
+#: Schema of the manifest, for a complete folder and for one that is being encoded.
 MANIFEST_DOMAIN = Variant(
     "state",
     {
@@ -111,13 +111,13 @@ def map_name(k: int) -> str:
 
 
 def damaged(path: Path, why: object, remedy: str = REMEDY) -> CorpusError:
-    """Return the error of a file that is not as it was written."""
+    """Return the error for a damaged file."""
     return CorpusError(f"{path}: a damaged file of encoded shards ({why}). {remedy}")
 
 
 @contextlib.contextmanager
 def faults(path: Path, remedy: str = REMEDY) -> Iterator[None]:
-    """Turn what is outside its domain into the error of a damaged file."""
+    """Convert a DomainError to the error for a damaged file."""
     try:
         yield
     except DomainError as error:
@@ -128,13 +128,13 @@ def faults(path: Path, remedy: str = REMEDY) -> Iterator[None]:
 
 
 def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
-    """Write a file of arrays; return its checksum."""
+    """Write a file of arrays. Return its checksum."""
     with atomic(path, CorpusError) as out:
         return write_arrays(out, {"format": FORMAT, **header}, arrays)
 
 
 def opened(path: Path, domain: Domain, checksum: int | None = None) -> ArrayFile:
-    """Anything a file of arrays; `checksum` is the one that the manifest has of it."""
+    """Open a file of arrays. `checksum` is the expected value from the manifest."""
     with faults(path):
         file = ArrayFile(path, domain, CorpusError, REMEDY, follow=False)
     if checksum is not None and file.checksum != checksum:
@@ -143,7 +143,7 @@ def opened(path: Path, domain: Domain, checksum: int | None = None) -> ArrayFile
 
 
 def open_shard(path: Path, checksum: int | None = None) -> ArrayFile:
-    """Anything a shard, and check that its arrays are as long as its header says."""
+    """Open a shard, and check the lengths of its arrays against its header."""
     file = opened(path, SHARD_DOMAIN, checksum)
     with faults(path):
         _check_shard(file)
@@ -177,7 +177,7 @@ def _check_shard(file: ArrayFile) -> None:
 
 
 def checked(name: str, numbers: NDArray[Any], below: int) -> NDArray[Any]:
-    """Return indices, all of which must be below a number."""
+    """Return indices unchanged. Raise a DomainError unless all are below a bound."""
     if len(numbers) and int(numbers.max()) >= below:
         raise DomainError(
             f"array {name!r} has the number {int(numbers.max()):,}; expected numbers below {below:,}"
@@ -186,7 +186,7 @@ def checked(name: str, numbers: NDArray[Any], below: int) -> NDArray[Any]:
 
 
 def counted(counts: NDArray[Any]) -> NDArray[Any]:
-    """Return how often attributes occur: once at least."""
+    """Return attribute counts unchanged. Raise a DomainError unless all are positive."""
     if not counts.all():
         raise DomainError("array 'counts' has a 0; expected numbers from 1")
     return counts
@@ -196,7 +196,7 @@ def counted(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write the manifest of a folder; `state` is complete or encoding."""
+    """Write the manifest of a folder. Its `state` is "complete" or "encoding"."""
     with atomic(folder / MANIFEST, CorpusError) as out:
         out.write(sealed({"format": FORMAT, **content}, indent=1))
 
@@ -205,7 +205,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder, complete or not.
 
     Raises:
-        CorpusError: The manifest is damaged, of another version, or cannot be read; then it is an OSError too.
+        CorpusError: The manifest is damaged, has another version, or cannot be read (then also an OSError).
     """
     path = folder / MANIFEST
     with faults(path, AGAIN):
@@ -227,7 +227,7 @@ def checksum(path: Path) -> int:
 
 
 def memory_of(given: int | float | str | None) -> int | None:
-    """An amount of memory in bytes: a number, or a text such as 500M or 2G; None where none is given.
+    """Return an amount of memory in bytes, given a number or a string such as 500M or 2G. None stays None.
 
     >>> memory_of("1.5K"), memory_of(2e9), memory_of(None)
     (1536, 2000000000, None)
@@ -242,12 +242,12 @@ def memory_of(given: int | float | str | None) -> int | None:
 
 
 def half_of_memory() -> int | None:
-    """Half of the machine's memory, or of the control group's that the process is in; None where nobody says."""
+    """Return half of the memory of the machine or the control group, whichever is smaller, or None if unknown."""
     try:
         most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
         return None
-    with contextlib.suppress(OSError, ValueError):  # there is no such limit
+    with contextlib.suppress(OSError, ValueError):  # no control group, or no limit
         most = min(most, int(Path("/sys/fs/cgroup/memory.max").read_text("ascii")))
     return most // 2
 

@@ -1,7 +1,7 @@
-"""The folder that encoding writes to: it is empty or ours, and only files that its manifest names are removed.
+"""Output folder of encoding, which must be empty or written by tagwise. Only files named in its manifest are removed.
 
-The manifest says how many shards belong to the folder before the first of them is written. So an encoding that was
-killed can be told from a folder of somebody else, and the same call continues it.
+The manifest records the number of shards before the first of them is written. An interrupted encoding is therefore
+distinguishable from an unrelated folder, and can be resumed.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Output:
     """A folder of shards that is about to be written.
 
     Args:
-        folder: The folder; created if it does not exist.
+        folder: The folder. It is created if it does not exist.
 
     Raises:
-        CorpusError: The folder is not empty and has no manifest of ours, or a file in it has the name of one of ours
-            and is a link or a folder. Nothing was changed then.
+        CorpusError: The folder is not empty and has no manifest of tagwise, or a link or folder has the name of a
+            shard. Nothing has been changed in this case.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,7 +72,7 @@ class Output:
             yield map_name(k)
 
     def _check_file(self, name: str) -> bool:
-        """Whether a file of ours exists; anything else of its name is refused."""
+        """Return whether a regular file of this name exists. Raise a CorpusError for a link, a folder or a device."""
         try:
             mode = os.lstat(self.folder / name).st_mode
         except FileNotFoundError:
@@ -82,10 +82,9 @@ class Output:
         return True
 
     def claim(self, shards: int) -> None:
-        """Note that so many shards belong to the folder, before any of them is written.
+        """Record the number of shards in the manifest, before any of them is written.
 
-        From here on the folder is incomplete until `complete`. A file of somebody else in the place of a new shard is
-        refused.
+        The folder is incomplete until `complete` is called. An unrelated file with the name of a new shard is an error.
         """
         if self._complete is None and shards <= self.owned:
             return
@@ -97,7 +96,7 @@ class Output:
         write_manifest(self.folder, {"state": "encoding", "shards": self.owned})
 
     def has(self, digests: list[str]) -> bool:
-        """Whether the folder is complete and made of shards of these digests."""
+        """Return whether the folder is complete and consists of shards with these digests."""
         known = self._complete
         return known is not None and [shard["digest"] for shard in known["shards"]] == digests
 
@@ -108,7 +107,7 @@ class Output:
                 os.unlink(self.folder / name)
 
     def complete(self, manifest: dict[str, Any]) -> None:
-        """Remove the shards that the new manifest does not name and the old one did; write the new one."""
+        """Remove shards that are in the old manifest but not in the new one, then write the new manifest."""
         old = range(len(manifest["shards"]), self.owned)
         self.remove(name for k in old for name in (shard_name(k), map_name(k)))
         manifest = {"state": "complete", **manifest}

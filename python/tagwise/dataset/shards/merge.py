@@ -1,7 +1,7 @@
-"""The vocabulary of all shards from those of each: numbers in order of first occurrence, as one pass would give them.
+"""Merging of shard vocabularies, with ids in order of first occurrence, as in a single pass over the corpus.
 
-Shards are encoded each by itself, so that they can be made in any order, by anyone, and again. An attribute is known by
-its key, a hash; as in the core, a second one tells two attributes of the same key apart, and they are refused.
+Shards are encoded independently, in any order and by any worker. Attributes are identified by their key, a hash. As in
+the core, a second hash detects two attributes with the same key, which is an error.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.base.files.arrays import ArrayFile
 from tagwise.dataset.shards.files import FORMAT, checked, counted, faults, open_shard, opened, write
 
-#: A part of a vocabulary that is being merged, and the numbers that its keys have in the whole one.
+#: Headers of a partial vocabulary, and of the ids of its keys in the complete vocabulary.
 PART_DOMAIN = Record({"kind": Choice(("part",)), "format": Integer(FORMAT, FORMAT)})
 NUMBERS_DOMAIN = Record({"kind": Choice(("numbers",)), "format": Integer(FORMAT, FORMAT)})
 
-#: Bytes that merging needs for each attribute beside its text: keys, checks, numbers, ends, counts, and copies of them.
+#: Bytes per attribute for merging, without its text: keys, checks, numbers, ends, counts, and copies of them.
 _EACH = 80
 
 
 class Vocabularies:
-    """The attributes of the shards so far. `take` those of the shards in their order."""
+    """Merged vocabulary. Call `take` for each shard, in order."""
 
     def __init__(self, memory: int | None = None) -> None:
         self.memory = memory
         self._sorted = np.zeros(0, np.uint64)  # keys, ascending
-        self._numbers = np.zeros(0, np.uint32)  # of these
-        self._keys: list[NDArray[np.uint64]] = []  # in the order of their numbers
+        self._numbers = np.zeros(0, np.uint32)  # their ids
+        self._keys: list[NDArray[np.uint64]] = []  # in order of their ids
         self._checks = np.zeros(0, np.uint64)
         self._counts = np.zeros(0, np.uint64)
         self._text: list[NDArray[np.uint8]] = []
@@ -44,7 +44,7 @@ class Vocabularies:
         return len(self._checks)
 
     def take(self, path: Path, part: bool = False) -> NDArray[np.uint32]:
-        """The numbers of the attributes of a shard, or of a part; new ones come after the known ones."""
+        """Add the attributes of a shard or a part, and return their ids. New attributes get the next free ids."""
         file = opened(path, PART_DOMAIN) if part else open_shard(path)
         with faults(path):
             keys = file.take("keys", "u64")
@@ -74,11 +74,11 @@ class Vocabularies:
         return to
 
     def write_numbers(self, path: Path) -> None:
-        """Write keys in ascending order and their numbers, for `numbers`."""
+        """Write the keys in ascending order with their ids, for `numbers`."""
         write(path, {"kind": "numbers"}, {"sorted": self._sorted, "numbers": self._numbers})
 
     def _add(self, keys: NDArray[np.uint64], checks: NDArray[np.uint64], numbers: NDArray[np.uint32]) -> None:
-        """Sort new keys in."""
+        """Insert new keys in sorted order."""
         self._keys.append(keys)
         self._checks = np.concatenate([self._checks, checks])
         order = np.argsort(keys, kind="stable")
@@ -95,7 +95,7 @@ class Vocabularies:
         self._bytes += int(lengths[new].sum())
 
     def _claim(self) -> None:
-        """Refuse a vocabulary that is larger than the memory that it may have."""
+        """Raise a CorpusError if the vocabulary exceeds the memory limit."""
         needed = len(self) * _EACH + 2 * self._bytes
         if self.memory is not None and needed > self.memory:
             raise CorpusError(
@@ -104,10 +104,10 @@ class Vocabularies:
             )
 
     def write(self, path: Path, part: bool = False) -> int:
-        """Write the vocabulary; return the checksum of the file. A `part` can be taken as a shard is, by a later merge.
+        """Write the vocabulary, and return the checksum of the file. A later merge can `take` a `part` like a shard.
 
-        Attributes that are new in a part are in order of first occurrence in it. So the numbers of all are the same
-        whether shards are taken one by one, or parts of neighbouring ones that were merged before.
+        New attributes of a part are in order of first occurrence. The final ids are therefore equal, whether shards
+        are merged one by one or consecutive shards are first merged into parts.
         """
 
         def joined(parts: Sequence[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
@@ -125,7 +125,7 @@ class Vocabularies:
 
 
 def _texts_of(file: ArrayFile, attributes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """The texts of attributes, and where each ends."""
+    """Return the concatenated texts of attributes, and the end of each."""
     text, end = file.take("text", "u8"), file.take("text_end", "u64", attributes)
     if (end[:-1] > end[1:]).any() or (int(end[-1]) if len(end) else 0) != len(text):
         raise DomainError("texts of attributes do not follow each other")
@@ -133,7 +133,7 @@ def _texts_of(file: ArrayFile, attributes: int) -> tuple[NDArray[np.uint8], NDAr
 
 
 def numbers(shard: Path, path: Path) -> NDArray[np.uint32]:
-    """The numbers of a shard's attributes, as `take` returned them, by the file of `write_numbers`."""
+    """Return the ids of a shard's attributes, equal to the result of `take`, from the file of `write_numbers`."""
     keys, known = open_shard(shard).take("keys", "u64"), opened(path, NUMBERS_DOMAIN)
     with faults(path):
         ordered = known.take("sorted", "u64")
@@ -143,9 +143,9 @@ def numbers(shard: Path, path: Path) -> NDArray[np.uint32]:
 
 
 def merged_labels(found: Sequence[tuple[Sequence[str], Sequence[int]]]) -> tuple[list[str], list[int]]:
-    """Labels of all shards, the most frequent first as `collect_labels` has them, and how often each occurs.
+    """Return the labels of all shards and their counts, most frequent first as in `collect_labels`.
 
-    found: of each shard its labels in order of first occurrence, and their counts.
+    `found` contains the labels of each shard in order of first occurrence, and their counts.
     """
     counts: Counter[str] = Counter()
     for labels, often in found:

@@ -1,4 +1,4 @@
-"""Encoded shards as training sees them: a vocabulary, labels, and the dataset of each shard."""
+"""Reader of encoded shards: vocabulary, labels, and the dataset of each shard."""
 
 from __future__ import annotations
 
@@ -49,21 +49,36 @@ from tagwise.features.schema import FEATURES
 
 logger = logging.getLogger("tagwise")
 
-#: What to do about a damaged shard.
+#: Treatment of a damaged shard.
 ON_ERROR = ("stop", "skip")
 
 
 class Shards:
-    """A corpus that `encode` has made ready, in a folder: `fit` takes it in the place of X.
+    """A folder of shards written by `encode`, for training with `fit_shards`.
 
     Args:
-        path: the folder.
-        functions: feature functions by import path, as `tagwise.load` takes them: for scoring while training.
-        memory: what training may keep of them in memory, as 500M or 2G; what is more lies in files beside the shards.
-            Half of the machine's memory if not given. The model is the same to the bit.
-        on_error: "stop" where a damaged shard is met, by its name; "skip" looks at the checksums of all shards first,
-            warns of those that are damaged, and has the others alone.
-        skipped: numbers of shards to leave out.
+        path: path. The folder.
+        functions: mapping of str to callable or None, default=None. Feature functions by import path, as in
+            `tagwise.load`. Needed for scoring during training if the features contain functions.
+        memory: int, float, str or None, default=None. Memory that training may use for shards, such as "500M" or
+            "2G". The rest is stored in files next to the shards. None means half of the machine's memory. The model
+            does not depend on it.
+        on_error: str, default="stop". "stop" raises an error for a damaged shard. "skip" checks all shards first, and
+            omits damaged ones with a warning.
+        skipped: collection of int, default=(). Numbers of shards to omit, for example for a held-out set.
+
+    Attributes:
+        path: The folder.
+        labels: Labels, most frequent first.
+        n_sentences: Number of sentences of all shards in the folder.
+        n_tokens: Number of tokens of all shards in the folder.
+        recipe: Features of the shards.
+        manifest: Content of the folder's manifest.
+        memory: Memory limit in bytes, or None.
+
+    Raises:
+        CorpusError: The folder is missing, incomplete or damaged.
+        ParameterError: An argument is not valid.
 
     >>> import tagwise as tw
     >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
@@ -111,7 +126,7 @@ class Shards:
         self.labels: list[str] = found["labels"]
         self.n_sentences: int = found["sentences"]
         self.n_tokens: int = found["tokens"]
-        # Their numbers in the manifest.
+        # Numbers of the shards in the manifest.
         self._number = [k for k in range(len(found["shards"])) if k not in skipped]
         if on_error == "skip":
             self._number = [k for k in self._number if self._is_whole(k)]
@@ -128,11 +143,11 @@ class Shards:
 
     @property
     def skipped(self) -> tuple[int, ...]:
-        """Numbers of shards that are left out."""
+        """Numbers of omitted shards."""
         return tuple(sorted(set(range(len(self.manifest["shards"]))) - set(self._number)))
 
     def _is_whole(self, number: int) -> bool:
-        """Whether the files of a shard are as they were written; warn if they are not."""
+        """Return whether the files of a shard are undamaged. Log a warning if they are not."""
         try:
             self._file(number)
             self._map(number)
@@ -150,11 +165,11 @@ class Shards:
 
     @property
     def digest(self) -> str:
-        """What tells these shards from others: digests of their sentences and features, in their order."""
+        """Identifier of the contents: digests of the sentences and features of each shard, in order."""
         return " ".join(self.manifest["shards"][number]["digest"] for number in self._number)
 
     def sentences(self, k: int) -> int:
-        """Sentences of a shard."""
+        """Return the number of sentences of shard k."""
         return int(self.manifest["shards"][self._number[k]]["sentences"])
 
     # --- attributes -------------------------------------------------------------------------------------
@@ -169,17 +184,17 @@ class Shards:
 
     @cached_property
     def counts(self) -> NDArray[np.uint32]:
-        """How often each attribute occurs."""
+        """Number of occurrences of each attribute."""
         with faults(self.path / VOCABULARY):
             return counted(self._array("counts", "u32", self.manifest["attributes"]))
 
     def kept(self, min_count: int = 1) -> NDArray[np.bool_]:
-        """The attributes that occur so often."""
+        """Return a mask of the attributes with at least min_count occurrences."""
         keep: NDArray[np.bool_] = self.counts >= min_count
         return keep
 
     def vocabulary(self, min_count: int = 1) -> _core.Vocabulary:
-        """The attributes that occur so often, locked."""
+        """Return the locked vocabulary of the attributes with at least min_count occurrences."""
         n = self.manifest["attributes"]
         keys, text, end = (
             self._array("keys", "u64", n),
@@ -195,11 +210,11 @@ class Shards:
     # --- sentences --------------------------------------------------------------------------------------
 
     def note(self, k: int) -> dict[str, Any]:
-        """The header of a shard."""
+        """Return the header of shard k."""
         return self._file(self._number[k]).header
 
     def _file(self, number: int) -> ArrayFile:
-        """A shard that is whole and the one that the manifest names."""
+        """Open a shard, and check that it is undamaged and matches the manifest."""
         known, path = self.manifest["shards"][number], self.path / shard_name(number)
         file = open_shard(path, known["crc32"])
         for name in ("digest", "sentences", "tokens"):
@@ -208,14 +223,14 @@ class Shards:
         return file
 
     def _map(self, number: int) -> NDArray[np.uint32]:
-        """The number in the vocabulary of each attribute of a shard."""
+        """Return the vocabulary id of each attribute of a shard."""
         path = self.path / map_name(number)
         file = opened(path, MAP_DOMAIN, self.manifest["shards"][number]["map"])
         with faults(path):
             return checked("map", file.take("map", "u32"), self.manifest["attributes"])
 
     def dataset(self, k: int, min_count: int = 1) -> _core.Dataset:
-        """The sentences of a shard with their labels; attributes as `vocabulary` numbers them."""
+        """Return the sentences of shard k with their labels. Attribute ids are those of `vocabulary`."""
         number = self._number[k]
         path, file, to = self.path / shard_name(number), self._file(number), self._map(number)
         with faults(path):
@@ -235,7 +250,7 @@ class Shards:
                 raise DomainError(str(error)) from error
 
     def _gold(self, file: ArrayFile) -> NDArray[np.uint16]:
-        """The labels of a shard's tokens, as they are numbered here."""
+        """Return the label ids of a shard's tokens, as indices into `labels`."""
         names = {label: y for y, label in enumerate(self.labels)}
         unknown = next((label for label in file.header["labels"] if label not in names), None)
         if unknown is not None:
@@ -245,7 +260,7 @@ class Shards:
         return gold
 
     def gold(self, k: int) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
-        """Where the sentences of a shard begin, and the labels of its tokens."""
+        """Return the sentence offsets and the label ids of shard k."""
         number = self._number[k]
         file = self._file(number)
         with faults(self.path / shard_name(number)):
@@ -253,18 +268,18 @@ class Shards:
 
     @property
     def label_counts(self) -> NDArray[np.int64]:
-        """How often each label occurs, in all shards."""
+        """Number of occurrences of each label in all shards."""
         return np.array(self.manifest["label_counts"], dtype=np.int64)
 
     def place(self, k: int, s: int) -> str:
-        """File and line of a sentence of a shard."""
+        """Return the file and line of sentence s of shard k."""
         file = self._file(self._number[k])
         name = next((name for name, first in reversed(file.header["files"]) if first <= s), str(self.path))
         lines = file.take("lines", "u32", file.header["sentences"])
         return f"{name}:{int(lines[s])}" if s < len(lines) and lines[s] else name
 
     def layout(self, *, min_count: int = 1, all_pairs: bool = False, start_end: bool = True) -> _core.Layout:
-        """The features of all shards, found shard by shard."""
+        """Return the layout of all features that occur in the shards."""
         n_attributes, n_labels = int(self.kept(min_count).sum()), len(self.labels)
         codes: list[Codes] = [np.zeros(0, np.int64)] * 5
         pairs = False
@@ -279,7 +294,7 @@ class Shards:
 def _numbered(
     file: ArrayFile, ptr_name: str, ids_name: str, values_name: str, to: NDArray[np.uint32]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]:
-    """Rows with their attributes numbered by `to`; those that are nowhere are left out."""
+    """Return CSR rows with attribute ids mapped by `to`. Attributes that map to NOWHERE are dropped."""
     ids: NDArray[np.uint32] = to[checked(ids_name, file.take(ids_name, "u32"), len(to))]
     ptr = checked(ptr_name, file.take(ptr_name, "u64"), len(ids) + 1)
     values: NDArray[np.float32] = file.take(values_name, "f32")
