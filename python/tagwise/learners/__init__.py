@@ -1,1 +1,1 @@
-"""Learners: from a dataset and a layout of features to weights. One file a learner."""
+"""Learners, which compute weights from a dataset and a layout of features."""

@@ -1,4 +1,4 @@
-"""Engines behind the two protocols: who computes objectives, and who scores sentences.
+"""Backends, which compute objectives and score sentences.
 
 >>> devices(), current().name
 (('cpu', 'cuda'), 'cpu')
@@ -26,16 +26,16 @@ from tagwise.learners.sums import Part, logarithmic, plain, total_of
 from tagwise.optimizers.base import HostVectors, Vectors
 from tagwise.scores.protocols import Exponential, Objective, Scorer, Vector
 
-#: layout, weights, forbidden pairs, whether steps are normalised one by one -> scorer.
+#: Function of layout, weights, forbidden pairs and whether each step is normalised, which returns a scorer.
 ScorerMaker = Callable[[_core.Layout, NDArray[np.float32], NDArray[np.uint32] | None, bool], Scorer]
 
 
 @dataclass(frozen=True)
 class Backend:
-    """An engine: makes the objective of a problem and the scorer of weights; `descends`: has stochastic epochs.
+    """An engine, which creates the objective of a problem and the scorer of weights.
 
-    `vectors`: who keeps the vectors of L-BFGS, given the number of threads. `check`: refuses where the engine cannot be
-    used on this machine.
+    `descends` is whether it has stochastic epochs. `vectors` creates the vectors of L-BFGS for a number of threads.
+    `check` raises an error if the engine cannot be used on this machine.
     """
 
     name: str
@@ -49,24 +49,24 @@ class Backend:
 def _scorer(
     layout: _core.Layout, weights: NDArray[np.float32], forbidden: NDArray[np.uint32] | None, local: bool
 ) -> Scorer:
-    """Features and weights on the CPU."""
+    """Return a scorer of features and weights on the CPU."""
     return _core.Scorer(layout, weights, forbidden, local=local)
 
 
-#: Backends by name; those of extensions are added when they are first used.
+#: Backends by name. Those of extensions are added when they are first used.
 BACKENDS: dict[str, Backend] = {"cpu": Backend("cpu", Problem.cpu_objective, _scorer, descends=True)}
 
 
 def devices() -> tuple[str, ...]:
-    """Names of all backends, loaded or not."""
+    """Return the names of all backends, loaded or not."""
     return tuple(dict.fromkeys((*BACKENDS, *extensions.names("device"))))
 
 
 def find(name: str) -> Backend:
-    """The backend of a name.
+    """Return the backend of a name.
 
     Raises:
-        ParameterError: there is no such backend, or a package that it needs is not installed.
+        ParameterError: If the backend does not exist, or a package that it needs is not installed.
     """
     if name not in devices():
         raise ParameterError(f"there is no backend {name!r}; there are: {', '.join(devices())}")
@@ -79,13 +79,13 @@ _chosen: ContextVar[str] = ContextVar("tagwise_backend", default="cpu")
 
 
 def current() -> Backend:
-    """The engine that is used here and now."""
+    """Return the backend in use."""
     return BACKENDS[_chosen.get()]
 
 
 @contextmanager
 def using(name: str) -> Iterator[Backend]:
-    """Use an engine inside a `with` block."""
+    """Use a backend inside a `with` block."""
     backend, token = find(name), _chosen.set(name)
     try:
         yield backend
@@ -94,7 +94,7 @@ def using(name: str) -> Iterator[Backend]:
 
 
 def exponential(objective: Objective) -> Exponential:
-    """The objective as one of the exponential loss; refused where its engine has none."""
+    """Return the objective if it has the exponential loss, or raise a ParameterError."""
     if isinstance(objective, Exponential):
         return objective
     raise ParameterError(
@@ -103,17 +103,17 @@ def exponential(objective: Objective) -> Exponential:
 
 
 class Sum:
-    """The objective of a corpus from those of its shards, added as their numbers say (`learners.sums`)."""
+    """Objective of a corpus as the sum of those of its shards, in the order of their numbers (`learners.sums`)."""
 
     def __init__(self, parts: Sequence[Objective]) -> None:
         self.parts = tuple(parts)
 
     def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """Loss at `w`, the largest of the shards' largest; the gradient is written in place."""
+        """Return the loss at `w` and the maximum of the shards. The gradient is written in place."""
         return self._sum([part.value for part in self.parts], w, gradient, n_jobs, plain)
 
     def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """log sum_s e^{v_s} of the shards' v_s, and their gradients weighted by e^{v_s} over that sum."""
+        """Return log sum_s e^{v_s} of the shards' v_s. Their gradients are weighted by e^{v_s} over that sum."""
         parts = [part.log_value for part in map(exponential, self.parts)]
         return self._sum(parts, w, gradient, n_jobs, logarithmic)
 

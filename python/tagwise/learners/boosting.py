@@ -1,8 +1,9 @@
-"""Sequence boosting: blocks of rounds run natively, decisions are taken between them.
+"""Sequence boosting. Blocks of rounds run in the core, and this module decides between them.
 
-    minimise  N = sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i),  one weight a round
+    minimise  N = sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i),  one weight per round
 
-Altun, Hofmann and Johnson (2002): AdaBoost.MR for label sequences. Or N = sum_i w_i sum_t (1 / p_t(gold) - 1).
+This is AdaBoost.MR for label sequences (Altun, Hofmann and Johnson 2002). The pointwise loss is
+N = sum_i w_i sum_t (1 / p_t(gold) - 1).
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector
 
-#: The longest native call: Ctrl-C is heard between two.
+#: Maximum seconds of a call of the core. Ctrl-C is checked between calls.
 SECONDS = 0.2
-#: Stands for log 0: a loss of nothing.
+#: Finite value in place of log 0, for a loss of 0.
 LEAST = -1e300
-#: Columns of the chosen features, and the type that each has in a model file.
+#: Columns of the chosen features, and their types in a model file.
 COLUMNS = {
     "round": np.uint32,
     "feature": np.uint32,
@@ -37,7 +38,8 @@ Steps = dict[str, NDArray[Any]]
 _COUNT = Integer(0, 2**53)
 
 
-#: The state in a checkpoint. The core checks the lengths of the booster's arrays; one of its numbers may be infinite.
+#: State in a checkpoint. The core checks the lengths of the arrays of the booster, one of whose numbers may be
+#: infinite.
 BOOSTING: Domain = Record(
     {
         "booster": Record(more=Numbers("f64", finite=False)),
@@ -51,7 +53,7 @@ BOOSTING: Domain = Record(
 
 
 def _check(state: State, n_features: int) -> None:
-    """Refuse a state whose columns and blocks do not belong together."""
+    """Raise a DomainError for a state whose columns and blocks are inconsistent."""
     columns, ends = state["steps"], state["ends"]
     (length, *others) = {len(column) for column in columns.values()}
     if (
@@ -66,13 +68,13 @@ def _check(state: State, n_features: int) -> None:
 
 
 class Ensemble:
-    """The features chosen so far, block by block; or those of a state, to go on from."""
+    """Features chosen so far, in blocks, from the beginning or from a state."""
 
     def __init__(self, booster: _core.Boosting, resume: State | None = None) -> None:
         self.booster = booster
         self.parts: list[dict[str, Any]] = []
-        self.ends = [0]  # features chosen up to the end of each block
-        self.nonzero = list[int]()  # weights that are not zero, at the start and then
+        self.ends = [0]  # number of features chosen up to the end of each block
+        self.nonzero = list[int]()  # number of nonzero weights, at the start and after each block
         self.sentences, self.more = 0, True
         self.interrupted = False
         if resume is not None:
@@ -83,7 +85,7 @@ class Ensemble:
             self.sentences, self.more = resume["sentences"], resume["more"]
 
     def state(self) -> State:
-        """What to go on from, to the bit."""
+        """Return the state from which training resumes exactly."""
         return {
             "booster": self.booster.state(),
             "steps": self.steps(len(self.ends)),
@@ -94,9 +96,9 @@ class Ensemble:
         }
 
     def _step(self, slope: float, keep: bool) -> Step:
-        """Where the booster stands."""
+        """Return the current step."""
         w, passes = self.booster.weights(), -(-self.sentences // max(len(self.booster.losses()), 1))
-        if len(self.nonzero) < len(self.ends):  # else it is where a run is resumed
+        if len(self.nonzero) < len(self.ends):  # not at the block where a run is resumed
             self.nonzero.append(int(np.count_nonzero(w)))
         return Step(
             w,
@@ -107,10 +109,10 @@ class Ensemble:
         )
 
     def blocks(self, rounds: int, every: int, *, keep: bool = False) -> Iterator[Step]:
-        """Where it stands, then a state after every `every` rounds; an interrupted block is a state too.
+        """Yield the starting point, then a step after every `every` rounds. An interrupted block gives a step too.
 
-        The value of a state is the logarithm of the loss, its gradient norm the last feature's slope, its evaluations
-        the passes over the training set that the sentences computed so far amount to.
+        The value of a step is the logarithm of the loss, its gradient norm the slope of the last feature. Its
+        evaluations are the number of passes over the training set that the sentences computed so far amount to.
         """
         yield self._step(0.0, keep)
         while self.booster.rounds < rounds and self.more:
@@ -136,7 +138,7 @@ class Ensemble:
                 raise interrupted
 
     def steps(self, block: int) -> Steps:
-        """The features chosen up to a block, as columns; all of them for a block that does not exist."""
+        """Return the features chosen up to a block as columns, or all of them if the block does not exist."""
         end = self.ends[block] if block < len(self.ends) else None
         return {
             name: np.concatenate([np.zeros(0, dtype)] + [part[name] for part in self.parts]).astype(dtype)[
@@ -156,7 +158,7 @@ def train(
     callbacks: Iterable[Callback] = (),
     keeper: Keeper | None = None,
 ) -> tuple[Result, Steps]:
-    """Boost; an iteration of the history is a block of `every` rounds, its objective the logarithm of the loss."""
+    """Boost. An iteration of the history is a block of `every` rounds, its objective the logarithm of the loss."""
     found = None if keeper is None else keeper.learner(BOOSTING)
     with contextlib.nullcontext() if keeper is None else keeper.restoring():
         ensemble = Ensemble(booster, found)

@@ -1,11 +1,11 @@
-"""Checkpoints: what a training run needs to continue as if it had never stopped, in one file.
+"""Checkpoints, from which an interrupted training run resumes exactly.
 
-A file holds the state of the loop and that of the learner (`Step.state`), and which run they belong to: the code, the
-parameters, digests of the sentences. It is a file of arrays (`tagwise.base.files.arrays`), written as everything is
-(`tagwise.base.writing`): there is the last one or the one before it, never half of one.
+A file holds the state of the loop and of the learner (`Step.state`), and the identity of the run: version, parameters,
+digests of the sentences. It is a file of arrays (`tagwise.base.files.arrays`), replaced atomically
+(`tagwise.base.writing`).
 
-A checkpoint may come from a stranger. Its header is read and checked first, and the run is compared. Then each learner
-checks types and lengths of its state by a domain, before any array is copied, and that numbers are finite.
+A checkpoint is untrusted input. Its header is checked first, and the run is compared. Then each learner checks types
+and lengths of its state by a domain before any array is copied, and that numbers are finite.
 """
 
 from __future__ import annotations
@@ -44,12 +44,15 @@ _REMEDY = "Remove it, or train from the start: leave resume (--resume) out."
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where the state of training is kept, how often, and whether to go on from the one that is there.
+    """File that the state of training is written to, so that an interrupted run can be resumed.
+
+    A resumed run ends with exactly the model of an uninterrupted one.
 
     Args:
-        path: the file.
-        every: iterations (epochs) between two, as a number; or time, as "30s", "5m", "1h".
-        resume: go on from the file where there is one; the model is to the bit that of a run that was never stopped.
+        path: Path of the file.
+        every: Interval: a number of iterations (epochs), or a time such as "30s", "5m" or "1h". Raise it if writing
+            large models takes long.
+        resume: Resume from the file if it exists. Set it to True to be able to repeat the same command after a crash.
 
     >>> import tagwise as tw
     >>> X, y = [["the", "dog", "barks"], ["a", "cat"]], [["DET", "NOUN", "VERB"], ["DET", "NOUN"]]
@@ -66,7 +69,14 @@ class Checkpoint:
     resume: bool = False
 
     def interval(self) -> tuple[int | None, float | None]:
-        """Iterations or seconds between two checkpoints; a ParameterError where `every` is neither."""
+        """Return the interval between two checkpoints.
+
+        Returns:
+            A number of iterations and None, or None and a number of seconds.
+
+        Raises:
+            ParameterError: If `every` is neither.
+        """
         text = str(self.every).strip()
         if re.fullmatch(r"\d+", text) and int(text) > 0:
             return int(text), None
@@ -79,7 +89,7 @@ class Checkpoint:
 
 
 class Keeper:
-    """Writes the states of one run to its file, and has the one to resume from, if there is one (`resumes`)."""
+    """Writer of the checkpoints of one run. It also has the checkpoint to resume from, if there is one (`resumes`)."""
 
     def __init__(self, checkpoint: Checkpoint, run: Mapping[str, Any]) -> None:
         self.path = os.fspath(checkpoint.path)
@@ -99,25 +109,25 @@ class Keeper:
         return self._found is not None
 
     def loop(self, domain: Domain) -> State | None:
-        """The state of the loop, inside its domain; None at the start of a run."""
+        """Return the state of the loop after checking it, or None at the start of a run."""
         found = None if self._found is None else self._found.state("loop", domain)
         self._written = 0 if found is None else int(found["iteration"])
         return found
 
     def learner(self, domain: Domain) -> State | None:
-        """The state of the learner, inside its domain; None at the start of a run."""
+        """Return the state of the learner after checking it, or None at the start of a run."""
         return None if self._found is None else self._found.state("learner", domain)
 
     @contextlib.contextmanager
     def restoring(self) -> Iterator[None]:
-        """Report a state that a learner or the core refuses as a damaged checkpoint."""
+        """Report a state that a learner or the core rejects as a damaged checkpoint."""
         try:
             yield
         except (DomainError, ValueError) as error:
             raise _damaged(self.path, error) from error
 
     def due(self, iteration: int) -> bool:
-        """Whether it is time for the next one."""
+        """Return whether it is time for the next checkpoint."""
         if self.every is not None:
             return iteration - self._written >= self.every
         assert self.seconds is not None
@@ -133,7 +143,7 @@ class Keeper:
 
 
 def write(path: str, content: State) -> None:
-    """Write a state: arrays as arrays, everything else in the header, where `{"array": name}` stands for an array."""
+    """Write a state. Arrays go into the file as arrays, and the header refers to them by `{"array": name}`."""
     arrays: dict[str, Any] = {}
 
     def plain(value: Any) -> Any:
@@ -151,10 +161,10 @@ def write(path: str, content: State) -> None:
 
 
 class Found:
-    """A checkpoint that is there, of this run. Its states are read when they are taken.
+    """Existing checkpoint of this run. Its states are read on request.
 
     Raises:
-        TrainingError: The file cannot be read, is damaged, or belongs to another run.
+        TrainingError: If the file cannot be read, is damaged, or belongs to another run.
     """
 
     def __init__(self, path: str, run: Mapping[str, Any] | None = None) -> None:
@@ -166,10 +176,10 @@ class Found:
             self._file = ArrayFile(path, HEADER, TrainingError, _REMEDY)
         except DomainError as error:
             raise _damaged(path, error) from error
-        self._left = dict(self._file.placed)  # arrays that no state has named yet
+        self._left = dict(self._file.placed)  # arrays that no state has used yet
 
     def state(self, part: str, domain: Domain) -> State:
-        """The state of the loop or of the learner; its types and lengths are checked before arrays are copied."""
+        """Return the state of the loop or of the learner. Types and lengths are checked before arrays are copied."""
         try:
             placed = self._placed(self.header[part])
             domain.check(placed, part)
@@ -180,7 +190,7 @@ class Found:
             raise _damaged(self.path, error) from error
 
     def _placed(self, value: Any) -> Any:
-        """A value of the header, with arrays that are not read yet. Each array stands in one place alone."""
+        """Return a value of the header with placeholders for arrays. Each array may be used only once."""
         if isinstance(value, dict):
             if value.keys() == {"array"}:
                 found = self._left.pop(value["array"], None) if isinstance(value["array"], str) else None
@@ -191,7 +201,7 @@ class Found:
         return [self._placed(entry) for entry in value] if isinstance(value, list) else value
 
     def _filled(self, value: Any) -> Any:
-        """The same with the arrays themselves."""
+        """Return a value with the placeholders replaced by the arrays."""
         if isinstance(value, Placed):
             return self._file.take(value.name, value.dtype)
         if isinstance(value, dict):
@@ -204,30 +214,30 @@ def _damaged(path: str, why: object) -> TrainingError:
 
 
 def check_replaceable(path: str) -> None:
-    """Refuse to write a checkpoint over a file of another kind."""
+    """Raise a TrainingError if a file that is not a checkpoint would be overwritten."""
     if not is_replaceable(path):
         text = f"{path}: exists and is not a checkpoint. Give another path for the checkpoint, or remove the file."
         raise refusal(TrainingError, text, path, 17)
 
 
 def is_replaceable(path: str) -> bool:
-    """Whether a path is free, or has a checkpoint, whole or damaged, or an empty file."""
+    """Return whether a path is free, or has a checkpoint (intact or damaged) or an empty file."""
     try:
         return not os.path.lexists(path) or is_array_file(path, TrainingError)
-    except OSError:  # also what `is_array_file` refuses: a folder, a pipe, a broken link
+    except OSError:  # also for a folder, a pipe or a broken link
         return False
 
 
 def remove(path: str) -> None:
-    """Remove the checkpoint of a run that has ended, if there is one. Files of another kind stay."""
+    """Remove the checkpoint of a finished run, if there is one. Files of another kind are kept."""
     with contextlib.suppress(OSError):  # the next run replaces it
         if os.path.lexists(path) and is_replaceable(path):
             os.unlink(path)
 
 
-# --- which run it is --------------------------------------------------------------------------------------
+# --- identity of runs --------------------------------------------------------------------------------------
 
-#: What the digests of a run are of.
+#: Descriptions of the digests of a run.
 _DIGESTED = {
     "data": "the training sentences, their features or labels",
     "dev": "the development sentences",
@@ -237,7 +247,7 @@ _DIGESTED = {
 
 
 def check_run(path: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
-    """Refuse a checkpoint of another run, by the first thing in which they differ."""
+    """Raise a TrainingError for a checkpoint of another run that names the first difference."""
     if theirs == ours:
         return
     what = "it is of another kind of run"
@@ -264,7 +274,7 @@ def check_run(path: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> 
 
 
 def digest(*values: Any) -> str:
-    """A digest of arrays, texts, numbers, and of collections and data classes of these."""
+    """Return a digest of arrays, strings, numbers, and of collections and data classes of these."""
     found = hashlib.blake2b(digest_size=16)
 
     def take(value: Any) -> None:

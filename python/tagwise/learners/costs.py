@@ -1,4 +1,4 @@
-"""Costs of wrong paths: by name, with numbers, or of one's own."""
+"""Costs of wrong paths, by name with parameters or as functions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.imports import function_at, present
 
-#: What messages call a cost of one's own.
+#: Name of a cost function in messages.
 COST_FUNCTION = "the cost function"
 
 
-#: Sequence costs by name, and the numbers each takes with their defaults.
+#: Defaults of the parameters of each cost, by name.
 COSTS = dict(_core.COSTS)
 
 
 def parse_cost(cost: Any) -> tuple[Any, list[float]]:
-    """A cost and its numbers: a name, a name with numbers such as "precision_recall(0.25)", or a function.
+    """Parse a cost: a name, a name with numbers such as "precision_recall(0.25)", or a function.
 
-    A function may be named by its import path, module:function, as models name it.
+    A function may be given by its import path, module:function, as in model files.
 
     >>> parse_cost("weighted_accuracy(1, 1.4, 1)")
     ('weighted_accuracy', [1.0, 1.4, 1.0])
@@ -46,5 +46,5 @@ def parse_cost(cost: Any) -> tuple[Any, list[float]]:
 
 
 def named(function: Callable[[list[Any], list[Any]], float], labels: Sequence[Any]) -> Callable[..., float]:
-    """A cost of label names as one of label ids."""
+    """Convert a cost of labels into a cost of label ids."""
     return lambda gold, guess: float(function([labels[y] for y in gold], [labels[y] for y in guess]))

@@ -2,15 +2,15 @@
 
     primal  P(w) = sum_i s_i loss_i(w) + l2 ||w||^2  >=  P*  >=  D(q) = sum_i s_i entropy(q_i) - l2 ||w(q)||^2
 
-The epochs are native (`learners/dual` of the core has the algorithm). An epoch visits six tenths of the sentences,
-those farthest from their optimum more often than others. D at any dual point bounds the optimum from below, so that
-(P - D) / P bounds how far the weights are from it, whatever it is: that is what `tol` asks for.
+The core runs the epochs (`learners/dual` describes the algorithm). The number of visits of an epoch is six tenths of
+the number of sentences, and sentences far from their optimum are visited more often. D at any dual point is a lower
+bound of the optimum, so that (P - D) / P bounds the relative distance from it. `tol` is compared with this gap.
 
-The certificate is in double precision, with bounds of its rounding, and its P is that of the weights as they are kept.
-Objectives between certificates are sums in single precision: they are shown, and nothing is certified by them.
+The certificate is computed in double precision, with bounds of its rounding, and its P is that of the stored weights.
+Objectives between certificates are sums in single precision and certify nothing.
 
-It is fast where l2 is not small. Where the gap falls too slowly, where a sentence is beyond float32, and for gaps that
-steps in float32 cannot reach, L-BFGS goes on from its weights.
+Dual ascent is fast if l2 is not small. L-BFGS continues from its weights if the gap falls too slowly, if a sentence is
+out of the range of float32, and for gaps that steps in float32 cannot reach.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from tagwise.base.domains import (
 from tagwise.optimizers.base import State, Step, relative_gap
 from tagwise.scores.protocols import Vector
 
-#: Smallest relative gap that steps in float32 are asked for.
+#: Smallest relative gap that steps in float32 aim at.
 FINEST = 3e-6
-#: Epochs that the fall of the gap is measured over, since it wavers, and how many more of them are too many.
+#: Number of epochs over which the decrease of the noisy gap is measured, and the most further epochs to accept.
 LOOK_BACK, TOO_MANY = 8, 60
-#: A gap is about this share of the chi-square distances that the visits met; what a certificate says replaces it.
+#: Estimated ratio of the gap to the chi-square distances of the visits, until a certificate gives the true one.
 SHARE = 0.25
-#: A certificate costs a pass or more, so it is taken when the gap should be within this factor of `tol`.
+#: A certificate costs a pass or more, so it is computed when the estimated gap is below this factor of `tol`.
 NEAR = 0.9
-#: Epochs until the objective is evaluated: as many as bring the gap to this share, and at most so many.
+#: The objective is evaluated when the gap has fallen to this share, and after this many epochs at the latest.
 FALL, MOST = 0.5, 4
-#: ... to this share while the gap is more than so many times `tol`: an evaluation costs a third of an epoch.
+#: While the gap is more than FAR times `tol`, this share applies. An evaluation costs a third of an epoch.
 FAR, FALL_FAR = 300.0, 0.1
 
-#: Where parts ascend at once: L-BFGS goes on once so many epochs lower the objective by less than this share of it.
+#: With several parts, L-BFGS continues when OVER epochs decrease the objective by less than this share.
 OVER, FLAT = 4, 0.01
 
 NAMES = ("weights", "nodes", "pairs", "blocks", "epochs")
 
 
 def _points(dtype: str) -> Domain:
-    """An array, or one for each part of the shards. The core checks their lengths."""
+    """Return the domain of an array, or of one per part of the shards. The core checks their lengths."""
     return Either((Listed(Numbers(dtype), low=1), Numbers(dtype)))
 
 
-#: The state of an `Ascent`.
+#: State of an `Ascent`.
 DUAL: Domain = Record(
     {
         "bound": Real(),
@@ -78,32 +78,32 @@ DUAL: Domain = Record(
 
 
 class Core(Protocol):
-    """What ascends: `_core.Dual` of a dataset, `rounds.DualShards` of shards. `epochs`: so far."""
+    """Implementation of the ascent: `_core.Dual` for a dataset, `DualShards` for shards."""
 
     @property
     def epochs(self) -> int: ...
 
     def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
-        """Tokens visited, visits that float32 could not do, sum of the distances that the visits found."""
+        """Return the tokens visited, the visits that failed in float32, and the sum of the distances of the visits."""
 
     def primal(self, n_jobs: int = 0) -> float:
-        """P of the weights now in single precision; NaN if a sentence is out of range."""
+        """Return P of the current weights in single precision, or NaN if a sentence is out of range."""
 
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
-        """P of the weights now in double precision, and a D that rounding cannot have put above the optimum."""
+        """Return P of the current weights in double precision, and a D that is below the optimum despite rounding."""
 
     def weights(self) -> Vector:
-        """The weights now."""
+        """Return the current weights."""
 
     def state(self) -> tuple[Any, ...]:
-        """What to go on from, to the bit, as `NAMES` says."""
+        """Return the state from which the ascent resumes exactly, in the order of `NAMES`."""
 
     def restore(self, weights: Any, nodes: Any, pairs: Any, blocks: Any, epochs: int) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
 
 
 def _check_like(found: State, own: State) -> None:
-    """Refuse a state whose arrays are not those of this ascent, in type and length."""
+    """Raise a DomainError for a state whose arrays differ from those of this ascent in type or length."""
     for name in NAMES[:-1]:
         theirs, ours = (x[name] if isinstance(x[name], list) else [x[name]] for x in (found, own))
         if [(x.dtype, len(x)) for x in theirs] != [(x.dtype, len(x)) for x in ours] or isinstance(
@@ -113,11 +113,15 @@ def _check_like(found: State, own: State) -> None:
 
 
 class Ascent:
-    """Epochs of dual ascent, from the dual point of the gold labels or from a state of one.
+    """Epochs of dual ascent, from the dual point of the gold labels or from a state.
 
-    bound: the largest D so far, 0 at the start; share: gap over distances at the last certificate; gaps: what they say
-    after each epoch, not relative; value: the objective where it was evaluated last; values: epochs and objective where
-    it was evaluated. hasty: L-BFGS is to go on as soon as it is as fast.
+    Attributes:
+        bound: Largest D so far, 0 at the start.
+        share: Gap over distances at the last certificate.
+        gaps: Estimated absolute gap after each epoch.
+        value: Last evaluated objective.
+        values: Epoch and objective of each evaluation.
+        hasty: Whether L-BFGS continues as soon as it is as fast.
     """
 
     def __init__(
@@ -134,7 +138,7 @@ class Ascent:
             core.restore(*(resume[name] for name in NAMES))
 
     def state(self) -> State:
-        """What to go on from, to the bit."""
+        """Return the state from which the ascent resumes exactly."""
         known = {
             "bound": self.bound,
             "share": self.share,
@@ -145,9 +149,9 @@ class Ascent:
         return {**known, **dict(zip(NAMES, self.core.state()))}
 
     def certify(self, distance: float) -> float:
-        """P now; the bound is raised to D where that is larger.
+        """Return the current P, and raise the bound to D if that is larger.
 
-        What was said after earlier epochs is said anew by the share found here, so that their fall is not mistaken.
+        Earlier estimates of the gap are rescaled with the ratio found here, so that their decrease stays comparable.
         """
         primal, dual = self.core.certificate(self.n_jobs)
         self.bound = max(self.bound, dual)
@@ -158,10 +162,11 @@ class Ascent:
 
     @property
     def is_flat(self) -> bool:
-        """Whether L-BFGS, of which an evaluation costs about as much as an epoch, would be faster from here on.
+        """Whether L-BFGS would be faster from here on. One of its evaluations costs about as much as an epoch.
 
-        Its evaluations lower what is above the optimum by some 9 % each, over a long way (conll2000, from 13 % to 1e-3
-        in 59, from 2 % in 34). Epochs of two parts do more down to 2 %, of five down to 4 %.
+        An evaluation reduces the distance from the optimum by some 9 % over a long range (conll2000: from 13 % to 1e-3
+        in 59 evaluations, from 2 % in 34). Epochs of two parts reduce it by more down to 2 %, those of five down to 4
+        %.
         """
         if not self.hasty or not self.values:
             return False
@@ -173,11 +178,11 @@ class Ascent:
 
     @property
     def is_at_the_end(self) -> bool:
-        """Whether the gap is as small as float32 can show."""
+        """Whether the gap is as small as float32 can resolve."""
         return relative_gap(self.value, self.bound) <= FINEST
 
     def step(self, value: float, *, keep: bool, exact: bool) -> Step:
-        """Where the weights stand now; in place of the gradient's norm, which nobody computes, the relative gap."""
+        """Return the current step. Its gradient norm is the relative gap, since the gradient is not computed."""
         gap, state = relative_gap(value, self.bound), self.state if keep else None
         step = Step(self.core.weights(), value, gap, self.core.epochs + 1, state)
         return replace(step, dual=self.bound, exact=exact, fresh=True)
@@ -185,22 +190,23 @@ class Ascent:
 
 @dataclass
 class Point:
-    """A dual point that training with one penalty leaves to training with the next, on the same data.
+    """Dual point that training with one penalty passes on to training with the next, on the same data.
 
-    w(q) = 1/(2 l2) sum_i s_i (F(y_i) - E_{q_i} F): the q of one l2 has the weights (l2 / l2') w at another. Distances
-    and lengths of steps are found anew: those of the old penalty hold the ascent back (two and three times the passes).
+    w(q) = 1/(2 l2) sum_i s_i (F(y_i) - E_{q_i} F), so that the q of l2 has the weights (l2 / l2') w at l2'. Distances
+    and step lengths are computed again, because those of the old penalty slow the ascent down (two to three times the
+    passes).
     """
 
-    of: str = ""  # a digest of the data
+    of: str = ""  # digest of the data
     l2: float = 0.0
     state: State | None = None
 
     def keep(self, of: str, l2: float, ascent: Ascent) -> None:
-        """Take the point where an ascent stands."""
+        """Store the current point of an ascent."""
         self.of, self.l2, self.state = of, l2, ascent.state()
 
     def at(self, of: str, l2: float, core: Core) -> State | None:
-        """The state to begin with at l2; None where there is no point of this data."""
+        """Return the initial state for l2, or None without a point for this data."""
         if self.state is None or self.of != of:
             return None
         fresh = dict(zip(NAMES, core.state()))
@@ -210,18 +216,16 @@ class Point:
 
 
 def steps(ascent: Ascent, tol: float, *, keep: bool = False, often: bool = False) -> Iterator[Step]:
-    """The starting point, then a state for each one to four epochs; ends where L-BFGS should go on.
+    """Yield the starting point, then a step for every one to four epochs, until L-BFGS should continue.
 
-    That is: where float32 fails or is at its end, where the last epochs' rate needs too many more of them, or where
-    they do less than L-BFGS would and the ascent is hasty.
-
-    often: as many states far from the optimum as near it, for who chooses among them.
+    This is the case if float32 fails or reaches its limit, if the rate of the last epochs would need too many more of
+    them, or if the ascent is hasty and L-BFGS would be faster. `often` yields as many steps far from the optimum as
+    near it, for callers that choose among them.
     """
     core, n_jobs, gaps, wanted = ascent.core, ascent.n_jobs, ascent.gaps, max(tol, FINEST)
     value, exact = core.primal(n_jobs), False
-    if (
-        relative_gap(value, ascent.bound) <= tol
-    ):  # a state that was certified: single precision may not say so
+    # A certified state: single precision may not reproduce the certificate.
+    if relative_gap(value, ascent.bound) <= tol:
         (value, _), exact = core.certificate(n_jobs), True
     if not math.isfinite(value):
         return
@@ -250,7 +254,7 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False, often: bool = False
 
 
 def is_slow(gaps: list[float], wanted: float) -> bool:
-    """Whether the gap, at the rate of the last epochs, needs too many more of them."""
+    """Return whether the gap, at the rate of the last epochs, needs too many more of them."""
     if len(gaps) <= LOOK_BACK:
         return False
     before, now = gaps[-1 - LOOK_BACK], gaps[-1]

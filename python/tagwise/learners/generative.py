@@ -1,4 +1,4 @@
-"""The hidden Markov model: counts, smoothed, as log probabilities in the weight arrays of every other learner.
+"""Hidden Markov model: smoothed counts, as log probabilities in the weight arrays that all learners use.
 
 log P(x, y) = log P(y_1) + sum_t log P(x_t | y_t) + sum_{t>1} log P(y_t | y_{t-1}) + log P(end | y_T)
 """
@@ -19,20 +19,21 @@ Array = NDArray[np.float64]
 
 
 def additive(n: Array, delta: float) -> Array:
-    """P(o | row) = (n + delta) / (sum n + delta V), along the last axis."""
+    """Return P(o | row) = (n + delta) / (sum n + delta V), along the last axis."""
     out: Array = (n + delta) / (n.sum(axis=-1, keepdims=True) + delta * n.shape[-1])
     return out
 
 
 def witten_bell(n: Array) -> Array:
-    """Seen: n / (N + K); unseen: an equal share of K / (N + K), K kinds seen (Witten and Bell 1991, method C).
+    """Return n / (N + K) for seen events and an equal share of K / (N + K) for unseen ones, K kinds seen.
 
-    A row in which everything was seen keeps relative frequencies; one in which nothing was is uniform.
+    This is method C of Witten and Bell (1991). A row in which every event was seen keeps relative frequencies. A row
+    without events is uniform.
     """
     kinds = (n > 0).sum(axis=-1, keepdims=True)
     total = n.sum(axis=-1, keepdims=True)
     unseen = n.shape[-1] - kinds
-    mass = np.where(unseen > 0, kinds, 0)  # what is set aside for the unseen
+    mass = np.where(unseen > 0, kinds, 0)  # mass reserved for unseen events
     with np.errstate(divide="ignore", invalid="ignore"):
         share = mass / ((total + mass) * unseen)
         out: Array = np.where(n > 0, n / (total + mass), share)
@@ -40,25 +41,25 @@ def witten_bell(n: Array) -> Array:
 
 
 def smooth(n: Array, smoothing: str, delta: float) -> Array:
-    """Log probabilities of smoothed counts, along the last axis."""
+    """Return the log probabilities of smoothed counts, along the last axis."""
     return np.log(witten_bell(n) if smoothing == "witten_bell" else additive(n, delta))
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Counted steps between labels: [L, L + 1] with the end last (or [L, L] without it), and first labels [L]."""
+    """Counts of transitions [L, L + 1] with the end last (or [L, L] without it), and of first labels [L]."""
 
     steps: Array
     starts: Array
 
 
 def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool) -> Moves:
-    """Steps of the gold paths; `weight` [N] is the weight of each sentence."""
+    """Count the transitions of the gold paths. `weight` [N] is the weight of each sentence."""
     gold = data.gold.astype(np.int64)
     offsets = data.offsets.astype(np.int64)
     filled = lengths_of(data) > 0
     of = np.repeat(weight, lengths_of(data))  # [tokens]
-    inner = np.ones(len(gold), dtype=bool)  # whether a token has one before it
+    inner = np.ones(len(gold), dtype=bool)  # whether a token has a predecessor
     inner[offsets[:-1][filled]] = False
     to = np.flatnonzero(inner)
     steps = np.bincount(gold[to - 1] * labels + gold[to], of[to], labels * labels).reshape(labels, labels)
@@ -71,24 +72,23 @@ def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool
 
 @dataclass(frozen=True)
 class Symbols:
-    """What tokens emit, and which attributes stand for it.
+    """Symbols that tokens emit, and the attributes that represent them.
 
-    A token carries the attributes symbol, class (not every word has one), unknown; or the symbol alone. The score of a
-    token is the sum of its attributes' weights, and a token that was never seen carries the later ones only. So each
-    weight is the difference to what follows: W[unknown] = log P(unknown), W[class] = log P(class) - W[unknown],
-    W[word] = log P(word) - log P(class), and the sum is log P(word) for a known word, log P(class) for an unknown
-    one of a known class, log P(unknown) for the rest. Words seen fewer than `rare` times count as their class, and
-    weigh nothing.
+    A token has the attributes word, class (unless the word has none) and unknown, or the word alone. The score of a
+    token is the sum of the weights of its attributes, and an unseen word has only the later ones. So each weight is the
+    difference from the next: W[unknown] = log P(unknown), W[class] = log P(class) - W[unknown], W[word] = log P(word) -
+    log P(class). The sum is log P(word) for a known word, log P(class) for an unknown word of a known class, and log
+    P(unknown) for other words. Words that occur fewer than `rare` times count as their class and have weight 0.
     """
 
     kinds: int
-    of_token: NDArray[np.int64]  # [tokens] the kind that each emits
-    of_attribute: NDArray[np.int64]  # [A] the kind an attribute stands for, -1 for rare words
-    behind: NDArray[np.int64]  # [A] the kind that is subtracted, -1 for none
+    of_token: NDArray[np.int64]  # [tokens] kind that each token emits
+    of_attribute: NDArray[np.int64]  # [A] kind of each attribute, -1 for rare words
+    behind: NDArray[np.int64]  # [A] kind that is subtracted, -1 for none
 
 
 def symbols(data: _core.Dataset, n_attributes: int, unknown: bool, rare: int) -> Symbols:
-    """Kinds of symbols of a dataset whose tokens carry symbol, perhaps class, unknown; or the symbol alone."""
+    """Return the symbols of a dataset whose tokens have word, class (optional) and unknown, or the word alone."""
     pointers, ids, _ = data.node()
     begin, counted = pointers[:-1].astype(np.int64), (pointers[1:] - pointers[:-1]).astype(np.int64)
     least, most = (2, 3) if unknown else (1, 1)
@@ -118,7 +118,7 @@ def symbols(data: _core.Dataset, n_attributes: int, unknown: bool, rare: int) ->
 def emission_weights(
     found: Symbols, gold: NDArray[np.int64], weight: Array, labels: int, smoothing: str, delta: float
 ) -> tuple[Array, float]:
-    """Node weights [A, L] of a hidden Markov model, and its counts times log probabilities summed."""
+    """Return the node weights [A, L] of a hidden Markov model, and the sum of counts times log probabilities."""
     n = np.bincount(found.of_token * labels + gold, weight, found.kinds * labels).reshape(-1, labels).T
     log_p = smooth(n.astype(np.float64), smoothing, delta).T  # [kinds, L]
     out = np.zeros((len(found.of_attribute), labels))
@@ -132,7 +132,7 @@ def emission_weights(
 def overlapping_weights(
     data: _core.Dataset, n_attributes: int, weight: Array, labels: int, smoothing: str, delta: float
 ) -> tuple[Array, float]:
-    """Node weights [A, L] where each attribute of a token is emitted by itself: log P(a | y)."""
+    """Return the node weights [A, L] if each attribute of a token is emitted independently: log P(a | y)."""
     pointers, ids, values = data.node()
     if len(values) and float(values.min()) < 0.0:
         raise ParameterError("an attribute has a negative value, which cannot be emitted; use values >= 0")
@@ -145,7 +145,7 @@ def overlapping_weights(
 
 
 def assemble(node: Array, moves: Moves, labels: int, smoothing: str, delta: float) -> tuple[Vector, float]:
-    """All weights in the order of `dataset.layout.dense_layout`, and the log likelihood of the label sequences."""
+    """Return all weights in the order of `dense_layout`, and the log likelihood of the label sequences."""
     steps = smooth(moves.steps, smoothing, delta)
     likelihood = float((moves.steps * steps).sum())
     parts = [node.ravel(), steps[:, :labels].ravel()]

@@ -1,12 +1,12 @@
-"""Batch learners: a loss over the whole training set, a penalty, an optimiser.
+"""Batch learners, which minimise a penalised loss over the whole training set.
 
     minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1 + prior ||w - w_0||^2
 
-with w_0, where a prior is asked for, the weights that training begins with. The penalties are added to the sum over
-sentences, not to the mean: l2 and l1 are CRFsuite's c2 and c1.
+With a prior, w_0 are the start weights. The penalties are added to the sum over sentences, not to the mean: l2 and l1
+are c2 and c1 of CRFsuite.
 
-Evaluations are in single precision until that cannot tell steps apart (`refined`), then in double precision. The
-objective of the result is that of the weights rounded to single precision, as models keep them, to a tenth of `tol`.
+Evaluations are in single precision until it cannot resolve steps (`refined`), then in double precision. The objective
+of the result is that of the weights rounded to single precision, as models store them, to a tenth of `tol`.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from tagwise.optimizers.base import HostVectors, Vectors, relative_gap
 from tagwise.optimizers.lbfgs import FINE_NOISE, NOISE
 from tagwise.scores.protocols import Objective, Precise, Vector
 
-#: Stochastic epochs before L-BFGS.
+#: Number of stochastic epochs before L-BFGS.
 WARMUP = 6
-#: Tokens from which on a sum in double precision is left out if it changes nothing.
+#: Number of tokens from which on a sum in double precision is skipped if it changes nothing.
 LARGE = 30_000
-#: Largest l_i at which the exponential loss takes over from its logarithm, and beyond which it cannot.
+#: Largest l_i at which the exponential loss replaces its logarithm, and above which it cannot.
 IN_RANGE, BEYOND = 20.0, 600.0
 
 
 def choose_optimizer(name: str, l1: float, no_dual: str | None = "") -> Optimizer:
-    """The optimiser for an objective: by name, or the usual one for "auto"; a mismatch is refused here.
+    """Return the optimiser of that name, or the default for "auto". Raise a ParameterError for a mismatch.
 
-    no_dual: why dual ascent will not do; None where it will.
+    `no_dual` is the reason why dual ascent is not possible, or None if it is.
     """
     if name == "auto":
         return OPTIMIZERS["owlqn" if l1 > 0.0 else "lbfgs" if no_dual is not None else "dual"]
@@ -59,23 +59,23 @@ def choose_optimizer(name: str, l1: float, no_dual: str | None = "") -> Optimize
 
 @dataclass(frozen=True)
 class Prior:
-    """A Gaussian around given weights, w_0: strength ||w - w_0||^2, so strength = 1 / (2 sigma^2)."""
+    """Gaussian prior around weights w_0: strength ||w - w_0||^2 with strength = 1 / (2 sigma^2)."""
 
     center: Vector
     strength: float
 
     def add(self, w: Any, gradient: Any, vectors: Vectors) -> float:
-        """Its value at w; its derivative, 2 strength (w - w_0), is added to the gradient."""
+        """Return the value at w, and add the derivative 2 strength (w - w_0) to the gradient."""
         off = vectors.like(w)
         vectors.add_scaled(w, -1.0, vectors.held(self.center), off)
         return vectors.add_ridge(off, self.strength, gradient)
 
 
 class Evaluation:
-    """The loss of the training set plus l2 ||w||^2 and a prior, as optimisers see it.
+    """Loss of the training set plus l2 ||w||^2 and a prior, as a function for optimisers.
 
-    `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss; `largest`: at the last point, the largest
-    l_i + log w_i, or the largest -log p of a token. `precise`: evaluate in double precision.
+    `log_domain` replaces the exponential loss by log sum_i w_i e^{l_i}. `largest` is the largest l_i + log w_i at the
+    last point, or the largest -log p of a token. `precise` evaluates in double precision.
     """
 
     def __init__(
@@ -112,11 +112,11 @@ class Evaluation:
 def into_range(
     evaluate: Evaluation, states: Callable[[Vector], Iterator[Step]], start: Vector, max_iter: int
 ) -> tuple[Vector, int]:
-    """Weights at which the exponential loss of every sentence is of a workable size, and the iterations spent.
+    """Return weights at which the exponential loss of every sentence is of a workable size, and the iterations used.
 
-    At zero weights l_i = T log L: e^l of a hundred tokens is beyond any float. log sum_i w_i e^{l_i} has the same
-    minima without the penalty and grows only like l, so it is minimised first, until the largest l_i is small. The
-    penalty is left out meanwhile: against a logarithm it would win, and keep long sentences out of range.
+    At zero weights l_i = T log L, and e^l overflows for a hundred tokens. log sum_i w_i e^{l_i} has the same minima
+    without the penalty and grows only like l, so it is minimised first, until the largest l_i is small. The penalty is
+    left out meanwhile, because it would outweigh a logarithm and keep long sentences out of range.
     """
     l2, prior = evaluate.l2, evaluate.prior
     evaluate.log_domain, evaluate.l2, evaluate.prior = True, 0.0, None
@@ -155,11 +155,11 @@ def train(
 ) -> Result:
     """Minimise the penalised loss from `start`.
 
-    "auto" is dual ascent where it can be and the corpus is large enough, from the gold labels' dual point; L-BFGS goes
-    on from there where that is slow or not exact enough. Else, without l1, it begins with a few stochastic epochs,
-    where `start` is zero and the corpus is large enough, and goes on with L-BFGS in scaled variables. A run that
-    `keeper` has a state of goes on behind those epochs. Dual ascent begins at `point`, where that is of the same data,
-    and leaves its own there if it is near enough; a smaller l2 is harder, and goes from weights where there is none.
+    "auto" is dual ascent from the dual point of the gold labels, if it is possible and the corpus is large enough.
+    L-BFGS continues if that is slow or not exact enough. Otherwise, without l1, training starts with a few stochastic
+    epochs, if `start` is zero and the corpus is large enough, and continues with L-BFGS in scaled variables. A run that
+    `keeper` resumes continues after those epochs. Dual ascent starts at `point` if that is of the same data, and leaves
+    its own point there if it is close enough. Without a point, start weights lead to L-BFGS.
     """
     start = np.asarray(start, dtype=np.float64)
     n, backend = len(problem.data), current()
@@ -167,9 +167,9 @@ def train(
     no_dual = "other weights to start from, or a prior" if given or prior else problem.why_no_dual(l2)
     no_dual = no_dual if backend.descends else f"backend {backend.name!r}"
     if optimizer == "auto" and not problem.large:
-        no_dual = "few sentences"  # L-BFGS is there as soon, and draws no order
+        no_dual = "few sentences"  # L-BFGS is as fast, and does not depend on a random order
     if optimizer == "auto" and problem.many_labels:
-        no_dual = "so many labels"  # its visits go over all pairs of labels, passes over those that were seen
+        no_dual = "so many labels"  # a visit takes all pairs of labels, a pass only the seen ones
     chosen = choose_optimizer(optimizer, l1, no_dual)
     found = None if keeper is None else keeper.learner(_state_domain(chosen, len(start)))
     known: State | None = None if found is None else found["optimizer"]
@@ -210,22 +210,22 @@ def train(
         if cold and backend.descends and problem.warms_up:
             warm = WARMUP
     with ThreadPoolExecutor(1) as other:
-        # One thread warms up while another, if there may be one, gets the objective ready.
+        # Prepare the objective in a second thread during the warm-up.
         ready = other.submit(problem.objective, backend) if n_jobs != 1 else None
         if warm:
-            # On the log loss for all: the pointwise ones are not convex and their own steps lead into poor minima, the
-            # exponential ones begin beyond what steps can do.
+            # Always on the log loss: the pointwise losses are not convex, and their own steps lead to poor minima. The
+            # exponential losses start out of range.
             descent = stochastic.Descent(problem.descent("log"), start, l2, n, seed)
             for _ in range(warm):
                 start = descent.epoch()
-            del descent  # its copy of the training set
+            del descent  # frees its copy of the training set
         vectors = backend.vectors(n_jobs) if chosen.name == "lbfgs" else None
         objective = ready.result() if ready else problem.objective(backend)
         evaluate = Evaluation(objective, l2, n_jobs, prior, vectors)
 
     def states(w: Vector, on: Evaluation = evaluate, **more: Any) -> Iterator[Step]:
         if vectors is not None:
-            more["vectors"] = on.vectors  # those of a GPU, or of the host in double precision
+            more["vectors"] = on.vectors  # on the GPU, or on the host in double precision
         return chosen.run(on, w, n_jobs=n_jobs, **extra, **more)
 
     if found is not None:
@@ -241,9 +241,9 @@ def train(
 def valued(
     problem: Problem, result: Result, tol: float, l1: float, l2: float, prior: Prior | None, n_jobs: int
 ) -> Result:
-    """The result with the objective of its weights as a model keeps them, in single precision.
+    """Return the result with the objective of its weights in single precision, as a model stores them.
 
-    It is summed in double precision. That costs as much as several evaluations, so it is left out for a large corpus if
+    It is summed in double precision, which costs as much as several evaluations. It is skipped for a large corpus if
     rounding in single precision is less than a tenth of `tol`.
     """
     rounds = problem.rounding(result.objective) > 0.1 * tol * abs(result.objective)
@@ -262,7 +262,7 @@ def valued(
 
 
 def _state_domain(optimizer: Optimizer, n: int) -> Domain:
-    """The state in a checkpoint of an optimiser with n weights; L-BFGS may have gone on from dual ascent."""
+    """Return the domain of the state of an optimiser with n weights. L-BFGS may have continued dual ascent."""
     if optimizer.name == "dual":
         domain: Domain = Either((_refined_domain(OPTIMIZERS["lbfgs"], n), dual.DUAL))
     else:
@@ -271,7 +271,7 @@ def _state_domain(optimizer: Optimizer, n: int) -> Domain:
 
 
 def _refined_domain(optimizer: Optimizer, n: int) -> Domain:
-    """The state of `refined`."""
+    """Return the domain of the state of `refined`."""
     bound = Real(optional=True)
     return Record({"run": optimizer.domain(n), "precise": Flag(), "before": Real(any_=True), "bound": bound})
 
@@ -287,13 +287,13 @@ def refined(
     resume: State | None = None,
     bound: float | None = None,
 ) -> Iterator[Step]:
-    """Steps of an optimiser from `start`, in double precision from where single precision is at its end.
+    """Yield the steps of an optimiser from `start`, in double precision after single precision reaches its limit.
 
-    That is: where the optimiser finds no further step, or where a step gains less than rounding may hide and `tol` is
-    too small to overlook that. The optimiser then begins again at the same weights.
+    This is the case if the optimiser finds no further step, or if a step gains less than rounding may hide and `tol` is
+    too small to ignore it. The optimiser then starts again at the same weights.
 
-    states: the optimiser's steps from weights, given an evaluation and its noise. bound: of the optimum, where one is
-    known. A state has the one that the optimiser keeps as `run`, and the value `before` it.
+    `states` returns the steps of the optimiser from weights, for an evaluation and its noise. `bound` is a known lower
+    bound of the optimum. A state has the state of the optimiser as `run`, and the value `before` it.
     """
     before, known = math.nan, None
     if resume is not None:
@@ -317,7 +317,7 @@ def refined(
     fine = Evaluation(objective, evaluate.l2, evaluate.n_jobs, evaluate.prior, precise=True)
     steps = states(start, fine, keep=keep, resume=known, noise=FINE_NOISE)
     if fresh:
-        next(steps, None)  # where single precision ended, once more
+        next(steps, None)  # skip the point where single precision ended
     for step in steps:
         yield kept(replace(step, fresh=fresh), True)
         fresh = False
@@ -337,7 +337,7 @@ def _certified(
     often: bool,
     restoring: Callable[[], contextlib.AbstractContextManager[None]] | None = None,
 ) -> Iterator[Step]:
-    """Steps of dual ascent, and behind them those of L-BFGS from their weights, where these have to go on."""
+    """Yield the steps of dual ascent, then those of L-BFGS from its weights if it has to continue."""
     step: Step | None = None
     bound: float | None = None
     if known is None or "epochs" in known:
@@ -354,7 +354,7 @@ def _certified(
                     point.keep(of, l2, ascent)
                 yield step
         known, bound = None, ascent.bound
-        del ascent, core  # their copy of the training set
+        del ascent, core  # frees their copy of the training set
     start = np.zeros(len(problem.layout)) if step is None else step.w
     scale = problem.scale()
 
@@ -364,12 +364,12 @@ def _certified(
     evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
     rest = refined(problem, evaluate, states, start, tol, keep=keep, resume=known, bound=bound)
     if step is not None:
-        next(rest, None)  # where the ascent ended, once more
+        next(rest, None)  # skip the point where the ascent ended
     yield from rest
 
 
 def _kept(states: Iterator[Step], warm: int) -> Iterator[Step]:
-    """The steps of an optimiser, with what was done before them in their states."""
+    """Yield the steps of an optimiser, with the number of warm-up iterations in their states."""
     for step in states:
         yield step if step.state is None else replace(step, state=_with_warmup(step.state, warm))
 

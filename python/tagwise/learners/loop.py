@@ -1,4 +1,4 @@
-"""The loop around any iterative learner: history, callbacks, dev score, stopping, the best iterate, Ctrl-C."""
+"""Training loop of all iterative learners: history, callbacks, dev score, stopping, best iterate, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,7 +21,19 @@ logger = logging.getLogger("tagwise")
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a callback is told after an iteration."""
+    """Report on one iteration, which callbacks receive.
+
+    Attributes:
+        iteration: Number of the iteration, from 1.
+        max_iter: Maximum number of iterations.
+        objective: Value of the objective. Online learners count wrong tokens.
+        gradient_norm: Norm of the gradient. Online learners count updates.
+        dev_score: Score on the dev set, or None without one.
+        seconds: Seconds since training started.
+        evaluations: Number of evaluations of the objective so far.
+        dual: Lower bound of the optimum, or None.
+        gap: Bound of the relative distance from the optimum, or None.
+    """
 
     iteration: int
     max_iter: int
@@ -30,13 +42,17 @@ class Iteration:
     dev_score: float | None
     seconds: float
     evaluations: int
-    dual: float | None = None  # no objective is below this, where that is known
+    dual: float | None = None  # lower bound of the optimum, if known
     gap: float | None = (
-        None  # how far from the optimum the weights may be, relatively: (objective - dual) / objective
+        None  # (objective - dual) / objective, a bound of the relative distance from the optimum
     )
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry of `history_`."""
+        """Return the entry of `history_`.
+
+        Returns:
+            A dict of the fields, without `max_iter`. `dual` and `gap` are left out if unknown.
+        """
         entry = {
             "iteration": self.iteration,
             "objective": self.objective,
@@ -48,15 +64,17 @@ class Iteration:
         return entry if self.dual is None else {**entry, "dual": self.dual, "gap": self.gap}
 
 
-#: Called after every iteration; True stops training and keeps the model.
+#: Function that is called after every iteration. Returning True stops training and keeps the model.
 Callback = Callable[[Iteration], Any]
 
 
 @dataclass
 class Stopping:
-    """When to stop. `patience`: dev scores; `tol`: relative gap to a bound of the optimum, where an optimiser has one
-    and the objective is exact, or relative improvement over the last `window` iterations whose values can be compared.
-    `limit`: the learner's parameter that bounds the number of iterations, with its value if that is not `max_iter`.
+    """Stopping rule of a run.
+
+    `patience` counts dev scores. `tol` is compared with the relative gap, if the optimiser has a bound of the optimum
+    and the objective is exact, and with the relative improvement over the last `window` iterations with comparable
+    values. `limit` is the parameter that bounds the number of iterations, with its value, if it is not `max_iter`.
     """
 
     max_iter: int
@@ -67,13 +85,13 @@ class Stopping:
 
     @property
     def reached(self) -> str:
-        """The reason to stop after `max_iter` iterations."""
+        """Reason to stop after `max_iter` iterations."""
         return f"reached {self.limit or f'max_iter={self.max_iter}'}"
 
 
 @dataclass
 class Result:
-    """Weights and how they were reached."""
+    """Weights and the course of training that led to them."""
 
     weights: Vector
     history: list[dict[str, Any]]
@@ -81,14 +99,14 @@ class Result:
     best_iteration: int
     objective: float
     exact: bool = (
-        False  # the objective is that of the weights in single precision, summed in double precision
+        False  # whether the objective is summed in double precision, for weights in single precision
     )
-    warmup: int = 0  # iterations spent before the history begins
-    interrupted: bool = False  # by Ctrl-C: to be raised again once the model is kept
+    warmup: int = 0  # iterations before the history begins
+    interrupted: bool = False  # by Ctrl-C, which is raised again when the model is stored
 
 
 def converged(values: Sequence[float], tol: float, window: int) -> bool:
-    """|f_{k-window} - f_k| <= tol |f_k|: CRFsuite's rule, with the same meaning of both numbers."""
+    """Return whether |f_{k-window} - f_k| <= tol |f_k|, which is the rule of CRFsuite."""
     if len(values) <= window or tol <= 0.0:
         return False
     before, now = values[-1 - window], values[-1]
@@ -97,27 +115,27 @@ def converged(values: Sequence[float], tol: float, window: int) -> bool:
 
 @dataclass
 class Course:
-    """Where a run stands, beside the state of its learner."""
+    """Progress of a run, apart from the state of its learner."""
 
     iteration: int = -1
     history: list[dict[str, Any]] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)  # of the objective, the starting point's first
-    best: Vector | None = None  # weights of the best dev score
+    values: list[float] = field(default_factory=list)  # objectives, starting with that of the start weights
+    best: Vector | None = None  # weights with the best dev score
     best_score: float = -math.inf
     best_iteration: int = 0
-    seconds: float = 0.0  # until now
-    gap: float | None = None  # of the last iteration, where it has one
-    since: int = 0  # first of the values that can be compared with the last
-    exact: bool = False  # whether the last value is that of the weights kept, see `Step`
+    seconds: float = 0.0  # so far
+    gap: float | None = None  # of the last iteration, if known
+    since: int = 0  # index of the first value that is comparable with the last
+    exact: bool = False  # whether the last value is that of the stored weights, see `Step`
 
     def scored(self, entry: Iteration, w: Vector) -> None:
-        """Note an iteration, and its weights where its dev score is the best so far."""
+        """Record an iteration, and its weights if its dev score is the best so far."""
         self.history.append(entry.as_dict())
         if entry.dev_score is not None and entry.dev_score > self.best_score:
             self.best, self.best_score, self.best_iteration = w.copy(), entry.dev_score, entry.iteration
 
     def ends(self, stopping: Stopping) -> str | None:
-        """Why it is over now; None where it goes on."""
+        """Return the reason to stop now, or None."""
         if self.gap is not None and self.exact and 0.0 <= self.gap <= stopping.tol:
             return f"certified within {self.gap:.1e} of the optimum"
         if converged(self.values[self.since :], stopping.tol, stopping.window):
@@ -130,7 +148,7 @@ class Course:
 
 _NUMBER, _COUNT = Real(any_=True), Integer(0, 2**53)
 _MAYBE = Real(any_=True, optional=True)
-#: A `Course` in a checkpoint.
+#: Domain of a `Course` in a checkpoint.
 COURSE = Record(
     {
         "iteration": _COUNT,
@@ -160,7 +178,7 @@ COURSE = Record(
 
 
 def _resumed(keeper: Keeper | None) -> Course | None:
-    """The course that a checkpoint has; None at the start of a run."""
+    """Return the course in a checkpoint, or None at the start of a run."""
     found = None if keeper is None else keeper.loop(COURSE)
     if keeper is None or found is None:
         return None
@@ -182,14 +200,14 @@ def run(
     callbacks: Iterable[Callback] = (),
     keeper: Keeper | None = None,
 ) -> Result:
-    """Drive a learner until it stops. With a dev score the best-scoring iterate is returned, else the last.
+    """Run a learner until it stops. Return the iterate with the best dev score, or the last one without dev scores.
 
-    Ctrl-C, and a callback that answers True, stop early and keep what was reached; the result says which. Numbers that
-    are not finite never reach a model: training ends at the last good iterate, or with a TrainingError where there is
-    none.
+    Ctrl-C and a callback that returns True stop early and keep the current iterate. The result has the reason. Numbers
+    that are not finite never reach a model: training ends at the last good iterate, or raises a TrainingError if there
+    is none.
 
-    `keeper` is handed the state after an iteration when that is due, and after one at which a callback stops; where it
-    has one to go on from, the first of `states` is the iterate that it was taken at.
+    `keeper` receives the state when a checkpoint is due and when a callback stops. If it resumes, the first of `states`
+    is the iterate of the checkpoint.
     """
     begin = time.perf_counter()
     found = _resumed(keeper)
@@ -218,12 +236,12 @@ def run(
             course.gap = None if state.dual is None else state.gap
             course.exact = state.exact
             stop = False
-            if not (resumed and iteration == first):  # which was noted before it was written
+            if not (resumed and iteration == first):  # already in the history of the checkpoint
                 if state.fresh:
                     course.since = len(course.values)
                 course.values.append(state.value)
                 if iteration == 0 and stopping.max_iter > 0:
-                    continue  # the starting point is no iteration
+                    continue  # the starting point is not an iteration
                 score = None if dev_score is None else dev_score(state.w)
                 course.seconds = before + time.perf_counter() - begin
                 entry = Iteration(

@@ -1,4 +1,4 @@
-"""Online learners: whole epochs run natively, decisions are taken between them.
+"""Online learners. Epochs run in the core, and this module decides between them.
 
 Perceptron (Collins 2002), k-best MIRA (Crammer and Singer 2003; McDonald, Crammer and Pereira 2005), passive-aggressive
 (Crammer et al. 2006), AROW (Crammer, Kulesza and Dredze 2009).
@@ -26,7 +26,7 @@ _STATE: dict[str, Domain] = {
     "online": Record({"steps": Real(0.0), "epochs": _COUNT}, more=Numbers("f64")),
     "plain": Listed(Real(any_=True)),
 }
-#: The state in a checkpoint, without voters and with them. The core checks names and lengths of its arrays.
+#: State in a checkpoint, without and with voters. The core checks names and lengths of its arrays.
 ONLINE: Domain = Record(_STATE)
 VOTED: Domain = Record(
     {
@@ -45,10 +45,10 @@ def epochs(
     state: Callable[[], State] | None = None,
     resumed: bool = False,
 ) -> Iterator[Step]:
-    """The starting point, then one state an epoch; `after` is called before each of these.
+    """Yield the starting point, then one step per epoch. `after` is called before each of these.
 
-    The value of a state is the number of wrong tokens met on the way, its gradient norm that of updates. The first of a
-    learner that was `resumed` is the one that it was resumed at. Into a `ballot` go the weights along the way.
+    The value of a step is the number of wrong tokens, its gradient norm the number of updates. For a learner that was
+    `resumed`, the first step is the one of the checkpoint. A `ballot` collects weights during training.
     """
     yield Step(online.weights(averaged and resumed), 0.0, 0.0, online.epochs if resumed else 0, state)
     while True:
@@ -63,7 +63,7 @@ def epochs(
 
 
 def voted(online: _core.Online, ballot: Ballot) -> dict[str, Any]:
-    """One epoch; after every so many steps the weights go into the ballot."""
+    """Run one epoch and add the weights after every `stride` steps to the ballot."""
     epoch, sums = online.epochs + 1, Counter[str]()
     for begin in range(0, ballot.sentences, ballot.stride):
         end = min(ballot.sentences, begin + ballot.stride)
@@ -83,11 +83,10 @@ def train(
     keeper: Keeper | None = None,
     ballot: Ballot | None = None,
 ) -> Result:
-    """Run epochs; `objective` of the history is the number of wrong tokens, `gradient_norm` that of updates.
+    """Run epochs. `objective` in the history is the number of wrong tokens, `gradient_norm` the number of updates.
 
-    Where the average and a dev score are asked for, `plain_dev_score` is that of the weights before averaging: both
-    learning curves lie in the history. States, to keep and to go on from, are those of the core. A `ballot` collects
-    the weights along the way.
+    With averaging and a dev score, `plain_dev_score` in the history is the score of the weights before averaging.
+    States are those of the core. A `ballot` collects weights during training.
     """
     stopping = Stopping(n_epochs, 0.0, 1, patience, limit=f"epochs={n_epochs}")
     plain: list[float] = []

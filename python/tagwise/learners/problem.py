@@ -1,4 +1,4 @@
-"""The training problem of a batch learner: data, weight layout, loss, limits, and which optimisers can solve it."""
+"""Training problem of a batch learner: data, layout, loss, limits, and the optimisers that can solve it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from tagwise.learners.checkpoint import digest
 from tagwise.learners.dual import Core
 from tagwise.scores.protocols import Objective, Precise, Vector
 
-#: The number of sentences from which on stochastic epochs and dual ascent pay.
+#: Minimum number of sentences for which stochastic epochs and dual ascent are worthwhile.
 WORTH_WARMING = 200
-#: Labels from which on passes with lists of transitions beat dual ascent, where at most one pair in so many was seen.
+#: With this many labels, of which at most one pair in SEEN_PAIRS occurs, passes over lists of transitions are faster
+#: than dual ascent.
 MANY_LABELS, SEEN_PAIRS = 192, 8
-#: About what rounding in single precision adds to the log loss for each token, if it always goes the same way.
+#: Estimated rounding error of the log loss per token in single precision, if all errors have the same sign.
 ROUNDING = 3e-8
 
 
 def curvature_scale(data: _core.Dataset, layout: _core.Layout) -> NDArray[np.float32]:
-    """d of L-BFGS's variables w / d: (1 + n / 100)^(-1/8) for a feature whose attribute n tokens have.
+    """Return the scale d of the variables w / d of L-BFGS: (1 + n / 100)^(-1/8) for an attribute of n tokens.
 
-    The curvature of a feature grows with how often it is met. The power is measured: 1/4 is faster to a gap of 1e-2 and
+    The curvature of a feature grows with its frequency. The exponent is measured: 1/4 is faster to a gap of 1e-2 and
     slower from 1e-3 on.
     """
     counts = np.bincount(data.sparse()[1], minlength=layout.n_attributes)
@@ -40,7 +41,7 @@ def curvature_scale(data: _core.Dataset, layout: _core.Layout) -> NDArray[np.flo
 
 
 def scale_of(counts: NDArray[Any], n_tokens: int, layout: _core.Layout) -> NDArray[np.float32]:
-    """The same from how many tokens have each attribute."""
+    """Return the scale of `curvature_scale`, from the number of tokens of each attribute."""
     n = np.full(len(layout), float(n_tokens))
     n[blocks_of(layout).node] = counts[node_attributes(layout)]
     scale: NDArray[np.float32] = ((1.0 + 0.01 * n) ** -0.125).astype(np.float32)
@@ -48,7 +49,7 @@ def scale_of(counts: NDArray[Any], n_tokens: int, layout: _core.Layout) -> NDArr
 
 
 class ObjectiveMaker(Protocol):
-    """A backend (`learners.backends`), as a problem sees it."""
+    """Interface of a backend (`learners.backends`) for a problem."""
 
     @property
     def objective(self) -> Callable[[Problem], Objective]: ...
@@ -56,7 +57,7 @@ class ObjectiveMaker(Protocol):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is minimised: built anew for each engine that works on it, so that only one is in memory at a time."""
+    """Objective to minimise. Each engine builds its own copy, so that only one is in memory at a time."""
 
     data: _core.Dataset
     layout: _core.Layout
@@ -66,21 +67,21 @@ class Problem:
     allowed: tuple[NDArray[np.bool_], NDArray[np.uint32]] | None = None
     partial: tuple[NDArray[np.bool_], NDArray[np.uint32]] | None = None
     cost: NDArray[np.float64] | None = None
-    once: tuple[NDArray[np.uint32], NDArray[np.bool_]] | None = None  # labels that form one span at most
-    order: _core.Order | None = None  # of a chain of order 2 or 3
-    n_sentences: int | None = None  # where `data` is cut finer than the corpus
-    pieces: NDArray[np.uint32] | None = None  # the sentence of each piece, where sentences were cut
+    once: tuple[NDArray[np.uint32], NDArray[np.bool_]] | None = None  # labels that may form only one span
+    order: _core.Order | None = None  # states and features of order 2 or 3
+    n_sentences: int | None = None  # if `data` has pieces of sentences
+    pieces: NDArray[np.uint32] | None = None  # sentence of each piece, if sentences were cut
 
     def scale(self) -> NDArray[np.float32]:
-        """d of L-BFGS's variables w / d."""
+        """Return the scale d of the variables w / d of L-BFGS."""
         return curvature_scale(self.data, self.layout)
 
     def objective(self, backend: ObjectiveMaker | None = None) -> Objective:
-        """Loss and gradient of the whole training set, by the CPU or another backend."""
+        """Return loss and gradient of the whole training set, on the CPU or another backend."""
         return self.cpu_objective() if backend is None else backend.objective(self)
 
     def cpu_objective(self) -> _core.Objective | _core.OrderObjective:
-        """Loss and gradient of the whole training set, by the CPU."""
+        """Return loss and gradient of the whole training set, on the CPU."""
         if self.order is not None:
             return _core.OrderObjective(
                 self.order, self.data, sample_weight=self.sample_weight, allowed=self.allowed
@@ -96,7 +97,7 @@ class Problem:
         )
 
     def precise(self, objective: Objective) -> Precise:
-        """An objective in double precision: the given one, or that of the CPU if its backend has none."""
+        """Return the objective in double precision: the given one, or that of the CPU if its backend has none."""
         if isinstance(objective, Precise):
             return objective
         found = self.cpu_objective()
@@ -104,7 +105,7 @@ class Problem:
         return found
 
     def total_loss(self, w: Vector, n_jobs: int) -> float:
-        """The loss at `w` in double precision."""
+        """Return the loss at `w` in double precision."""
         if self.order is not None:
             return self.cpu_objective().value(w, np.empty_like(w), n_jobs)[0]
         return _core.total_loss(
@@ -121,20 +122,20 @@ class Problem:
 
     @cached_property
     def mass(self) -> tuple[float, float]:
-        """Sentences and tokens, as often as their weights say."""
+        """Weighted numbers of sentences and tokens."""
         lengths = np.diff(self.data.offsets.astype(np.float64))
         weights = np.ones(len(lengths)) if self.sample_weight is None else self.sample_weight
         return float(weights.sum()), float((weights * lengths).sum())
 
     def rounding(self, value: float) -> float:
-        """About how much of a value in single precision may be rounding."""
+        """Return the estimated rounding error of a value in single precision."""
         sentences, tokens = self.mass
         if self.loss not in _core.EXPONENTIAL_LOSSES and self.loss != "pointwise_exp":
             return ROUNDING * tokens
         return ROUNDING * tokens * (1.0 + abs(value) / sentences) if sentences else 0.0
 
     def descent(self, loss: str | None = None) -> _core.Stochastic:
-        """Stochastic descent, on another loss where one is named."""
+        """Return the stochastic descent, on another loss if one is given."""
         if self.cost is not None or self.partial is not None or self.order is not None:
             raise ParameterError(
                 "optimizer='sgd' can do neither cost, class_weight nor partial labels nor order > 1; use lbfgs"
@@ -148,7 +149,7 @@ class Problem:
         )
 
     def why_no_dual(self, l2: float) -> str | None:
-        """What of the problem dual ascent cannot do; None where it can."""
+        """Return the feature of the problem that dual ascent does not support, or None."""
         odd = {
             f"loss={self.loss!r}": self.loss != "log",
             f"l2={l2:g}": not l2 > 0.0,
@@ -162,40 +163,40 @@ class Problem:
         return next((what for what, there in odd.items() if there), None)
 
     def dual(self, l2: float) -> _core.Dual:
-        """Dual ascent on the log loss."""
+        """Return the dual ascent on the log loss."""
         limits = _core.Limits(self.forbidden, self.allowed, None)
         return _core.Dual(self.data, self.layout, l2, sample_weight=self.sample_weight, limits=limits)
 
     @contextmanager
     def ascending(self, l2: float) -> Iterator[Core]:
-        """Dual ascent by whoever does it here, for as long as it is needed."""
+        """Provide the dual ascent inside a `with` block."""
         yield self.dual(l2)
 
     @cached_property
     def digest(self) -> str:
-        """What tells the data of one problem from that of another."""
+        """Digest that identifies the data of the problem."""
         arrays = (self.data.offsets, self.data.gold, self.data.node(), self.layout.arrays())
         return digest(arrays, self.sample_weight, self.forbidden, self.allowed)
 
     @property
     def hasty(self) -> bool:
-        """Whether L-BFGS goes on from dual ascent as soon as it is as fast, certificate or not."""
+        """Whether L-BFGS continues dual ascent as soon as it is as fast, even without a certificate."""
         return False
 
     @property
     def warms_up(self) -> bool:
-        """Whether stochastic epochs are possible and pay."""
+        """Whether stochastic epochs are possible and worthwhile."""
         plain = self.cost is None and self.partial is None and self.order is None
         plain = plain and self.once is None and not self.data.n_edge_attributes and self.data.vectors is None
         return plain and self.large
 
     @property
     def many_labels(self) -> bool:
-        """Whether labels are many and few pairs of them were seen side by side."""
+        """Whether there are many labels of which few pairs occur next to each other."""
         pairs = self.layout.n_labels**2
         return pairs >= MANY_LABELS**2 and SEEN_PAIRS * self.layout.n_edge <= pairs
 
     @property
     def large(self) -> bool:
-        """Whether sentences are enough for what visits them one by one to pay."""
+        """Whether there are enough sentences for methods that visit them one by one."""
         return (len(self.data) if self.n_sentences is None else self.n_sentences) >= WORTH_WARMING

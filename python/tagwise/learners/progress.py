@@ -1,4 +1,4 @@
-"""A line that shows how far a long call is: on a terminal, in a notebook, and nowhere else."""
+"""Progress lines of long calls, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-EVERY = 0.1  # seconds between two drawings in a notebook
+EVERY = 0.1  # seconds between two updates in a notebook
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook; a terminal's IPython is none."""
+    """Return whether this process is the kernel of a notebook. IPython in a terminal is not."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
     return shell is not None and getattr(shell, "kernel", None) is not None
 
 
 class NotebookBar:
-    """The same line as HTML below a cell, drawn over itself; it is gone when all is done."""
+    """Progress line as HTML below a cell, which is removed at the end."""
 
     def __init__(self, title: str) -> None:
         from IPython.display import HTML, display
@@ -50,22 +50,22 @@ class NotebookBar:
         )
 
     def update(self, completed: int, total: int, state: str) -> None:
-        """Draw, unless that was done a moment ago."""
+        """Update the display, unless that was done a moment ago."""
         now = time.monotonic() - self._begin
         if self._handle is not None and (now - self._drawn >= EVERY or completed == total):
             self._drawn = now
             self._handle.update(self._html(self._text(completed, total, state)))
 
     def stop(self) -> None:
-        """Leave nothing behind."""
+        """Clear the display."""
         if self._handle is not None:
             self._handle.update(self._html(""))
 
 
 class TerminalBar:
-    """A line on stderr while that is a terminal, gone when all is done.
+    """Progress line on stderr if that is a terminal, which is removed at the end.
 
-    Training mostly ends before ``max_iter``: the time left is that of the whole way, so at most that.
+    Training usually ends before ``max_iter``, so the time left is an upper bound.
     """
 
     def __init__(self, console: Console, title: str, *, quiet: bool = False) -> None:
@@ -86,16 +86,16 @@ class TerminalBar:
         self._progress.start()
 
     def update(self, completed: int, total: int, state: str) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         self._progress.update(self._task, completed=completed, total=total, state=state)
 
     def stop(self) -> None:
-        """Leave nothing behind."""
+        """Clear the display."""
         self._progress.stop()
 
 
 class TrainingProgress:
-    """A callback for ``fit`` that draws a line while somebody looks: on a terminal or in a notebook."""
+    """Callback for ``fit`` that shows a progress line on a terminal or in a notebook."""
 
     def __init__(self, console: Console, title: str, *, quiet: bool = False) -> None:
         self._make: Callable[[], TerminalBar | NotebookBar] = (
@@ -125,14 +125,14 @@ class TrainingProgress:
         self.update(step.iteration, step.max_iter, state)
 
     def update(self, completed: int, total: int, state: str) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         if self._bar is not None:
             self._bar.update(completed, total, state)
 
 
 @contextmanager
 def progress(title: str, verbose: int) -> Iterator[TrainingProgress | None]:
-    """A line for a call that was asked to be `verbose`; None where it was not."""
+    """Provide a progress line if `verbose` is set, else None."""
     if not verbose:
         yield None
         return

@@ -1,9 +1,10 @@
-"""Stochastic gradient descent on the batch losses: epochs run natively, the step size is found on a sample.
+"""Stochastic gradient descent on the batch losses. Epochs run in the core, and a sample determines the step size.
 
     w <- w - eta_t (d loss of sixteen sentences + their share of d l2 ||w||^2),   eta_t = eta / (1 + eta 2 l2 t / N)
 
-The schedule is CRFsuite's l2sgd (Bottou 2010): t counts sentences, and eta is the best of a geometric grid on a tenth
-of the corpus, by that part's loss after the pass. Features of many tokens take shorter steps: `descent.rs`.
+The schedule is that of l2sgd in CRFsuite (Bottou 2010): t counts sentences, and eta is the value of a geometric grid
+with the lowest loss of a tenth of the corpus after a pass over it. Frequent features take shorter steps, see
+`descent.rs`.
 """
 
 from __future__ import annotations
@@ -20,31 +21,30 @@ from tagwise.optimizers.base import Evaluate, State, Step, Vector
 
 FIRST, FACTOR, MOST_TRIALS = 0.1, 2.0, 12
 LEAST_GAIN = 1e-4
-#: Of step sizes whose losses are this close the largest is taken: a whole epoch is longer than the sample.
+#: The largest step size whose loss is within this factor of the lowest is taken, as an epoch is longer than the sample.
 CLOSE = 1.1
-#: Epoch number of the sample's order: none that training comes to.
+#: Epoch number of the order of the sample, which training never reaches.
 SAMPLE_EPOCH = 1 << 40
 
 
 def sgd_domain(n: int) -> Domain:
-    """The state of a `Descent` with n weights."""
+    """Return the domain of the state of a `Descent` with n weights."""
     return Record({"w": Numbers("f64", n), "eta": Real(0.0), "epochs": Integer(0, SAMPLE_EPOCH - 1)})
 
 
 def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) -> float:
-    """The step size after one pass of which a tenth of the batches have the smallest loss."""
+    """Return the step size that gives the smallest loss of a tenth of the batches after one pass over them."""
     order = descent.order(seed, SAMPLE_EPOCH)
     order = order[: max(16, len(order) // 10)]
 
     def loss(eta: float) -> float:
         descent.set(start)
         met = descent.run(order, eta, l2, 0.0)
-        met = (
-            descent.run(order, 0.0, 0.0, 0.0) if math.isfinite(met) else math.inf
-        )  # looks, and does not step
+        # A step size of 0 evaluates without stepping.
+        met = descent.run(order, 0.0, 0.0, 0.0) if math.isfinite(met) else math.inf
         return met if math.isfinite(met) else math.inf
 
-    # Losses above that of the start itself are those of a descent gone astray: which is larger means nothing.
+    # Losses above that of the start are from diverged descents, and their order has no meaning.
     astray = CLOSE * loss(0.0)
     losses = {FIRST: loss(FIRST)}
     for factor in (FACTOR, 1.0 / FACTOR):
@@ -60,12 +60,12 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
         raise TrainingError(
             "no step size keeps the descent finite; scale real-valued attributes down, or take lbfgs"
         )
-    # Rounding may leave a loss of 0 a little below it.
+    # Rounding may make a loss of 0 slightly negative.
     return max(eta for eta, here in losses.items() if here <= max(CLOSE * least, least))
 
 
 class Descent:
-    """Epochs of stochastic descent from `start`, `eta` being the step size now; or from a state of one."""
+    """Epochs of stochastic descent from `start` or from a state. `eta` is the current step size."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Descent:
         core.set(self.w)
 
     def epoch(self) -> Vector:
-        """Weights after one more epoch. Where the steps are too long they are halved, and the epoch taken again."""
+        """Return the weights after one more epoch. If steps are too long, they are halved and the epoch is repeated."""
         for _ in range(MOST_TRIALS):
             order = self.core.order(self.seed, self.epochs)
             met = self.core.run(order, self.eta, self.l2, float(self.epochs * self.n))
@@ -98,16 +98,16 @@ class Descent:
 
 
 def _norm(gradient: Vector) -> float:
-    """Its length, infinite where the exponential loss has made it so long that its square overflows."""
+    """Return the norm, which is infinite if the exponential loss makes its square overflow."""
     return math.sqrt(_core.dot(gradient, gradient, 1))
 
 
 def sgd(objective: Evaluate, descent: Descent, *, keep: bool = False) -> Iterator[Step]:
-    """The starting point, then a state an epoch, each with the value of the whole objective.
+    """Yield the starting point, then one step per epoch with the value of the whole objective.
 
-    An epoch that does not lower it has met the noise of its steps: they are halved. Every epoch begins from the weights
-    that were yielded, not from the core's own (rows times a scale, which round otherwise): so they, and the step size,
-    are all that there is to go on from.
+    If an epoch does not decrease it, the noise of the steps is too large, and they are halved. Every epoch starts from
+    the weights that were yielded, not from those of the core (rows times a scale, which round differently). So these
+    weights and the step size are the complete state.
     """
     gradient = np.empty_like(descent.w)
     before = objective(descent.w, gradient)

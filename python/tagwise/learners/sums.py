@@ -1,8 +1,8 @@
-"""Sums over shards in one order, whoever adds: a binary tree over the numbers of the shards.
+"""Sums over shards in a fixed order, a binary tree over the numbers of the shards.
 
-Shards 2i and 2i + 1 are added first, then their sums, and so on; what is left over at the end is added from the right.
-A worker that has shards a, ..., b - 1 can add those whose numbers belong together by itself; who puts the workers' sums
-together meets the same tree, and so the same bits, as somebody who has all shards.
+Shards 2i and 2i + 1 are added first, then their sums, and so on. The remaining parts are added from the right. A worker
+with shards a, ..., b - 1 adds siblings in the tree. Adding the sums of the workers then gives the same
+tree, and therefore the same bits, as one process with all shards.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from tagwise.scores.protocols import Vector
 
 @dataclass
 class Part:
-    """The loss of the shards `first`, ..., `first` + 2^`level` - 1, how far it is from safe, and its gradient."""
+    """Loss, largest term and gradient of the shards `first`, ..., `first` + 2^`level` - 1."""
 
     first: int
     level: int
     value: float
     largest: float
     gradient: Vector
-    slack: float = 0.0  # bound of the rounding of the gradient, where somebody needs it
+    slack: float = 0.0  # bound of the rounding of the gradient, if needed
 
 
 def _writable(gradient: Vector) -> Vector:
-    """The gradient, or a copy of one in the read-only memory of a cluster's object store."""
+    """Return the gradient, or a copy if it is in the read-only object store of a cluster."""
     return gradient if gradient.flags.writeable else gradient.copy()
 
 
 def plain(a: Part, b: Part) -> Part:
-    """The sum of two neighbours; the gradient of the left one is overwritten."""
+    """Add two siblings. The gradient of the left one is overwritten."""
     gradient = _writable(a.gradient)
     np.add(gradient, b.gradient, out=gradient)
     return Part(a.first, a.level + 1, a.value + b.value, max(a.largest, b.largest), gradient)
 
 
 def logarithmic(a: Part, b: Part) -> Part:
-    """Of v = log sum_i e^{l_i} of both: log(e^{v_a} + e^{v_b}), and gradients weighted by their shares of that sum."""
+    """Combine values v = log sum_i e^{l_i} to log(e^{v_a} + e^{v_b}), with gradients weighted by their shares."""
     most = max(a.value, b.value)
     value = most + math.log(math.exp(a.value - most) + math.exp(b.value - most))
     gradient = _writable(a.gradient)
@@ -51,7 +51,7 @@ def logarithmic(a: Part, b: Part) -> Part:
 
 
 def both(a: Part, b: Part) -> Part:
-    """Add two neighbours whose `largest` and `slack` are sums as well."""
+    """Add two siblings whose `largest` and `slack` are sums as well."""
     gradient = _writable(a.gradient)
     np.add(gradient, b.gradient, out=gradient)
     value, largest, slack = a.value + b.value, a.largest + b.largest, a.slack + b.slack
@@ -59,21 +59,21 @@ def both(a: Part, b: Part) -> Part:
 
 
 class Tree:
-    """Adds parts that come in the order of their shards; it holds one part a level at most."""
+    """Adds parts that arrive in the order of their shards. It holds at most one part per level."""
 
     def __init__(self, add: Callable[[Part, Part], Part] = plain) -> None:
         self.add = add
-        self.parts: list[Part] = []  # what cannot be added to its neighbour yet
+        self.parts: list[Part] = []  # parts whose sibling is not there yet
 
     def push(self, part: Part) -> None:
-        """Take the next part."""
+        """Add the next part."""
         self.parts.append(part)
         while len(self.parts) > 1 and _belong(self.parts[-2], self.parts[-1]):
             right = self.parts.pop()
             self.parts[-1] = self.add(self.parts[-1], right)
 
     def total(self) -> Part:
-        """The sum of all; what is left over is added from the right."""
+        """Return the sum of all parts. The remaining ones are added from the right."""
         found = self.parts.pop()
         while self.parts:
             found = self.add(self.parts.pop(), found)
@@ -81,12 +81,12 @@ class Tree:
 
 
 def _belong(a: Part, b: Part) -> bool:
-    """Whether two parts are the halves of one."""
+    """Return whether two parts are siblings."""
     return a.level == b.level and a.first % (2 << a.level) == 0 and a.first + (1 << a.level) == b.first
 
 
 def added(parts: Iterable[Part], add: Callable[[Part, Part], Part]) -> list[Part]:
-    """Parts that come in the order of their shards, added as far as they belong together."""
+    """Add the siblings among parts that arrive in the order of their shards, and return the resulting parts."""
     tree = Tree(add)
     for part in parts:
         tree.push(part)
@@ -94,7 +94,7 @@ def added(parts: Iterable[Part], add: Callable[[Part, Part], Part]) -> list[Part
 
 
 def total_of(parts: Iterable[Part], add: Callable[[Part, Part], Part]) -> Part:
-    """The sum of parts that come in the order of their shards."""
+    """Return the sum of parts that arrive in the order of their shards."""
     tree = Tree(add)
     for part in parts:
         tree.push(part)

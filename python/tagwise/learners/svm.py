@@ -1,4 +1,4 @@
-"""The Hidden Markov SVM (Altun, Tsochantaridis and Hofmann 2003): epochs run natively, the duality gap decides."""
+"""Hidden Markov SVM (Altun, Tsochantaridis and Hofmann 2003). Epochs run in the core until the duality gap is small."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector, relative_gap
 
-#: What an epoch adds to its entry of the history.
+#: Fields that an epoch adds to its entry of the history.
 REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded", "truncated")
 
 
 _REPORT = Either((Flag(), Real(any_=True)))
 _WHOLE = {"sizes": "u32", "paths": "u16", "idle": "u8", "quiet": "u8"}
 _REAL = ("alpha", "bound", "gram", "beta", "edge", "start", "end", "kept")
-#: The state in a checkpoint: of the solver, whose arrays' lengths the core checks, and what its epochs have reported.
+#: State in a checkpoint: that of the solver, whose lengths the core checks, and the reports of its epochs.
 SVM: Domain = Record(
     {
         "solver": Record(
@@ -35,7 +35,7 @@ SVM: Domain = Record(
 
 
 class Solver(Protocol):
-    """What the core offers for one training set: explicit weights (`Svm`) or support tokens (`KernelSvm`)."""
+    """Interface of the solvers of the core: explicit weights (`Svm`) or support tokens (`KernelSvm`)."""
 
     def epoch(self) -> dict[str, Any]: ...
     def weights(self) -> Vector: ...
@@ -53,7 +53,7 @@ def train(
     callbacks: Iterable[Callback] = (),
     keeper: Keeper | None = None,
 ) -> Result:
-    """Run epochs until the relative duality gap is under `tol`. States, to keep and to go on from, are the core's."""
+    """Run epochs until the relative duality gap is at most `tol`. States are those of the core."""
     reports: list[dict[str, Any]] = []
     found = None if keeper is None else keeper.learner(SVM)
     if keeper is not None and found is not None:
@@ -67,13 +67,15 @@ def train(
     kept = None if keeper is None else state
 
     def step() -> Step:
-        """After an epoch: the value is the primal objective, the gradient norm the relative duality gap."""
+        """Return the step after an epoch. Its value is the primal objective, its gradient norm the relative duality
+        gap.
+        """
         last = reports[-1]
         found = Step(solver.weights(), last["primal"], last["gap"], len(reports), state=kept)
         return replace(found, dual=last["dual"], exact=True, fresh=True)
 
     def states() -> Iterator[Step]:
-        """The starting point, or where the run is resumed; then one an epoch."""
+        """Yield the starting point, or where the run is resumed, then one step per epoch."""
         yield step() if reports else Step(solver.weights(), 0.0, 0.0, 0, state=kept)
         while True:
             found = solver.epoch()

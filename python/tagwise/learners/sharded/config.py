@@ -1,7 +1,7 @@
-"""Training on shards: the config of an algorithm, and the backends that run it.
+"""Configs of algorithms on shards, and the backends that run them.
 
-A config creates the object that works on some of the shards (`hold`). A backend has all shards worked on, by one such
-object in this process (`LocalParts`) or by one in each worker of a cluster.
+A config creates the object that works on some of the shards (`hold`). A backend runs all shards, with one such object
+in this process (`LocalParts`) or one in each worker of a cluster.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tagwise.scores.constraints import Constraints, boundary_support
 
 @dataclass(frozen=True)
 class ShardRules:
-    """Constraints of label sequences, whichever shard they belong to."""
+    """Constraints of label sequences for all shards."""
 
     constraints: Constraints
     labels: Sequence[str]
@@ -29,7 +29,7 @@ class ShardRules:
         return self.constraints.rules(self.labels).once is not None
 
     def limits(self, data: _core.Dataset) -> _core.Limits:
-        """The constraints of these sentences, for the core."""
+        """Return the constraints of these sentences in the form of the core."""
         rules = self.constraints.rules(self.labels)
         forbidden = None if rules.pairs.all() else rules.forbidden
         return _core.Limits(forbidden, boundary_support(rules, data.offsets), rules.once)
@@ -37,9 +37,10 @@ class ShardRules:
 
 @dataclass(frozen=True)
 class ShardConfig:
-    """The common fields. n_parts: parts of the shards that are trained at the same time.
+    """Common fields of configs. `n_parts` is the number of parts of the shards that are trained in parallel.
 
-    unit: name of what workers divide among themselves; changes: methods of the held object that change its state.
+    `unit` is the name of the units that workers divide. `changes` has the methods of the held object that change its
+    state.
     """
 
     unit: ClassVar[str] = "parts"
@@ -51,19 +52,19 @@ class ShardConfig:
     rules: ShardRules | None = None
 
     def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> Any:
-        """The object that works on these units, within about `memory` bytes."""
+        """Return the object that works on these units within about `memory` bytes."""
         raise NotImplementedError
 
     def n_units(self, shards: Shards) -> int:
-        """Number of units of all shards."""
+        """Return the number of units of all shards."""
         return len(self.parts(shards))
 
     def parts(self, shards: Shards) -> list[range]:
-        """The shards of each part."""
+        """Return the shards of each part."""
         return ranges(len(shards), self.n_parts)
 
     def limits(self, data: _core.Dataset) -> _core.Limits | None:
-        """The constraints of these sentences."""
+        """Return the constraints of these sentences."""
         return None if self.rules is None else self.rules.limits(data)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -80,10 +81,10 @@ def _unpickled(kind: type[Config], layout: tuple[int, int, Any], more: dict[str,
 
 
 class PartsBackend(Protocol):
-    """All units, worked on in one place or in several."""
+    """Interface to the held objects of all units, in one process or several."""
 
     def call(self, method: str, *given: Any, **options: Any) -> list[Any]:
-        """Call a method of the held objects: their results, in the order of their units.
+        """Call a method of the held objects and return the results in the order of their units.
 
         The only option is `n_jobs`, a number of threads.
         """
@@ -92,12 +93,12 @@ class PartsBackend(Protocol):
         """Free the held objects."""
 
 
-#: Starts the training of a config on the shards of the backend.
+#: Function that starts the training of a config on the shards of the backend.
 ShardBackend = Callable[[ShardConfig], PartsBackend]
 
 
 class LocalParts:
-    """The backend of this process: one object holds all units."""
+    """Backend of this process, in which one object holds all units."""
 
     def __init__(self, shards: Shards, config: ShardConfig, memory: int | None = None) -> None:
         self.held = config.hold(shards, range(config.n_units(shards)), memory)

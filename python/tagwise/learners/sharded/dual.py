@@ -1,17 +1,18 @@
-"""Dual ascent over shards: rounds in which parts of them ascend at once, each by itself, and what they gain is added.
+"""Dual ascent over shards, in rounds in which parts ascend in parallel and their updates are added.
 
     D(q) = sum_i entropy(q_i) - l2 |w(q)|^2,    w(q) = 1/(2 l2) sum_i (F(y_i) - E_{q_i} F)
 
-A part is the sentences of neighbouring shards, visited as those of a training set are, with a copy of the weights; its
-dual point is its own. Parts that go the same way would take all of it at once, and K times too far together. So in each
-of K parts the copy moves K times as far as the dual point says, and steps are found for that: |sum_k x_k|^2 <= K sum_k
-|x_k|^2, hence D gains at least what the parts gain alone (CoCoA+ with gamma = 1, sigma' = K: Ma, Smith, Jaggi, Jordan,
-Richtarik and Takac 2015). A core with l2 / K does just that. The true change is a K-th of what its copy moved by.
+A part has the sentences of neighbouring shards, a copy of the weights and a dual point of its own. K parts that move in
+the same direction would together go K times too far. So the copy of each part moves K times as far as its dual point
+implies, and steps are computed for that: |sum_k x_k|^2 <= K sum_k |x_k|^2, hence D gains at least the sum of the gains
+of the parts (CoCoA+ with gamma = 1, sigma' = K: Ma, Smith, Jaggi, Jordan, Richtarik and Takac 2015). A core with l2 / K
+does exactly this. The true change is a K-th of the change of the copy.
 
-One part is the ascent of all sentences. More parts need more rounds. Their number is a parameter, so that whoever
-ascends does not show. Shards of a part are joined, and not ascended in turn: the first of them would take all that the
-others have in common with it, and give it back slowly. (Of conll2000, 5 shards in turn were at 1.6e-2 after 17 passes;
-their sentences in any order need 7 for that.) The visits of an epoch come in sweeps, so that files are read in order.
+One part is the ascent of all sentences. More parts need more rounds. Their number is a parameter, so that the result
+does not depend on the number of workers. The shards of a part are joined, not visited one after the other: the first
+shard would take the whole change that it has in common with the others, and give it back slowly. (With 5 shards of
+conll2000 one after the other, the gap was 1.6e-2 after 17 passes. Sentences in an arbitrary order need 7.) The visits
+of an epoch are in sweeps, so that files are read in order.
 """
 
 from __future__ import annotations
@@ -34,41 +35,41 @@ from tagwise.learners.sharded.held import Held, folder_of
 from tagwise.learners.sums import Part, added, both, total_of
 from tagwise.scores.protocols import Vector
 
-#: Bytes that a dual ascent keeps for each attribute of each token, without the dual point: measured on conll2002-es.
+#: Bytes per attribute of a token that a dual ascent needs, without the dual point (measured on conll2002-es).
 KEPT = 20
-#: Numbers in a lane of the core.
+#: Numbers per lane of the core.
 LANE = 16
-#: Sweeps over its sentences that the visits of an epoch come in: with a hundred passes bring as much as in any order,
-#: with eight half of it.
+#: Number of sweeps over the sentences in an epoch. With a hundred, a pass gains as much as in an arbitrary order, with
+#: eight half of it.
 SWEEPS = 100
 
-#: A dual point: marginals, pair sums, numbers of each sentence.
+#: Dual point: marginals, pair sums, numbers of each sentence.
 Point = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class DualConfig(ShardConfig):
-    """Dual ascent with this regularization."""
+    """Config of dual ascent with this l2."""
 
     changes: ClassVar[tuple[str, ...]] = ("round", "restore")
 
     l2: float = 1.0
 
     def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> PartSet:
-        """The ascent of these parts."""
+        """Return the ascent of these parts."""
         return PartSet(shards, self, numbers, memory)
 
     def dual(self, shards: Shards, part: range, folder: str | None = None) -> _core.Dual:
-        """The ascent of a part, whose weights move `n_parts` times as far as its dual point says.
+        """Return the ascent of a part, whose weights move `n_parts` times as far as its dual point implies.
 
-        folder: keep large arrays in files there.
+        With a folder, large arrays are in files there.
         """
         data = _core.Dataset.joined((shards.dataset(k, self.min_count) for k in part), folder)
         limits, l2 = self.limits(data), self.l2 / self.n_parts
         return _core.Dual(data, self.layout, l2, limits=limits, sweeps=SWEEPS, folder=folder)
 
     def bytes_each(self, shards: Shards) -> float:
-        """Estimated bytes of the ascent per attribute of a token."""
+        """Return the estimated bytes of the ascent per attribute of a token."""
         lanes = -(-self.layout.n_labels // LANE)
         point = 4 * LANE * lanes * shards.n_tokens + 4 * self.layout.n_edge * shards.n_sentences
         attributes: int = shards.manifest["node_attributes"]
@@ -88,7 +89,7 @@ class PartSet:
         )
 
     def _place(self, part: int, sentence: int) -> str:
-        """File and line of a sentence of a part."""
+        """Return file and line of a sentence of a part."""
         for k in self.parts[part]:
             if sentence < self.shards.sentences(k):
                 return self.shards.place(k, sentence)
@@ -97,16 +98,16 @@ class PartSet:
 
     @property
     def paged(self) -> int:
-        """Bytes that lie in files; 0 where all is held in memory."""
+        """Number of bytes in files; 0 if everything is in memory."""
         return self._held.paged
 
     def round(self, w: Vector, seed: int, n_jobs: int = 0) -> tuple[int, list[Part]]:
-        """Do an epoch of each part: tokens visited, and what the weights of all change by.
+        """Run an epoch of each part. Return the tokens visited and the changes of the weights.
 
-        Of a part, `value` is the sum of the distances that visits found, `largest` the number of visits that failed.
-        Parts ascend at once, each by one thread; a single part by all of them.
+        `value` of a part is the sum of the distances of its visits, `largest` the number of failed visits. Several
+        parts ascend in parallel with one thread each, a single part with all threads.
         """
-        begin = np.asarray(w, dtype=np.float32).astype(np.float64)  # which is what the core keeps
+        begin = np.asarray(w, dtype=np.float32).astype(np.float64)  # the precision of the core
         threads = n_jobs if len(self.numbers) == 1 else 1
 
         def epoch(part: int, core: _core.Dual) -> tuple[int, Part]:
@@ -123,10 +124,10 @@ class PartSet:
         return sum(tokens for tokens, _ in found), added((part for _, part in found), both)
 
     def terms(self, w: Vector, couples: bool, n_jobs: int = 0) -> list[Part]:
-        """What these parts add to the certificate at the weights of all.
+        """Return the contributions of these parts to the certificate at the common weights.
 
-        `value` is the loss, `largest` the divergence, `gradient` what features have in the gold labels more than is
-        expected, with `slack`. Without `couples`, the loss alone, in single precision.
+        `value` is the loss, `largest` the divergence, and `gradient` the observed minus the expected features, with
+        `slack`. Without `couples`, only the loss is computed, in single precision.
         """
 
         def of(part: int, core: _core.Dual) -> Part:
@@ -139,7 +140,7 @@ class PartSet:
         return added(self._held.each(of), both)
 
     def points(self) -> list[Point]:
-        """The dual points of these parts."""
+        """Return the dual points of these parts."""
         return list(self._held.each(lambda _, core: core.state()[1:4]))
 
     def restore(self, points: Sequence[Point], epochs: int) -> None:
@@ -152,28 +153,28 @@ class PartSet:
 
 
 class DualShards:
-    """The ascent of all shards: what `_core.Dual` is for a dataset."""
+    """Ascent of all shards, with the interface of `_core.Dual`."""
 
     def __init__(self, config: DualConfig, parts: PartsBackend) -> None:
         self.config, self.parts = config, parts
-        self.epochs = 0  # rounds so far
+        self.epochs = 0  # number of rounds so far
         self._w: Vector = np.zeros(len(config.layout))
 
     def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
-        """One round: tokens visited, visits that float32 could not do, sum of the distances that the visits found."""
+        """Run one round. Return the tokens visited, the visits that failed in float32, and the sum of the distances."""
         found = self.parts.call("round", self._w.astype(np.float32), seed, n_jobs=n_jobs)
         total = total_of(chain.from_iterable(parts for _, parts in found), both)
-        # As the parts keep them: P is that of these weights.
+        # In the precision of the parts, since P is that of these weights.
         self._w = (self._w + total.gradient).astype(np.float32).astype(np.float64)
         self.epochs += 1
         return sum(tokens for tokens, _ in found), int(total.largest), total.value
 
     def primal(self, n_jobs: int = 0) -> float:
-        """The primal of the weights now in single precision; NaN if a sentence is out of range."""
+        """Return the primal of the current weights in single precision, or NaN if a sentence is out of range."""
         return self._terms(False, n_jobs).value + self.config.l2 * _core.dot(self._w, self._w, n_jobs)
 
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
-        """The primal of the weights now and a lower bound of all objectives, in double precision."""
+        """Return the primal of the current weights and a lower bound of the optimum, in double precision."""
         total = self._terms(True, n_jobs)
         terms = (total.value, total.largest, total.slack, total.gradient)
         return _core.dual_bounds(self._w, self.config.l2, *terms)
@@ -183,17 +184,17 @@ class DualShards:
         return total_of(chain.from_iterable(found), both)
 
     def weights(self) -> Vector:
-        """The weights now."""
+        """Return the current weights."""
         return np.array(self._w)
 
     def state(self) -> tuple[Any, ...]:
-        """What training can be resumed from, to the bit: marginals, pair sums and numbers are lists, one a part."""
+        """Return the state from which training resumes exactly. Dual points are lists with one entry per part."""
         points = list(chain.from_iterable(self.parts.call("points")))
         nodes, pairs, blocks = ([point[i] for point in points] for i in range(3))
         return self._w.copy(), nodes, pairs, blocks, self.epochs
 
     def restore(self, weights: Vector, nodes: Any, pairs: Any, blocks: Any, epochs: int) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self.parts.call("restore", list(zip(nodes, pairs, blocks)), epochs)
         self._w, self.epochs = np.array(weights), epochs
 

@@ -1,8 +1,8 @@
-"""What engines make of shards, held in memory or paged to disk.
+"""Engines of shards, in memory or paged to disk.
 
-What an engine keeps of a shard is several times its arrays, and takes as long to make as a dozen evaluations. So it is
-made once. If all of it is more than memory allows, its large arrays are in files: the system keeps as much of them in
-memory as fits, the next shard is prefetched, and one that is done with is released.
+The engine of a shard is several times as large as its arrays, and building it takes as long as a dozen evaluations. So
+it is built once. If all engines exceed the memory limit, their large arrays are in files. The system keeps as much of
+them in memory as fits, the next shard is prefetched, and finished ones are released.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Paging(Protocol):
 
     @property
     def paged_bytes(self) -> int:
-        """Bytes of large arrays in files."""
+        """Number of bytes of large arrays in files."""
 
     def prefetch(self) -> None:
         """Have the system read arrays that are in files in the background."""
@@ -35,14 +35,15 @@ class Paging(Protocol):
 T = TypeVar("T", bound=Paging)
 R = TypeVar("R")
 
-#: Bytes that an engine keeps for each attribute of each token: measured on conll2002-es, 11, and some room.
+#: Bytes per attribute of a token that an engine needs: 11, measured on conll2002-es, and a margin.
 KEPT = 14
 
 
 def folder_of(shards: Shards, numbers: range, memory: int | None, bytes_each: float = KEPT) -> str | None:
-    """Where pages of these shards go: nowhere where all is within `memory`, else beside the shards, if that can be.
+    """Return the folder for pages of these shards, or None if everything fits into `memory`.
 
-    bytes_each: about what is kept, an attribute of a token.
+    It is the folder of the shards if that is writable, else that of temporary files. `bytes_each` is the estimated
+    memory per attribute of a token.
     """
     share = len(numbers) / max(len(shards), 1)
     if memory is None or shards.manifest["node_attributes"] * bytes_each * share <= memory:
@@ -52,10 +53,13 @@ def folder_of(shards: Shards, numbers: range, memory: int | None, bytes_each: fl
 
 
 class Held(Generic[T]):
-    """What is made of each of some shards or parts of them.
+    """Engines of some shards, or of parts of them.
 
-    make: builds one, with large arrays in files of the folder if one is given.
-    place: file and line of a sentence of one of them.
+    Args:
+        make: Builds one engine, with large arrays in files of the folder if one is given.
+        numbers: Numbers of the shards or parts.
+        folder: Folder for large arrays, or None.
+        place: Returns file and line of a sentence of one of them.
     """
 
     def __init__(
@@ -70,17 +74,17 @@ class Held(Generic[T]):
 
     @property
     def paged(self) -> int:
-        """Bytes in files; 0 if all is held in memory."""
+        """Number of bytes in files; 0 if everything is in memory."""
         return sum(made.paged_bytes for made in self._made)
 
     def each(self, use: Callable[[int, T], R]) -> Iterator[R]:
-        """Return what `use` returns for each of them, in order; the next one is prefetched meanwhile."""
+        """Yield the result of `use` for each engine, in order. The next one is prefetched meanwhile."""
         for i, (k, made) in enumerate(zip(self.numbers, self._made)):
             self._made[(i + 1) % len(self._made)].prefetch()
             yield self._used(k, use, made)
 
     def one(self, k: int, use: Callable[[int, T], R]) -> R:
-        """Return what `use` returns for one of them."""
+        """Return the result of `use` for one engine."""
         made = self._made[k - self.numbers.start]
         made.prefetch()
         return self._used(k, use, made)
@@ -97,7 +101,7 @@ class Held(Generic[T]):
         return made
 
     def _located(self, k: int, call: Callable[..., R], *given: object) -> R:
-        """Call; a TrainingError names the sentence by file and line."""
+        """Call a function. A TrainingError then names the sentence by file and line."""
         try:
             return call(*given)
         except TrainingError as error:
@@ -108,7 +112,7 @@ class Held(Generic[T]):
 
 
 def ranges(n: int, parts: int) -> list[range]:
-    """Neighbouring shards in so many parts, as even as there can be.
+    """Divide n neighbouring shards into parts of nearly equal size.
 
     >>> ranges(5, 2)
     [range(0, 2), range(2, 5)]

@@ -1,4 +1,4 @@
-"""The objective of a corpus in shards: the sum of those of its shards, held in memory or paged to disk."""
+"""Objective of a corpus in shards: the sum over its shards, which are in memory or paged to disk."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from tagwise.learners.sharded.held import Held, folder_of
 from tagwise.learners.sums import Part, added, logarithmic, plain, total_of
 from tagwise.scores.protocols import Vector
 
-#: A method of an objective.
+#: Name of a method of an objective.
 Kind = Literal["value", "log_value", "precise_value"]
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Every token by itself, given the label before it: the examples of a MEMM (`dataset.layout.step_layout`)."""
+    """Examples of a MEMM: every token separately, given the previous label (`dataset.layout.step_layout`)."""
 
     start_end: bool = True
-    weights: NDArray[np.float64] | None = None  # of labels, [L]
+    weights: NDArray[np.float64] | None = None  # weights of labels, [L]
 
     def of(
         self, data: _core.Dataset, layout: _core.Layout
     ) -> tuple[_core.Dataset, NDArray[np.float64] | None]:
-        """The steps of sentences, and the weight of each of them."""
+        """Return the steps of sentences, and the weight of each of them."""
         labels = layout.n_labels
         steps = data.steps(layout.n_attributes - labels - 2, labels, self.start_end)
         return steps, None if self.weights is None else self.weights[data.gold]
 
     def counts(self, shards: Shards) -> NDArray[np.int64]:
-        """Tokens that follow each label, begin a sentence and end one: the attributes that steps add."""
+        """Return the numbers of tokens after each label, of first and of last tokens: the attributes that steps add."""
         found = np.zeros(len(shards.labels) + 2, dtype=np.int64)
         for k in range(len(shards)):
             offsets, gold = shards.gold(k)
@@ -52,24 +52,24 @@ class Steps:
 
 @dataclass(frozen=True)
 class ObjectiveConfig(ShardConfig):
-    """The objective of shards; `layout` is that of chains, or of their `steps`."""
+    """Config of the objective of shards. `layout` is that of chains, or of their `steps`."""
 
     unit: ClassVar[str] = "shards"
 
     loss: str = "log"
-    cost: NDArray[np.float64] | None = None  # of a label where another is right, [L, L]
+    cost: NDArray[np.float64] | None = None  # cost of each label, rows by right label, [L, L]
     steps: Steps | None = None
 
     def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> ShardObjectives:
-        """The objectives of these shards."""
+        """Return the objectives of these shards."""
         return ShardObjectives(shards, self, numbers, memory)
 
     def n_units(self, shards: Shards) -> int:
-        """Number of shards."""
+        """Return the number of shards."""
         return len(shards)
 
     def _of(self, shards: Shards, k: int) -> tuple[_core.Dataset, dict[str, Any]]:
-        """Sentences of one shard, and the options of their objective."""
+        """Return the sentences of one shard, and the options of their objective."""
         data, weight = shards.dataset(k, self.min_count), None
         if self.steps is not None:
             data, weight = self.steps.of(data, self.layout)
@@ -77,18 +77,18 @@ class ObjectiveConfig(ShardConfig):
         return data, more
 
     def objective(self, shards: Shards, k: int, folder: str | None = None) -> _core.Objective:
-        """The objective of one shard, with large arrays in files of a folder if one is given."""
+        """Return the objective of one shard, with large arrays in files of the folder if one is given."""
         data, more = self._of(shards, k)
         return _core.Objective(data, self.layout, **more, folder=folder)
 
     def total_loss(self, shards: Shards, k: int, w: Vector, n_jobs: int) -> float:
-        """The loss of one shard in double precision."""
+        """Return the loss of one shard in double precision."""
         data, more = self._of(shards, k)
         return _core.total_loss(data, self.layout, w, **more, n_jobs=n_jobs)
 
 
 class ShardObjectives:
-    """Objectives of some of the shards, evaluated one after the other: parts of the sum over all."""
+    """Objectives of some of the shards, evaluated one after the other."""
 
     def __init__(
         self, shards: Shards, config: ObjectiveConfig, numbers: range, memory: int | None = None
@@ -100,11 +100,11 @@ class ShardObjectives:
 
     @property
     def paged(self) -> int:
-        """Bytes that lie in files; 0 where all is held in memory."""
+        """Number of bytes in files; 0 if everything is in memory."""
         return self._held.paged
 
     def sums(self, w: Vector, kind: Kind, n_jobs: int = 0) -> list[Part]:
-        """The parts of these shards, added as far as they belong together."""
+        """Return the parts of the sum for these shards, with siblings added."""
 
         def part(k: int, objective: _core.Objective) -> Part:
             gradient = np.empty(len(w))
@@ -119,21 +119,21 @@ def _add(kind: Kind) -> Callable[[Part, Part], Part]:
 
 
 class OverShards:
-    """The objective of all shards."""
+    """Objective of all shards."""
 
     def __init__(self, parts: PartsBackend) -> None:
         self.parts = parts
 
     def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """Loss at `w`; the gradient is written in place."""
+        """Return the loss at `w` and the maximum of the shards. The gradient is written in place."""
         return self._total(w, gradient, n_jobs, "value")
 
     def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """The same of the logarithm of the exponential loss."""
+        """Return `value` for the logarithm of the exponential loss."""
         return self._total(w, gradient, n_jobs, "log_value")
 
     def precise_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """`value` in double precision."""
+        """Return `value` in double precision."""
         return self._total(w, gradient, n_jobs, "precise_value")
 
     def _total(self, w: Vector, gradient: Vector, n_jobs: int, kind: Kind) -> tuple[float, float]:

@@ -1,9 +1,9 @@
-"""Online learners over shards: one after the other, or several parts at once whose weights are mixed.
+"""Online learners over shards, one after the other or in parallel parts whose weights are mixed.
 
-With one part the weights go from shard to shard, and a pass is that of the same sentences in memory, in the same order.
-With more, it is iterative parameter mixing (McDonald, Hall and Mann 2010, figure 3): every part learns by itself from
-the same weights, and the mean of what they end with is the beginning of the next epoch. Parts are neighbouring shards,
-and their number is a parameter of the learner, so whoever learns them, and how many they are, does not show.
+With one part the weights go from shard to shard, and a pass equals one over the same sentences in memory, in the same
+order. More parts are iterative parameter mixing (McDonald, Hall and Mann 2010, figure 3): every part learns separately
+from the same weights, and the mean of their final weights starts the next epoch. Parts are neighbouring shards, and
+their number is a parameter of the learner, so that the result does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from tagwise.learners.sharded.config import PartsBackend, ShardConfig
 from tagwise.learners.sharded.held import KEPT
 from tagwise.optimizers.base import Vector
 
-#: Bytes that a learner keeps for each feature: weight, sum, variance.
+#: Bytes per feature of a learner: weight, sum, variance.
 _FEATURE = 20
 
 State = dict[str, Any]
-#: The state and the tally of a part after an epoch.
+#: State and tally of a part after an epoch.
 Learnt = tuple[State, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class OnlineConfig(ShardConfig):
-    """Epochs of an online learner. rule: makes its update rule."""
+    """Config of epochs of an online learner. `rule` creates its update rule."""
 
     rule: Callable[[], _core.Rule] | None = None
     average: bool = True
@@ -44,17 +44,17 @@ class OnlineConfig(ShardConfig):
     seed: int = 0
 
     def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> ShardLearner:
-        """The learner of these parts."""
+        """Return the learner of these parts."""
         return ShardLearner(shards, self, numbers, memory)
 
     def learner(self, shards: Shards, k: int) -> _core.Online:
-        """The learner of one shard."""
+        """Return the learner of one shard."""
         assert self.rule is not None
         epochs, data = _core.Epochs(average=self.average, shuffle=False), shards.dataset(k, self.min_count)
         return _core.Online(data, self.layout, self.rule(), epochs=epochs, limits=self.limits(data))
 
     def order(self, n: int, epoch: int, k: int) -> NDArray[np.uint32]:
-        """The order of n things in an epoch, from the raw bits of a generator that are the same everywhere.
+        """Return the order of n items in an epoch, from raw bits of a generator that are the same on all platforms.
 
         >>> OnlineConfig(None, seed=1).order(5, 0, 3).tolist() == sorted(range(5))
         False
@@ -66,10 +66,10 @@ class OnlineConfig(ShardConfig):
 
 
 class ShardLearner:
-    """Learns from some of the parts, in each from one shard after the other; the next shard is prepared meanwhile.
+    """Learner of some of the parts, which goes from shard to shard. The next shard is prepared meanwhile.
 
-    The learners of shards are kept if those of all shards are within `memory`; otherwise they are made again for each
-    epoch, two of them at a time.
+    The learners of shards are kept if those of all shards fit into `memory`. Otherwise they are built again in each
+    epoch, at most two at a time.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ShardLearner:
         self._kept: dict[int, _core.Online] | None = {} if memory is None or needed <= memory else None
 
     def learn(self, state: State, epoch: int, n_jobs: int = 1) -> list[Learnt]:
-        """One pass over each part, from the same state. n_jobs: parts at a time, 0 for one per core."""
+        """Run one pass over each part from the same state, `n_jobs` parts at a time (0 for one per core)."""
         if len(self.parts) == 1:
             return [self._learn(self.parts[0], state, epoch)]
         with ThreadPoolExecutor(n_jobs or cores(), thread_name_prefix="tagwise-part") as pool:
@@ -89,7 +89,7 @@ class ShardLearner:
 
     def _learn(self, part: range, state: State, epoch: int) -> Learnt:
         tally: Counter[str] = Counter()
-        first = len(self.shards) + part.start  # an order of its own for each part
+        first = len(self.shards) + part.start  # a separate order for each part
         visited = [part[i] for i in self.config.order(len(part), epoch, first)]
         for k, learner in self._learners(visited):
             learner.restore(state)
@@ -98,7 +98,7 @@ class ShardLearner:
         return {**state, "epochs": epoch + 1}, dict(tally)
 
     def _learners(self, visited: Sequence[int]) -> Iterator[tuple[int, _core.Online]]:
-        """Those of these shards, each made while the one before it is at work."""
+        """Yield the learners of these shards. Each is built while the one before it is in use."""
         with ThreadPoolExecutor(1, thread_name_prefix="tagwise-ahead") as ahead:
             coming = ahead.submit(self._made, visited[0])
             for k, later in zip(visited, [*visited[1:], None]):
@@ -117,7 +117,7 @@ class ShardLearner:
 
 
 class OnlineShards:
-    """An online learner of all shards: what `_core.Online` is for a dataset."""
+    """Online learner of all shards, with the interface of `_core.Online`."""
 
     def __init__(self, parts: PartsBackend, config: OnlineConfig, start: Vector, n_jobs: int = 0) -> None:
         self.parts, self.config, self.n_jobs = parts, config, n_jobs
@@ -125,15 +125,15 @@ class OnlineShards:
 
     @property
     def epochs(self) -> int:
-        """Epochs so far."""
+        """Number of epochs so far."""
         return int(self._state["epochs"])
 
     def state(self) -> State:
-        """What training can be resumed from."""
+        """Return the state from which training resumes."""
         return dict(self._state)
 
     def restore(self, state: State) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         n = len(self._state["weights"])
         for name, array in state.items():
             if name not in ("steps", "epochs") and len(array) != n and (len(array) or name == "weights"):
@@ -141,14 +141,14 @@ class OnlineShards:
         self._state = dict(state)
 
     def weights(self, averaged: bool = True) -> Vector:
-        """The weights now, or their average over all steps."""
+        """Return the current weights, or their average over all steps."""
         w: Vector = np.array(self._state["weights"])
         if averaged and self.config.average and len(self._state.get("sums", ())):
             w -= self._state["sums"] / max(self._state["steps"], 1.0)
         return w
 
     def epoch(self) -> dict[str, Any]:
-        """One pass over all shards; sums over its steps."""
+        """Run one pass over all shards and return the sums over its steps."""
         if self.config.n_parts == 1:
             ((self._state, tally),) = self._learnt(self._state)
             return tally
@@ -161,26 +161,26 @@ class OnlineShards:
         return dict(total)
 
     def _learnt(self, state: State) -> list[Learnt]:
-        """An epoch of each part from a state."""
+        """Run an epoch of each part from a state."""
         return list(chain.from_iterable(self.parts.call("learn", state, self.epochs, n_jobs=self.n_jobs)))
 
 
 def mixed(before: State, parts: Sequence[State]) -> State:
-    """The state behind an epoch of parts that began with the weights of `before`, and with steps and sums of 0.
+    """Return the state after an epoch of parts that started with the weights of `before` and with steps and sums of 0.
 
-    Weights and variances are means. The sum of the weights after every step is steps * w - sums, of a part as of the
-    whole; so `sums` is what makes the average that of all steps of all parts.
+    Weights and variances are means. The sum of the weights after every step is steps * w - sums, for a part and for the
+    whole. So `sums` is chosen such that the average is that of all steps of all parts.
     """
     n, steps = len(parts), before["steps"] + sum(part["steps"] for part in parts)
 
     def mean(name: str) -> Vector:
         total = np.zeros(len(parts[0][name]))
-        for part in parts:  # in their order, as the core adds: the same bits
+        for part in parts:  # in the order of the core, for the same bits
             total += part[name]
         total /= n
         return total
 
-    weights = mean("weights").astype(np.float32).astype(np.float64)  # which is what the core keeps
+    weights = mean("weights").astype(np.float32).astype(np.float64)  # the precision of the core
     out = {"weights": weights, "variance": mean("variance"), "steps": steps, "epochs": before["epochs"] + 1}
     sums = np.zeros(len(parts[0]["sums"]))
     if len(sums):

@@ -1,4 +1,4 @@
-"""The optimization problem of a corpus in shards."""
+"""Training problem of a corpus in shards."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from tagwise.scores.protocols import Objective, Vector
 
 @dataclass(frozen=True, kw_only=True)
 class ShardedProblem(Problem):
-    """What is minimised over shards; `data` is empty."""
+    """Objective to minimise over shards. `data` is empty."""
 
     shards: Shards
     backend: ShardBackend
     min_count: int = 1
     rules: ShardRules | None = None
     steps: Steps | None = None
-    n_parts: int = 1  # that ascend at once
+    n_parts: int = 1  # number of parts that ascend in parallel
 
     def objective(self, backend: ObjectiveMaker | None = None) -> Objective:
-        """Loss and gradient of all shards."""
+        """Return loss and gradient of all shards."""
         return OverShards(self.backend(self.config))
 
     @property
     def config(self) -> ObjectiveConfig:
-        """The config of the objectives of shards."""
+        """Config of the objectives of shards."""
         return ObjectiveConfig(
             self.layout,
             min_count=self.min_count,
@@ -46,16 +46,16 @@ class ShardedProblem(Problem):
         )
 
     def total_loss(self, w: Vector, n_jobs: int) -> float:
-        """The loss at `w` in double precision, one shard at a time."""
+        """Return the loss at `w` in double precision, one shard at a time."""
         return sum(self.config.total_loss(self.shards, k, w, n_jobs) for k in range(len(self.shards)))
 
     @cached_property
     def mass(self) -> tuple[float, float]:
-        """Sentences and tokens."""
+        """Numbers of sentences and tokens."""
         return float(self.shards.n_sentences), float(self.shards.n_tokens)
 
     def scale(self) -> NDArray[np.float32]:
-        """From the counts of attributes that the shards have."""
+        """Return the scale of L-BFGS from the counts of attributes in the shards."""
         kept = self.shards.counts[self.shards.kept(self.min_count)]
         if self.steps is not None:
             kept = np.concatenate([kept, self.steps.counts(self.shards)])
@@ -72,7 +72,7 @@ class ShardedProblem(Problem):
 
     @contextmanager
     def ascending(self, l2: float) -> Iterator[DualShards]:
-        """Rounds of dual ascent by the backend."""
+        """Provide rounds of dual ascent by the backend."""
         config = DualConfig(self.layout, self.n_parts, self.min_count, self.rules, l2)
         parts = self.backend(config)
         try:
@@ -82,12 +82,12 @@ class ShardedProblem(Problem):
 
     @property
     def hasty(self) -> bool:
-        """Where parts ascend at once, the last stretch is slow."""
+        """Whether L-BFGS takes over early: with parallel parts the last iterations of the ascent are slow."""
         return self.n_parts > 1
 
     @property
     def warms_up(self) -> bool:
-        """Stochastic epochs go through one training set in memory."""
+        """False, since stochastic epochs need one training set in memory."""
         return False
 
 
