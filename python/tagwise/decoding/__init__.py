@@ -1,1 +1,1 @@
-"""From scores to labels: best paths, lists of paths, probabilities, and how sure a tagger is."""
+"""Decoding: best paths, k-best lists, marginal probabilities, and confidences."""

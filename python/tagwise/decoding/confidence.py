@@ -1,4 +1,4 @@
-"""How sure a probabilistic model is: of sequences, tokens and chunks."""
+"""Confidence of a probabilistic model: probabilities of sequences, tokens and chunks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,14 @@ from tagwise.scores.entities import entity_table
 
 @dataclass(frozen=True)
 class Confidence:
-    """The best path of a sentence and how sure the model is of it.
+    """Best path of a sentence with its probabilities.
 
-    probability: of the whole path; tokens: of each of its labels, [T]; entropy: of the labels at each token in nats,
-    [T]; chunks: each chunk of the path with the probability that exactly this chunk is there.
+    Attributes:
+        labels: Labels of the best path.
+        probability: Probability of the whole path.
+        tokens: Marginal probability of each label of the path, [T].
+        entropy: Entropy of the label distribution at each token, in nats, [T].
+        chunks: Chunks of the path, each with the probability that exactly this chunk is present.
     """
 
     labels: list[str]
@@ -38,7 +42,7 @@ class Confidence:
 
 
 def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
-    """- sum_y p log p of each row, in nats; 0 where one label has it all.
+    """Return the entropy - sum_y p log p of each row, in nats.
 
     >>> entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).round(4).tolist()
     [0.6930999755859375, 0.0]
@@ -48,7 +52,7 @@ def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _share(part: NDArray[np.float64], whole: NDArray[np.float64], data: _core.Dataset) -> NDArray[np.float64]:
-    """e^(part - whole) of each sentence: 1 at most, since a part exceeds the whole by rounding alone."""
+    """Return e^(part - whole) of each sentence, clipped at 1. A part exceeds the whole only by rounding errors."""
     slack = 1e-3 * lengths_of(data) + 1e-5 * np.abs(whole)
     if bool(np.any(part - whole > slack)):
         at = int(np.argmax(part - whole - slack))
@@ -61,7 +65,7 @@ def _share(part: NDArray[np.float64], whole: NDArray[np.float64], data: _core.Da
 
 
 def confidences(plan: Plan) -> list[Confidence]:
-    """The best path of each sentence with its probabilities."""
+    """Return the best path of each sentence with its probabilities."""
     data, labels = plan.data, plan.scoring.labels
     _, scores, path = paths.kbest(plan, 1)
     p, log_z = paths.marginals(plan)
@@ -78,7 +82,7 @@ def confidences(plan: Plan) -> list[Confidence]:
 
 
 def chunk_probabilities(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[list[float]]:
-    """P(a chunk of this type is at exactly these tokens | x), for lists of (type, begin, end), one per sentence."""
+    """Return P(a chunk of this type is at exactly these tokens | x) for lists of (type, begin, end) per sentence."""
     if not isinstance(chunks, Sequence) or isinstance(chunks, (str, bytes)):
         raise ParameterError(
             f"chunks={shown(chunks)}: expected a list for each sentence, of chunks (type, begin, end)"
@@ -93,16 +97,16 @@ def chunk_probabilities(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[lis
 def sequence_probabilities(
     plan: Callable[[Inputs], Plan], X: Inputs, y: Sequence[Sequence[Any]]
 ) -> NDArray[np.float64]:
-    """P(y | x) of given label sequences, [N]; where entries of y are sets of labels or None, that of all they allow.
+    """Return P(y | x) of label sequences, [N]. Entries that are sets of labels or None allow several sequences.
 
-    log P = log Z with the labels held fixed - log Z.
+    log P = log Z(constrained to y) - log Z.
     """
     free = plan(X)
     _, log_z = paths.marginals(free)
     given = allowed_support(free.scoring.labels, free.data, y)
     try:
         _, fixed = paths.marginals(replace(free, support=intersect(free.support, given)))
-    except ValueError:  # the constraints leave some sentence no such path: search one by one for which
+    except ValueError:  # constraints exclude all paths of some sentence: compute sentences one by one
         n = len(free.data)
         if n == 1:
             return np.zeros(1)

@@ -1,4 +1,4 @@
-"""The search of models that look further back, and what it remembers of a document."""
+"""Search of models with longer label histories, and their memory of a document."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from tagwise.scores.protocols import Lists
 
 
 class Memory:
-    """Labels that the words of a document were given so far, so that a stream can be labelled batch by batch.
+    """Counts of the labels that were assigned to each word of a document, for tagging a stream in batches.
 
-    Hand the same one to each `predict`: a batch whose first sentence begins no document goes on with the last one.
+    Pass the same object to each `predict`. A batch whose first sentence does not begin a document continues the last
+    document of the previous batch.
     """
 
     def __init__(self) -> None:
         self.counts: dict[str, NDArray[np.float32]] = {}
 
     def clear(self) -> None:
-        """Forget the document."""
+        """Delete the counts of the document."""
         self.counts.clear()
 
     def before(
         self, ids: Mapping[str, int], n_labels: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32]] | None:
-        """What the core is told: numbers of the words that were seen, and their labels' counts."""
+        """Return the ids of the words with counts, and their label counts, for the core."""
         known = [(ids[word], row) for word, row in self.counts.items() if word in ids]
         if not known:
             return None
@@ -39,7 +40,7 @@ class Memory:
         return np.array([number for number, _ in known], dtype=np.uint32), counts
 
     def add(self, words: list[Sequence[str]], path: NDArray[np.uint16], n_labels: int) -> None:
-        """Sentences of the open document and their labels, one after the other."""
+        """Add sentences of the current document and their concatenated labels."""
         at = 0
         for sentence in words:
             for word in sentence:
@@ -62,7 +63,7 @@ def search(
     support: Any = None,
     n_jobs: int = 0,
 ) -> Lists:
-    """The k best paths of each sentence: counts, scores, labels one after the other."""
+    """Return the k best paths of each sentence: counts, scores, concatenated labels."""
     n_labels = scorer.layout.n_labels
     native = lookback.native(n_labels)
     if not lookback.document:
@@ -87,7 +88,7 @@ def search(
 
 
 def _firsts(found: Lists, data: _core.Dataset, begin: int) -> NDArray[np.uint16]:
-    """The best path of each sentence from `begin` on, one after the other."""
+    """Return the concatenated best paths of the sentences from `begin` on."""
     lengths = lengths_of(data)
     at = np.concatenate([[0], np.cumsum(lengths * found[0].astype(np.int64))])
     parts = [found[2][at[s] : at[s] + lengths[s]] for s in range(begin, len(lengths))]

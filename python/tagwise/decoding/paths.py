@@ -1,4 +1,4 @@
-"""From scores and sentences to label ids: best paths, lists of the best, marginals."""
+"""Decoders that return label ids: best paths, k-best lists, marginals."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tagwise.scores.constraints import NO_GROUP
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Lists
 
-#: Width of a beam that is not given.
+#: Default beam width.
 BEAM = 8
 
 
 @typed
 def best(plan: Plan) -> NDArray[np.uint16]:
-    """Label ids of all tokens, one sentence after the other."""
+    """Return the label ids of all tokens, concatenated over sentences."""
     scoring, once, decoder = plan.scoring, plan.once, plan.query.decoder
     if decoder == "beam" and scoring.scorer.local:
         raise ParameterError("a model of local classifiers (MEMM) is searched by Viterbi; leave the beam out")
@@ -54,13 +54,13 @@ def best(plan: Plan) -> NDArray[np.uint16]:
 
 
 def _once_best(plan: Plan, scorer: _core.Scorer) -> NDArray[np.uint16]:
-    """Best paths in which some labels occur once."""
+    """Return the best paths in which some labels occur at most once."""
     assert plan.once is not None
     return _core.once_kbest(scorer, plan.data, plan.once, allowed=plan.support, n_jobs=plan.n_jobs)[2]
 
 
 def _elected(plan: Plan) -> NDArray[np.uint16]:
-    """The labels that most voters choose: whole paths, or each token by itself."""
+    """Return the majority vote of the voters, over whole paths or for each token separately."""
     voters, data = plan.scoring.voters, plan.data
     assert voters is not None
     scorers = voters.scorers
@@ -79,7 +79,7 @@ def _elected(plan: Plan) -> NDArray[np.uint16]:
 
 @typed
 def kbest(plan: Plan, k: int) -> Lists:
-    """The k best paths of each sentence."""
+    """Return the k best paths of each sentence."""
     options: dict[str, Any] = {"allowed": plan.support, "n_jobs": plan.n_jobs}
     if plan.once is not None:
         if plan.scoring.lookback is not None:
@@ -95,7 +95,7 @@ def kbest(plan: Plan, k: int) -> Lists:
 
 @typed
 def marginals(plan: Plan) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """p(y_t | x) of every token and log Z of every sentence."""
+    """Return p(y_t | x) of every token and log Z of every sentence."""
     lookback = plan.scoring.lookback
     options: dict[str, Any] = {"allowed": plan.support, "n_jobs": plan.n_jobs}
     if plan.once is not None:
@@ -116,11 +116,11 @@ def marginals(plan: Plan) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
 
 
 def _search(plan: Plan, k: int, beam: int | None = None) -> Lists:
-    """The search of models that look further back; also that of beams."""
+    """Search models with longer label histories, or with a beam."""
     settings = plan.scoring.lookback
     if settings is None:
         settings = Lookback().with_weights(np.zeros(0, dtype=np.float32))
-    memory = plan.query.memory if plan.once is None else None  # those lists are searched for several times
+    memory = plan.query.memory if plan.once is None else None  # lists for `once` are searched repeatedly
     return search(
         settings,
         plan.explicit,
@@ -137,7 +137,10 @@ def _search(plan: Plan, k: int, beam: int | None = None) -> Lists:
 def _first_lawful(
     lists: Lists, data: _core.Dataset, group: NDArray[np.uint32], begins: NDArray[np.bool_]
 ) -> NDArray[np.uint16] | None:
-    """The best path of each sentence in which every group begins one span at most; None where a list has none."""
+    """Return the best path of each sentence in which every group begins at most one span.
+
+    Return None if a list contains no such path.
+    """
     counts, _, labels = lists
     lengths = lengths_of(data).tolist()
     chosen, at, n = [], 0, len(group)

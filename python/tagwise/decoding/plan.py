@@ -1,4 +1,4 @@
-"""What one call of a decoder works on: the options of the call, the sentences, their scores and constraints."""
+"""Input of a decoder call: options, sentences, scores and constraints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tagwise.scores.kernels import KernelScorer
 from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
 
-#: Allowed labels of every token of every sentence: a collection of labels; None for any, of a token or a sentence.
+#: Allowed labels of every token of every sentence. None allows all labels, for a token or for a whole sentence.
 Allowed = Sequence[Sequence[Any] | None]
 DECODERS = ("viterbi", "pointwise", "beam")
 _DECODER, _BEAM = Choice(DECODERS), Integer(1, optional=True)
@@ -32,10 +32,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Query:
-    """Options of one call of a decoder; `Tagger.predict` documents them.
-
-    n_jobs: number of threads; None for one per core.
-    """
+    """Options of a decoder call, documented at `Tagger.predict`."""
 
     decoder: str = "viterbi"
     allowed: Allowed | None = None
@@ -51,7 +48,7 @@ class Query:
         object.__setattr__(self, "beam", checked("beam", self.beam, _BEAM))
 
 
-#: The best path under the model's own constraints.
+#: Best path under the constraints of the model.
 DEFAULT_QUERY = Query()
 
 
@@ -59,7 +56,7 @@ DEFAULT_QUERY = Query()
 class Plan:
     """Sentences with their scores and constraints, ready for a search.
 
-    scorer: that of `scoring`, or one under the constraints of the query.
+    `scorer` is that of `scoring`, or one with the constraints of the query.
     """
 
     scoring: Scoring
@@ -72,17 +69,17 @@ class Plan:
 
     @property
     def n_jobs(self) -> int:
-        """Threads of the core, 0 for one per core."""
+        """Number of threads, 0 for one per core."""
         return self.query.n_jobs or 0
 
     @property
     def once(self) -> Groups | None:
-        """Labels that occur once."""
+        """Groups of labels that occur at most once."""
         return None if self.rules is None else self.rules.once
 
     @property
     def explicit(self) -> _core.Scorer:
-        """The scorer, where a search needs one of explicit weights."""
+        """Scorer with explicit weights. Raises a ParameterError for a kernel model."""
         if isinstance(self.scorer, KernelScorer):
             raise ParameterError(
                 "a kernel model is searched by Viterbi and for k-best lists; leave out the rest"
@@ -91,7 +88,7 @@ class Plan:
 
 
 def typed(search: Call) -> Call:
-    """Errors of the core about sentences and scores as typed ones."""
+    """Convert ValueErrors of the core to ParameterErrors."""
 
     @functools.wraps(search)
     def call(*args: Any, **keywords: Any) -> Any:
@@ -107,7 +104,7 @@ def typed(search: Call) -> Call:
 
 @typed
 def plan_of(scoring: Scoring, X: Inputs, data: _core.Dataset, query: Query) -> Plan:
-    """Combine the model's own constraints, or those of the query (False for none), with its allowed labels.
+    """Combine the constraints of the model, or of the query (False for none), with the allowed labels of the query.
 
     Labels that the query allows at a token take precedence over the tag dictionary.
     """
@@ -135,7 +132,7 @@ def plan_of(scoring: Scoring, X: Inputs, data: _core.Dataset, query: Query) -> P
 def allowed_support(
     labels: Sequence[str], data: _core.Dataset, allowed: Allowed | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.uint32]] | None:
-    """Allowed labels as distinct sets [sets, L] and the set of each token [tokens]."""
+    """Return allowed labels as distinct sets [sets, L] and the set of each token [tokens]."""
     if allowed is None:
         return None
     index = {label: i for i, label in enumerate(labels)}

@@ -2,13 +2,14 @@
 
     rank_i  = |{y != y_i : H(x_i, y) >= H(x_i, y_i)}|        gamma_i = H(x_i, y_i) - max_{y != y_i} H(x_i, y)
 
-The rank loss and the margin of Altun and Hofmann (2003: equation 6, where ties count against the gold path; section 5);
-Altun, Johnson and Hofmann (2003, section 3.1) begin with it, F^0, for which the exponential loss stands in. The rank is
-0 where the gold path is the best one; the exponential loss bounds it, for e^{l_i} - 1 sums e^{H(y) - H(y_i)} over all
-wrong y.
+These are the rank loss (equation 6) and the margin (section 5) of Altun and Hofmann (2003). Ties count against the gold
+path. The rank loss is also F^0 of Altun, Johnson and Hofmann (2003, section 3.1), which they replace by the exponential
+loss. The rank is 0 if the gold path is the best one. The exponential loss is an upper bound of the rank, because
+e^{l_i} - 1 is the sum of e^{H(y) - H(y_i)} over all wrong y.
 
-A list of the k best paths does not say whether more paths tie with its last entry. Lists of k + 1 do: a gold path among
-them that has fewer than k others at or above its score has exactly that rank, and any other has k or more.
+A list of the k best paths does not show whether other paths tie with its last entry. A list of k + 1 does: if it
+contains the gold path with fewer than k others at or above its score, their number is the rank. Otherwise the rank is
+k or more.
 """
 
 from __future__ import annotations
@@ -27,35 +28,41 @@ from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Plan, plan_of
 
-#: Stands for a rank of k or more.
+#: Code for a rank of k or more.
 BEYOND = -1
 
 
 class Ranks(NamedTuple):
-    """Ranks and margins of gold paths, a number each a sentence; see the module."""
+    """Ranks and margins of gold paths, as defined in this module.
 
-    rank: NDArray[np.int64]  # [N]; BEYOND where it is k or more
-    margin: NDArray[np.float64]  # [N]; -inf where a gold label is none of the model's
+    Attributes:
+        rank: Rank of each gold path, [N], or BEYOND if it is k or more.
+        margin: Margin of each gold path, [N], or -inf if the model lacks a gold label.
+        k: Bound of exact ranks.
+    """
+
+    rank: NDArray[np.int64]
+    margin: NDArray[np.float64]
     k: int
 
     @property
     def beyond(self) -> float:
-        """Share of the sentences whose rank is k or more."""
+        """Fraction of the sentences with a rank of k or more."""
         return float(np.mean(self.rank == BEYOND)) if len(self.rank) else 0.0
 
     @property
     def risk(self) -> float:
-        """Mean rank, those of k or more counted as k: exact if there are none (`beyond` is 0), else a lower bound."""
+        """Mean rank, with ranks of k or more counted as k. Exact if `beyond` is 0, else a lower bound."""
         return float(np.mean(np.where(self.rank == BEYOND, self.k, self.rank))) if len(self.rank) else 0.0
 
     @property
     def median_margin(self) -> float:
-        """Median margin; above 0 where more than half of the sentences are right."""
+        """Median margin, which is positive if more than half of the sentences are correct."""
         return float(np.median(self.margin)) if len(self.margin) else 0.0
 
 
 def gold_ranks(plan: Plan, gold: Sequence[Sequence[str]], k: int) -> Ranks:
-    """Ranks and margins of the gold labels of sentences, by lists of the k best paths."""
+    """Return ranks and margins of gold labels, computed from k-best lists."""
     scoring = plan.scoring
     k = checked("k", k, Integer(2))  # a margin needs the two best paths
     if scoring.lookback is not None and not scoring.lookback.exact:
@@ -88,7 +95,7 @@ def gold_ranks(plan: Plan, gold: Sequence[Sequence[str]], k: int) -> Ranks:
         margin[s] = scores[mine[0]] - others[0] if len(others) else np.inf
     lost = np.flatnonzero((rank == BEYOND) & known)
     if len(lost):
-        held = set(lost.tolist())  # only their gold path is left to them; others may take any
+        held = set(lost.tolist())  # allow only the gold path for these sentences, and all paths for others
         allowed = [[[label] for label in path] if s in held else None for s, path in enumerate(gold)]
         query = replace(plan.query, allowed=allowed, constraints=False)
         only = paths.kbest(plan_of(scoring, plan.X, plan.data, query), 1)

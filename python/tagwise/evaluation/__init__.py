@@ -1,1 +1,1 @@
-"""How good predictions are: conlleval's precision, recall and F1, accuracies, calibration, errors, significance."""
+"""Evaluation of predictions: conlleval's precision, recall and F1, accuracies, calibration, errors, significance."""

@@ -1,4 +1,4 @@
-"""Where predictions are wrong: errors grouped by what was taken for what, each in its context."""
+"""Error analysis: errors grouped by gold and predicted label, each with its context."""
 
 from __future__ import annotations
 
@@ -13,23 +13,33 @@ from tagwise.evaluation.metrics import Report, evaluate
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
-AROUND = 6  # tokens of context at either side
+AROUND = 6  # tokens of context on either side
 
 
 @dataclass(frozen=True)
 class Error:
-    """One error: tokens `begin` to `end` (the one behind the last) of a sentence, and both labellings of them."""
+    """An error in a sentence.
 
-    sentence: int  # counted from 0
-    line: int | None  # of the sentence in its file
+    Attributes:
+        sentence: Index of the sentence, from 0.
+        line: Line of the sentence in its file, or None.
+        begin: Index of the first wrong token.
+        end: Index after the last wrong token.
+        tokens: Tokens of the whole sentence.
+        gold: Gold labels of the tokens from begin to end.
+        predicted: Predicted labels of the tokens from begin to end.
+    """
+
+    sentence: int
+    line: int | None
     begin: int
     end: int
-    tokens: Sequence[str]  # of the whole sentence
-    gold: Sequence[str]  # labels of these tokens
+    tokens: Sequence[str]
+    gold: Sequence[str]
     predicted: Sequence[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """As data."""
+        """Return the error as plain values for JSON."""
         return {
             "sentence": self.sentence,
             "line": self.line,
@@ -44,8 +54,14 @@ class Error:
 
 @dataclass
 class Group:
-    """Errors of one kind: ``label`` (of tokens), or of spans ``missed``, ``spurious``, ``type``, ``borders``,
-    ``type and borders``; `gold` and `predicted` are labels, or types of spans, None where there is none."""
+    """Errors of one kind.
+
+    Attributes:
+        kind: "label" for tokens. "missed", "spurious", "type", "borders" or "type and borders" for spans.
+        gold: Gold label or span type. None for a spurious span.
+        predicted: Predicted label or span type. None for a missed span.
+        errors: The errors.
+    """
 
     kind: str
     gold: str | None
@@ -54,7 +70,7 @@ class Group:
 
     @property
     def title(self) -> str:
-        """What was taken for what, in words."""
+        """Description of the kind of error."""
         if self.gold is None:
             return f"{self.predicted} where there is none"
         if self.predicted is None:
@@ -67,7 +83,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Errors:
-    """All errors of some predictions in groups, the largest first; prints itself.
+    """Errors of predictions in groups, largest first. The string form is a report.
+
+    Attributes:
+        report: Scores of the predictions.
+        groups: Errors by kind.
+        top: Number of groups in the report. None means all.
+        examples: Number of errors per group in the report.
 
     >>> from tagwise.corpus.sentence import Corpus
     >>> gold = Corpus.from_lists([["Rosa", "sings"]], [["B-PER", "O"]])
@@ -77,11 +99,11 @@ class Errors:
 
     report: Report
     groups: list[Group]
-    top: int | None = None  # groups that are shown
-    examples: int = 3  # errors that are shown of each
+    top: int | None = None
+    examples: int = 3
 
     def to_dict(self) -> dict[str, Any]:
-        """As data: scores, and every error of every group."""
+        """Return scores and all errors as plain values for JSON."""
         return {
             "scores": self.report.to_dict(),
             "groups": [
@@ -126,7 +148,7 @@ class Errors:
 
 
 def in_context(error: Error, labels: bool) -> Any:
-    """The wrong tokens in brackets and what surrounds them, perhaps both labellings; further lines are indented too."""
+    """Render the wrong tokens in brackets with their context. `labels` adds gold and predicted labels."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -147,11 +169,21 @@ def in_context(error: Error, labels: bool) -> Any:
 
 
 def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]]) -> Errors:
-    """The errors of predicted labels against those of a corpus.
+    """Find the errors of predicted labels.
 
-    Where labels mark spans, each gold span that was not found exactly stands in one group, with the predicted span that
-    shares most tokens with it if there is one; each predicted span that is nobody's is spurious. Else each token
+    If labels mark spans, each gold span without an exact match is one error. It is paired with the predicted span that
+    shares the most tokens with it, if any. Predicted spans without a partner are spurious. For other labels, each token
     with a wrong label is an error.
+
+    Args:
+        corpus: Corpus with gold labels.
+        predicted: Predicted labels of each sentence.
+
+    Returns:
+        The errors in groups.
+
+    Raises:
+        CorpusError: The numbers of gold and predicted labels differ.
 
     >>> import tagwise as tw
     >>> corpus = tw.span_corpus(["Anna met Ben in Oslo"], [[(0, 4, "PER"), (9, 12, "PER"), (16, 20, "LOC")]])
@@ -178,14 +210,14 @@ Wrong = tuple[str, "str | None", "str | None", int, int]
 
 
 def _tokens(gold: Sequence[str], guess: Sequence[str]) -> Iterator[Wrong]:
-    """Tokens with a wrong label."""
+    """Yield the tokens with a wrong label."""
     for t, (a, b) in enumerate(zip(gold, guess)):
         if a != b:
             yield "label", a, b, t, t + 1
 
 
 def _spans(gold: Sequence[str], guess: Sequence[str]) -> Iterator[Wrong]:
-    """Spans that are not in both, gold ones with the predicted one that shares most tokens with them."""
+    """Yield the spans without an exact match, gold spans with the predicted span that shares the most tokens."""
     right, said = spans(gold), spans(guess)
     both = set(right) & set(said)
     missed = [s for s in right if s not in both]

@@ -22,7 +22,19 @@ def _ratio(part: int, whole: int) -> float:
 
 @dataclass(frozen=True)
 class Score:
-    """Counts of one type (or of all) and what follows from them, as fractions."""
+    """Counts of one type, label or all chunks, and the scores derived from them.
+
+    Attributes:
+        gold: Number in the gold labels.
+        predicted: Number in the predicted labels.
+        correct: Number in both.
+        precision: correct / predicted.
+        recall: correct / gold.
+        f1: Harmonic mean of precision and recall.
+
+    >>> Score(gold=4, predicted=2, correct=1).precision
+    0.5
+    """
 
     gold: int
     predicted: int
@@ -30,21 +42,21 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Part of the predicted that is right; 0 where nothing was predicted."""
+        """Fraction of the predicted items that are correct, or 0 if nothing was predicted."""
         return _ratio(self.correct, self.predicted)
 
     @property
     def recall(self) -> float:
-        """Part of the gold that was found; 0 where there is none."""
+        """Fraction of the gold items that were found, or 0 if there are none."""
         return _ratio(self.correct, self.gold)
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall; 0 where both are."""
+        """Harmonic mean of precision and recall, or 0 if both are 0."""
         return _ratio(2 * self.correct, self.gold + self.predicted)
 
     def to_dict(self) -> dict[str, float]:
-        """Counts and ratios by name."""
+        """Return counts and scores by name."""
         return {
             "precision": self.precision,
             "recall": self.recall,
@@ -57,9 +69,25 @@ class Score:
 
 @dataclass(frozen=True)
 class Report:
-    """What evaluate found. It prints itself as conlleval does, and as a table in rich.
+    """Result of `evaluate`. The string form is that of conlleval. Notebooks and rich show a table.
 
-    ``chunked`` tells whether the labels mark chunks: then ``score`` is F1, else the accuracy of tokens.
+    Attributes:
+        chunked: Whether the labels mark chunks.
+        score: F1 of chunks, or accuracy for other labels.
+        score_name: "f1" or "accuracy".
+        accuracy: Fraction of the tokens with the correct label.
+        sequence_accuracy: Fraction of the sequences without an error.
+        precision: Fraction of the predicted chunks that are correct.
+        recall: Fraction of the gold chunks that were found.
+        f1: Harmonic mean of precision and recall.
+        chunks: Counts of all chunks, a `Score`.
+        per_type: `Score` of each chunk type.
+        per_label: `Score` of each label, counted in tokens.
+        confusion: Number of tokens for each (gold label, predicted label).
+        n_sequences: Number of sequences.
+        n_tokens: Number of tokens.
+        correct_tokens: Number of tokens with the correct label.
+        correct_sequences: Number of sequences without an error.
 
     >>> import tagwise as tw
     >>> report = tw.evaluate([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])
@@ -74,26 +102,26 @@ class Report:
     correct_sequences: int
     chunks: Score
     per_type: dict[str, Score]
-    confusion: dict[tuple[str, str], int]  # (gold label, predicted label) -> tokens
+    confusion: dict[tuple[str, str], int]
 
     @property
     def accuracy(self) -> float:
-        """Part of the tokens with the right label."""
+        """Fraction of the tokens with the correct label."""
         return _ratio(self.correct_tokens, self.n_tokens)
 
     @property
     def sequence_accuracy(self) -> float:
-        """Part of the sequences with all labels right."""
+        """Fraction of the sequences without an error."""
         return _ratio(self.correct_sequences, self.n_sequences)
 
     @property
     def precision(self) -> float:
-        """Part of the predicted chunks that are right."""
+        """Fraction of the predicted chunks that are correct."""
         return self.chunks.precision
 
     @property
     def recall(self) -> float:
-        """Part of the gold chunks that were found."""
+        """Fraction of the gold chunks that were found."""
         return self.chunks.recall
 
     @property
@@ -103,7 +131,7 @@ class Report:
 
     @property
     def score(self) -> float:
-        """F1 for chunks, else accuracy."""
+        """F1 of chunks, or accuracy for other labels."""
         return self.f1 if self.chunked else self.accuracy
 
     @property
@@ -113,7 +141,7 @@ class Report:
 
     @property
     def per_label(self) -> dict[str, Score]:
-        """Token by token, for each label."""
+        """`Score` of each label, counted in tokens."""
         gold: Counter[str] = Counter()
         predicted: Counter[str] = Counter()
         for (g, p), n in self.confusion.items():
@@ -125,12 +153,23 @@ class Report:
         }
 
     def errors(self, top: int | None = 10) -> list[tuple[str, str, int]]:
-        """The commonest confusions: (gold, predicted, tokens)."""
+        """Return the most frequent confusions of labels.
+
+        Args:
+            top: int or None, default=10. Number of confusions. None means all.
+
+        Returns:
+            A list of (gold label, predicted label, number of tokens), most frequent first.
+        """
         wrong = [(g, p, n) for (g, p), n in self.confusion.items() if g != p]
         return sorted(wrong, key=lambda e: (-e[2], e[0], e[1]))[:top]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values for JSON; fractions from 0 to 1."""
+        """Return all scores and counts as plain values for JSON.
+
+        Returns:
+            A dict. Scores are fractions from 0 to 1.
+        """
         confusion: dict[str, dict[str, int]] = {}
         for (g, p), n in sorted(self.confusion.items()):
             confusion.setdefault(g, {})[p] = n
@@ -170,7 +209,7 @@ class Report:
         return "\n".join([*lines, sequences])
 
     def _repr_html_(self) -> str:
-        """In a notebook: a table by type or label, and the scores of all."""
+        """Return a table by type or label and the overall scores, for notebooks."""
         from tagwise.corpus.markup import table_html
 
         rows = [
@@ -238,10 +277,15 @@ def _cells(s: Score) -> list[str]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How often what was said with some confidence is right, bin by bin; empty bins are left out.
+    """Calibration curve: accuracy of predictions by confidence, without empty bins.
 
-    ``ece``: expected calibration error, the mean of |accuracy - confidence| over bins weighted by their counts
-    (Naeini, Cooper and Hauskrecht 2015).
+    Attributes:
+        confidence: Mean confidence of each bin.
+        accuracy: Fraction of correct predictions in each bin.
+        count: Number of predictions in each bin.
+        ece: Expected calibration error, the mean of |accuracy - confidence| over bins weighted by their counts (Naeini,
+            Cooper and Hauskrecht 2015).
+        worst: Largest |accuracy - confidence| of a bin.
 
     >>> import tagwise as tw
     >>> found = tw.calibration([0.9, 0.95, 0.6, 0.55], [True, True, True, False])
@@ -249,20 +293,20 @@ class Calibration:
     0.275
     """
 
-    confidence: tuple[float, ...]  # mean confidence of each bin
-    accuracy: tuple[float, ...]  # part of each bin that is right
+    confidence: tuple[float, ...]
+    accuracy: tuple[float, ...]
     count: tuple[int, ...]
 
     @property
     def ece(self) -> float:
-        """Expected calibration error, 0 to 1."""
+        """Expected calibration error, from 0 to 1."""
         total = sum(self.count)
         gaps = zip(self.confidence, self.accuracy, self.count)
         return sum(n * abs(a - c) for c, a, n in gaps) / total if total else 0.0
 
     @property
     def worst(self) -> float:
-        """Largest gap of a bin."""
+        """Largest |accuracy - confidence| of a bin."""
         return max((abs(a - c) for c, a in zip(self.confidence, self.accuracy)), default=0.0)
 
     def __str__(self) -> str:
@@ -273,7 +317,18 @@ class Calibration:
 
 
 def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int = 10) -> Calibration:
-    """The calibration curve of predictions: their confidences in `bins` bins of equal width.
+    """Compute the calibration curve of predictions.
+
+    Args:
+        confidence: sequence of float. Probability of each prediction.
+        correct: sequence of bool. Whether each prediction is correct.
+        bins: int, default=10. Number of bins of equal width. Use fewer for small samples.
+
+    Returns:
+        A `Calibration`.
+
+    Raises:
+        CorpusError: The lengths differ, a confidence is not a probability, or ``bins`` is below 1.
 
     >>> found = calibration([0.9, 0.8, 0.3, 0.2], [True, True, False, True], bins=2)
     >>> found.count, found.accuracy, round(found.ece, 3)
@@ -314,29 +369,28 @@ def _label_lists(labels: Corpus | Sequence[Sequence[str]], what: str) -> Sequenc
     return lists(found, what)
 
 
-# conlleval's loop reads two label sequences side by side. What it does at a token depends on four labels
-# only: the gold and predicted one here and just before. So it is a finite automaton over pairs (gold,
-# predicted), built as it is needed: a state is the pair just read and holds, for each next pair, the next
-# state and what to do.
+# The loop of conlleval reads two label sequences in parallel. Its actions at a token depend only on the gold and
+# predicted labels of this token and the previous one. It is therefore a finite automaton over pairs (gold, predicted),
+# which is built lazily: a state is the previous pair, and maps each next pair to the next state and an action.
 _State = dict[tuple[str, str], tuple[Any, "_Step | None"]]
 
 
 @dataclass(frozen=True)
 class _Step:
-    """What happens between two tokens."""
+    """Action between two tokens."""
 
-    both_end: bool  # gold and predicted chunk end here, and were of one type
-    one_ends: bool  # only one of them ends here, or they go on with different types
+    both_end: bool  # gold and predicted chunk end, and have the same type
+    one_ends: bool  # only one of them ends, or they continue with different types
     both_begin: bool
     gold_begins: bool
     predicted_begins: bool
-    last_type: str  # the gold type before, and the types here
+    last_type: str  # gold type of the previous token
     gold_type: str
     predicted_type: str
 
 
 def _step(before: tuple[str, str], now: tuple[str, str]) -> _Step | None:
-    """What conlleval does from one pair of labels to the next; None where it does nothing."""
+    """Return the action of conlleval between two pairs of labels, or None if there is nothing to do."""
     g_end, g_begin = boundary(before[0], now[0])
     p_end, p_begin = boundary(before[1], now[1])
     last, last_p = split_label(before[0])[1], split_label(before[1])[1]
@@ -351,12 +405,26 @@ def _step(before: tuple[str, str], now: tuple[str, str]) -> _Step | None:
 
 
 def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequence[Sequence[str]]) -> Report:
-    """Compare predicted labels with gold ones.
+    """Compare predicted labels with gold labels.
 
-    Chunks are counted exactly as conlleval counts them, ill-formed sequences included. What differs: chunks in IOBES
-    that touch are told apart (see `tagwise.schemes.boundary`); a type named 0 is a type; ``O-`` is not ``O`` to the
-    accuracy; labels without chunks (only O, parts of speech) are scored by accuracy, and `Report.per_label` has what
-    conlleval's option -r gives. In files, ``-DOCSTART-`` rows are no tokens, and only empty lines end sentences.
+    Chunks are counted exactly as in conlleval, including ill-formed sequences, with these differences:
+
+    - Adjacent chunks in IOBES are separate (see `tagwise.schemes.boundary`).
+    - A type named 0 is a type.
+    - ``O-`` differs from ``O`` in the accuracy.
+    - Labels without chunks (only O, parts of speech) are scored by accuracy. `Report.per_label` corresponds to
+      conlleval's option -r.
+    - In files, ``-DOCSTART-`` rows are not tokens, and only empty lines end sentences.
+
+    Args:
+        gold: Corpus or sequence of label sequences. Gold labels.
+        predicted: Corpus or sequence of label sequences. Predicted labels of the same sentences, in the same order.
+
+    Returns:
+        A `Report`.
+
+    Raises:
+        CorpusError: The numbers of sentences or labels differ, or the labels have different types.
 
     >>> report = evaluate([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     >>> report.precision, report.recall, round(report.accuracy, 3)
@@ -401,14 +469,14 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
 
 
 def _mark_chunks(pairs: Collection[tuple[str, str]]) -> bool:
-    """Whether pairs (gold, predicted) are of labels that mark chunks; where gold is all O, predicted ones may."""
+    """Return whether labels in pairs (gold, predicted) mark chunks. If all gold labels are O, predicted ones decide."""
     return has_chunks({g for g, _ in pairs}) or has_chunks({y for pair in pairs for y in pair})
 
 
 def _count_chunks(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """Gold, predicted and correct chunks by type."""
+    """Return the numbers of gold, predicted and correct chunks by type."""
     outside = ("O", "O")
     states: dict[tuple[str, str], _State] = {outside: {}}
     gold_n: Counter[str] = Counter()
@@ -444,9 +512,9 @@ def _count_chunks(
 def count_by_sentence(
     gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequence[Sequence[str]]
 ) -> list[tuple[int, int, int, int, int]]:
-    """Of each sentence: tokens, right tokens, gold chunks, predicted chunks, right chunks.
+    """Return counts of each sentence: tokens, correct tokens, gold chunks, predicted chunks, correct chunks.
 
-    Their sums are those of `evaluate`; a paired significance test shuffles them.
+    Their sums equal the counts of `evaluate`. They are the input of a paired significance test.
 
     >>> count_by_sentence([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     [(3, 2, 1, 2, 1)]

@@ -1,4 +1,4 @@
-"""Which spans are believed: those at least as probable as a threshold, and how one is chosen."""
+"""Probability thresholds for spans, and how to choose one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ Believed = tuple[Span, float]
 
 @dataclass(frozen=True)
 class Threshold:
-    """A probability from which on spans are believed, and what that gave where it was chosen."""
+    """A probability threshold for spans.
+
+    Attributes:
+        min_probability: Spans with a lower probability are dropped.
+        precision: Precision on the data of the choice.
+        recall: Recall on the data of the choice.
+    """
 
     min_probability: float
     precision: float
     recall: float
 
     def f(self, beta: float = 1.0) -> float:
-        """(1 + beta^2) P R / (beta^2 P + R): recall counts beta times as much as precision.
+        """Return F-beta = (1 + beta^2) P R / (beta^2 P + R), in which recall counts beta times as much as precision.
 
         >>> round(Threshold(0.5, 0.9, 0.6).f(0.5), 4)
         0.8182
@@ -33,13 +39,13 @@ class Threshold:
 
 
 def check_probability(value: float) -> float:
-    """A threshold, between 0 and 1."""
+    """Return a threshold, or raise a ParameterError if it is not between 0 and 1."""
     found: float = checked("min_probability", value, Real(0.0, 1.0))
     return found
 
 
 def without(labels: Sequence[str], chunks: Iterable[Believed], least: float) -> list[str]:
-    """Labels without the spans that are less probable than `least`: their tokens are O.
+    """Return labels in which spans with a probability below `least` are replaced by O.
 
     >>> without(["B-A", "I-A", "B-B"], [(Span("A", 0, 2), 0.4), (Span("B", 2, 3), 0.7)], 0.5)
     ['O', 'O', 'B-B']
@@ -54,7 +60,7 @@ def without(labels: Sequence[str], chunks: Iterable[Believed], least: float) -> 
 def span_curve(
     found: Sequence[Sequence[Believed]], gold: Sequence[Sequence[str]]
 ) -> list[tuple[float, float, float]]:
-    """(probability, precision, recall) of the spans that are at least as probable, for every probability there is.
+    """Return (threshold, precision, recall) for every distinct probability of a span as the threshold.
 
     >>> span_curve([[(Span("A", 0, 1), 0.9), (Span("A", 1, 2), 0.5)]], [["B-A", "O"]])
     [(0.9, 1.0, 1.0), (0.5, 0.5, 1.0)]
@@ -78,9 +84,10 @@ def span_curve(
 def choose(
     curve: Sequence[tuple[float, float, float]], *, precision: float | None = None, beta: float = 1.0
 ) -> Threshold:
-    """The threshold of the best F-beta, or, of those with this precision at least, that of the most recall.
+    """Return the threshold with the best F-beta, or with the best recall at a minimum precision.
 
-    Of equals the lowest probability. A ParameterError says which precision can be had at most.
+    Ties are resolved in favour of the lowest probability. If the precision cannot be reached, a ParameterError reports
+    the highest precision of any threshold.
 
     >>> curve = [(0.9, 1.0, 0.3), (0.6, 0.8, 0.5), (0.2, 0.5, 0.6)]
     >>> choose(curve).min_probability, choose(curve, precision=0.7).recall, choose(curve, beta=0.2).precision
