@@ -4,10 +4,10 @@
     python examples/bilstm_crf.py --corpus ewt-pos --loss pointwise_log --epochs 10
     python examples/bilstm_crf.py --load bilstm_crf.pt "Peter flew to London"
 
-Words are vectors and what a convolution reads off their characters (Ma and Hovy 2016); an LSTM in both directions gives
-each label a score; `tagwise.torch.CRF` does the rest. Where labels are spans, the layer is held to the scheme: what is
-decoded is well formed, and no probability is spent on what is not. Training ends when the dev score has not grown for
-some epochs; the best epoch is kept in one file, of tensors and plain lists only.
+Words are represented by an embedding and by a convolution over their characters (Ma and Hovy 2016). A bidirectional
+LSTM scores the labels, and `tagwise.torch.CRF` does the rest. If labels are spans, the layer is constrained to their
+scheme, so that decoded labels are well formed and ill-formed ones have no probability. Training ends when the dev score
+has not improved for some epochs. The best epoch is stored in one file of tensors and plain lists.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Sentence = Sequence[str]
 
 @dataclass
 class Vocabulary:
-    """The words, characters and labels that a model knows; 0 is padding, 1 whatever it does not know."""
+    """Words, characters and labels of a model. 0 is padding, 1 is unknown."""
 
     words: list[str]
     characters: list[str]
@@ -61,7 +61,7 @@ class Vocabulary:
         self._label = {label: i for i, label in enumerate(self.labels)}
 
     def read(self, sentences: Sequence[Sentence], device: str) -> tuple[Tensor, Tensor, Tensor]:
-        """Words (B, T), characters (B, T, C) and lengths (B,)."""
+        """Return words (B, T), characters (B, T, C) and lengths (B,)."""
         lengths = [len(sentence) for sentence in sentences]
         longest = max(len(word) for sentence in sentences for word in sentence)
         words = torch.full((len(sentences), max(lengths)), PAD)
@@ -76,7 +76,7 @@ class Vocabulary:
         return words.to(device), characters.to(device), torch.tensor(lengths)
 
     def gold(self, labels: Sequence[Sentence], device: str) -> Tensor:
-        """Labels (B, T), -100 beyond an end; one that training did not have is not known: -100 too."""
+        """Return labels (B, T), with -100 for padding and for labels that training did not have."""
         out = torch.full((len(labels), max(map(len, labels))), -100)
         for b, names in enumerate(labels):
             out[b, : len(names)] = torch.tensor([self._label.get(name, -100) for name in names])
@@ -87,7 +87,7 @@ class Vocabulary:
 
 
 class Tagger(nn.Module):
-    """Embeddings and a character CNN, an LSTM in both directions, a CRF."""
+    """Embeddings and a character CNN, a bidirectional LSTM, and a CRF."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Tagger(nn.Module):
         )
 
     def emissions(self, words: Tensor, characters: Tensor, lengths: Tensor) -> Tensor:
-        """Scores of the labels (B, T, L)."""
+        """Return the scores of the labels (B, T, L)."""
         batch, time, letters = characters.shape
         spelled = self.dropout(self.characters(characters)).view(batch * time, letters, -1).transpose(1, 2)
         shape = self.convolution(spelled).amax(2).view(batch, time, -1)
@@ -122,7 +122,7 @@ class Tagger(nn.Module):
         return self.score(self.dropout(states))
 
     def loss(self, sentences: Sequence[Sentence], labels: Sequence[Sentence]) -> Tensor:
-        """What a step makes smaller: of the exponential losses the logarithm of their sum, of others the mean."""
+        """Return the objective of a step: the log of the sum for exponential losses, the mean for others."""
         device = str(self.score.weight.device)
         words, characters, lengths = self.vocabulary.read(sentences, device)
         how = "log_sum" if self.crf.loss_name.endswith("exp") else "mean"
@@ -131,7 +131,7 @@ class Tagger(nn.Module):
 
     @torch.no_grad()
     def predict(self, sentences: Sequence[Sentence], batch: int = 64) -> list[list[str]]:
-        """The labels of sentences."""
+        """Return the labels of sentences."""
         self.eval()
         out: list[list[str]] = []
         for i in range(0, len(sentences), batch):
@@ -143,7 +143,7 @@ class Tagger(nn.Module):
         return out
 
     def save(self, path: Path) -> None:
-        """One file of tensors and lists, which appears whole."""
+        """Write one file of tensors and lists atomically."""
         part = path.with_suffix(".part")
         torch.save(
             {"options": self.options, "vocabulary": asdict(self.vocabulary), "state": self.state_dict()}, part
@@ -162,7 +162,7 @@ class Tagger(nn.Module):
 
 
 def batches(lengths: Sequence[int], size: int, rng: random.Random) -> list[list[int]]:
-    """Sentences of about the same length together, in random order."""
+    """Return batches of sentences of similar length, in random order."""
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i], rng.random()))
     out = [order[i : i + size] for i in range(0, len(order), size)]
     rng.shuffle(out)
@@ -171,7 +171,7 @@ def batches(lengths: Sequence[int], size: int, rng: random.Random) -> list[list[
 
 @dataclass
 class Epoch:
-    """What an epoch came to."""
+    """Results of an epoch."""
 
     number: int
     loss: float
@@ -181,7 +181,7 @@ class Epoch:
 def train(
     tagger: Tagger, train: Any, dev: Any, args: argparse.Namespace, console: Console
 ) -> Iterator[Epoch]:
-    """Epochs of Adam; the file is that of the best dev score so far."""
+    """Train with Adam and yield the epochs. The file has the model with the best dev score so far."""
     rng = random.Random(args.seed)
     optimizer = torch.optim.Adam(tagger.parameters(), lr=args.rate)
     x, y = train.tokens, train.labels
@@ -231,7 +231,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
-    """Train, and say how good on the corpus's test part; or tag."""
+    """Train and print the score on the test part of the corpus, or tag."""
     args, console = parsed(arguments), Console(stderr=True)
     if args.load:
         tagger = Tagger.load(args.load).to(args.device)

@@ -1,4 +1,4 @@
-"""What the examples share: pieces to sentences, slips of the keyboard, invented names, a score beside a baseline."""
+"""Functions shared by the examples: sentences from pieces, typing errors, invented names, and a baseline."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import tagwise as tw
 
-#: A piece of a text and its label; None for what is no part of anything.
+#: A piece of a text and its label, or None for text outside of all spans.
 Piece = tuple[str, str | None]
 CUT = tw.Tokenizer()
 
 
 def sentence(pieces: Iterable[Piece]) -> tw.Sentence:
-    """Pieces as tokens with labels of IOB2: the tokens of a piece are one span."""
+    """Return pieces as tokens with IOB2 labels. The tokens of a piece are one span."""
     tokens, labels = [], []
     for text, label in pieces:
         for i, token in enumerate(CUT(text).tokens):
@@ -25,7 +25,7 @@ def sentence(pieces: Iterable[Piece]) -> tw.Sentence:
 
 
 def slip(rng: random.Random, text: str, chance: float) -> str:
-    """The text, now and then with a slip in one of its words: two letters changed over, one left out, one doubled."""
+    """Return the text, with some probability with a typing error: two letters swapped, one dropped, one doubled."""
     if rng.random() >= chance or len(text) < 5:
         return text
     i = rng.randrange(1, len(text) - 2)
@@ -41,12 +41,12 @@ def slip(rng: random.Random, text: str, chance: float) -> str:
 
 
 def invented(rng: random.Random, starts: Sequence[str], middles: Sequence[str], ends: Sequence[str]) -> str:
-    """A name that nobody has: a start, perhaps a middle, an end."""
+    """Return an invented name: a start, an optional middle, an end."""
     return rng.choice(starts) + (rng.choice(middles) if rng.random() < 0.5 else "") + rng.choice(ends)
 
 
 def two_lists(make: Callable[[random.Random], str], n: int, seed: int) -> tuple[list[str], list[str]]:
-    """Names to train with and names to test with, none in both."""
+    """Return disjoint lists of names for training and for testing."""
     rng, known = random.Random(seed), dict[str, None]()
     while len(known) < 2 * n:
         known[make(rng)] = None
@@ -55,7 +55,7 @@ def two_lists(make: Callable[[random.Random], str], n: int, seed: int) -> tuple[
 
 
 def commonest(train: tw.Corpus, test: tw.Corpus) -> list[list[str]]:
-    """The baseline: each word's commonest label in training, and that of all words for words it does not have."""
+    """Return the predictions of the baseline: the most frequent training label of each word, or of all words."""
     seen: dict[str, Counter[str]] = {}
     every: Counter[str] = Counter()
     for words, labels in zip(train.tokens, train.labels):
@@ -72,7 +72,7 @@ def run(
     parts: Callable[[int, int], tuple[tw.Corpus, tw.Corpus]],
     sizes: tuple[int, int],
 ) -> tuple[float, float]:
-    """Train, score beside the baseline, show a sentence; F1 (accuracy where labels are no spans) of both."""
+    """Parse the options, train, and print scores and a sentence. Return F1 (or accuracy) of tagger and baseline."""
     options = argparse.ArgumentParser(description=title)
     options.add_argument("--train", type=int, default=sizes[0], help="training sentences")
     options.add_argument("--test", type=int, default=sizes[1], help="sentences held out")
@@ -81,7 +81,7 @@ def run(
 
 
 def trained(title: str, tagger: tw.Tagger, train: tw.Corpus, test: tw.Corpus) -> tuple[float, float]:
-    """As `run`, on parts that are made."""
+    """Train on existing parts, and print and return the results as in `run`."""
     tagger.fit(train)
     found = tagger.predict(test)
     report, base = tw.evaluate(test, found), tw.evaluate(test, commonest(train, test))

@@ -1,9 +1,9 @@
-"""The example's network trained with each loss of `tagwise.torch`, from the same start: a table and a picture.
+"""Training of the example network with each loss of `tagwise.torch`, from the same start: a table and a picture.
 
     python examples/compare_losses.py --epochs 10 --seeds 1 2 --results losses.jsonl
-    python examples/compare_losses.py --results losses.jsonl --draw losses.svg      # what was kept, drawn
+    python examples/compare_losses.py --results losses.jsonl --draw losses.svg      # draw stored results
 
-Every run is a line of the results file, with the dev score of each epoch; runs that the file has are not done again.
+Every run is a line of the results file, with the dev score of each epoch. Runs in the file are not repeated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e
 
 
 def run(loss: str, seed: int, args: argparse.Namespace) -> dict[str, Any]:
-    """One training run: its dev scores, and the test score of its best epoch."""
+    """Train once and return the dev scores and the test score of the best epoch."""
     options = [
         "--loss",
         loss,
@@ -63,11 +63,11 @@ def run(loss: str, seed: int, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """A line a loss, means over seeds, in Markdown."""
+    """Return a Markdown table with a row per loss, means over seeds."""
     by: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         by[row["loss"]].append(row)
-    spans = any(row["precision"] or row["recall"] for row in rows)  # labels of tokens have neither
+    spans = any(row["precision"] or row["recall"] for row in rows)  # token labels have neither
     more = ("test", "precision", "recall") if spans else ("test",)
     lines = [f"| loss | best dev | its epoch | {' | '.join(more)} |", "|---" * (3 + len(more)) + "|"]
     for loss in tt.LOSSES:
@@ -83,7 +83,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def picture(rows: Sequence[dict[str, Any]], score: str = "dev score, %") -> str:
-    """Dev score by epoch, a line a loss (the mean over seeds), as SVG that stands by itself."""
+    """Return dev scores by epoch as a standalone SVG, with a curve per loss (the mean over seeds)."""
     chart = Chart("Dev score by epoch, a curve a loss", "epoch", score, width=640)
     for loss, colour in zip(tt.LOSSES, COLOURS):
         runs = [row["dev"] for row in rows if row["loss"] == loss]

@@ -1,7 +1,7 @@
 """Write docs/licences.md: the crates of Cargo.lock and the packages of pyproject.toml, each with its licence.
 
-python packaging/licences.py            # asks cargo (offline) and, for packages that are not installed, pypi.org
-python packaging/licences.py --check    # is the page of these files? Asks nobody
+python packaging/licences.py            # uses cargo (offline) and, for packages that are not installed, pypi.org
+python packaging/licences.py --check    # check that the page matches these files, without network or cargo
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tomllib
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "licences.md"
-#: What a distribution says in other words, in the words of SPDX.
+#: SPDX names of licences that distributions name differently.
 SPDX = {
     "BSD License": "BSD-3-Clause",
     "BSD 3-Clause": "BSD-3-Clause",
@@ -38,13 +38,13 @@ tagwise itself is under the MIT licence. The corpora in the package: `ewt-pos` C
 
 
 def crates() -> dict[str, str]:
-    """name -> version of every crate that the native part is built of."""
+    """Return the version of every crate of the native module by name."""
     locked = tomllib.loads((ROOT / "Cargo.lock").read_text("utf-8"))["package"]
     return {one["name"]: one["version"] for one in locked if "source" in one}
 
 
 def packages() -> dict[str, str]:
-    """name -> where pyproject.toml asks for it: always, or by which extras."""
+    """Return the extras that require each package ("always" for dependencies), by name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     wanted = {"always": project["dependencies"], **project["optional-dependencies"]}
     found: dict[str, list[str]] = {}
@@ -55,14 +55,14 @@ def packages() -> dict[str, str]:
 
 
 def licences_of_crates() -> dict[str, str]:
-    """name -> licence, as cargo knows it."""
+    """Return the licences of the crates by name, from cargo."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return {one["name"]: one["license"].replace("/", " OR ") for one in json.loads(done.stdout)["packages"]}
 
 
 def licence_of_package(name: str) -> str:
-    """What a distribution says of itself: an expression, else a classifier, else a short text."""
+    """Return the licence that a distribution declares: an expression, a classifier, or a short text."""
     about: dict[str, Any]
     try:
         about = metadata.metadata(name).json
@@ -80,12 +80,12 @@ def licence_of_package(name: str) -> str:
 
 
 def rows(text: str) -> dict[str, str]:
-    """name -> the second cell of its row."""
+    """Return the second cell of each row by name."""
     return dict(re.findall(r"^\| `([\w-]+)` \| ([^|]*) \| [^|]+ \|$", text, re.M))
 
 
 def faults() -> list[str]:
-    """Where the page says something else than the files that are here."""
+    """Return the differences between the page and the files."""
     _, *parts = PAGE.read_text("utf-8").split("\n## ")
     out = []
     for said, wanted in zip(map(rows, parts), (packages(), crates()), strict=True):
@@ -96,7 +96,7 @@ def faults() -> list[str]:
 
 
 def page() -> str:
-    """The page anew."""
+    """Return the text of the page."""
     of_crates = licences_of_crates()
     lines = [HEAD, "## Packages of pyproject.toml\n", "| package | asked for by | licence |", "|---|---|---|"]
     lines += [f"| `{name}` | {places} | {licence_of_package(name)} |" for name, places in packages().items()]
@@ -106,7 +106,7 @@ def page() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or say what is wrong with the one that is there."""
+    """Write the page or check it."""
     if arguments == ["--check"]:
         found = faults()
         print(

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# A source distribution becomes a wheel with no network for cargo, and the wheel tags a sentence in an empty environment:
+# Build a wheel from a source distribution without network for cargo, and tag a sentence with it in an empty
+# environment:
 #
 #     packaging/try_sdist.sh dist/tagwise-*.tar.gz
 #
-# What cargo needs is fetched beforehand, by the lock file of the archive: the build itself is --offline --locked.
+# The crates are fetched beforehand by the lock file of the archive. The build itself is --offline --locked.
 set -euo pipefail
 sdist=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,7 +20,7 @@ test -f "$source/Cargo.lock"
 (cd "$source" && cargo fetch --locked)
 (
   export CARGO_NET_OFFLINE=true MATURIN_PEP517_ARGS="--locked --offline" PATH="$work/build/bin:$PATH"
-  # Packaging is looked at here, not speed: a quick build will do.
+  # A test of packaging, not of speed: an unoptimized build is enough.
   export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
   "$work/build/bin/pip" wheel --quiet --no-build-isolation --no-deps --wheel-dir "$work/dist" "$source"
 )

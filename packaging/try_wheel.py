@@ -1,9 +1,9 @@
-"""An installed tagwise does what the first page says: train, save, load, tag, explain. Standard library alone.
+"""Smoke test of an installed tagwise: train, save, load, tag, explain. Uses only the standard library.
 
     python -m venv empty && empty/bin/pip install tagwise-*.whl
     empty/bin/python -I packaging/try_wheel.py
 
-Python's -I keeps the clone off the path, so that what is tried is what was installed.
+With -I Python does not import from the clone, so that the installed package is tested.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SENTENCE = ["The", "cat", "sat", "on", "the", "mat", "."]
 
 
 def tried(folder: Path) -> None:
-    """The Python side: a model that is trained here tags from its file as it did before."""
+    """Test the Python package: a trained model predicts the same after saving and loading."""
     begin = time.perf_counter()
     import tagwise as tw
 
@@ -49,7 +49,7 @@ def tried(folder: Path) -> None:
 
 
 def commanded(folder: Path) -> None:
-    """The command line, as pip installed it: the same file, and one that it trains itself."""
+    """Test the installed command line with that model, and with one that it trains."""
     script = shutil.which("tagwise", path=str(Path(sys.executable).parent))
     assert script is not None, f"no tagwise beside {sys.executable}"
     command = [script]
@@ -73,7 +73,7 @@ def commanded(folder: Path) -> None:
 
 
 def main() -> None:
-    """All of it, in a folder that is removed."""
+    """Run all tests in a temporary folder."""
     print(platform.platform(), platform.python_implementation(), platform.python_version())
     print(*sorted(f"{found.metadata['Name']}=={found.version}" for found in metadata.distributions()))
     with tempfile.TemporaryDirectory() as folder:

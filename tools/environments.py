@@ -1,13 +1,12 @@
-"""Environments for what `.venv` does not hold because it is large: made once, kept outside the clone, shared by clones.
+"""Environments for packages that are too large for `.venv`, created once and shared by all clones.
 
-    python tools/environments.py torch     # makes it if it is missing; prints the path of its Python
+    python tools/environments.py torch     # create it if it is missing, and print the path of its Python
 
-An environment lies in `${XDG_CACHE_HOME:-~/.cache}/tagwise/environments/NAME-KEY`, where the key stands for the list of
-requirements and the version of Python. It appears whole or not at all: it is made in a folder beside its place, under a
-lock, and moved there when all is installed. Such a folder may be removed at any time; it is made again when needed. The
-package itself is not installed: tests run with the checkout's `python` folder on PYTHONPATH, with the core that
-`make dev` has built there. Programs in an environment are run as `python -m NAME`, since their scripts name the folder
-that it was made in.
+An environment is in `${XDG_CACHE_HOME:-~/.cache}/tagwise/environments/NAME-KEY`, with a key of the requirements and the
+version of Python. It is created atomically: in a temporary folder, under a lock, and moved to its place when everything
+is installed. The folder of an environment may be removed at any time and is created again when needed. The package
+itself is not installed: tests run with the `python` folder of the checkout on PYTHONPATH, with the core built by `make
+dev`. Run programs of an environment as `python -m NAME`, since their scripts contain the path of the temporary folder.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ PACKAGE = (
     "rich-click==1.9.9",
     "tomli==2.4.1; python_version < '3.11'",
 )
-#: A new extra is a row here.
+#: Add a row for a new extra.
 ENVIRONMENTS = {
     "browser": (
         *RUNNERS,
@@ -50,7 +49,7 @@ ENVIRONMENTS = {
         "uvicorn==0.54.0",
         "uvloop==0.23.0; sys_platform != 'win32'",
     ),
-    # The lower bounds of pyproject.toml (tools/checks/release.py), with click, pyparsing and scipy of their day.
+    # Lower bounds of pyproject.toml (tools/checks/release.py), with click, pyparsing and scipy of the same time.
     "oldest": (
         *RUNNERS,
         "click==8.2.0",
@@ -64,7 +63,7 @@ ENVIRONMENTS = {
         "scikit-learn==1.4.0",
         "scipy==1.11.1",
     ),
-    # No bounds at all: what an index has today.
+    # No bounds: the newest versions on the index.
     "newest": (
         *RUNNERS,
         *("matplotlib", "numpy", "platformdirs", "rich", "rich-click", "scikit-learn", "scipy"),
@@ -84,38 +83,38 @@ STAMP = "complete"
 
 
 def key(requirements: tuple[str, ...]) -> str:
-    """What an environment of these requirements is called: another list or another Python is another one."""
+    """Return a key for these requirements and this version of Python."""
     version = f"{platform.python_implementation()} {platform.python_version()} {platform.machine()}"
     return hashlib.sha256("\n".join((version, *sorted(requirements))).encode()).hexdigest()[:12]
 
 
 def folder() -> Path:
-    """Where environments are kept."""
+    """Return the folder of all environments."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "tagwise" / "environments"
 
 
 def place(name: str) -> Path:
-    """Where the environment of this name lies, or will lie."""
+    """Return the path of the environment of this name, whether it exists or not."""
     return folder() / f"{name}-{key(ENVIRONMENTS[name])}"
 
 
 def python_of(environment: Path) -> Path:
-    """Its Python."""
+    """Return the Python of an environment."""
     return environment / "bin" / "python"
 
 
 def make(name: str) -> Path:
-    """The Python of an environment, which is made if it is missing."""
+    """Return the Python of an environment, which is created if it is missing."""
     there = place(name)
     if (there / STAMP).exists():
         return python_of(there)
     there.parent.mkdir(parents=True, exist_ok=True)
     with open(there.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another maker is waited for; it is let go when this process ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when this process ends
         if (there / STAMP).exists():
             return python_of(there)
-        for left in (there, *there.parent.glob(f"{there.name}.making-*")):  # of makers that were killed
+        for left in (there, *there.parent.glob(f"{there.name}.making-*")):  # left by killed processes
             shutil.rmtree(left, ignore_errors=True)
         made = Path(tempfile.mkdtemp(prefix=f"{there.name}.making-", dir=there.parent))
         try:
@@ -142,7 +141,7 @@ def _fill(made: Path, requirements: tuple[str, ...]) -> None:
 
 
 def main() -> int:
-    """Make the environment that is named, and print its Python."""
+    """Create the named environment and print its Python."""
     if len(sys.argv) != 2 or sys.argv[1] not in ENVIRONMENTS:
         print(f"usage: python tools/environments.py {'|'.join(ENVIRONMENTS)}", file=sys.stderr)
         return 2

@@ -1,8 +1,8 @@
 """Draw new examples for the property tests: `make explore`, or `python -m tools.explore --minutes 5`.
 
-`make test` draws the same examples every time. This runs the property tests again and again, each round with another
-seed and `--times` as many examples, until the minutes are over or a test fails. It prints the seed of every round and
-the number of examples drawn, and repeats a round with `--seed`.
+`make test` draws the same examples every time. This command runs the property tests repeatedly, each round with another
+seed and `--times` as many examples, until the time is up or a test fails. It prints the seed of every round and the
+number of examples drawn. Repeat a round with `--seed`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TESTS = Path(__file__).resolve().parents[1] / "tests"
 
 @dataclass(eq=False)  # plugins are hashed
 class Round:
-    """A pytest plugin that keeps the property tests, multiplies their examples and counts them."""
+    """Pytest plugin that keeps the property tests, multiplies their examples and counts them."""
 
     seed: int
     times: int
@@ -44,7 +44,8 @@ class Round:
 
         chosen = [item for item in items if hasattr(getattr(item, "obj", None), "hypothesis")]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        # A short run that ends in the middle of a round reaches other files each time.
+        # The order differs by seed, so that a short run that ends in the middle of a round covers other files each
+        # time.
         order = {
             path: random.Random(f"{self.seed} {path}").random() for path in {item.path for item in chosen}
         }
@@ -57,7 +58,7 @@ class Round:
             test.hypothesis.inner_test = self.counted(test.hypothesis.inner_test)
 
     def counted(self, test: Callable[..., Any]) -> Callable[..., Any]:
-        """A test that is counted when it is called with an example."""
+        """Return a test that counts its calls with an example."""
 
         @functools.wraps(test)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -77,14 +78,14 @@ class Round:
 
 
 def run(found: Round, arguments: list[str]) -> Round:
-    """One round, in a process of its own."""
+    """Run one round in its own process."""
     options = [f"--hypothesis-seed={found.seed}", "-x", "-p", "no:cacheprovider", "--no-header"]
     found.code = int(pytest.main([*options, *arguments], plugins=[found]))
     return found
 
 
 def main() -> int:
-    """Explore; the exit code is 1 if a test fails."""
+    """Explore and return the exit code, which is 1 if a test fails."""
     parser = argparse.ArgumentParser(prog="python -m tools.explore", description=__doc__.partition("\n\n")[0])
     parser.add_argument("--minutes", type=float, default=5.0, help="how long to explore (default 5)")
     parser.add_argument("--seed", type=int, help="of the first round; the others count up (default: random)")
@@ -103,7 +104,7 @@ def main() -> int:
         total, tests = total + one.examples, tests + one.tests
         minutes = (time.time() - begin) / 60
         print(f"{total:,} examples of {tests:,} tests in {minutes:.1f} minutes", flush=True)
-        if one.code or one.failed:  # the time may be over after a failure
+        if one.code or one.failed:  # the time may be up after a failure
             what = " ".join(one.failed or arguments)
             again = f"python -m tools.explore --seed {seed} --times {known.times} {what}"
             print(f"FAILED with seed {seed}: {what}\nTo repeat it: {again}", flush=True)

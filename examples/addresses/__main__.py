@@ -1,6 +1,6 @@
-"""Postal addresses to their parts, as people type them: parts missing or in another order, abbreviations, slips.
+"""Postal addresses to their parts, as people type them: missing parts, other orders, abbreviations, typing errors.
 
-Streets and towns of the held-out part are names that training never saw.
+Streets and towns of the test part do not occur in training.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNITS = ("Apt", "Apt.", "Unit", "Suite", "Ste", "#", "Floor", "Flat")
 
 
 def address(rng: random.Random, streets: list[str], towns: list[str]) -> list[Piece]:
-    """One address, one of a few ways to write it."""
+    """Return one address in one of a few forms."""
     number = str(rng.randint(1, 9999)) + rng.choice(["", "", "", "", "A", "-" + str(rng.randint(2, 9))])
     way = rng.choice(rng.choice(KINDS).split())
     name = rng.choice(["", "", "", "N ", "South ", "Old "]) + rng.choice(streets)
@@ -70,14 +70,14 @@ def address(rng: random.Random, streets: list[str], towns: list[str]) -> list[Pi
 
 
 def parts(train: int, test: int, seed: int = 0) -> tuple[tw.Corpus, tw.Corpus]:
-    """Addresses to learn from, and addresses of streets and towns that these do not have."""
+    """Return addresses to train on, and addresses with other streets and towns."""
     rng = random.Random(seed)
     known = [sentence(address(rng, STREET[0], TOWN[0])) for _ in range(train)]
     return tw.Corpus(known), tw.Corpus([sentence(address(rng, STREET[1], TOWN[1])) for _ in range(test)])
 
 
 def tagger() -> tw.Tagger:
-    """Spelling and two neighbours on either side; labels are well formed."""
+    """Return a CRF over spelling and two neighbours on either side, with well-formed labels."""
     return tw.CRF(features="S3(window=2)", l2=0.3, max_iter=60, constraints="auto")
 
 

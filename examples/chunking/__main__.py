@@ -1,7 +1,7 @@
 """Phrases of English web text from words alone.
 
-The corpus is the bundled ewt-pos; its phrases are made by a rule over gold parts of speech, which are not shown to the
-tagger.
+The corpus is the bundled ewt-pos. Its phrases are derived by rule from gold parts of speech, which the tagger does not
+get.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ENDS = {"NOUN", "PROPN", "NUM", "PRON"}
 
 
 def phrases(tags: list[str]) -> list[str]:
-    """NP: a run of nominal tags that has a noun, a name, a number or a pronoun; VP: verbs with what stands between; PP.
+    """Return NP (nominal tags with a noun, name, number or pronoun), VP (verbs and the tags between them) and PP.
 
     >>> phrases(["DET", "NOUN", "AUX", "ADV", "VERB", "ADP", "PROPN"])
     ['B-NP', 'I-NP', 'B-VP', 'I-VP', 'I-VP', 'B-PP', 'B-NP']
@@ -43,20 +43,20 @@ def phrases(tags: list[str]) -> list[str]:
 
 
 def chunked(corpus: tw.Corpus) -> tw.Corpus:
-    """The same words with phrases as labels."""
+    """Return the corpus with phrases as labels."""
     return tw.Corpus(
         [tw.Sentence({"word": s.tokens, "label": phrases(list(s.labels))}, "label") for s in corpus]
     )
 
 
 def parts(train: int, test: int) -> tuple[tw.Corpus, tw.Corpus]:
-    """The first sentences of the training and of the test part."""
+    """Return the first sentences of the training and of the test part."""
     learn, _, held = tw.load_corpus("ewt-pos", label="upos")
     return chunked(learn[:train]), chunked(held[:test])
 
 
 def tagger() -> tw.Tagger:
-    """A perceptron with the usual features."""
+    """Return a perceptron with the default features."""
     return tw.Perceptron(features="default", epochs=8, constraints="auto")
 
 

@@ -1,4 +1,4 @@
-"""Lines of a recipe to quantity, unit, name and preparation. Foods of the held-out part are not those of training."""
+"""Lines of a recipe to quantity, unit, name and preparation. The test part has other foods than training."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOTES = ("optional", "about 1 bunch", "see note", "to taste", "or more", "divide
 
 
 def amount(rng: random.Random) -> str:
-    """A number as recipes have it."""
+    """Return a number as recipes write it."""
     whole = str(rng.randint(1, 12))
     part = rng.choice(("1/2", "1/4", "3/4", "1/3", "½", "¼"))
     return rng.choice(
@@ -47,7 +47,7 @@ def amount(rng: random.Random) -> str:
 
 
 def line(rng: random.Random, foods: list[str]) -> list[Piece]:
-    """One ingredient."""
+    """Return one ingredient."""
     food = slip(rng, rng.choice(foods), 0.08)
     out: list[Piece] = []
     if rng.random() < 0.92:
@@ -79,7 +79,7 @@ def line(rng: random.Random, foods: list[str]) -> list[Piece]:
 
 
 def parts(train: int, test: int, seed: int = 0) -> tuple[tw.Corpus, tw.Corpus]:
-    """Lines to learn from, and lines with other foods."""
+    """Return lines to train on, and lines with other foods."""
     rng = random.Random(seed)
     known, other = (text.split("|") for text in FOODS)
     return (
@@ -89,7 +89,7 @@ def parts(train: int, test: int, seed: int = 0) -> tuple[tw.Corpus, tw.Corpus]:
 
 
 def tagger() -> tw.Tagger:
-    """MIRA: an ingredient takes microseconds to learn."""
+    """Return MIRA, which learns an ingredient in microseconds."""
     return tw.MIRA(features="S3", epochs=10, constraints="auto")
 
 

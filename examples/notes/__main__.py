@@ -1,7 +1,6 @@
-"""Notes as a clinic might write them, all of it made up: drugs, doses, problems, findings that are denied.
+"""Invented clinical notes: drugs, doses, problems, denied findings.
 
-Drugs and problems of the held-out part are invented anew; only their endings (-olol, -pril, -itis) are of the kind that
-training has.
+Drugs and problems of the test part are new. Only their endings (-olol, -pril, -itis) occur in training.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ STEMS = "Ac Bel Cor Dex Fen Gal Lis Met Nor Pra Ral Sim Tri Val Zol".split()
 
 
 def problems(organs: str) -> list[str]:
-    """Problems: an organ and an ending, some with a word in front."""
+    """Return problems: an organ and an ending, some with a word in front."""
     front = ("", "", "chronic ", "acute ", "mild ", "L ", "recurrent ")
     return [
         before + organ + ending
@@ -42,7 +41,7 @@ SIGNS = (
 
 
 def note(rng: random.Random, drugs: list[str], ills: list[str], signs: list[str]) -> list[Piece]:
-    """One line of a note."""
+    """Return one line of a note."""
     who: list[Piece] = [
         (rng.choice(("Pt is a", "Patient:", "This is a", "")), None),
         (f"{rng.randint(18, 92)} {rng.choice(('y/o', 'yo', 'year old'))}", "AGE"),
@@ -93,7 +92,7 @@ def note(rng: random.Random, drugs: list[str], ills: list[str], signs: list[str]
 
 
 def parts(train: int, test: int, seed: int = 0) -> tuple[tw.Corpus, tw.Corpus]:
-    """Notes to learn from, and notes with other drugs, problems and signs."""
+    """Return notes to train on, and notes with other drugs, problems and signs."""
     rng = random.Random(seed)
     return tuple(  # type: ignore[return-value]
         tw.Corpus([sentence(note(rng, DRUGS[k], PROBLEMS[k], SIGNS[k])) for _ in range(n)])
@@ -102,7 +101,7 @@ def parts(train: int, test: int, seed: int = 0) -> tuple[tw.Corpus, tw.Corpus]:
 
 
 def tagger() -> tw.Tagger:
-    """Endings tell drugs from problems, neighbours what is denied."""
+    """Return the tagger. Endings distinguish drugs from problems, and neighbours show what is denied."""
     endings = "word[0].lower.suffix(4..6)\nword[-1].lower & word[0].lower.suffix(3)"
     return tw.CRF(features=tw.Features("S3") + endings, l2=0.3, max_iter=60)
 

@@ -1,4 +1,4 @@
-"""Parts of speech of English web text, the bundled ewt-pos: accuracy on all words, and on words never seen."""
+"""Parts of speech of English web text, the bundled ewt-pos: accuracy on all words, and on unseen words."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from examples.common import run
 
 
 def parts(train: int, test: int) -> tuple[tw.Corpus, tw.Corpus]:
-    """The first sentences of the training and of the test part."""
+    """Return the first sentences of the training and of the test part."""
     learn, _, held = tw.load_corpus("ewt-pos")
     return learn[:train], held[:test]
 
 
 def tagger() -> tw.Tagger:
-    """MIRA, a second or two; `tw.CRF()` is a little better and slower."""
+    """Return MIRA, which takes a second or two. `tw.CRF()` is slightly better and slower."""
     return tw.MIRA(features="default", epochs=6)
 
 
 def unseen(model: tw.Tagger, train: tw.Corpus, test: tw.Corpus) -> float:
-    """Accuracy on words that the training sentences do not have."""
+    """Return the accuracy on words that do not occur in training."""
     known = {word for words in train.tokens for word in words}
     right = [
         a == b

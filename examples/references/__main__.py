@@ -1,4 +1,4 @@
-"""References of papers to authors, year, title, journal, pages, in three styles; other people and words held out."""
+"""References of papers to authors, year, title, journal and pages, in three styles, with new names in the test part."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ JOURNALS = (
 
 
 def person(rng: random.Random, names: list[str], style: int) -> str:
-    """A name as the style writes it."""
+    """Return a name in the style."""
     initials = " ".join(f"{rng.choice('ABCDEFGHJKLMPRST')}." for _ in range(rng.randint(1, 2)))
     name = slip(rng, rng.choice(names), 0.05)
     return f"{name}, {initials}" if style else f"{initials} {name}"
 
 
 def reference(rng: random.Random, names: list[str], words: list[str], journals: list[str]) -> list[Piece]:
-    """One reference in one of three styles, some parts missing."""
+    """Return one reference in one of three styles, with some parts missing."""
     style = rng.randrange(3)
     people: list[Piece] = []
     for i in range(rng.randint(1, 3)):
@@ -109,7 +109,7 @@ def reference(rng: random.Random, names: list[str], words: list[str], journals: 
 
 
 def parts(train: int, test: int, seed: int = 0) -> tuple[tw.Corpus, tw.Corpus]:
-    """References to learn from, and references of other people, words and journals."""
+    """Return references to train on, and references with other people, words and journals."""
     rng = random.Random(seed)
     return tuple(  # type: ignore[return-value]
         tw.Corpus([sentence(reference(rng, PEOPLE[k], WORDS[k], JOURNALS[k].split("|"))) for _ in range(n)])
@@ -118,7 +118,7 @@ def parts(train: int, test: int, seed: int = 0) -> tuple[tw.Corpus, tw.Corpus]:
 
 
 def tagger() -> tw.Tagger:
-    """Words two away on either side say more than the word, which is new."""
+    """Return a CRF. Words two positions away are more informative than the word, which is new."""
     return tw.CRF(features="S3(window=2)", l2=0.3, max_iter=60, constraints="auto")
 
 

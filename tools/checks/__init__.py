@@ -1,4 +1,4 @@
-"""Checks of the repository itself: what is said in several places is one thing, and what is named exists.
+"""Checks of the repository: repeated statements agree, and names that are mentioned exist.
 
 A check is a function without arguments that yields faults, each a line of text. Rules that are more than a comparison
 have an example in their docstring. `make lint` runs both.
@@ -11,5 +11,5 @@ MODULES = ("figures", "imports", "names", "pages", "release", "workflows")
 
 
 def text(name: str) -> str:
-    """A file of the repository."""
+    """Return the text of a file of the repository."""
     return (ROOT / name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Figures: pages and drawings show what the JSON of the runs says."""
+"""Figures: pages and drawings match the JSON of the runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagwise.apps.compare import PRESETS
 from tools.checks import ROOT, text
 
 TABLES = study.tables()
-#: Tables with figures of papers, and how many there are.
+#: Tables with figures of papers, and their number.
 PAPERS = {
     "small-300": 16,
     "spanish-ner": 23,
@@ -27,7 +27,7 @@ PAPERS = {
 
 
 def check_pages_are_current() -> Iterator[str]:
-    """`make study ARGS=--tables`, `python -m benchmarks.cited` and `python -m benchmarks.page` write them."""
+    """Pages match `make study ARGS=--tables`, `python -m benchmarks.cited` and `python -m benchmarks.page`."""
     yield from study.differences(study.PAGE.read_text("utf-8"), TABLES)
     yield from page.differences(page.PAGE.read_text("utf-8"), page.runs())
     yield from (
@@ -43,7 +43,7 @@ def check_pages_are_current() -> Iterator[str]:
 
 
 def check_runs() -> Iterator[str]:
-    """Stored runs are of known benchmarks, have rows and a date."""
+    """Stored runs belong to known benchmarks and have rows and a date."""
     for name, run in page.runs().items():
         dated = re.fullmatch(r"\d{4}-\d\d-\d\d", run["machine"]["date"])
         if name != run["name"] or name not in BENCHMARKS or not dated or not run["rows"]:
@@ -67,7 +67,7 @@ def check_tables() -> Iterator[str]:
 
 
 def references(name: str, table: dict[str, Any]) -> Iterator[str]:
-    """References to cells that the preset does not train: such a row would never change."""
+    """Yield the references to cells that the preset does not train, since such a row would never change."""
     if not table.get("from"):
         return
     preset = PRESETS[table["preset"]]
@@ -84,7 +84,7 @@ def references(name: str, table: dict[str, Any]) -> Iterator[str]:
 
 
 def check_figures_of_papers() -> Iterator[str]:
-    """A figure of a paper on the page is one that the preset publishes for the same learner."""
+    """Figures of papers on the page are published in the preset for the same learner."""
     for name, wanted in PAPERS.items():
         table, count = TABLES[name], 0
         published = {(f.learner, f"{f.value:.2f}") for f in PRESETS[table["preset"]].published}
@@ -94,7 +94,7 @@ def check_figures_of_papers() -> Iterator[str]:
             for at, (head, cell) in enumerate(zip(table["head"], row)):
                 if "paper" not in head and "paper" not in row[0]:
                     continue
-                if "paper" in row[0]:  # a row of its own below ours
+                if "paper" in row[0]:  # a separate row below ours
                     learners = {found.split(";")[1].strip() for found in study.REFERENCE.findall(above[at])}
                 for value in re.findall(r"\d+\.\d\d", study.REFERENCE.sub("", cell)):
                     count += 1
@@ -106,7 +106,7 @@ def check_figures_of_papers() -> Iterator[str]:
 
 
 def check_drawings() -> Iterator[str]:
-    """Drawings of docs/engine.md are what is drawn, numbers aside; every SVG is a document with its own root."""
+    """Drawings of docs/engine.md are current except for numbers, and every SVG is a document with its own root."""
     for name, draw in drawings.DRAWINGS.items():
         stored, drawn = (drawings.FOLDER / f"{name}.svg").read_text("utf-8"), draw()
         if re.sub(r"[\d.]+", "#", stored) != re.sub(r"[\d.]+", "#", drawn):

@@ -1,4 +1,4 @@
-"""Imports: a package imports only packages before it, and the library no extension.
+"""Imports: a package imports only packages before it, and the library does not import extensions.
 
 Imports inside functions and imports for type checkers count like any other.
 """
@@ -14,14 +14,14 @@ from tools.checks import ROOT
 
 PACKAGE, CRATE = ROOT / "python" / "tagwise", ROOT / "rust" / "src"
 
-#: Packages of the library, in order: each may import itself and those before it.
+#: Packages of the library, in order. Each may import itself and those before it.
 LIBRARY = (
     *("base", "corpus", "evaluation", "features", "dataset", "scores"),
     *("optimizers", "learners", "decoding", "model", "estimators"),
 )
 #: Extensions may import the library and the extensions before them.
 EXTENSIONS = ("torch", "ray", "compat", "apps", "cli")
-#: Modules outside of packages. They wire everything together and may import everything.
+#: Modules outside of packages. They connect everything and may import everything.
 LOOSE = ("__init__", "__main__")
 RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "foreign", "py")
 LOOSE_SOURCES = 2
@@ -31,7 +31,7 @@ LOOSE_SOURCES = 2
 
 
 def name_of(path: Path) -> str:
-    """The dotted name of a module."""
+    """Return the dotted name of a module."""
     parts = ["tagwise", *path.relative_to(PACKAGE).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -40,7 +40,7 @@ MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def imported(source: str) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of every import of the package, wherever it stands; the native module is left out."""
+    """Yield line and dotted name of every import of the package, except the native module."""
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -53,12 +53,12 @@ def imported(source: str) -> Iterator[tuple[int, str]]:
 
 
 def package_of(name: str) -> str:
-    """The package below `tagwise` that a dotted name belongs to; "" for `tagwise` itself."""
+    """Return the package below `tagwise` of a dotted name, or "" for `tagwise` itself."""
     return [*name.split("."), ""][1]
 
 
 def faults(path: Path, source: str) -> list[str]:
-    """Imports of a module that its package may not have.
+    """Return the imports of a module that its package may not have.
 
     >>> late = "def late():\\n    from tagwise.decoding import paths\\nimport tagwise.torch, tagwise.corpus.schemes"
     >>> for fault in faults(PACKAGE / "scores" / "mymodule.py", late):
@@ -78,20 +78,20 @@ def faults(path: Path, source: str) -> list[str]:
 
 
 def check_order() -> Iterator[str]:
-    """No package imports one behind it."""
+    """No package imports a later one."""
     for path in MODULES.values():
         yield from faults(path, path.read_text("utf-8"))
 
 
 def module_of(name: str) -> str:
-    """The module that an imported name is, or is in."""
+    """Return the module that an imported name is or belongs to."""
     while name not in MODULES:
         name = name.rpartition(".")[0]
     return name
 
 
 def check_cycles() -> Iterator[str]:
-    """No cycle between modules, also through several of them, counting lazy and type-only imports."""
+    """There is no cycle between modules, counting lazy and type-only imports."""
     graph = {
         name: {module_of(found) for _, found in imported(path.read_text("utf-8"))} - {name}
         for name, path in MODULES.items()
@@ -112,7 +112,7 @@ def check_cycles() -> Iterator[str]:
 
 
 def check_places() -> Iterator[str]:
-    """Imports are absolute and never from the package itself; every module is in a known package."""
+    """Imports are absolute and never from the package itself, and every module is in a known package."""
     wrong = re.compile(r"^\s*(from tagwise import|from \.)", re.M)
     yield from (
         f"{path}: relative import" for path in MODULES.values() if wrong.search(path.read_text("utf-8"))
@@ -125,12 +125,12 @@ def check_places() -> Iterator[str]:
         yield f"modules {sorted(loose)}, packages {sorted(packages)}"
 
 
-#: Functions of NumPy that call BLAS, which starts threads of its own beside those of `n_jobs`.
+#: Functions of NumPy that call BLAS, which starts threads in addition to those of `n_jobs`.
 BLAS = ("dot", "vdot", "inner", "matmul", "tensordot", "einsum", "linalg")
 
 
 def products(source: str) -> list[str]:
-    """Products of vectors or matrices that NumPy computes.
+    """Return the products of vectors or matrices that NumPy computes.
 
     >>> products("a @ b; np.linalg.norm(a); _core.dot(a, a, 1)")
     ['a @ b', 'np.linalg']
@@ -154,13 +154,13 @@ def check_products() -> Iterator[str]:
 
 
 def without_tests(source: str) -> str:
-    """A source file up to its tests, which may use anything; comments are blanked, lines stay."""
+    """Return a source file up to its tests, which may use anything, without comments and with all lines."""
     source = re.split(r"(?m)^#\[cfg\((?:all\()?test\b", source)[0]
     return re.sub(r"//[^\n]*", "", source)
 
 
 def rust_faults(path: Path, source: str) -> list[str]:
-    """Uses of modules behind that of the file, groups such as `crate::{a, b}` included; comments and tests may.
+    """Return the uses of later modules, including groups such as `crate::{a, b}`, except in comments and tests.
 
     >>> source = "// crate::py\\nuse crate::{decoding::best::Output, machine::simd};\\n#[cfg(test)]\\nuse crate::py;"
     >>> rust_faults(CRATE / "scores" / "mymodule.rs", source)
@@ -181,7 +181,7 @@ def rust_faults(path: Path, source: str) -> list[str]:
 
 
 def check_rust() -> Iterator[str]:
-    """No source file uses a module behind its own."""
+    """No source file uses a module after its own."""
     for path in sorted(CRATE.rglob("*.rs")):
         if path.parent != CRATE:
             yield from rust_faults(path, path.read_text("utf-8"))

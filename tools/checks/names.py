@@ -1,4 +1,4 @@
-"""Names: files that are mentioned exist, the reference is complete, and enumerations of the core are written once."""
+"""Names: mentioned files exist, the reference is complete, and enumerations of the core are written once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "tagwise"
 
 NAMED = re.compile(r"(?<![\w./*<-])((?:[\w-]+/)*[\w-]+\.(?:rs|py))(?![\w*/])")
 FOLDERS = ("python", "rust", "tests", "benchmarks", "examples", "packaging", "tools")
-#: Placeholders, and files of the reader's own.
+#: Placeholders, and files of the reader.
 EXAMPLES = {"NAME", "mycosts", "mykernels", "mymodule", "features"}
 SOURCES = [p for folder in FOLDERS for kind in ("py", "rs") for p in (ROOT / folder).rglob(f"*.{kind}")]
 ENDINGS = frozenset(
@@ -33,7 +33,7 @@ ENDINGS = frozenset(
 
 
 def missing(text: str) -> list[str]:
-    """Names of source files, or ends of paths, that do not exist.
+    """Return the names of source files, or ends of paths, that do not exist.
 
     >>> missing("tools/checks/names.py, `checks/names.py`, corpus/NAME.py, *.rs, a.rst and docs.rs/pyo3")
     []
@@ -44,7 +44,7 @@ def missing(text: str) -> list[str]:
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of a page; lines of comments and docstrings of a source file."""
+    """Yield the lines of a page, or the lines of comments and docstrings of a source file."""
     text = path.read_text("utf-8")
     if path.suffix == ".md":
         yield from enumerate(text.splitlines(), 1)
@@ -60,7 +60,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def check_files() -> Iterator[str]:
-    """In pages, docstrings and comments. The changelog may name files of the past."""
+    """Source files named in pages, docstrings and comments exist. The changelog may name files of the past."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
     for path in [p for p in pages if p.name != "CHANGELOG.md"] + SOURCES:
         for line, text in prose(path) if path != Path(__file__) else ():
@@ -69,9 +69,9 @@ def check_files() -> Iterator[str]:
 
 # --- the reference ------------------------------------------------------------------------------------------
 
-#: Modules beside `tagwise` itself whose names people import.
+#: Public modules in addition to `tagwise` itself.
 PUBLIC = ("torch", "ray", "compat", "compat.pycrfsuite", "compat.sklearn_crfsuite")
-#: Modules that are public as a whole, by the name they have in `tagwise`.
+#: Modules that are public as a whole, by their name in `tagwise`.
 MODULES = {
     "compare": "apps.compare.compare",
     "lattice": "scores.lattice",
@@ -79,11 +79,11 @@ MODULES = {
     "plot": "apps.compare.plots",
     "schemes": "corpus.schemes",
 }
-#: A text, and a module whose classes are listed one by one.
+#: A string, and a module whose classes are listed one by one.
 NOT_LISTED = {"__version__", "exceptions"}
-#: Beyond `__all__`, since pages name them.
+#: Names in addition to `__all__`, since pages name them.
 MORE = {"tagwise.features.resolve", "tagwise.features.template_text", "tagwise.evaluation.errors.find_errors"}
-#: Names without an example of their own, with the reason.
+#: Names without an example, with the reason.
 NO_EXAMPLE = {
     "tagwise.RegularizationPath": "regularization_path returns it",
     "tagwise.TaggerInfo": "taggers returns it",
@@ -101,19 +101,19 @@ NO_EXAMPLE = {
 
 
 def source(module: str) -> Path:
-    """The file of a module."""
+    """Return the file of a module."""
     at = PACKAGE.joinpath(*module.split(".")) if module else PACKAGE
     return at / "__init__.py" if at.is_dir() else at.with_suffix(".py")
 
 
 @functools.cache
 def parsed(path: Path) -> ast.Module:
-    """A file, read once."""
+    """Parse a file, once."""
     return ast.parse(path.read_text("utf-8"))
 
 
 def exported(module: str) -> list[str]:
-    """`__all__` of a module, from its source: neither torch nor Ray is needed."""
+    """Return `__all__` of a module from its source, so that neither torch nor Ray is needed."""
     for node in parsed(source(module)).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
@@ -121,21 +121,21 @@ def exported(module: str) -> list[str]:
 
 
 def expected() -> set[str]:
-    """Every public name by its whole path; modules by that of their file."""
+    """Return every public name by its full path, and modules by the path of their file."""
     out = {f"tagwise.{MODULES.get(name, name)}" for name in tagwise.__all__ if name not in NOT_LISTED}
     out |= {f"tagwise.{module}.{name}" for module in PUBLIC for name in exported(module)}
     return out | MORE
 
 
 def definition(name: str) -> ast.ClassDef | ast.FunctionDef | ast.Module | None:
-    """The node that defines a name, found through the imports of its package. None for a value."""
+    """Return the node that defines a name, found through the imports of its package. None for a value."""
     short = name.removeprefix("tagwise.")
     module, _, last = short.rpartition(".")
     if short in MODULES.values() and source(short).exists():
         return parsed(source(short))
     tree = parsed(source(module))
     guarded = [n for node in tree.body if isinstance(node, ast.If) for n in node.body]
-    for node in [*tree.body, *guarded]:  # imports for type checkers are inside a condition
+    for node in [*tree.body, *guarded]:  # type-checking imports are inside a condition
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == last:
             return node
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tagwise."):
@@ -146,7 +146,7 @@ def definition(name: str) -> ast.ClassDef | ast.FunctionDef | ast.Module | None:
 
 
 def undocumented(name: str) -> Iterator[str]:
-    """What is missing of the documentation of a public name: docstrings, an example."""
+    """Yield the parts of the documentation of a public name that are missing: docstrings, an example."""
     node = definition(name)
     if node is None:
         if not name.rpartition(".")[2].isupper():
@@ -166,7 +166,7 @@ def undocumented(name: str) -> Iterator[str]:
 
 
 def check_reference() -> Iterator[str]:
-    """The pages of the reference have every public name once; each has a docstring and an example."""
+    """The pages of the reference have every public name once, and each has a docstring and an example."""
     pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
     found = [name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text("utf-8"), re.M)]
     yield from (f"{name} is there twice" for name in sorted(set(found)) if found.count(name) > 1)
@@ -189,12 +189,12 @@ ENUMERATIONS: dict[str, set[Any]] = {
     "sum over label sequences": set(_core.SUMS),
     "list that is searched": set(_core.ONCE_LISTS),
 }
-#: Tables with a row for every name, which have to be written out: module, enumeration, name of the table.
+#: Tables that must have a row for every name: module, enumeration, name of the table.
 TABLES = (("torch/formulas.py", "loss", "FORMULAS"),)
 
 
 def second_lists(code: str) -> Iterator[tuple[int, str]]:
-    """Lines that write an enumeration of the core out. Types (`Literal[...]`) and larger tables do not count.
+    """Yield the lines that write out an enumeration of the core. Types (`Literal[...]`) and larger tables do not count.
 
     >>> list(second_lists(f"A = 1\\nB = {_core.LOSSES[::-1]!r}"))
     [(2, 'loss')]
@@ -219,7 +219,7 @@ def second_lists(code: str) -> Iterator[tuple[int, str]]:
 
 
 def names_compared(code: str) -> list[str]:
-    """Comparisons of losses by name; "log" may have a fast path.
+    """Return the comparisons of losses by name. "log" may have a fast path.
 
     >>> names_compared('if self.loss == "exp": pass')
     ["self.loss == 'exp'"]
@@ -238,7 +238,7 @@ def names_compared(code: str) -> list[str]:
 
 
 def check_enumerations() -> Iterator[str]:
-    """The package has no second list; tables are complete; on a device no loss is distinguished by its name."""
+    """The package has no second list, tables are complete, and code for devices does not compare losses by name."""
     for path in PACKAGE.rglob("*.py"):
         name = path.relative_to(PACKAGE).as_posix()
         for line, what in second_lists(path.read_text("utf-8")):

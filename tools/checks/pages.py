@@ -1,4 +1,4 @@
-"""Pages: every block of code has a language, links lead somewhere, commands and options exist."""
+"""Pages: every code block has a language, links resolve, commands and options exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINK = re.compile(r"\]\((?P<target>[^)\s]*)(?: \"[^\"]*\")?\)")
 
 
 def check_blocks() -> Iterator[str]:
-    """Blocks are fenced with a language, data parses, blocks that are not run have a reason and are few."""
+    """Code blocks are fenced with a language, data parse, blocks that are not run have a reason and are few."""
     for page in pages.PAGES:
         yield from (f"{page}:{line}: an indented block; fence it" for line in pages.indented(text(page)))
         for block in pages.of(page):
@@ -38,7 +38,7 @@ def check_blocks() -> Iterator[str]:
 
 
 def check_commands() -> Iterator[str]:
-    """Commands and options of tagwise, targets of make, modules and scripts, also in blocks that are not run."""
+    """Commands and options of tagwise, targets of make, modules and scripts exist, also in blocks that are not run."""
     from tagwise.cli import cli
 
     options = {
@@ -53,12 +53,12 @@ def check_commands() -> Iterator[str]:
 
 
 def prose(page: str) -> str:
-    """A page without its code."""
+    """Return a page without its code."""
     return re.sub(r"`[^`\n]*`", "", pages.FENCE.sub("", text(page)))
 
 
 def anchors(path: Path) -> set[str]:
-    """The anchors of a page, as Markdown makes them from headings."""
+    """Return the anchors of a page, as Markdown derives them from headings."""
     out: set[str] = set()
     plain = pages.FENCE.sub("", path.read_text("utf-8"))
     for heading in re.findall(r"^#+ (.*)$", plain, re.M):
@@ -69,7 +69,7 @@ def anchors(path: Path) -> set[str]:
 
 
 def check_links() -> Iterator[str]:
-    """To files that exist and headings that they have; pages of the site link to the site."""
+    """Links lead to existing files and headings, and pages of the site link only to the site."""
     for page in FILES:
         for match in LINK.finditer(prose(page)):
             target, _, anchor = match["target"].partition("#")
@@ -83,7 +83,7 @@ def check_links() -> Iterator[str]:
 
 
 def check_addresses() -> Iterator[str]:
-    """Addresses on the network are in one list. Nothing is fetched; people review the list."""
+    """Network addresses are in one list, which people review. Nothing is fetched."""
     listed = set(text("tools/shows/addresses.txt").split())
     found = {
         address.rstrip(".,)")
@@ -103,7 +103,7 @@ def check_examples() -> Iterator[str]:
 
 
 def check_picture() -> Iterator[str]:
-    """The picture of the README: small, nothing to fetch, a row for each learner of its command."""
+    """The picture of the README is small, fetches nothing, and has a row for each learner of its command."""
     svg = picture.PICTURE.read_text("utf-8")
     if len(svg.encode()) > 150_000 or re.search(r"url\([\"']?http|href=.http", svg):
         yield "large, or with something to fetch"

@@ -1,4 +1,4 @@
-"""Releases: versions, days, bounds, licences and environments agree wherever they are stated."""
+"""Releases: versions, dates, bounds, licences and environments agree wherever they are stated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ else:
 
 
 def toml(name: str) -> Any:
-    """A TOML file of the repository."""
+    """Parse a TOML file of the repository."""
     return tomllib.loads(text(name))
 
 
@@ -36,7 +36,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 
 
 def check_version() -> Iterator[str]:
-    """Cargo.toml has the version; every other place that names it has the same."""
+    """Every place that names the version has that of Cargo.toml."""
     major, minor, _ = VERSION.split(".")
     drop_in = toml("packaging/tagwise-crfsuite/pyproject.toml")["project"]
     places = {
@@ -53,7 +53,7 @@ def check_version() -> Iterator[str]:
 
 
 def check_changelog() -> Iterator[str]:
-    """Unreleased first, then versions in descending order, each with its day; CITATION.cff has the newest."""
+    """Unreleased is first, followed by versions in descending order with dates. CITATION.cff has the newest."""
     log = text("CHANGELOG.md")
     found = re.findall(r"^## \[(.*?)\](?: - (\d{4}-\d\d-\d\d))?$", log, re.M)
     versions, days = (
@@ -70,7 +70,7 @@ def check_changelog() -> Iterator[str]:
 
 
 def bounds(requirements: list[str]) -> dict[str, str]:
-    """Lower bounds by name.
+    """Return the lower bounds by name.
 
     >>> bounds(["torch>=2.6", "tomli>=2.0; python_version < '3.11'", "seqeval"])
     {'torch': '2.6', 'tomli': '2.0'}
@@ -122,7 +122,7 @@ def check_licences() -> Iterator[str]:
 
 
 def check_dependencies() -> Iterator[str]:
-    """docs/dependencies.md gives the reason for every package and crate; wheels contain the package alone."""
+    """docs/dependencies.md gives the reason for every package and crate, and wheels contain only the package."""
     asked = [*PROJECT["dependencies"], *(one for many in EXTRAS.values() for one in many)]
     names = {re.split(r"[^\w-]", one)[0] for one in asked} | toml("Cargo.toml")["dependencies"].keys()
     page = text("docs/dependencies.md")
@@ -134,7 +134,7 @@ def check_dependencies() -> Iterator[str]:
 
 
 def check_environments() -> Iterator[str]:
-    """One version of each package whatever the version of Python, and the same test runners everywhere."""
+    """Every version of Python gets one version of each package, and all environments have the same test runners."""
     for name, listed in environments.ENVIRONMENTS.items():
         for version in ("3.10", "3.11", "3.13"):
             entries = [Requirement(one) for one in listed]
@@ -146,7 +146,7 @@ def check_environments() -> Iterator[str]:
 
 
 def check_making() -> Iterator[str]:
-    """An environment is created once, also after a run that was killed; a failed run leaves nothing behind."""
+    """An environment is created once, also after a killed run, and a failed run leaves nothing behind."""
 
     def fill(folder: Path, requirements: tuple[str, ...]) -> None:
         (folder / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""Workflows: what they name exists, and they have no more permissions than they need."""
+"""Workflows: names in them exist, and they have only the permissions they need."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import yaml
 from tools.checks import ROOT, text
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-#: Actions of the operators of the build servers and of the package index; all others are pinned by commit.
+#: Actions of the operators of the build servers and of the package index. All others are pinned by commit.
 TRUSTED = ("actions/", "pypa/gh-action-pypi-publish@release/v1")
 PUBLISHER = {"publish": {"id-token": "write", "attestations": "write"}}
 
 
 def values(tree: Any) -> Iterator[str]:
-    """All texts of a tree of YAML."""
+    """Yield all strings of a YAML tree."""
     if isinstance(tree, (dict, list)):
         for inside in tree.values() if isinstance(tree, dict) else tree:
             yield from values(inside)
@@ -26,7 +26,7 @@ def values(tree: Any) -> Iterator[str]:
 
 
 def step_faults(step: dict[str, Any]) -> Iterator[str]:
-    """Faults of one step.
+    """Yield the faults of one step.
 
     >>> list(step_faults({"uses": "somebody/action@v1"}))
     ['somebody/action@v1 is not pinned by commit']
@@ -43,7 +43,7 @@ def step_faults(step: dict[str, Any]) -> Iterator[str]:
 
 
 def check_jobs() -> Iterator[str]:
-    """Permissions, dependencies and limits of every job; make targets, scripts and files that it names."""
+    """Jobs have valid permissions, dependencies and limits, and the make targets, scripts and files they name exist."""
     targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.M))
     for path in WORKFLOWS:
         workflow = yaml.safe_load(path.read_text("utf-8"))
@@ -75,7 +75,7 @@ def check_jobs() -> Iterator[str]:
 
 
 def check_publishing() -> Iterator[str]:
-    """The publishing job waits for every other job and runs for tags alone; wheels of all platforms are built."""
+    """The publishing job needs every other job and runs only for tags, and wheels of all platforms are built."""
     jobs = yaml.safe_load(text(".github/workflows/release.yml"))["jobs"]
     publish = jobs["publish"]
     if set(publish["needs"]) != jobs.keys() - {"publish"}:
@@ -89,7 +89,7 @@ def check_publishing() -> Iterator[str]:
 
 
 def check_forms() -> Iterator[str]:
-    """Forms and settings parse; every field has a label."""
+    """Forms and settings parse, and every field has a label."""
     for name in ("ISSUE_TEMPLATE/*.yml", "dependabot.yml", "zizmor.yml"):
         found = list((ROOT / ".github").glob(name))
         if not found:

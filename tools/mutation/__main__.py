@@ -1,4 +1,4 @@
-"""Draw a sample of mutants, build them, run the tests that reach each, say which survive."""
+"""Draw a sample of mutants, build them, run the tests that reach each, and report the survivors."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from typing import Any
 from . import tree as trees
 from .mutant import Mutant
 
-#: Tests that may fail on good code (a busy machine): more than this, and something is wrong with the copy.
+#: Maximum number of tests that may fail without a mutant, as on a busy machine. More mean that the copy is broken.
 UNSTEADY = 10
 
 
 def environment(tree: Path, folder: Path, mutant: int | None = None) -> dict[str, str]:
-    """The environment of a run of the tests on the copy, with a mutant on or none."""
+    """Return the environment of a test run on the copy, with one mutant switched on or none."""
     out = {**os.environ, "PYTHONPATH": str(tree / "python"), "TAGWISE_MUTANTS": str(folder)}
     out.pop("TAGWISE_MUTANT", None)
     return out if mutant is None else {**out, "TAGWISE_MUTANT": str(mutant)}
 
 
 def reached(tree: Path, tests: list[str]) -> dict[str, dict[str, Any]]:
-    """What each test of the suite reaches while no mutant is on. A test that fails then judges no mutant."""
+    """Return the mutants that each test reaches while all are off. Tests that fail then are excluded."""
     folder = tree / "reached"
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.hits"):
@@ -49,7 +49,7 @@ def reached(tree: Path, tests: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def noticed_by_core(tree: Path, env: dict[str, str]) -> bool:
-    """Whether the core's own tests fail, or do not end."""
+    """Return whether the tests of the core fail or time out."""
     command = [tree / "core-tests", "-q"]
     try:
         return subprocess.run(command, env=env, capture_output=True, timeout=120, check=False).returncode != 0
@@ -60,7 +60,7 @@ def noticed_by_core(tree: Path, env: dict[str, str]) -> bool:
 def verdict(
     tree: Path, number: int, native: bool, found: dict[str, dict[str, Any]], most: float
 ) -> tuple[str, str]:
-    """Whether the tests notice a mutant, and by which; "not run" where no test reaches it."""
+    """Return whether the tests detect a mutant, and the test that does. "not reached" if no test reaches it."""
     always = number in found[""]["hits"]
     tests = sorted(
         (entry["seconds"], name)
@@ -115,14 +115,14 @@ def verdict(
         return "survived", f"{len(chosen)} tests" + ("" if whole else f" of {len(tests)}, the quickest")
     if run.returncode == 4 and "while loading conftest" in run.stderr:
         return "killed", "the package cannot be imported"
-    if run.returncode in (4, 5):  # a wrong call, or no test: a fault of this program
+    if run.returncode in (4, 5):  # wrong usage, or no tests: an error of this program
         raise SystemExit(run.stdout + run.stderr)
     lines = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return "killed", (lines[0].split(" - ")[0] if lines else f"exit status {run.returncode}")
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("--sample", type=int, default=300, help="mutants to draw")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")

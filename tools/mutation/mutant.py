@@ -1,4 +1,4 @@
-"""A mutant: one place of one file, and what stands there when it is on."""
+"""A mutant: one place of one file, and its replacement."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Mutant:
-    """Bytes [begin, end) of a file, and what stands in their place; a statement is left out, an expression replaced."""
+    """Bytes [begin, end) of a file and their replacement: a statement is removed, an expression replaced."""
 
     file: str
     begin: int
     end: int
-    kind: str  # what was done, as a word
-    text: str  # of the mutant; empty for a statement that is left out
+    kind: str  # kind of the change
+    text: str  # replacement, empty for a removed statement
     line: int
     original: str
 
@@ -22,7 +22,7 @@ class Mutant:
         return f"{self.file}:{self.line}: {self.kind}: {was[:90]}" + (f"  ->  {now[:90]}" if now else "")
 
 
-#: What takes the place of an operator: the neighbour that a slip of the hand would write.
+#: Replacements of operators, chosen as typical typing errors.
 SWAPS = {
     "+": "-",
     "-": "+",
@@ -59,7 +59,7 @@ SWAPS = {
 
 
 def apart(mutants: list[Mutant]) -> list[Mutant]:
-    """Those that lie in no place of an earlier one: two switches cannot share a place."""
+    """Return the mutants that do not overlap an earlier one, since two switches cannot share a place."""
     kept: list[Mutant] = []
     for mutant in mutants:
         if all(m.file != mutant.file or m.end <= mutant.begin or mutant.end <= m.begin for m in kept):

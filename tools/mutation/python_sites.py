@@ -1,4 +1,4 @@
-"""Places of a Python file where a fault can be put, found in its syntax tree."""
+"""Possible mutants of a Python file, found in its syntax tree."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ OPERATORS: dict[type[ast.AST], str] = {
     ast.IsNot: "is not",
 }
 
-#: Calls without an effect that a test could ask for: words to a log, and types.
+#: Calls without an effect that a test could observe: logging, warnings and casts.
 SILENT = re.compile(r"^(logger\.|logging\.|cast\(|warnings\.)")
 
 
 class Finder:
-    """Mutants of one file."""
+    """Finder of the mutants of one file."""
 
     def __init__(self, name: str, source: bytes) -> None:
         self.name, self.source = name, source
@@ -45,7 +45,7 @@ class Finder:
             self.starts.append(self.starts[-1] + len(line))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Bytes of a node."""
+        """Return the byte range of a node."""
         at = self.starts
         return (
             at[node.lineno - 1] + node.col_offset,  # type: ignore[attr-defined]
@@ -60,7 +60,7 @@ class Finder:
         return Mutant(self.name, begin, end, kind, text, node.lineno, self.text(begin, end))  # type: ignore[attr-defined]
 
     def swapped(self, node: ast.AST, left: ast.AST, right: ast.AST, old: str, new: str) -> Iterator[Mutant]:
-        """A node with the operator between two of its parts changed."""
+        """Yield a node with the operator between two of its parts replaced."""
         begin, end = self.span(node)
         gap = self.span(left)[1], self.span(right)[0]
         words = re.escape(old).replace(r"\ ", r"\s+")
@@ -72,7 +72,7 @@ class Finder:
             yield self.mutant(node, f"{old} to {new}", text)
 
     def expression(self, node: ast.AST) -> Iterator[Mutant]:
-        """Mutants of one expression."""
+        """Yield the mutants of one expression."""
         if isinstance(node, ast.BinOp):
             old = OPERATORS.get(type(node.op))
             text = isinstance(node.left, (ast.Constant, ast.JoinedStr)) and not isinstance(
@@ -102,7 +102,7 @@ class Finder:
             yield from self.call(node)
 
     def call(self, node: ast.Call) -> Iterator[Mutant]:
-        """A call without one of its keyword arguments."""
+        """Yield a call without one of its keyword arguments."""
         begin, end = self.span(node)
         given = sorted([*node.args, *(k.value for k in node.keywords)], key=lambda a: self.span(a))
         for keyword in node.keywords:
@@ -118,7 +118,7 @@ class Finder:
             yield self.mutant(node, f"{keyword.arg}= dropped", self.text(begin, at) + self.text(stop, end))
 
     def statement(self, node: ast.stmt) -> Iterator[Mutant]:
-        """Mutants of one statement."""
+        """Yield the mutants of one statement."""
         begin, end = self.span(node)
         text = self.text(begin, end)
         if isinstance(node, ast.Return) and node.value is not None:
@@ -139,7 +139,7 @@ class Finder:
                 yield self.mutant(node, "left out", "")
 
     def walk(self, node: ast.AST) -> Iterator[Mutant]:
-        """Mutants below a node, but for types, decorators, patterns and texts with fields."""
+        """Yield the mutants below a node, except in types, decorators, patterns and f-strings."""
         if isinstance(node, ast.stmt):
             yield from self.statement(node)
         elif isinstance(node, ast.expr):
@@ -157,14 +157,14 @@ class Finder:
 
 
 def changed(value: float) -> float:
-    """A number next to it."""
+    """Return a nearby number."""
     if isinstance(value, int):
         return value + 1 if value != 1 else 2
     return value * 2.0 if value else 1.0
 
 
 def python_sites(name: str, source: bytes) -> list[Mutant]:
-    """All mutants of a Python file that still parse."""
+    """Return all mutants of a Python file that still parse."""
     finder = Finder(name, source)
     found = []
     for mutant in dict.fromkeys(finder.walk(ast.parse(source))):
@@ -179,7 +179,7 @@ def python_sites(name: str, source: bytes) -> list[Mutant]:
 
 
 def switched(source: bytes, mutants: dict[int, Mutant]) -> bytes:
-    """The file with these mutants in it, each behind its switch."""
+    """Return the file with these mutants, each behind its switch."""
     out = source
     for number, m in sorted(mutants.items(), key=lambda item: -item[1].begin):
         old = source[m.begin : m.end].decode()

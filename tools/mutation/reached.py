@@ -1,6 +1,6 @@
-"""A pytest plugin: which mutants each test reaches, and how long it takes.
+"""Pytest plugin that records which mutants each test reaches, and its duration.
 
-Processes that a test starts write what they reach into the folder TAGWISE_MUTANTS when they end.
+Child processes of a test write the mutants that they reach to the folder TAGWISE_MUTANTS when they exit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _clear() -> set[int]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Note what the setup, the call and the teardown of a test reach."""
+    """Record the mutants that setup, call and teardown of a test reach."""
     folder = Path(os.environ["TAGWISE_MUTANTS"])
     outside = _clear()
     FOUND.setdefault("", {"hits": [], "seconds": 0.0})["hits"].extend(sorted(outside))
@@ -37,7 +37,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up the seconds, and note what fails."""
+    """Add up the seconds and record failures."""
     entry = FOUND.setdefault(report.nodeid, {"seconds": 0.0, "hits": []})
     entry["seconds"] += report.duration
     if report.failed:
@@ -45,6 +45,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Write all of it."""
+    """Write the records."""
     FOUND.setdefault("", {"hits": [], "seconds": 0.0})["hits"].extend(sorted(_clear()))
     (Path(os.environ["TAGWISE_MUTANTS"]) / "reached.json").write_text(json.dumps(FOUND))

@@ -1,4 +1,4 @@
-"""Places of a Rust file where a fault can be put, found by tree-sitter's grammar."""
+"""Possible mutants of a Rust file, found with the grammar of tree-sitter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from .mutant import SWAPS, Mutant
 
-#: What a switch cannot stand in: it is decided when the core is built, or it is no code that runs.
+#: Nodes that cannot contain a switch: they are evaluated at compile time or are not code.
 LEFT_OUT = {
     "attribute_item",
     "inner_attribute_item",
@@ -33,7 +33,7 @@ SILENT = re.compile(r"^(prefetch|simd::prefetch|crate::simd::prefetch|debug_asse
 
 
 def parser() -> Any:
-    """A parser of Rust; its packages are in the extra `mutants`."""
+    """Return a parser of Rust. Its packages are in the extra `mutants`."""
     import tree_sitter
     import tree_sitter_rust
 
@@ -41,7 +41,7 @@ def parser() -> Any:
 
 
 def is_test(node: Any) -> bool:
-    """Whether an item is a test, or built for tests alone."""
+    """Return whether an item is a test or is compiled only for tests."""
     before = node.prev_named_sibling
     while before is not None and before.type in ("attribute_item", "line_comment"):
         if re.search(rb"cfg\(test\)|\[test\]", before.text):
@@ -51,12 +51,12 @@ def is_test(node: Any) -> bool:
 
 
 def is_constant(node: Any) -> bool:
-    """Whether a function can run while the core is built."""
+    """Return whether a function can run at compile time."""
     return any(child.type == "function_modifiers" and b"const" in child.text for child in node.children)
 
 
 def rust_sites(name: str, source: bytes) -> list[Mutant]:
-    """All mutants of a Rust file; some may not compile."""
+    """Return all mutants of a Rust file, some of which may not compile."""
 
     def mutant(node: Any, kind: str, text: str) -> Mutant:
         begin, end = node.start_byte, node.end_byte
@@ -113,7 +113,7 @@ def rust_sites(name: str, source: bytes) -> list[Mutant]:
 
 
 def switched(source: bytes, mutants: dict[int, Mutant]) -> bytes:
-    """The file with these mutants in it, each behind its switch."""
+    """Return the file with these mutants, each behind its switch."""
     out = source
     for number, m in sorted(mutants.items(), key=lambda item: -item[1].begin):
         old, on = source[m.begin : m.end].decode(), f"crate::mutants::on({number})"
@@ -122,7 +122,7 @@ def switched(source: bytes, mutants: dict[int, Mutant]) -> bytes:
     return out
 
 
-#: The switch of the core: which mutant is on, and which were reached, for Python to read by the C names.
+#: Switch of the core: the active mutant, and the reached ones, which Python reads through the C interface.
 SWITCH = """//! The switch of the mutants in this copy.
 use std::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-"""A copy of the tree with all mutants of a sample in it, built once."""
+"""Copy of the tree with all mutants of a sample, built once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .mutant import Mutant, apart
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Not looked at: what only draws (coordinates and colours), what a benchmark of the command prints,
-#: and what is tested where torch is (make test-torch).
+#: Files without mutants: drawing code (coordinates and colours), output of the benchmark command, and code that is
+#: tested only with torch (make test-torch).
 SILENT = re.compile(r"python/tagwise/(torch/.*|report/(svg|figures)\.py|cli/bench\.py|_core\.pyi)$")
 
-#: The Python side of the switch.
+#: Python side of the switch.
 SWITCH = '''"""The switch of the mutants in this copy."""
 import atexit, ctypes, json, os
 
@@ -43,7 +43,7 @@ def native():
 
 
 def taken():
-    """The mutants reached since the last time."""
+    """Return the mutants reached since the last call."""
     array, found = native(), set(HITS)
     for i in range(COUNT):
         if array[i]:
@@ -65,7 +65,7 @@ atexit.register(leave)
 
 
 def sites(root: Path = ROOT) -> list[Mutant]:
-    """Every mutant of the package and of the core."""
+    """Return every mutant of the package and of the core."""
     found: list[Mutant] = []
     for path in sorted((root / "python" / "tagwise").rglob("*.py")):
         name = path.relative_to(root).as_posix()
@@ -78,18 +78,18 @@ def sites(root: Path = ROOT) -> list[Mutant]:
 
 
 def sample(found: Sequence[Mutant], size: int, seed: int, only: str = "") -> list[Mutant]:
-    """`size` mutants drawn at random, no two in one place."""
+    """Draw `size` mutants at random, no two of which overlap."""
     chosen = [m for m in sorted(found) if re.search(only, m.file)]
     random.Random(seed).shuffle(chosen)
     return apart(chosen[: 2 * size])[:size]
 
 
-#: Of a copy: the numbers of the mutants in it.
+#: File in a copy with the numbers of its mutants.
 BUILT = "built.json"
 
 
 def write(mutants: dict[int, Mutant], tree: Path, root: Path = ROOT) -> None:
-    """The tree with the mutants in it, each behind its number."""
+    """Write the tree with the mutants, each behind the switch of its number."""
     for folder in ("python", "rust", "tests", "tools", "docs", "benchmarks", ".ci"):
         shutil.rmtree(tree / folder, ignore_errors=True)
         if (root / folder).is_dir():
@@ -115,14 +115,14 @@ def write(mutants: dict[int, Mutant], tree: Path, root: Path = ROOT) -> None:
 
 
 def cargo(tree: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run cargo there; what it says as JSON."""
+    """Run cargo in the copy, with messages as JSON."""
     return subprocess.run(
         ["cargo", *args, "--message-format=json"], cwd=tree, capture_output=True, text=True, check=False
     )
 
 
 def refused(tree: Path, mutants: dict[int, Mutant]) -> set[int]:
-    """The mutants that the compiler refuses."""
+    """Return the mutants that do not compile."""
     run = cargo(tree, "check", "--quiet", "--lib")
     out: set[int] = set()
     errors = []
@@ -151,7 +151,7 @@ def _spans(message: dict[str, object]) -> list[dict[str, object]]:
 
 
 def build(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
-    """Write and compile the copy; mutants that do not compile are left out. Returns those that are in it."""
+    """Write and compile the copy, leaving out mutants that do not compile, and return the remaining ones."""
     tree.mkdir(parents=True, exist_ok=True)
     while True:
         write(mutants, tree)
@@ -179,7 +179,7 @@ def build(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
 
 
 def built(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
-    """Those of the sample that are in a copy which was built before; its tests are today's."""
+    """Return the mutants of the sample in a copy that was built before, and update its tests."""
     shutil.rmtree(tree / "tests")
     shutil.copytree(
         ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__", ".hypothesis")

@@ -1,1 +1,1 @@
-"""What the documentation shows of everyday use: a notebook and a shell session, with what they print."""
+"""Notebooks and shell sessions of the documentation, with their output."""

@@ -1,4 +1,4 @@
-"""Run the notebooks and the shell session of the documentation anew: `python -m tools.shows`."""
+"""Run the notebooks and the shell session of the documentation and update their output: `python -m tools.shows`."""
 
 from __future__ import annotations
 

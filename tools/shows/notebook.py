@@ -1,6 +1,6 @@
-"""Notebooks without a server: the cells of an .ipynb file are run in order, and their outputs written into it.
+"""Notebooks without a server: run the cells of an .ipynb file in order and write their outputs into it.
 
-A cell's outputs are what it prints and the value of its last expression, as text and, where the value has one, as HTML.
+The outputs of a cell are its printed text and the value of its last expression, as text and, if available, as HTML.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PACKAGE = Path(tagwise.__file__).parent
 
 
 def run_cell(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
-    """Run one cell; its outputs as a notebook has them."""
+    """Run one cell and return its outputs in the notebook format."""
     tree = ast.parse(source, f"<cell {number}>")
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed, value = io.StringIO(), None
@@ -39,17 +39,17 @@ def run_cell(source: str, names: dict[str, Any], number: int) -> list[dict[str, 
 
 
 def shown(value: Any) -> str:
-    """A value as text: as it prints itself, where it knows how to, else its repr."""
+    """Return a value as text: its str if the class defines one, otherwise its repr."""
     return repr(value) if type(value).__str__ is object.__str__ or isinstance(value, str) else str(value)
 
 
 def lines(text: str) -> list[str]:
-    """A text as notebooks keep it; where the package lies on this machine is nobody's business."""
+    """Return a text in the notebook format, without the path of the package on this machine."""
     return text.replace(f"{PACKAGE}{os.sep}", "").splitlines(keepends=True)
 
 
 def run(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The notebook with the outputs of its cells, run in a namespace of their own."""
+    """Return the notebook with the outputs of its cells, run in a separate namespace."""
     names: dict[str, Any] = {"__name__": "__notebook__"}
     cells, number = [], 0
     for cell in notebook["cells"]:
@@ -63,7 +63,7 @@ def run(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A notebook file."""
+    """Read a notebook file."""
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
 

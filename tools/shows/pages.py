@@ -1,14 +1,15 @@
-"""The code on the pages of the documentation: what there is, and a run of a page from top to bottom.
+"""Code on the pages of the documentation: its blocks, and a run of a page from top to bottom.
 
-A page is one session: its `python` blocks share their names, its commands (`sh`, and behind `$ ` in `console`) a
-folder. What a page shows is held against what is printed: examples behind `>>>` as doctest does; a `text` block right
-behind a `python` block, and the lines below a command of `console`, line by line and in order, figures aside, where a
-line `...` stands for any. A mark on the line before a block says what else holds for it:
+A page is one session: its `python` blocks share their names, and its commands (`sh`, and after `$ ` in `console`) share
+a folder. The output shown on a page is compared with the actual output. Examples after `>>>` are compared as in
+doctest. A `text` block directly after a `python` block, and the lines below a command of `console`, are compared line
+by line and in order, ignoring numbers. A line `...` matches any lines. A marker on the line before a block adds a
+condition:
 
-    <!-- not run: REASON -->       counted, never run; its commands are looked up all the same
-    <!-- needs: PACKAGE -->        run where the package is installed: in the session of make test-PACKAGE
+    <!-- not run: REASON -->       counted, never run, but its commands must exist
+    <!-- needs: PACKAGE -->        run if the package is installed, in the session of make test-PACKAGE
 
-Commands that make the files which a page speaks of, and that nobody needs to read, stand in a comment of the page:
+Commands that create the files of a page and that readers do not need are in a comment of the page:
 
     <!-- run first:
     tagwise convert wnut17-ner:dev train.txt
@@ -48,32 +49,32 @@ FENCE = re.compile(
 FIRST = re.compile(r"^<!-- run first:\n(?P<code>.*?)^-->$", re.MULTILINE | re.DOTALL)
 COMMANDS = ("sh", "console")
 RUN = ("python", *COMMANDS)
-#: Data and drawings: read by a parser where there is one, never run.
+#: Data and drawings, which are parsed if there is a parser and never run.
 DATA = ("text", "json", "ini", "dockerfile", "template", "mermaid")
-#: A page that `make shows` writes, and whose session has a test of its own.
+#: Pages that `make shows` writes, and whose session has its own test.
 WRITTEN = ("docs/everyday.md",)
-#: Pages whose Python is run, and looked at more closely, by tests/e2e/test_promises.py.
+#: Pages whose Python is run and examined by tests/e2e/test_promises.py.
 PROMISES = ("README.md", "docs/ten-minutes.md")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code: its language, its first line on the page, what stands in front of it, what stands behind it."""
+    """Code block: its language, its code, its first line on the page, its marker, and the output shown for it."""
 
     language: str
     code: str
     line: int
     not_run: str = ""
     needs: str = ""
-    shown: str | None = None  # the text block right behind a python block: what it prints
+    shown: str | None = None  # output in the text block after a python block
 
     def here(self) -> bool:
-        """Whether this environment can run it."""
+        """Return whether this environment can run the block."""
         return not self.not_run and (not self.needs or importlib.util.find_spec(self.needs) is not None)
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks of a page, in its order.
+    """Return the blocks of a page in order.
 
     >>> blocks("<!-- needs: torch -->\\n```python\\nx = 1\\n```\\n")[0].needs
     'torch'
@@ -99,18 +100,18 @@ def blocks(text: str) -> list[Block]:
 
 
 def inline(text: str) -> list[str]:
-    """Commands of tagwise that stand in the text itself, between backticks."""
+    """Return the tagwise commands in the text of a page, between backticks."""
     plain = FENCE.sub("", FIRST.sub("", text))
     return re.findall(r"`(tagwise [a-z][^`\n]*)`", plain)
 
 
 def of(page: str) -> list[Block]:
-    """The blocks of a page by its path."""
+    """Return the blocks of a page by its path."""
     return blocks((ROOT / page).read_text("utf-8"))
 
 
 def indented(text: str) -> Iterator[int]:
-    """Lines that begin a block by their indent alone, which says no language; those of lists are text."""
+    """Yield the lines that start an indented block, which has no language. Lines of lists are text."""
     plain = FENCE.sub(lambda match: "\n" * match[0].count("\n"), FIRST.sub("", text))
     item = False
     lines = plain.splitlines()
@@ -127,7 +128,7 @@ def indented(text: str) -> Iterator[int]:
 
 
 def commands(block: Block) -> list[str]:
-    """The commands of a block of a shell; one goes on behind a backslash, and to the end of its here-document."""
+    """Return the commands of a shell block, with continuation lines and here-documents."""
     if block.language == "console":
         return session.commands(block.code)
     out: list[str] = []
@@ -144,7 +145,7 @@ def commands(block: Block) -> list[str]:
 
 
 def words(command: str) -> list[list[str]]:
-    """The words of each program of a pipe."""
+    """Return the words of each program of a pipe."""
     lexer = shlex.shlex(command.replace("\\\n", " "), posix=True, punctuation_chars="|;&<>()")
     lexer.whitespace_split = True
     out: list[list[str]] = [[]]
@@ -157,7 +158,7 @@ def words(command: str) -> list[list[str]]:
 
 
 def unknown(command: str, options: Mapping[str, set[str]], targets: set[str]) -> list[str]:
-    """What a command names that there is not: commands and options of tagwise, targets of make, modules, scripts.
+    """Return the unknown names of a command: commands and options of tagwise, targets of make, modules, scripts.
 
     >>> unknown("tagwise tag x --frmat text | make sleep", {"tag": {"--format"}}, {"test"})
     ['tagwise tag --frmat', 'make sleep']
@@ -191,7 +192,7 @@ def unknown(command: str, options: Mapping[str, set[str]], targets: set[str]) ->
 
 
 def masked(text: str) -> list[str]:
-    """A text without figures, widths of tables and times: what must not change from machine to machine."""
+    """Return the lines of a text without numbers, table borders and spacing, which vary between machines."""
     plain = re.sub(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", "#", text)
     plain = re.sub(r"[─━╭╮╰╯│]+", "", plain)
     rows = (re.sub(r"(# ?)+", "#", re.sub(r"\s+", " ", line)).strip() for line in plain.splitlines())
@@ -199,7 +200,7 @@ def masked(text: str) -> list[str]:
 
 
 def missing(shown: str, printed: str) -> list[str]:
-    """Lines that a page shows and that were not printed, in their order; `...` is no line.
+    """Return the lines shown on a page that were not printed, in order. `...` is skipped.
 
     >>> missing("F1 12.5\\n...\\nnew", "a\\nF1 13\\nb")
     ['new']
@@ -209,7 +210,7 @@ def missing(shown: str, printed: str) -> list[str]:
 
 
 class Run:
-    """A page that is being run: names of its Python, a folder with its files, a home with the command `tagwise`."""
+    """Run of a page: the names of its Python code, a folder with its files, a home with the command `tagwise`."""
 
     def __init__(self, page: str, folder: Path) -> None:
         self.page = page
@@ -220,7 +221,7 @@ class Run:
         self.done = 0
 
     def python(self, block: Block) -> None:
-        """Run a block of Python, and hold what it prints against what the page shows."""
+        """Run a Python block and compare its output with the page."""
         if block.code.startswith(">>>"):
             test = doctest.DocTestParser().get_doctest(
                 block.code, self.names, self.page, self.page, block.line
@@ -243,7 +244,7 @@ class Run:
         self.done += 1
 
     def shell(self, block: Block) -> None:
-        """Run the commands of a block; each must end well, unless the page shows its exit status."""
+        """Run the commands of a block. Each must succeed, unless the page shows its exit status."""
         parts = re.split(r"(?m)^\$ ", block.code)[1:] if block.language == "console" else []
         for i, command in enumerate(commands(block)):
             printed = session.run(command, self.work, self.home)
@@ -255,7 +256,7 @@ class Run:
         self.done += 1
 
     def all(self, *languages: str) -> int:
-        """Run the blocks of these languages that can be run here; how many they are."""
+        """Run the blocks of these languages that this environment can run, and return their number."""
         for block in of(self.page):
             if block.language in languages and block.here():
                 self.python(block) if block.language == "python" else self.shell(block)
@@ -263,7 +264,7 @@ class Run:
 
 
 def parsed(block: Block) -> None:
-    """Read a block of data by the parser of its format."""
+    """Parse a block of data in its format."""
     if block.language == "json":
         for row in block.code.splitlines():
             json.loads(row)
@@ -272,12 +273,12 @@ def parsed(block: Block) -> None:
 
 
 def needed(page: str) -> set[str]:
-    """Packages that blocks of a page ask for."""
+    """Return the packages that blocks of a page need."""
     return {block.needs for block in of(page) if block.needs}
 
 
 def with_commands() -> list[str]:
-    """Pages that have commands to run."""
+    """Return the pages with commands to run."""
     if shutil.which("bash") is None:
         return []
     return [
@@ -288,7 +289,7 @@ def with_commands() -> list[str]:
 
 
 def counts() -> list[tuple[str, dict[str, int]]]:
-    """For each page with code: blocks run here, in the session of a package, and not at all."""
+    """Return the number of blocks of each page that run, need a package, and are not run."""
     out = []
     for page in PAGES:
         code = [block for block in of(page) if block.language in RUN]

@@ -1,7 +1,7 @@
-"""The picture of the README: what a comparison prints, as it prints it: `python -m tools.shows.picture`.
+"""Picture of the README, drawn from the output of a comparison: `python -m tools.shows.picture`.
 
-The command runs, takes some seconds, and its output is drawn as SVG by rich, head and best scores in colour. No font is
-fetched: the viewer's own is used.
+The command takes some seconds. rich draws its output as SVG, with head and best scores in colour. No font is fetched:
+the viewer uses its own.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ COMMAND = (
     "tagwise compare --corpus ewt-pos -f S2 --size 1000 --learner crf --learner crf-l1 --learner mira "
     "--learner perceptron --learner hmsvm --learner hmm --against crf"
 )
-#: The format of rich, without the fonts that it would have fetched.
+#: Format of rich without the fonts that it would fetch.
 FORMAT = inspect.signature(Console.export_svg).parameters["code_format"].default
 PLAIN = re.sub(r"@font-face \{\{.*?\}\}\s*", "", FORMAT, flags=re.DOTALL)
 
 
 def printed(command: str) -> str:
-    """What a command prints into a pipe, for so many columns."""
+    """Return the output of a command in a pipe, formatted for WIDTH columns."""
     with tempfile.TemporaryDirectory(prefix="tagwise-picture-") as cache:
         settings = {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TAGWISE_CACHE": cache}
         words = command.split()
@@ -44,7 +44,7 @@ def printed(command: str) -> str:
 
 
 def coloured(output: str) -> Text:
-    """The table with its head in bold and the best accuracy in green."""
+    """Return the table with its head in bold and the best accuracy in green."""
     text = Text(output, style="default")
     scores = [float(found[1]) for found in re.finditer(r"^ +[\w-]+ .*?(\d\d\.\d\d)", output, re.MULTILINE)]
     text.highlight_regex(r"(?m)^ +learner .*$", "bold cyan")
@@ -54,7 +54,7 @@ def coloured(output: str) -> Text:
 
 
 def drawn(command: str, output: str) -> str:
-    """A command and its output as SVG."""
+    """Return a command and its output as SVG."""
     with open(os.devnull, "w") as nowhere:
         console = Console(
             record=True, width=WIDTH, force_terminal=True, color_system="truecolor", file=nowhere

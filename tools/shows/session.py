@@ -1,4 +1,4 @@
-"""Shell sessions on a page: blocks of `console` whose lines behind `$ ` are run, and what they print written below."""
+"""Shell sessions on a page: run the lines after `$ ` in `console` blocks and write their output below them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LIMIT = 120  # seconds of a command
+LIMIT = 120  # seconds per command
 
 
 def environment(home: Path) -> dict[str, str]:
-    """A plain terminal of 80 columns, an empty home, and this installation's commands in front."""
+    """Return a plain terminal of 80 columns, an empty home, and the commands of this installation first on the path."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -24,7 +24,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def install(home: Path) -> None:
-    """A command `tagwise` that is this tree's."""
+    """Install a command `tagwise` that runs this tree."""
     (home / "bin").mkdir(parents=True)
     command = home / "bin" / "tagwise"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tagwise "$@"\n')
@@ -32,7 +32,7 @@ def install(home: Path) -> None:
 
 
 def commands(block: str) -> list[str]:
-    """The commands of a block; a line behind one that ends in a backslash goes on with it."""
+    """Return the commands of a block, with continuation lines."""
     out: list[str] = []
     for line in block.splitlines():
         if out and out[-1].endswith("\\"):
@@ -43,7 +43,7 @@ def commands(block: str) -> list[str]:
 
 
 def run(command: str, folder: Path, home: Path) -> str:
-    """What a command prints, and its exit status where that is not 0."""
+    """Return the output of a command, followed by its exit status if that is not 0."""
     found = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -60,7 +60,7 @@ def run(command: str, folder: Path, home: Path) -> str:
 
 
 def made(page: str, folder: Path) -> str:
-    """The page with what its commands print, run in one folder from top to bottom."""
+    """Return the page with the output of its commands, run in one folder from top to bottom."""
     home, work = folder / "home", folder / "work"
     install(home)
     work.mkdir()

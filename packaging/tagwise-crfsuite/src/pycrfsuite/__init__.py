@@ -1,4 +1,4 @@
-"""The name pycrfsuite, which means `tagwise.compat.pycrfsuite` here."""
+"""The import name pycrfsuite for `tagwise.compat.pycrfsuite`."""
 
 import importlib
 import sys

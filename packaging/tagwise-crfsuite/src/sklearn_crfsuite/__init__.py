@@ -1,4 +1,4 @@
-"""The name sklearn_crfsuite, which means `tagwise.compat.sklearn_crfsuite` here."""
+"""The import name sklearn_crfsuite for `tagwise.compat.sklearn_crfsuite`."""
 
 import importlib
 import sys
