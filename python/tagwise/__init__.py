@@ -162,8 +162,8 @@ __all__ = [
     "write_text",
 ]
 
-#: Where each of these names is, as the imports for type checkers say it above: a module is imported once one of them is
-#: asked for, so that `import tagwise` costs next to nothing.
+#: Module of each public name, as in the imports for type checkers above. Modules are imported when one of their names
+#: is first used, so that `import tagwise` is fast.
 _HOMES = {
     "tagwise.apps.compare": "compare",
     "tagwise.corpus": "schemes",
@@ -196,12 +196,12 @@ _HOMES = {
     "tagwise.dataset.shards.reader": "Shards",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-#: Modules under a public name that is not their place in the package.
+#: Modules whose public name differs from their place in the package.
 _MODULES = {"plot": "tagwise.apps.compare.plots"}
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, or a room that nobody has imported yet."""
+    """Import a public name, or a package that has not been imported yet."""
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
     if name in _HOME:

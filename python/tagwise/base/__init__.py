@@ -1,1 +1,1 @@
-"""What everything else rests on: exceptions, parameters, imports by name, atomic file writing, terminal output."""
+"""Basics of all packages: exceptions, parameters, imports by name, atomic file writing, terminal output."""

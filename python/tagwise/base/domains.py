@@ -1,8 +1,8 @@
-"""Domains: the values that a parameter, a field of a file or a member of a request may have.
+"""Domains of parameters, of fields of files and of members of requests.
 
-`check` accepts the exact types that JSON has. Arguments of Python calls go through `convert` first, which accepts
-NumPy's numbers, and 3.0 for 3. Texts of the command line go through `parse`. A value outside its domain is a
-DomainError that names its place; callers turn it into their own error: ParameterError, ModelFileError, HTTP 400.
+`check` accepts exactly the types of JSON. Arguments of Python calls go through `convert` first, which accepts NumPy
+numbers, and 3.0 for 3. Strings of the command line go through `parse`. A value outside its domain raises a DomainError
+that names its place. Callers turn it into their own error: ParameterError, ModelFileError, HTTP 400.
 
 >>> Record({"k": Integer(1, 100)}).check({"k": 0}, "the request")
 Traceback (most recent call last):
@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from tagwise.base.exceptions import TagwiseError
 
-#: Levels of lists and objects that a value without a schema may have.
+#: Maximum depth of lists and objects in a value without a schema.
 DEPTH = 16
-#: Integers as the core takes them.
+#: Largest integer that the core accepts.
 LARGEST = 2**63 - 1
-#: The largest number of float32.
+#: Largest number of float32.
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _FLAGS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
@@ -38,7 +38,7 @@ _FLAGS = {
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text that a file can hold: without lone surrogates."""
+    """Return whether a value is a string that a file can hold, without lone surrogates."""
     if not isinstance(value, str):
         return False
     try:
@@ -49,12 +49,12 @@ def is_text(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as a file can hold it, with NumPy's scalars and arrays as Python's, in collections too.
+    """Return a value as a file can hold it. NumPy scalars and arrays become Python objects, in collections too.
 
-    Functions, paths and other objects are returned unchanged: their receivers check them.
+    Functions, paths and other objects are returned unchanged and checked by their receivers.
 
     Raises:
-        ValueError: The value contains bytes or a lone surrogate.
+        ValueError: If the value contains bytes or a lone surrogate.
     """
     if value is None or type(value) in (bool, int, float):
         return value
@@ -107,16 +107,16 @@ class DomainError(TagwiseError, ValueError):
 
 
 def refuse(at: str, expected: str, value: Any) -> DomainError:
-    """Return the error of a wrong value: its place, what was expected, what is there."""
+    """Return the error of a wrong value with its place, the expected and the actual value."""
     return DomainError(f"expected {expected}", at, shown(value))
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The values that a parameter or a field may have; None as well if `optional`."""
+    """Set of valid values of a parameter or a field, including None if `optional`."""
 
     optional: bool = field(default=False, kw_only=True)
-    TYPE: ClassVar[type] = object  # of the values; `object` for any
+    TYPE: ClassVar[type] = object  # type of the values, `object` for any
     NOUN: ClassVar[str] = ""
 
     def noun(self) -> str:
@@ -169,7 +169,7 @@ Domains = Mapping[str, Domain]
 
 @dataclass(frozen=True)
 class Text(Domain):
-    """A text; `inside`: characters it must have, as the colon of an import path; `most`: its maximum length."""
+    """String. `inside` has required characters, such as the colon of an import path. `most` is the maximum length."""
 
     inside: str = ""
     most: int | None = None
@@ -201,7 +201,7 @@ class Flag(Domain):
 
 @dataclass(frozen=True)
 class Real(Domain):
-    """A finite number in [low, high]; `open_low`: without `low`; `any_`: NaN and the infinities too."""
+    """Finite number in [low, high]. `open_low` excludes `low`. `any_` includes NaN and the infinities."""
 
     NOUN = "number"
     low: float = -math.inf
@@ -238,7 +238,7 @@ class Real(Domain):
 
 @dataclass(frozen=True)
 class Integer(Real):
-    """An integer in [low, high]."""
+    """Integer in [low, high]."""
 
     NOUN = "integer"
 
@@ -263,7 +263,7 @@ class Integer(Real):
 
 @dataclass(frozen=True)
 class Choice(Domain):
-    """One of a few names."""
+    """One of several names."""
 
     names: tuple[str, ...]
 
@@ -312,7 +312,7 @@ class Anything(Domain):
 
 @dataclass(frozen=True)
 class Either(Domain):
-    """One domain or another. The error is that of the one that accepts most of a value."""
+    """Union of domains. The error is that of the one that accepts most of a value."""
 
     domains: tuple[Domain, ...]
 
@@ -332,7 +332,7 @@ class Either(Domain):
 
 @dataclass(frozen=True)
 class Listed(Domain):
-    """A list of `low` to `high` values of one domain, perhaps all distinct."""
+    """List of `low` to `high` values of one domain, optionally all distinct."""
 
     of: Domain
     low: int = 0
@@ -347,7 +347,9 @@ class Listed(Domain):
         return type(value) is list and self.low <= len(value) <= self.high
 
     def check_inside(self, value: Any, at: str) -> None:
-        if self.of != _TEXT or not {str}.issuperset(map(type, value)):  # nearly all of a request is texts
+        if self.of != _TEXT or not {str}.issuperset(
+            map(type, value)
+        ):  # fast path: nearly all values of requests are strings
             for i, entry in enumerate(value):
                 self.of.check(entry, f"{at}[{i}]")
         if self.distinct and len(set(value)) < len(value):
@@ -357,7 +359,7 @@ class Listed(Domain):
 
 @dataclass(frozen=True)
 class Tupled(Domain):
-    """A list of exactly these domains."""
+    """List of exactly these domains."""
 
     domains: tuple[Domain, ...]
 
@@ -374,7 +376,7 @@ class Tupled(Domain):
 
 @dataclass(frozen=True)
 class Record(Domain):
-    """An object with required members, optional ones, and others of the domain `more`; exactly one of `one`, if any."""
+    """Object with required and optional members, others of the domain `more`, and exactly one of `one`, if any."""
 
     must: Domains = field(default_factory=dict)
     may: Domains = field(default_factory=dict)
@@ -402,7 +404,7 @@ class Record(Domain):
 
 @dataclass(frozen=True)
 class Variant(Domain):
-    """An object whose member `key` determines its other members."""
+    """Object whose member `key` determines its other members."""
 
     key: str
     kinds: Mapping[str, Record]

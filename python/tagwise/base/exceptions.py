@@ -1,4 +1,4 @@
-"""Typed errors. Each message says what was wrong (file, line, sentence, value), what was expected, what to do."""
+"""Exceptions. A message names the problem and its place (file, line, sentence, value), then the remedy."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 
 class TagwiseError(Exception):
-    """Anything tagwise raises on purpose."""
+    """Base class of all errors that tagwise raises."""
 
 
 class CorpusError(TagwiseError, ValueError):
-    """A corpus file or a sentence cannot be read as what it is said to be."""
+    """A corpus file or a sentence is not in the expected format."""
 
 
 class TemplateError(TagwiseError, ValueError):
-    """A feature template does not parse, or names a column that the corpus does not have."""
+    """A feature template is not valid, or refers to a column that the corpus does not have."""
 
 
 class ModelFileError(TagwiseError, ValueError):
@@ -25,11 +25,11 @@ class ModelFileError(TagwiseError, ValueError):
 
 
 class MissingFunctionError(TagwiseError, RuntimeError):
-    """A model needs a function that its file names and that nobody handed over; see `tagwise.load`."""
+    """A model needs a function that its file names and that was not passed to `tagwise.load`."""
 
 
 class TrainingError(TagwiseError, RuntimeError):
-    """Training cannot go on: a gold label outside its support, a loss that is not finite."""
+    """Training cannot continue, for example because a gold label is not allowed or a loss is not finite."""
 
 
 class ParameterError(TagwiseError, ValueError):
@@ -37,19 +37,19 @@ class ParameterError(TagwiseError, ValueError):
 
 
 class MemoryLimitError(TagwiseError, MemoryError):
-    """A call would take more memory than its budget (`TAGWISE_MEMORY`), or more threads than the system starts."""
+    """A call needs more memory than its budget (`TAGWISE_MEMORY`), or more threads than the system can start."""
 
 
 class TensorError(TagwiseError, ValueError):
-    """A tensor has another shape than was expected, or holds what a chain cannot have."""
+    """A tensor has an unexpected shape, or values that a chain cannot have."""
 
 
 class NotFittedError(TagwiseError, AttributeError):
-    """A tagger is asked to predict before it was fitted or loaded."""
+    """A tagger is used before it was fitted or loaded."""
 
 
 class FileError(TagwiseError, OSError):
-    """The system refuses a file. `errno`, `strerror` and `filename` are those of an OSError."""
+    """The system cannot open, read or write a file. It is an OSError with `errno`, `strerror` and `filename`."""
 
     kind: type[TagwiseError]
     message: str
@@ -63,9 +63,9 @@ class FileError(TagwiseError, OSError):
 
 @functools.cache
 def _refused(kind: Any, system: Any) -> Any:
-    """The class of errors that are of this kind and, at once, what Python calls them (FileNotFoundError, ...).
+    """Return a class that is both of this kind and of the class of Python (FileNotFoundError, ...).
 
-    The system's class comes first: it is the one that knows how to be made.
+    The class of Python comes first, because its constructor is needed.
     """
     bases = (system, FileError, kind)
     kept = [b for i, b in enumerate(bases) if not any(issubclass(other, b) for other in bases[i + 1 :])]
@@ -79,7 +79,7 @@ def _refused(kind: Any, system: Any) -> Any:
 
 
 def refusal(kind: type[TagwiseError], message: str, filename: str, errno: int) -> FileError:
-    """An error of `kind` that is an OSError too: its subclass by `errno`, with `errno` and `filename` set.
+    """Return an error of `kind` that is also the OSError subclass of `errno`, with `errno` and `filename` set.
 
     >>> error = refusal(ModelFileError, "a.tagwise: cannot be opened", "a.tagwise", 2)
     >>> isinstance(error, FileNotFoundError), isinstance(error, ModelFileError), error.errno, error.filename
@@ -93,17 +93,17 @@ def refusal(kind: type[TagwiseError], message: str, filename: str, errno: int) -
 
 
 class StoppedError(TagwiseError, RuntimeError):
-    """The work was stopped by another thread, such as a request whose deadline has passed."""
+    """Another thread stopped the work, for example because the deadline of a request has passed."""
 
 
 class InternalError(TagwiseError, RuntimeError):
-    """A defect of tagwise: the native core met what no input may lead to. The message says where; please report it."""
+    """A defect of tagwise: the core reached a state that no input should lead to. Please report the message."""
 
 
 def not_fitted(message: str) -> NotFittedError:
-    """The error of a tagger without a model; scikit-learn's own too, where that is in use.
+    """Return the error of a tagger without a model, which is also that of scikit-learn if scikit-learn is imported.
 
-    Whoever can catch scikit-learn's error has imported it, so nothing is imported here.
+    Code that catches the error of scikit-learn has imported it, so it is not imported here.
     """
     theirs = sys.modules.get("sklearn.exceptions")
     return NotFittedError(message) if theirs is None else _of_both(theirs.NotFittedError)(message)

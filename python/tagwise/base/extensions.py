@@ -1,9 +1,9 @@
-"""Names that extensions answer to, so that the library can use an extension without importing it.
+"""Registry of extensions, so that the library can use them without importing them.
 
-`tagwise/__init__.py` stands above the library and its extensions and registers where each name is implemented. Library
-code looks a name up by its kind and gets the module, which is imported at that moment:
+`tagwise/__init__.py`, which is above both, registers the module that implements each name. Library code looks a name up
+by its kind and gets the module, which is imported at that moment:
 
-- kind "device", name "cuda": a module with `BACKEND`, a `learners.backends.Backend`;
+- kind "device", name "cuda": a module with `BACKEND`, a `learners.backends.Backend`,
 - kind "shards", name "ray": a module with `backend(shards, workers)`, which returns a `ShardBackend`.
 """
 
@@ -18,12 +18,12 @@ _REGISTERED: dict[tuple[str, str], tuple[str, str]] = {}
 
 
 def register(kind: str, name: str, module: str, *, extra: str) -> None:
-    """Say which module implements a name, and which extra of the distribution installs its dependencies."""
+    """Register the module that implements a name, and the extra of the distribution that installs its dependencies."""
     _REGISTERED[kind, name] = (module, extra)
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Names of a kind, in the order of registration."""
+    """Return the names of a kind, in the order of registration."""
     return tuple(name for registered, name in _REGISTERED if registered == kind)
 
 
@@ -31,7 +31,7 @@ def load(kind: str, name: str) -> Any:
     """Import the module that implements a name.
 
     Raises:
-        ParameterError: a package that the extension needs is not installed.
+        ParameterError: If a package that the extension needs is not installed.
     """
     module, extra = _REGISTERED[kind, name]
     try:

@@ -1,4 +1,4 @@
-"""Functions by import path: how model files name what people wrote in Python, and who may resolve such a name."""
+"""Functions by import path, as model files name user-defined functions, and the rules for resolving them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tagwise.base.exceptions import MissingFunctionError, ParameterError
 
 
 class Missing:
-    """Stands where a file names a function that nobody handed over: it has the name, and refuses to be called."""
+    """Placeholder for a function that a file names and that was not passed. Calling it raises MissingFunctionError."""
 
     def __init__(self, path: str, what: str) -> None:
         self.path, self.what = path, what
@@ -33,9 +33,9 @@ class Missing:
 
 
 class Functions:
-    """What stands for the functions that a file names: those handed over; others are imported only where trusted.
+    """Functions that a file may name: those that were passed. Others are imported only if trusted.
 
-    given: by import path ("module:name"), or by what stands behind the colon. Names that no file asks for do no harm.
+    `given` has functions by import path ("module:name") or by the part after the colon. Unused names are ignored.
     """
 
     def __init__(self, given: Mapping[str, Callable[..., Any]] | None = None, trust: bool = False) -> None:
@@ -47,7 +47,7 @@ class Functions:
         self.given, self.trust = dict(given or {}), bool(trust)
 
     def find(self, path: str, what: str) -> Callable[..., Any]:
-        """The function of this import path; one that refuses to be called where nobody answers for the path."""
+        """Return the function of this import path, or a `Missing` placeholder if it is unknown and not trusted."""
         for name in (path, path.partition(":")[2]):
             if name and name in self.given:
                 return self.given[name]
@@ -55,19 +55,19 @@ class Functions:
         return found
 
 
-#: Nobody answers for any name.
+#: Resolves no name.
 NO_FUNCTIONS = Functions()
 
 
 def present(function: Any) -> Any:
-    """The function, or a MissingFunctionError where it is one that nobody handed over."""
+    """Return the function, or raise a MissingFunctionError if it is a placeholder."""
     if isinstance(function, Missing):
         function()
     return function
 
 
 def alias(function: Any, path: str) -> str:
-    """The import path by which a file names a function, where that is not the function's own; else nothing."""
+    """Return the import path by which a file names a function if it differs from its own, or an empty string."""
     if isinstance(function, Missing):
         return ""
     own = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', None)}"
@@ -75,7 +75,7 @@ def alias(function: Any, path: str) -> str:
 
 
 def path_of(function: Any, what: str) -> str:
-    """The import path of a function ("module:name"), or a ParameterError where it has none; `what` is it in words."""
+    """Return the import path of a function ("module:name"). `what` describes it in the error if it has none."""
     if isinstance(function, Missing):
         return function.path
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
@@ -93,7 +93,7 @@ def path_of(function: Any, what: str) -> str:
 
 
 def function_at(path: str, what: str) -> Any:
-    """The function of an import path that a user named, or trusts: its module is imported, and so runs."""
+    """Return the function of an import path that a user named or trusts. Importing its module runs code."""
     module, _, name = path.partition(":")
     try:
         found: Any = importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Text for a terminal: tables, and characters that would command it made visible."""
+"""Text for terminals: tables, and visible forms of control characters."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-#: Characters that a terminal obeys or that turn a line's order around: C0, DEL, C1; marks, embeddings, overrides and
-#: isolates of direction; line and paragraph separators; halves of characters. (Joiners are part of words, and stay.)
+#: Control characters, and characters that change the direction of a line: C0, DEL, C1, directional marks, embeddings,
+#: overrides and isolates, line and paragraph separators, lone surrogates. Joiners are part of words and stay.
 _COMMANDS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def visible(text: str, keep: str = "") -> str:
-    """A text from outside as it may be shown: what a terminal would obey stands there as JSON writes it.
+    """Return a text from outside with control characters replaced by their JSON escapes.
 
-    keep: characters that stay as they are, such as the line ends of a message.
+    `keep` has characters to leave unchanged, such as the line ends of a message.
 
     >>> print(visible("a\x1b[2Jb"))
     a\\u001b[2Jb
@@ -29,14 +29,14 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A text from outside for a table: visible, and no markup to rich."""
+    """Return a text from outside for a table, with visible control characters and without markup."""
     return Text(visible(text), style=style)
 
 
 def table(
     head: Sequence[str], body: Sequence[Sequence[str]], *, title: str = "", caption: str = "", left: int = 1
 ) -> Table:
-    """A plain table: the first `left` columns hold words, the others figures."""
+    """Return a plain table. The first `left` columns have words, the others figures."""
     out = Table(box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
     out.title = Text(visible(title, keep="\n"), style="table.title") if title else None
     out.caption = Text(visible(caption, keep="\n"), style="table.caption") if caption else None
@@ -48,19 +48,19 @@ def table(
 
 
 def as_text(renderable: Any, width: int = 160) -> str:
-    """What a renderable prints, without colours."""
+    """Render an object as text without colours."""
     text = io.StringIO()
     Console(file=text, width=width, color_system=None).print(renderable)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def percent(value: float | None) -> str:
-    """A share as a figure with two digits, or nothing where there is none."""
+    """Format a share as a percentage with two digits, or return an empty string for None."""
     return "" if value is None else f"{100 * value:.2f}"
 
 
 def pair_table(pairs: Sequence[tuple[str, str]], *, title: str = "") -> Table:
-    """Names and what they are, one a line."""
+    """Return a table of names and values, one per line."""
     out = Table(title=title or None, box=None, show_header=False, title_justify="left", padding=(0, 2, 0, 0))
     out.add_column(style="bold", no_wrap=True)
     out.add_column(overflow="fold")
@@ -70,7 +70,7 @@ def pair_table(pairs: Sequence[tuple[str, str]], *, title: str = "") -> Table:
 
 
 def parameter_table(learner: str, params: Iterable[Any]) -> Table:
-    """A learner's parameters as they are declared."""
+    """Return a table of the parameters of a learner."""
     out = Table(title=learner, box=box.SIMPLE_HEAD, title_justify="left")
     for name in ("parameter", "default", "values", "meaning"):
         out.add_column(name, no_wrap=name == "parameter")
@@ -82,7 +82,7 @@ def parameter_table(learner: str, params: Iterable[Any]) -> Table:
 
 
 def explanation_table(labels: Mapping[str, Sequence[tuple[str, float]]]) -> Table:
-    """The strongest attributes of each label."""
+    """Return a table of the strongest attributes of each label."""
     out = Table(box=box.SIMPLE_HEAD, title="strongest features", title_justify="left")
     out.add_column("label", style="bold", no_wrap=True)
     out.add_column("weight", justify="right", no_wrap=True)
@@ -95,7 +95,7 @@ def explanation_table(labels: Mapping[str, Sequence[tuple[str, float]]]) -> Tabl
 
 
 def vote_table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
-    """What features add to a decision, the strongest first."""
+    """Return a table of the contributions of features to a decision, strongest first."""
     out = Table(box=box.SIMPLE_HEAD)
     out.add_column("adds", justify="right", no_wrap=True)
     out.add_column("token", overflow="fold")
@@ -107,7 +107,7 @@ def vote_table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
 
 
 def transition_table(transitions: Sequence[tuple[str, str, float]]) -> Table:
-    """The strongest transitions."""
+    """Return a table of the strongest transitions."""
     out = Table(box=box.SIMPLE_HEAD, title="strongest transitions", title_justify="left")
     for name in ("from", "to"):
         out.add_column(name, no_wrap=True)

@@ -2,7 +2,7 @@
 
 The bytes go to a new temporary file in the same folder. It is flushed to disk and then renamed to the target. A reader
 therefore sees the old file or the new one, and a full disk or a kill leaves the old one. A killed writer leaves its
-temporary file behind; the next write to the folder removes temporary files that have not changed for a day.
+temporary file behind. The next write to the folder removes temporary files that have not changed for a day.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ def _create(place: str, before: os.stat_result | None) -> int:
 
 
 def _open(path: str, kind: type[TagwiseError]) -> tuple[_Output, str | None]:
-    """Open a new temporary file and return its path too; or a device, a pipe or a descriptor, and `None`."""
+    """Open a new temporary file and return its path too, or open a device, a pipe or a descriptor and return None."""
     with _errors_naming(path, kind):
         if found := _DESCRIPTOR.fullmatch(path):
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError, AttributeError):
-                    stream.flush()  # what was printed before stays before
+                    stream.flush()  # keeps the order of the output
             return _Output(os.dup(int(found[2] or (1 if found[1] else 2))), path, kind), None
         folder, name = os.path.split(path)
         folder = os.path.abspath(folder)
@@ -127,7 +127,7 @@ def check_writable(path: Path, kind: type[TagwiseError] = FileError) -> None:
     """Check that `atomic` can write to a path, for example before a long computation.
 
     Raises:
-        kind: A file cannot be created or replaced there. Devices and pipes are not checked.
+        kind: If a file cannot be created or replaced there. Devices and pipes are not checked.
     """
     if os.path.exists(path) and not any(
         is_kind(path) for is_kind in (os.path.isfile, os.path.isdir, os.path.islink)
@@ -143,14 +143,14 @@ def check_writable(path: Path, kind: type[TagwiseError] = FileError) -> None:
 def atomic(path: Path, kind: type[TagwiseError] = FileError) -> Iterator[IO[bytes]]:
     """Open a stream of bytes to a file that takes its name only when the block ends without an error.
 
-    Devices, pipes and open descriptors (/dev/stdout) are written to directly: there is nothing to replace.
+    Devices, pipes and open descriptors (/dev/stdout) are written to directly, since there is nothing to replace.
 
     Args:
-        path: The file; symbolic links are refused. An existing file keeps its permissions.
-        kind: Class of the errors; they are OSErrors too.
+        path: The file. Symbolic links are rejected. An existing file keeps its permissions.
+        kind: Class of the errors, which are OSErrors too.
 
     Raises:
-        kind: The file cannot be written. An existing file has not changed then.
+        kind: If the file cannot be written. An existing file has not changed then.
     """
     given = os.fsdecode(path)
     raw, temporary = _open(given, kind)
@@ -177,7 +177,7 @@ def atomic(path: Path, kind: type[TagwiseError] = FileError) -> Iterator[IO[byte
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text to a file as UTF-8; see `atomic`."""
+    """Write a text to a file as UTF-8, atomically."""
     with atomic(path) as out:
         out.write(text.encode("utf-8"))
 

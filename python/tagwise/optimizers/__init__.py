@@ -1,6 +1,6 @@
-"""Minimisers of an objective(w) -> value, gradient. They see nothing else, and yield a Step after every iteration.
+"""Minimisers of an objective(w) -> value, gradient, which yield a Step after every iteration.
 
-Which optimiser serves which objective is data: the table below.
+`OPTIMIZERS` is the table of optimisers and the objectives that they support.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from tagwise.optimizers.owlqn import owlqn, owlqn_domain
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimiser and what it can do."""
+    """An optimiser and its capabilities."""
 
     name: str
-    run: Callable[
-        ..., Iterator[Step]
-    ]  # of an objective and a start; "sgd" and "dual" want single sentences: learners.stochastic, learners.dual
-    domain: Callable[[int], Domain]  # of its state with so many weights, in a checkpoint
-    l1: bool  # handles c ||w||_1, whose gradient jumps
+    #: Function of an objective and start weights. "sgd" and "dual" need sentences: learners.stochastic, learners.dual.
+    run: Callable[..., Iterator[Step]]
+    domain: Callable[[int], Domain]  # domain of its state for a number of weights, in a checkpoint
+    l1: bool  # whether it supports c ||w||_1, whose gradient is discontinuous
     help: str
 
 

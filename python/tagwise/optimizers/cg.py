@@ -1,4 +1,4 @@
-"""Nonlinear conjugate gradient (Polak and Ribiere 1969, restarted where their beta is negative: Powell 1984)."""
+"""Nonlinear conjugate gradient (Polak and Ribiere 1969, restarted if their beta is negative: Powell 1984)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tagwise.base.domains import Domain, Flag, Numbers, Real, Record
 from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector
 from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, NOISE, SEARCH, LineSearch
 
-#: Of the slope that a search may leave: directions are conjugate only where it is nearly all gone.
+#: Share of the slope that a search may leave. Directions are conjugate only if it is small.
 EXACT = 0.1
 
 
 def cg_domain(n: int) -> Domain:
-    """The state of `conjugate_gradient` with n weights."""
+    """Return the domain of the state of `conjugate_gradient` with n weights."""
     vectors = dict.fromkeys(("w", "gradient", "direction"), Numbers("f64", n))
     numbers = dict.fromkeys(("value", "square", "slope", "first"), Real())
     return Record({**vectors, **numbers, "fresh": Flag(), "search": SEARCH})
@@ -32,15 +32,18 @@ def conjugate_gradient(
     resume: State | None = None,
     noise: float = NOISE,
 ) -> Iterator[Step]:
-    """Minimise from w. Ends by itself only where no step along the gradient decreases the objective.
+    """Minimise from w. The iteration ends only if no step along the gradient decreases the objective.
 
     Args:
-        objective: value and gradient at a point.
-        w: where to start.
-        n_jobs: threads for vector arithmetic, 0 for all cores; results do not depend on it.
-        keep: let each step have its `state`.
-        resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
-        noise: how much of a value is rounding.
+        objective: Value and gradient at a point.
+        w: Start weights.
+        n_jobs: Number of threads for vector arithmetic, 0 for all cores. Results do not depend on it.
+        keep: Give each step its `state`.
+        resume: State to resume from. The first step is the one of the state, and `w` is ignored.
+        noise: Relative rounding error of a value.
+
+    Yields:
+        The starting point, then one step per iteration.
     """
     w = np.array(w, dtype=np.float64)
     gradient = np.empty_like(w)
@@ -53,7 +56,7 @@ def conjugate_gradient(
         slope, fresh = (
             -square,
             True,
-        )  # fresh: along the gradient, with a step that owes nothing to the last one
+        )  # fresh: along the gradient, with a step that is independent of the last one
         step = min(1.0, 1.0 / math.sqrt(square)) if square else 1.0
     else:
         w[:], gradient[:], value = resume["w"], resume["gradient"], resume["value"]
@@ -75,7 +78,7 @@ def conjugate_gradient(
                 return
             np.negative(gradient, out=direction)
             slope, fresh, step = -square, True, min(1.0, 1.0 / math.sqrt(square))
-            search.curvature = CURVATURE  # slopes are rounded too: what is to begin anew need not be exact
+            search.curvature = CURVATURE  # slopes are rounded too, and a restart need not be exact
             continue
         search.curvature = EXACT
         new_square = dot(search.gradient, search.gradient, n_jobs)

@@ -14,17 +14,16 @@ from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector, 
 from tagwise.optimizers.pairs import pairs_domain
 
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
-CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|; smaller where directions must be conjugate
+CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|, smaller if directions must be conjugate
 MOST_TRIALS = 25
-#: How much of a value is rounding: taken for granted in single and in double precision, and the most that a search may
-#: put down to it.
+#: Relative rounding error of values: assumed in single and in double precision, and the most that a search may assume.
 NOISE, FINE_NOISE, MOST_NOISE = 1e-7, 1e-14, 1e-4
-#: A search that promises less, relatively, is idle; after so many of them in a row there is nothing left to find.
+#: A search whose slope promises a smaller relative decrease is idle. After MOST_IDLE in a row the iteration ends.
 IDLE, MOST_IDLE = 1e-11, 5
 
 
 _SEARCHED = ("curvature", "noise", "lowest", "idle", "step", "evaluations")
-#: What `LineSearch.state` holds.
+#: Domain of `LineSearch.state`.
 SEARCH: Domain = Record(
     {
         **{name: Real() for name in ("curvature", "noise", "step")},
@@ -36,7 +35,7 @@ SEARCH: Domain = Record(
 
 
 def lbfgs_domain(n: int) -> Domain:
-    """The state of `lbfgs` with n weights."""
+    """Return the domain of the state of `lbfgs` with n weights."""
     vector = Numbers("f64", n)
     return Record(
         {"w": vector, "gradient": vector, "value": Real(), "search": SEARCH, "pairs": pairs_domain(n)}
@@ -44,11 +43,11 @@ def lbfgs_domain(n: int) -> Domain:
 
 
 class LineSearch:
-    """phi(a) = f(w + a d) and its derivative, with the trial point and its gradient kept in two buffers.
+    """Line search on phi(a) = f(w + a d), with the trial point and its gradient in two buffers.
 
-    Values are rounded, and how much is not known: the exponential loss multiplies the rounding of scores by e^l. A
-    difference below `noise` says nothing; what then decides are slopes, which keep their digits where values have lost
-    theirs. A search that fails is tried again with more noise before anyone gives up (`louder`).
+    Values are rounded by an unknown amount: the exponential loss multiplies the rounding of scores by e^l. A difference
+    below `noise` has no meaning. Slopes then decide, since they keep their digits when values have lost theirs. A
+    failed search is repeated with more noise before the optimiser ends (`louder`).
     """
 
     def __init__(
@@ -63,29 +62,31 @@ class LineSearch:
         self.vectors = vectors
         self.curvature = curvature
         self.noise = noise
-        self.lowest = math.inf  # value met so far: what is put down to noise does not add up over searches
-        self.idle = 0  # searches in a row whose slopes promised next to nothing
-        self.step = 0.0  # of the last success
+        self.lowest = (
+            math.inf
+        )  # lowest value so far, so that tolerated noise does not accumulate over searches
+        self.idle = 0  # number of idle searches in a row
+        self.step = 0.0  # step of the last successful search
         self.w = vectors.like(w)
         self.gradient = vectors.like(w)
         self.evaluations = 0
 
     def state(self) -> State:
-        """What the next search depends on beside its point."""
+        """Return the state that the next search depends on, apart from its point."""
         return {name: getattr(self, name) for name in _SEARCHED}
 
     def restore(self, state: State) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         for name in _SEARCHED:
             setattr(self, name, state[name])
 
     def louder(self, value: float) -> bool:
-        """Put ten times as much of a value down to rounding; False where that is nothing, or as much as may be."""
+        """Multiply the assumed noise by ten. Return False if the value is 0 or the noise exceeds its limit."""
         self.noise *= 10.0
         return value != 0.0 and self.noise <= MOST_NOISE * (1.0 + 1e-9)
 
     def at(self, w: Any, direction: Any, step: float) -> tuple[float, float]:
-        """Value and slope at a step; not a number counts as infinitely high."""
+        """Return value and slope at a step. NaN counts as infinitely high."""
         self.vectors.add_scaled(w, step, direction, self.w)
         self.evaluations += 1
         value = self.objective(self.w, self.gradient)
@@ -94,12 +95,12 @@ class LineSearch:
         return value, self.vectors.dot(self.gradient, direction)
 
     def run(self, w: Any, value: float, direction: Any, slope: float, first: float) -> float | None:
-        """Value at a step that satisfies the strong Wolfe conditions, or None where there is none.
+        """Return the value at a step that satisfies the strong Wolfe conditions, or None if none is found.
 
-        Bracket, then zoom by cubic interpolation. Where rounding hides the decrease (the tail of training), a step
-        that satisfies the approximate Wolfe conditions is taken (Hager and Zhang 2005, eq. 4.1), and of points that
-        are level but for rounding the slopes tell which end of the bracket they are (their U1 and U2): a first step
-        so short that its decrease is below the rounding is made longer, not shorter.
+        The search brackets a step and then zooms by cubic interpolation. If rounding hides the decrease (late in
+        training), a step that satisfies the approximate Wolfe conditions is accepted (Hager and Zhang 2005, eq. 4.1).
+        Of points that are equal up to rounding, the slopes determine the end of the bracket (their U1 and U2). So a
+        first step whose decrease is below the rounding is made longer, not shorter.
         """
         noise = self.noise * abs(value)
         self.lowest = min(self.lowest, value)
@@ -118,7 +119,7 @@ class LineSearch:
                 self.idle = self.idle + 1 if -slope * step <= IDLE * abs(value) else 0
                 return here
             if here <= ceiling and abs(here - low_value) <= noise:
-                # Level but for rounding: the end with a slope of the same sign gives way.
+                # Equal up to rounding: replace the end whose slope has the same sign.
                 if here_slope * low_slope > 0.0:
                     low, low_value, low_slope = step, here, here_slope
                 else:
@@ -140,9 +141,10 @@ class LineSearch:
 
 
 def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float, noise: float = 0.0) -> float:
-    """Minimiser of the cubic through two values and slopes, kept away from the ends; the middle if there is none.
+    """Return the minimiser of the cubic through two values and slopes, away from the ends, or the middle if there is
+    none.
 
-    Where the slopes promise no more than noise between the ends, the parabola of the slopes alone.
+    If the slopes promise no more than noise between the ends, the parabola of the slopes is used.
     """
     middle = 0.5 * (a + b)
     if not (math.isfinite(fb) and math.isfinite(gb)):
@@ -165,10 +167,10 @@ def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float, noi
 
 
 def started(objective: Evaluate, points: Sequence[Vector]) -> State:
-    """A state at the last of these points for `lbfgs` to go on from, with the steps between them as curvature pairs.
+    """Return a state for `lbfgs` at the last of these points, with the steps between them as curvature pairs.
 
-    Weights of another optimiser come without curvature: the first search from them finds the length of a step by ten
-    trials, and the next directions are blind. The gradients of its last points cost less.
+    Weights of another optimiser have no curvature. The first search would need ten trials to find a step length, and
+    the next directions would be poor. The gradients of the last points cost less.
     """
     gradients = [np.empty(len(w)) for w in points]
     values = [objective(w, gradient) for w, gradient in zip(points, gradients)]
@@ -199,18 +201,21 @@ def lbfgs(
     vectors: Vectors | None = None,
     noise: float = NOISE,
 ) -> Iterator[Step]:
-    """Minimise from w. Ends by itself only where no step decreases the objective: that is a minimum to rounding.
+    """Minimise from w. The iteration ends only if no step decreases the objective, which is a minimum up to rounding.
 
     Args:
-        objective: value and gradient at a point.
-        w: where to start.
-        memory: number of curvature pairs.
-        n_jobs: threads for vector arithmetic, 0 for all cores; results do not depend on it.
-        scale: d, small where the curvature is large: the directions are those of the variables w / d.
-        keep: let each step have its `state`.
-        resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
-        vectors: who keeps the vectors that the objective is called with; NumPy and the core where none is named.
-        noise: how much of a value is rounding.
+        objective: Value and gradient at a point.
+        w: Start weights.
+        memory: Number of curvature pairs.
+        n_jobs: Number of threads for vector arithmetic, 0 for all cores. Results do not depend on it.
+        scale: d, small if the curvature is large. Directions are those of the variables w / d.
+        keep: Give each step its `state`.
+        resume: State to resume from. The first step is the one of the state, and `w` is ignored.
+        vectors: Storage of the vectors that the objective is called with. The default is NumPy with the core.
+        noise: Relative rounding error of a value.
+
+    Yields:
+        The starting point, then one step per iteration.
     """
     on = HostVectors(n_jobs) if vectors is None else vectors
     w = on.held(w)
@@ -242,7 +247,7 @@ def lbfgs(
         if found is None:
             if len(pairs) == 0 and not search.louder(value):
                 return
-            pairs.clear()  # stale curvature: try once more along the gradient
+            pairs.clear()  # stale curvature: retry along the gradient
             continue
         pairs.push(w, search.w, gradient, search.gradient)
         w, search.w = search.w, w

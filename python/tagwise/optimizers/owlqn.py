@@ -13,12 +13,12 @@ from tagwise.optimizers.base import Evaluate, State, Step, Vector
 from tagwise.optimizers.lbfgs import NOISE, SUFFICIENT
 from tagwise.optimizers.pairs import Pairs, pairs_domain
 
-#: Most that a first trial changes a weight by.
+#: Maximum change of a weight by a first trial.
 LONGEST = 16.0
 
 
 def owlqn_domain(n: int) -> Domain:
-    """The state of `owlqn` with n weights."""
+    """Return the domain of the state of `owlqn` with n weights."""
     vector, number = Numbers("f64", n), Real()
     return Record(
         {
@@ -33,7 +33,7 @@ def owlqn_domain(n: int) -> Domain:
 
 
 def pseudo_gradient(w: Vector, gradient: Vector, l1: float) -> Vector:
-    """The element of the subdifferential of f + l1 ||.||_1 nearest to zero (Andrew and Gao 2007, eq. 4)."""
+    """Return the element of the subdifferential of f + l1 ||.||_1 nearest to zero (Andrew and Gao 2007, eq. 4)."""
     signed = gradient + l1 * np.sign(w)
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
     return np.where(w == 0.0, at_zero, signed)
@@ -50,17 +50,20 @@ def owlqn(
     resume: State | None = None,
     noise: float = NOISE,
 ) -> Iterator[Step]:
-    """Minimise objective(w) + l1 ||w||_1 from w; values and norms yielded include the penalty.
+    """Minimise objective(w) + l1 ||w||_1 from w. The values and norms of steps include the penalty.
 
     Args:
-        objective: value and gradient of the smooth part.
-        w: where to start.
-        l1: strength of the penalty.
-        memory: number of curvature pairs.
-        n_jobs: threads for vector arithmetic, 0 for all cores.
-        keep: let each step have its `state`.
-        resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
-        noise: how much of a value is rounding.
+        objective: Value and gradient of the smooth part.
+        w: Start weights.
+        l1: Strength of the penalty.
+        memory: Number of curvature pairs.
+        n_jobs: Number of threads for vector arithmetic, 0 for all cores. Results do not depend on it.
+        keep: Give each step its `state`.
+        resume: State to resume from. The first step is the one of the state, and `w` is ignored.
+        noise: Relative rounding error of a value.
+
+    Yields:
+        The starting point, then one step per iteration.
     """
     w = np.array(w, dtype=np.float64)
     gradient, trial_gradient, direction = np.empty_like(w), np.empty_like(w), np.empty_like(w)
@@ -89,7 +92,7 @@ def owlqn(
             np.negative(pseudo, out=direction)
         orthant = np.where(w != 0.0, np.sign(w), -np.sign(pseudo))
         step = 1.0 if len(pairs) else min(1.0, 1.0 / norm)
-        # Without a ridge early curvatures can be next to nothing, and the step they suggest out of all proportion.
+        # Without an L2 penalty, early curvatures can be almost 0 and suggest huge steps.
         step = min(step, LONGEST / float(np.abs(direction).max()))
         accepted = False
         for _ in range(40):
@@ -97,8 +100,8 @@ def owlqn(
             trial[trial * orthant < 0.0] = 0.0  # a coordinate that leaves its orthant stops at zero
             evaluations += 1
             trial_value = objective(trial, trial_gradient) + l1 * float(np.abs(trial).sum())
-            # Armijo along the projected step. Where rounding hides the decrease, the slope at its end tells: steps as
-            # short as they need be do not climb (Hager and Zhang 2005, eq. 4.1).
+            # Armijo along the projected step. If rounding hides the decrease, the slope at its end decides:
+            # sufficiently short steps do not climb (Hager and Zhang 2005, eq. 4.1).
             moved = trial - w
             promised = dot(pseudo, moved, n_jobs)
             if math.isfinite(trial_value) and trial_value <= value + SUFFICIENT * promised:

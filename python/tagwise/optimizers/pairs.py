@@ -1,4 +1,4 @@
-"""The curvature pairs of L-BFGS and OWL-QN, and what they were made of where a run may have to go on from here."""
+"""Curvature pairs of L-BFGS and OWL-QN, with copies for checkpoints."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Single = NDArray[np.float32]
 
 
 def pairs_domain(n: int) -> Domain:
-    """What `Pairs.state` holds of n weights. A change beyond float32 is infinite."""
+    """Return the domain of `Pairs.state` for n weights. A change out of the range of float32 is infinite."""
     vector = Numbers("f32", n, finite=False)
     return Listed(Tupled((vector, vector)), high=1000)
 
 
 class Pairs:
-    """Steps s and changes of the gradient y in the core, and copies of them where states are kept.
+    """Steps s and changes of the gradient y in the core, with copies if states are kept.
 
-    The core rounds both to float32 before it does anything else, so that float32 copies, pushed again in their order,
-    give the same pairs and the same inner products to the bit. A pair that the core refuses still takes the place of
-    the oldest one where all places are taken; the copies follow.
+    The core rounds both to float32 first, so that pushing float32 copies in the same order gives bitwise equal pairs
+    and inner products. A pair that the core rejects still removes the oldest one if the memory is full, and the copies
+    follow.
     """
 
     def __init__(self, memory: int, n_jobs: int, scale: Single | None = None, *, keep: bool = False) -> None:
@@ -34,12 +34,12 @@ class Pairs:
         return len(self._core)
 
     def clear(self) -> None:
-        """Forget all pairs."""
+        """Remove all pairs."""
         self._core.clear()
         self._trim()
 
     def push(self, w0: Vector, w1: Vector, g0: Vector, g1: Vector) -> None:
-        """Remember the step from (w0, g0) to (w1, g1), where its curvature is positive."""
+        """Add the step from (w0, g0) to (w1, g1) if its curvature is positive."""
         taken = self._core.push(w0, w1, g0, g1)
         if self._kept is not None and taken:
             with np.errstate(over="ignore"):
@@ -51,15 +51,15 @@ class Pairs:
             del self._kept[: len(self._kept) - len(self._core)]
 
     def direction(self, gradient: Vector, direction: Vector) -> float:
-        """direction = -H gradient; the directional derivative."""
+        """Compute direction = -H gradient and return the directional derivative."""
         return self._core.direction(gradient, direction)
 
     def state(self) -> list[list[Single]]:
-        """The pairs, oldest first, as [s, y]."""
+        """Return the pairs as [s, y], oldest first."""
         return list(self._kept or [])
 
     def restore(self, pairs: list[list[Single]]) -> None:
-        """Have these pairs and no others."""
+        """Replace all pairs."""
         self.clear()
         for s, y in pairs:
             step, change = s.astype(np.float64), y.astype(np.float64)

@@ -1,1 +1,1 @@
-"""The seam: scores of labels and of pairs of labels, what may be a path, losses on them."""
+"""The score interface: scores of labels and label pairs, valid paths, losses."""

@@ -1,4 +1,4 @@
-"""What label sequences may be: schemes, forbidden and required transitions, labels that occur once.
+"""Constraints on label sequences: schemes, forbidden and required transitions, labels that occur once.
 
 >>> rules = Constraints.parse("bio").rules(["O", "B-PER", "I-PER"])
 >>> rules.start.tolist(), rules.pairs[0].tolist()
@@ -22,10 +22,10 @@ from tagwise.corpus.labels import text, type_name
 from tagwise.dataset.layout import codes_of
 
 Bools = NDArray[np.bool_]
-#: Sets of labels [sets, L] and the set of each token [tokens], as the core takes them.
+#: Sets of labels [sets, L] and the set of each token [tokens], in the form of the core.
 Support = tuple[Bools, NDArray[np.uint32]]
 Pair = tuple[str | None, str | None]
-#: Group of each label [L] and where spans begin [L + 1, L].
+#: Group of each label [L], and whether a span begins between two labels [L + 1, L].
 Groups = tuple[NDArray[np.uint32], Bools]
 
 _KEYS = ("scheme", "forbidden", "required", "once")
@@ -35,20 +35,20 @@ _KEYS = ("scheme", "forbidden", "required", "once")
 class Rules:
     """Constraints over the labels of one model."""
 
-    start: Bools  # [L] may begin a sentence
-    pairs: Bools  # [L, L] may follow one another
-    end: Bools  # [L] may end a sentence
-    group: NDArray[np.uint32]  # [L] which label-at-most-once each belongs to, or NO_GROUP
-    begins: Bools  # [L + 1, L] whether a span begins between two labels; row L is the start of the sentence
+    start: Bools  # [L] whether a label may begin a sentence
+    pairs: Bools  # [L, L] whether a label may follow another
+    end: Bools  # [L] whether a label may end a sentence
+    group: NDArray[np.uint32]  # [L] number in `once` that each label belongs to, or NO_GROUP
+    begins: Bools  # [L + 1, L] whether a span begins between two labels (row L: start of the sentence)
 
     @property
     def forbidden(self) -> NDArray[np.uint32]:
-        """Forbidden pairs as the core numbers them."""
+        """Forbidden pairs in the numbering of the core."""
         return np.flatnonzero(~self.pairs.ravel()).astype(np.uint32)
 
     @property
     def once(self) -> Groups | None:
-        """Labels that may form one span only, as the core takes them; None where there are none."""
+        """Labels that may form only one span, in the form of the core, or None."""
         return (self.group, self.begins) if (self.group != NO_GROUP).any() else None
 
 
@@ -57,12 +57,13 @@ NO_GROUP = _core.NO_GROUP
 
 @dataclass(frozen=True)
 class Constraints:
-    """What a user declares.
+    """Constraints as a user declares them.
 
-    scheme: IOB1, IOB2, IOE1, IOE2, IOBES or BILOU, whose validity holds; "auto" for the one that training data are in.
-    forbidden: pairs (label, next label); None in their place is the start or the end of a sentence.
-    required: label -> the labels that alone may follow it.
-    once: labels, or types of chunks, that form at most one contiguous span in a sentence.
+    Attributes:
+        scheme: IOB1, IOB2, IOE1, IOE2, IOBES or BILOU, or "auto" for that of the training data.
+        forbidden: Pairs (label, next label). None is the start or the end of a sentence.
+        required: Labels, and the only labels that may follow each.
+        once: Labels or types of chunks that form at most one contiguous span per sentence.
     """
 
     scheme: str | None = None
@@ -72,7 +73,7 @@ class Constraints:
 
     @staticmethod
     def parse(value: Any) -> Constraints:
-        """Constraints of what a user writes: a scheme's name, "auto", or a mapping of the four names."""
+        """Parse the value of a user: the name of a scheme, "auto", or a mapping of the four names."""
         if isinstance(value, Constraints):
             return value
         if isinstance(value, str):
@@ -105,14 +106,16 @@ class Constraints:
     def resolved(
         self, labels: Sequence[str], gold: Any = None, layout: _core.Layout | None = None
     ) -> Constraints:
-        """The same with "auto" replaced: by what the gold labels are in, or a model's observed transitions."""
+        """Return a copy with "auto" replaced by the scheme of the gold labels, or of the transitions that a model
+        observed.
+        """
         if self.scheme != "auto":
             return self
         found = schemes.detect(gold) if gold is not None else scheme_of(labels, layout)
         return Constraints(found, self.forbidden, self.required, self.once)
 
     def rules(self, labels: Sequence[str]) -> Rules:
-        """The constraints over these labels."""
+        """Return the constraints over these labels."""
         n, index = len(labels), {label: i for i, label in enumerate(labels)}
         start, end = np.ones(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
         pairs = np.ones((n, n), dtype=np.bool_)
@@ -163,7 +166,7 @@ class Constraints:
         return group, begins
 
     def to_json(self) -> dict[str, Any]:
-        """What a model file keeps."""
+        """Return the constraints for a model file."""
         return {
             "scheme": self.scheme,
             "forbidden": [list(pair) for pair in self.forbidden],
@@ -190,7 +193,7 @@ def _text(label: Any) -> str | None:
 
 
 def scheme_of(labels: Sequence[str], layout: _core.Layout | None) -> str | None:
-    """The scheme with the fewest violations among the transitions that a model observed; None for no chunks."""
+    """Return the scheme with the fewest violations in the observed transitions of a model, or None without chunks."""
     if not schemes.has_chunks(labels):
         return None
     pairs: list[tuple[str | None, str | None]] = []
@@ -214,7 +217,7 @@ def scheme_of(labels: Sequence[str], layout: _core.Layout | None) -> str | None:
 
 
 def boundary_support(rules: Rules, offsets: NDArray[np.uint64]) -> Support | None:
-    """The labels that may begin and end sentences, as sets; None where any may."""
+    """Return the labels that may begin and end sentences as sets, or None if all may."""
     if rules.start.all() and rules.end.all():
         return None
     bounds = offsets.astype(np.int64)
@@ -227,7 +230,7 @@ def boundary_support(rules: Rules, offsets: NDArray[np.uint64]) -> Support | Non
 
 
 def intersect(*supports: Support | None) -> Support | None:
-    """Labels that all of them allow."""
+    """Return the labels that all supports allow."""
     given = [s for s in supports if s is not None]
     if len(given) < 2:
         return given[0] if given else None

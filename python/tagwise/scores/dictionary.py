@@ -1,4 +1,4 @@
-"""Tag dictionaries: labels of the words that were seen often enough."""
+"""Tag dictionaries: allowed labels of frequent words."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from tagwise.scores.constraints import NO_GROUP, Bools, Rules, Support, intersec
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Labels of the words that were seen often enough: each of them may take no other.
+    """Labels of frequent words, which may take no others.
 
-    sets: [sets, L], the first of all labels; of: the set of each word.
+    Attributes:
+        sets: Sets of labels [sets, L], of which the first has all labels.
+        of: Set of each word.
     """
 
     sets: Bools
@@ -35,7 +37,7 @@ class Dictionary:
         count: int,
         share: float = 0.0,
     ) -> Dictionary:
-        """From training tokens: words seen `count` times or more, labels with at least `share` of them."""
+        """Build from training tokens: words that occur `count` times or more, labels with at least `share` of these."""
         seen: Counter[tuple[str, int]] = Counter(
             zip((word for sentence in words for word in sentence), gold.tolist())
         )
@@ -50,7 +52,7 @@ class Dictionary:
 
     @staticmethod
     def of_labels(labels: Mapping[str, Iterable[int]], n_labels: int) -> Dictionary:
-        """From the label numbers of each word."""
+        """Build from the label numbers of each word."""
         rows: dict[frozenset[int], int] = {}
         of = {word: rows.setdefault(frozenset(found), len(rows) + 1) for word, found in labels.items()}
         sets = np.zeros((len(rows) + 1, n_labels), dtype=np.bool_)
@@ -60,7 +62,9 @@ class Dictionary:
         return Dictionary(sets, of)
 
     def joined(self, before: Dictionary) -> Dictionary:
-        """With the words of another one, which knows the first of these labels: what either allows is allowed."""
+        """Return the union with a dictionary over the first of these labels, which allows all labels that either
+        allows.
+        """
         labels: dict[str, set[int]] = {}
         for dictionary in (before, self):
             for word, row in dictionary.of.items():
@@ -68,19 +72,19 @@ class Dictionary:
         return Dictionary.of_labels(labels, self.sets.shape[1])
 
     def support(self, words: Iterable[Sequence[str]]) -> Support:
-        """The sets and the set of each token."""
+        """Return the sets and the set of each token."""
         return self.sets, self.words.of(words if isinstance(words, list) else list(words))
 
     @cached_property
     def words(self) -> _core.WordSets:
-        """The words as the core looks them up."""
+        """Words in the lookup table of the core."""
         return _core.WordSets([_bytes(word) for word in self.of], list(self.of.values()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Dictionary, (self.sets, self.of))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What a model file keeps."""
+        """Return the arrays for a model file."""
         texts = [_bytes(word) for word in self.of]
         return {
             "dictionary.text": np.frombuffer(b"".join(texts), dtype=np.uint8).copy(),
@@ -91,7 +95,7 @@ class Dictionary:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> Dictionary:
-        """A dictionary from what `arrays` gave."""
+        """Rebuild a dictionary from the arrays of a model file."""
         text, rows = arrays["dictionary.text"].tobytes(), arrays["dictionary.of"].tolist()
         sets, ends = arrays["dictionary.sets"], arrays["dictionary.end"].tolist()
         bounds = [0, *ends]
@@ -110,14 +114,17 @@ class Dictionary:
 
 
 def _bytes(word: str) -> bytes:
-    """A word as files keep it: any string of Python can be one."""
+    """Encode a word for files. Any string is valid, also one with lone surrogates."""
     return word.encode("utf-8", "surrogatepass")
 
 
 def with_dictionary(
     dictionary: Support, other: Support | None, rules: Rules | None, offsets: NDArray[np.uint64]
 ) -> Support:
-    """The dictionary within other constraints; a sentence that they leave no path goes without the dictionary."""
+    """Return the intersection of the dictionary with other constraints.
+
+    The dictionary does not apply to sentences that would have no path left.
+    """
     if other is None and (rules is None or (rules.pairs.all() and rules.once is None)):
         return dictionary
     both = intersect(dictionary, other)
@@ -139,12 +146,12 @@ def with_dictionary(
 
 
 def _once_leaves_a_path(sets: Bools, rules: Rules) -> bool:
-    """Whether some path inside these sets [T, L] keeps the pairs and begins every group once at most.
+    """Return whether some path inside these sets [T, L] follows the pairs and begins every group at most once.
 
-    Of the paths that end in one label those matter alone whose begun groups no other's are a part of.
+    Of the paths that end in one label, only those with minimal sets of begun groups matter.
     """
     n, nothing = len(rules.group), frozenset[int]()
-    ends: dict[int, list[frozenset[int]]] = {n: [nothing]}  # label -> groups begun; n is the start
+    ends: dict[int, list[frozenset[int]]] = {n: [nothing]}  # label -> groups begun (n is the start)
     for allowed in sets:
         after: dict[int, list[frozenset[int]]] = {}
         for y in np.flatnonzero(allowed).tolist():

@@ -1,4 +1,4 @@
-"""How the core reads entities off label ids."""
+"""Table by which the core reads entities from label ids."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tagwise.corpus import schemes
 
 
 def entity_table(labels: Sequence[str]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
-    """How the core reads entities off label ids: the type of each label, and what lies between two labels."""
+    """Return the type of each label, and the boundaries between every two labels, for the core."""
     return _table(tuple(labels))
 
 
 @lru_cache(maxsize=8)
 def _table(labels: tuple[str, ...]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
-    """As `entity_table`; kept, since a learner that goes on sentence by sentence asks for it each time."""
+    """Compute `entity_table`. It is cached, since learners that update sentence by sentence call it each time."""
     split = [schemes.split_label(label)[1] for label in labels]
     types = sorted({kind for label, kind in zip(labels, split) if label != "O"})
     kind = [_core.OUTSIDE if label == "O" else types.index(t) for label, t in zip(labels, split)]

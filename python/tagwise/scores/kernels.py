@@ -3,7 +3,7 @@
     s_t(y) = sum_s beta_s(y) K(x_t, x_s)
 
 with K linear <x, x'>, polynomial (coef + gamma <x, x'>)^degree, rbf exp(-gamma ||x - x'||^2), or a function of two
-blocks of tokens. Transitions, starts and ends keep a weight each.
+blocks of tokens. Transitions, starts and ends have weights.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, function_at, path_of, present
 from tagwise.scores.protocols import Lists, Support
 
-#: What messages call it.
+#: Name of a kernel function in messages.
 KERNEL = "the kernel function"
-#: Kernels by name, and the numbers that each reads.
+#: Kernels by name, and the parameters of each.
 KERNELS = dict(_core.KERNELS)
 ARRAYS = ("support.ptr", "support.ids", "support.values", "beta.ptr", "beta.label", "beta.value")
 
 
 class Block(NamedTuple):
-    """Some tokens as a sparse matrix in CSR form, with the names of SciPy's: a row a token, a column an attribute."""
+    """Tokens as a sparse matrix in CSR form, with the names of SciPy: one row per token, one column per attribute."""
 
     indptr: NDArray[np.uint64]
     indices: NDArray[np.uint32]
@@ -36,30 +36,30 @@ class Block(NamedTuple):
     shape: tuple[int, int]
 
     def toarray(self) -> NDArray[np.float64]:
-        """The dense matrix; large where there are many attributes."""
+        """Return the dense matrix, which is large if there are many attributes."""
         out = np.zeros(self.shape)
         out[self._rows(), self.indices] = self.data
         return out
 
     def dots(self, other: Block) -> NDArray[np.float64]:
-        """<x, x'> of every row of this block with every row of the other: [rows, rows]."""
+        """Return <x, x'> of every row of this block with every row of the other, [rows, rows]."""
         used = np.unique(self.indices)
         found: NDArray[np.float64] = self._columns(used) @ other._columns(used).T
         return found
 
     def squares(self) -> NDArray[np.float64]:
-        """||x||^2 of every row."""
+        """Return ||x||^2 of every row."""
         total = np.concatenate([[0.0], np.cumsum(self.data**2)])
         ends: NDArray[np.float64] = np.diff(total[self.indptr.astype(np.int64)])
         return ends
 
     def _rows(self) -> NDArray[np.int64]:
-        """The row of every entry."""
+        """Return the row of every entry."""
         pointers = self.indptr.astype(np.int64)
         return np.repeat(np.arange(self.shape[0]), pointers[1:] - pointers[:-1])
 
     def _columns(self, used: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """The dense matrix of these columns, ascending."""
+        """Return the dense matrix of these columns, which are in ascending order."""
         out = np.zeros((self.shape[0], len(used)))
         rows = self._rows()
         at = np.minimum(np.searchsorted(used, self.indices), max(len(used) - 1, 0))
@@ -73,7 +73,9 @@ Function = Callable[[Block, Block], Any]
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel and its numbers; `function` where it is of one's own, `path` where a file names it by another's."""
+    """Kernel and its parameters. `function` is a user-defined one, `path` its name in a file if that differs from its
+    own.
+    """
 
     name: str
     degree: int = 2
@@ -83,7 +85,7 @@ class Kernel:
     path: str = field(default="", compare=False)
 
     def spec(self, n_attributes: int, form: str = "auto", cache_bytes: int = 1 << 28) -> _core.Kernel:
-        """The kernel as the core takes it: how its values are kept, and in how much memory while training."""
+        """Return the kernel for the core, with the form of its values and the memory for training."""
         function = self.function
         if function is None:
             numbers = (self.degree, self.coef, self.gamma)
@@ -96,14 +98,14 @@ class Kernel:
         return _core.Kernel(call, form=form, cache_bytes=cache_bytes)
 
     def to_json(self) -> dict[str, Any]:
-        """What a model file keeps; a function is kept by its import path."""
+        """Return the kernel for a model file. A function is stored by its import path."""
         if self.function is not None:
             return {"name": "function", "function": self.path or path_of(self.function, KERNEL)}
         return {"name": self.name, **{name: getattr(self, name) for name in KERNELS[self.name]}}
 
     @staticmethod
     def from_json(data: Mapping[str, Any], functions: Functions = NO_FUNCTIONS) -> Kernel:
-        """Kernel from what `to_json` made; a function is one of `functions`, or missing."""
+        """Rebuild a kernel from `to_json`. A function is one of `functions`, or missing."""
         if data.get("name") == "function":
             path = data["function"]
             function = functions.find(path, KERNEL)
@@ -116,7 +118,7 @@ class Kernel:
 
 
 def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
-    """A kernel by its name, by the import path of a function (module:function), or the function itself."""
+    """Return a kernel by its name, by the import path of a function (module:function), or for the function itself."""
     if callable(given):
         return Kernel("function", function=present(given))
     if isinstance(given, str) and given in KERNELS:
@@ -129,9 +131,9 @@ def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
 
 
 class KernelScorer:
-    """Scores from support tokens; offers what a `_core.Scorer` offers, but for marginals.
+    """Scorer with support tokens. It has the interface of `_core.Scorer`, except for marginals.
 
-    `base` holds the transitions, starts and ends: a layout without node features, and its weights.
+    `base` has the weights of transitions, starts and ends, in a layout without node features.
     """
 
     def __init__(self, base: _core.Scorer, native: _core.KernelScorer, kernel: Kernel) -> None:
@@ -147,23 +149,23 @@ class KernelScorer:
         data: _core.Dataset,
         forbidden: NDArray[np.uint32] | None = None,
     ) -> KernelScorer:
-        """From what a kernel learner calls its weights: those of the layout, then beta of each distinct token."""
+        """Build from the weights of a kernel learner: those of the layout, then beta of each distinct token."""
         base = _core.Scorer(layout, w[: len(layout)].astype(np.float32), forbidden)
         spec = kernel.spec(layout.n_attributes)
         return KernelScorer(base, _core.KernelScorer.of_training(base, spec, data, w[len(layout) :]), kernel)
 
     @staticmethod
     def of_arrays(base: _core.Scorer, kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> KernelScorer:
-        """From the arrays of a model file."""
+        """Build from the arrays of a model file."""
         spec = kernel.spec(base.layout.n_attributes)
         return KernelScorer(base, _core.KernelScorer(base, spec, dict(arrays)), kernel)
 
     def over(self, base: _core.Scorer) -> KernelScorer:
-        """The same support tokens over other transitions."""
+        """Return a scorer with these support tokens and other transitions."""
         return KernelScorer.of_arrays(base, self.kernel, self.arrays())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The support tokens and their betas."""
+        """Return the support tokens and their betas."""
         return self.native.arrays()
 
     @property
@@ -177,7 +179,7 @@ class KernelScorer:
 
     @property
     def local(self) -> bool:
-        """Never normalised step by step."""
+        """False, since steps are not normalised separately."""
         return False
 
     @property
@@ -193,21 +195,21 @@ class KernelScorer:
     def viterbi(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
-        """Best path of each sentence, one label id a token: [tokens]."""
+        """Return the best path of each sentence, one label id per token, [tokens]."""
         present(self.kernel.function)
         return self.native.viterbi(dataset, allowed=allowed, n_jobs=n_jobs)
 
     def kbest(
         self, dataset: _core.Dataset, k: int, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> Lists:
-        """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other."""
+        """Return the k best paths of each sentence: their number [N], their scores, their labels concatenated."""
         present(self.kernel.function)
         return self.native.kbest(dataset, k, allowed=allowed, n_jobs=n_jobs)
 
     def marginals(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Refused: margins are no probabilities."""
+        """Raise a ParameterError, since margins are not probabilities."""
         raise ParameterError(
             "a kernel model has scores but no probabilities; use decoder='viterbi' or predict_kbest, or train a CRF"
         )

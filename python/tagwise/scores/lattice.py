@@ -1,7 +1,6 @@
-"""Scores of one sentence and the primitives on them: log Z, marginals, the best path.
+"""Scores of one sentence, with log Z, marginals and the best path.
 
-Everything above this seam sees scores alone, everything below it features and weights; so a loss or a decoder can be
-tried on arrays made by hand.
+Losses and decoders use only scores, not features and weights. So they can be tried on hand-made arrays.
 
 >>> import numpy as np
 >>> lattice = Lattice(node=np.array([[1.0, 0.0], [0.0, 2.0]]), edge=np.array([[0.5, 0.0], [0.0, 0.5]]))
@@ -28,10 +27,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Lattice:
-    """H(x, y) = sum_t node[t, y_t] + sum_{t>0} edge[y_{t-1}, y_t] + start[y_0] + end[y_{T-1}].
+    """Scores of one sentence, in double precision.
 
-    node: [T, L]; edge: [L, L], or [T, L, L] whose block t belongs to the step from t-1 to t (block 0 is not used);
-    start, end: [L], zero where left out. A score of -inf forbids. Double precision, any finite scores.
+        H(x, y) = sum_t node[t, y_t] + sum_{t>0} edge[y_{t-1}, y_t] + start[y_0] + end[y_{T-1}]
+
+    A score of -inf forbids a label or a pair. All other scores must be finite.
+
+    Args:
+        node: Node scores [T, L].
+        edge: Edge scores [L, L], or [T, L, L] with block t for the step from t-1 to t (block 0 is ignored).
+        start: Scores of the first label [L]. None is zero.
+        end: Scores of the last label [L]. None is zero.
+
+    >>> import numpy as np
+    >>> Lattice(node=np.zeros((2, 2)), edge=np.array([[0.0, 1.0], [0.0, 0.0]])).viterbi()
+    (1.0, [0, 1])
     """
 
     node: ArrayLike
@@ -42,7 +52,18 @@ class Lattice:
     def restricted(
         self, allowed: ArrayLike | None = None, forbidden: Iterable[tuple[int, int]] = ()
     ) -> Lattice:
-        """The lattice with labels outside `allowed` ([T, L] of bool) and `forbidden` label pairs ruled out."""
+        """Return a lattice in which some labels and label pairs are forbidden.
+
+        Args:
+            allowed: Allowed labels, bool [T, L]. None allows all.
+            forbidden: Pairs (label, next label) of indices.
+
+        Returns:
+            The new lattice.
+
+        Raises:
+            ParameterError: If `allowed` has another shape than the node scores.
+        """
         node, edge = self._arrays(fold=False)
         if allowed is not None:
             mask = np.asarray(allowed, dtype=np.bool_)
@@ -57,24 +78,50 @@ class Lattice:
         return Lattice(node, edge, self.start, self.end)
 
     def log_partition(self) -> float:
-        """log Z = log sum_y exp H(x, y)."""
+        """Return log Z = log sum_y exp H(x, y).
+
+        Returns:
+            The log partition function.
+        """
         return _core.chain_log_partition(*self._arrays())
 
     def marginals(self) -> Array:
-        """p_t(y): [T, L]."""
+        """Return the marginals p_t(y).
+
+        Returns:
+            An array [T, L].
+        """
         return _core.chain_marginals(*self._arrays())[1]
 
     def pair_marginals(self) -> Array:
-        """p_t(y', y) of the step from t-1 to t: [T, L, L]; block 0 is zero."""
+        """Return the pair marginals p_t(y', y) of the step from t-1 to t.
+
+        Returns:
+            An array [T, L, L], in which block 0 is zero.
+        """
         return _core.chain_marginals(*self._arrays())[2]
 
     def viterbi(self) -> tuple[float, list[int]]:
-        """Score and labels of the best path; ties go to the lower label."""
+        """Return the best path. Ties go to the lower label.
+
+        Returns:
+            The score and the labels.
+        """
         score, path = _core.chain_viterbi(*self._arrays())
         return score, path.tolist()
 
     def score(self, path: Sequence[int]) -> float:
-        """H(x, y) of a path."""
+        """Return the score H(x, y) of a path.
+
+        Args:
+            path: One label index per token.
+
+        Returns:
+            The score.
+
+        Raises:
+            ParameterError: If the path has another length than the sentence.
+        """
         node, edge = self._arrays()
         if len(path) != len(node):
             raise ParameterError(f"a path of {len(path)} labels for {len(node)} tokens; give every token one")
@@ -85,7 +132,7 @@ class Lattice:
         return total
 
     def _arrays(self, fold: bool = True) -> tuple[Array, Array]:
-        """Node scores with start and end added to their rows, and edge scores, as the core takes them."""
+        """Return the node scores with start and end added to their rows, and the edge scores, for the core."""
         node = np.array(self.node, dtype=np.float64)
         edge = np.ascontiguousarray(self.edge, dtype=np.float64)
         if node.ndim != 2:

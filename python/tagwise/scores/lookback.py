@@ -1,4 +1,4 @@
-"""Labels further back than one: which features look at them, and their weights.
+"""Features on labels further back than one, and their weights.
 
 >>> parse("m=1,p=2"), parse((2, float("inf"))), parse("1")
 ((1, 2), (2, 'inf'), (1, 1))
@@ -19,16 +19,16 @@ import tagwise._core as _core
 from tagwise.base.domains import Anything
 from tagwise.base.exceptions import ParameterError
 
-#: With p = inf every distance below this has a table of its own; labels so far back, and further, share one.
+#: With p = inf, every distance below this has its own table. Labels at this distance and further share one.
 POOL = 128
-#: The same of model files that do not say it.
+#: Value for model files that do not have the field.
 OLD_POOL = 8
-#: Labels that a cell may hold.
+#: Possible numbers of labels of a cell.
 CELLS = (1, 2, 3)
 
 
 def parse(value: Any) -> tuple[int, int | str]:
-    """(m, p) of what a user writes: a pair, "1,2", "m=1,p=2"; p may be infinite, written "inf" from here on."""
+    """Parse (m, p) from a pair, "1,2" or "m=1,p=2". An infinite p is returned as "inf"."""
     given = value
     if isinstance(value, str):
         match = re.fullmatch(r"\s*\(?\s*(?:m\s*=)?\s*(\d+)\s*(?:,\s*(?:p\s*=)?\s*(\w+)\s*)?\)?\s*", value)
@@ -55,11 +55,15 @@ HISTORY = Anything("(m, p) with m = 1, 2, 3 and p >= 1 or inf", function=parse, 
 
 @dataclass(frozen=True)
 class Lookback:
-    """Which features on labels further back a model has, and their weights.
+    """Features of a model on labels further back, and their weights.
 
-    m: labels of a cell; p: furthest label back with a feature (y_{t-q}, y_t); document: features on the labels of
-    earlier tokens of the document with the same word; tuples: features of the m labels before together with y_t;
-    pool: with p infinite, the distance from which on labels share one table.
+    Attributes:
+        m: Number of labels of a cell.
+        p: Furthest label back with a feature (y_{t-q}, y_t).
+        document: Whether there are features on the labels of earlier tokens of the document with the same word.
+        tuples: Whether there are features of the m previous labels together with y_t.
+        weights: Weights, table by table.
+        pool: With infinite p, the distance from which on labels share one table.
     """
 
     m: int = 1
@@ -72,7 +76,7 @@ class Lookback:
 
     @staticmethod
     def of(params: Mapping[str, Any]) -> Lookback | None:
-        """The settings among a learner's parameters; None where it is first-order."""
+        """Return the settings from the parameters of a learner, or None if it is of first order."""
         given, document = params.get("history"), params.get("document", False)
         if given is None and not document:
             return None
@@ -81,12 +85,12 @@ class Lookback:
 
     @property
     def exact(self) -> bool:
-        """Whether all features lie within a cell, so that sums over paths are exact: a chain of order m."""
+        """Whether all features are within a cell, so that sums over paths are exact: a chain of order m."""
         return self.tuples and self.p == 1 and not self.document
 
     @property
     def n_features(self) -> int:
-        """Number of weights; of label tuples only those that are not zero count, since only those exist."""
+        """Number of weights. Of label tuples only the nonzero ones exist and count."""
         return int(np.count_nonzero(self.weights)) if self.tuples else len(self.weights)
 
     @property
@@ -96,11 +100,11 @@ class Lookback:
 
     @property
     def far(self) -> int:
-        """The furthest distance with a table."""
+        """Furthest distance with a table."""
         return self.pool if self.endless else int(self.p)
 
     def terms(self, n_labels: int) -> _core.Terms:
-        """The features for so many labels; a ParameterError if they are too many."""
+        """Return the features for a number of labels, or raise a ParameterError if they are too many."""
         try:
             return _core.Terms(
                 n_labels, self.m, self.far, endless=self.endless, document=self.document, tuples=self.tuples
@@ -109,9 +113,10 @@ class Lookback:
             raise ParameterError(str(error)) from error
 
     def tables(self) -> list[tuple[tuple[Any, ...], int]]:
-        """What each table of weights is of, in their order, and how many labels before a token it looks at.
+        """Return the name of each table of weights, in order, and the number of previous labels that it depends on.
 
-        A table of n labels before is [L] * n + [L]; the last one of p = inf, which further labels share, is its own.
+        A table of n previous labels is [L] * n + [L]. The last one with p = inf, which further labels share, has its
+        own name.
         """
         out: list[tuple[tuple[Any, ...], int]] = [
             (("far", q, self.endless and q == self.far), 1) for q in range(2, self.far + 1)
@@ -120,14 +125,14 @@ class Lookback:
         return out + [(("tuple", n), n) for n in range(2, self.m + 1) if self.tuples]
 
     def n_weights(self, n_labels: int) -> int:
-        """Number of weights of all tables, counted without making a list of them: a file may name any distance."""
+        """Return the number of weights of all tables without listing them, since a file may have any distance."""
         square = n_labels**2 * (max(self.far - 1, 0) + self.document)
         return int(square + sum(n_labels ** (n + 1) for n in range(2, self.m + 1) if self.tuples))
 
     def carried(
         self, old: Lookback | None, before: Sequence[str], labels: Sequence[str]
     ) -> NDArray[np.float64]:
-        """Weights for these labels from another lookback over the labels `before`; what that lacks gets 0."""
+        """Return the weights for these labels, taken from another lookback over the labels `before`. New ones are 0."""
         known = {} if old is None else old.named_tables(len(before))
         place = {label: y for y, label in enumerate(before)}
         mine = [y for y, label in enumerate(labels) if label in place]
@@ -141,7 +146,7 @@ class Lookback:
         return np.concatenate(out)
 
     def named_tables(self, n_labels: int) -> dict[tuple[Any, ...], NDArray[np.float32]]:
-        """The weights table by table: [L] * n + [L] each."""
+        """Return the weights by table, each [L] * n + [L]."""
         out, at = {}, 0
         for name, n in self.tables():
             size = n_labels ** (n + 1)
@@ -150,24 +155,24 @@ class Lookback:
         return out
 
     def with_weights(self, weights: NDArray[Any]) -> Lookback:
-        """The same settings with weights."""
+        """Return a copy with these weights."""
         return replace(self, weights=weights.astype(np.float32), _native=[])
 
     def native(self, n_labels: int) -> _core.HistoryScorer:
-        """The core's scorer, made once."""
+        """Return the scorer of the core, which is created once."""
         if not self._native:
             self._native.append(_core.HistoryScorer(self.terms(n_labels), self.weights))
         return self._native[0]
 
     def to_json(self) -> dict[str, Any]:
-        """Settings for a model file's header."""
+        """Return the settings for the header of a model file."""
         p: int | str = "inf" if self.endless else int(self.p)
         pool = {"pool": self.pool} if self.endless and self.pool != OLD_POOL else {}
         return {"m": self.m, "p": p, "document": self.document, "tuples": self.tuples, **pool}
 
     @staticmethod
     def from_json(data: Mapping[str, Any], weights: NDArray[Any]) -> Lookback:
-        """Settings from a header, weights from the file's array."""
+        """Rebuild from the settings of a header and the weights of its file."""
         m, p = parse((data["m"], data["p"]))
         far = math.inf if p == "inf" else int(p)
         pool = int(data.get("pool", OLD_POOL))

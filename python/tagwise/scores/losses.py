@@ -1,6 +1,6 @@
-"""The losses of one sentence as functions of its lattice: value and gradient with respect to the scores.
+"""Losses of one sentence as functions of its lattice: value and gradient with respect to the scores.
 
-What the engine computes for a whole corpus, for one sentence and in the open. l = log Z - H(gold) = -log P(gold).
+The core computes the same losses for a whole corpus. l = log Z - H(gold) = -log P(gold).
 
 >>> import numpy as np
 >>> lattice = Lattice(node=np.zeros((2, 2)), edge=np.zeros((2, 2)))
@@ -20,14 +20,16 @@ from tagwise.scores.lattice import Array, Lattice
 
 
 class ScoreGradient(NamedTuple):
-    """Derivative by the node scores [T, L] and by the edge scores of each step [T, L, L] (block 0 is zero)."""
+    """Derivative with respect to the node scores [T, L] and to the edge scores [T, L, L] of each step (block 0 is
+    zero).
+    """
 
     node: Array
     edge: Array
 
 
 def _difference(lattice: Lattice, gold: Sequence[int]) -> tuple[float, ScoreGradient]:
-    """l and E[S] - S(gold)."""
+    """Return l and E[S] - S(gold)."""
     node, edge = lattice.marginals(), lattice.pair_marginals()
     for t, y in enumerate(gold):
         node[t, y] -= 1.0
@@ -37,12 +39,28 @@ def _difference(lattice: Lattice, gold: Sequence[int]) -> tuple[float, ScoreGrad
 
 
 def log_loss(lattice: Lattice, gold: Sequence[int]) -> tuple[float, ScoreGradient]:
-    """F1: l."""
+    """Return the log loss l (F1).
+
+    Args:
+        lattice: Scores of the sentence.
+        gold: Index of the gold label of each token.
+
+    Returns:
+        The loss and its `ScoreGradient`.
+    """
     return _difference(lattice, gold)
 
 
 def exp_loss(lattice: Lattice, gold: Sequence[int]) -> tuple[float, ScoreGradient]:
-    """F2: e^l - 1, the exponential bound on the number of sequences ranked above the gold one."""
+    """Return the exponential loss e^l - 1 (F2), a bound of the number of sequences ranked above the gold one.
+
+    Args:
+        lattice: Scores of the sentence.
+        gold: Index of the gold label of each token.
+
+    Returns:
+        The loss and its `ScoreGradient`.
+    """
     value, gradient = _difference(lattice, gold)
     factor = float(np.exp(value))
     return factor - 1.0, ScoreGradient(factor * gradient.node, factor * gradient.edge)
@@ -51,7 +69,7 @@ def exp_loss(lattice: Lattice, gold: Sequence[int]) -> tuple[float, ScoreGradien
 def _pointwise(
     lattice: Lattice, gold: Sequence[int], loss: Callable[[float], tuple[float, float]]
 ) -> tuple[float, ScoreGradient]:
-    """sum_t loss(p_t) and sum_t omega_t (E[S] - E[S | y_t = gold_t]), each condition by its own pass."""
+    """Return sum_t loss(p_t) and sum_t omega_t (E[S] - E[S | y_t = gold_t]), with one pass per condition."""
     p, pairs = lattice.marginals(), lattice.pair_marginals()
     node, edge = np.zeros_like(p), np.zeros_like(pairs)
     total = 0.0
@@ -68,17 +86,40 @@ def _pointwise(
 
 
 def pointwise_log_loss(lattice: Lattice, gold: Sequence[int]) -> tuple[float, ScoreGradient]:
-    """F3: -sum_t log p_t(gold_t)."""
+    """Return the pointwise log loss -sum_t log p_t(gold_t) (F3).
+
+    Args:
+        lattice: Scores of the sentence.
+        gold: Index of the gold label of each token.
+
+    Returns:
+        The loss and its `ScoreGradient`.
+    """
     return _pointwise(lattice, gold, lambda p: (-float(np.log(p)), 1.0))
 
 
 def pointwise_exp_loss(lattice: Lattice, gold: Sequence[int]) -> tuple[float, ScoreGradient]:
-    """F4: sum_t 1 / p_t(gold_t)."""
+    """Return the pointwise exponential loss sum_t 1 / p_t(gold_t) (F4).
+
+    Args:
+        lattice: Scores of the sentence.
+        gold: Index of the gold label of each token.
+
+    Returns:
+        The loss and its `ScoreGradient`.
+    """
     return _pointwise(lattice, gold, lambda p: (1.0 / p, 1.0 / p))
 
 
 def loss_curves(margins: Sequence[float] | None = None) -> list[dict[str, float]]:
-    """Loss of one decision between two labels by its margin, as the library's losses compute it."""
+    """Return the losses of a decision between two labels as functions of its margin.
+
+    Args:
+        margins: Margins to evaluate. None is -3 to 3 in steps of 1/4.
+
+    Returns:
+        One dict per margin with the values of the zero-one, exponential and log loss.
+    """
     out = []
     for margin in margins if margins is not None else [i / 4 for i in range(-12, 13)]:
         lattice = Lattice(node=np.array([[margin, 0.0]]), edge=np.zeros((2, 2)))

@@ -1,7 +1,7 @@
-"""The two protocols of the seam: what an engine offers to training, and what it offers to decoding.
+"""Protocols of the score interface: objectives for training and scorers for decoding.
 
-The engine on the CPU (`_core`) is the first to keep them; `learners.backends` names those there are. Estimators,
-optimisers and decoders see the protocols alone.
+The core implements them on the CPU, and `learners.backends` lists all engines. Estimators, optimisers and decoders use
+only the protocols.
 """
 
 from __future__ import annotations
@@ -16,43 +16,44 @@ import tagwise._core as _core
 Vector = NDArray[np.float64]
 #: Sets of labels [sets, L] and the set of each token [tokens].
 Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
-#: k-best lists: how many paths of each sentence [N], their scores, their labels one after the other.
+#: k-best lists: number of paths of each sentence [N], their scores, their labels concatenated.
 Lists = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]
 
 
 class Objective(Protocol):
-    """Weights -> loss of a training set and its gradient, without the penalty.
+    """Loss of a training set and its gradient as functions of the weights, without the penalty.
 
-    A loss is a sum over sentences. So objectives of fixed shards of a corpus add up to that of the corpus
-    (`learners.backends.Sum`); who adds does so in the order of the shards, and the result does not depend on how many
-    threads or machines there are.
+    A loss is a sum over sentences, so that the objectives of fixed shards add up to that of the corpus
+    (`learners.backends.Sum`). They are added in the order of the shards, and the result does not depend on the number
+    of threads or machines.
     """
 
     def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """Loss at `w`, and the largest l_i + log w_i of a sentence or -log p of a token.
+        """Return the loss at `w`, and the largest l_i + log w_i of a sentence or -log p of a token.
 
-        gradient: written in place, one entry a weight; n_jobs: threads, 0 for all, without influence on the result.
+        `gradient` is written in place, one entry per weight. `n_jobs` is a number of threads, 0 for all, and does not
+        change the result.
         """
 
 
 @runtime_checkable
 class Exponential(Objective, Protocol):
-    """An objective of the exponential loss, which begins beyond any float: its logarithm is minimised first."""
+    """Objective of the exponential loss, which overflows at first, so that its logarithm is minimised first."""
 
     def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """log sum_i w_i e^{l_i} and the rest, as `value` does it for the loss."""
+        """Return log sum_i w_i e^{l_i} and the maximum, as `value` does for the loss."""
 
 
 @runtime_checkable
 class Precise(Objective, Protocol):
-    """An objective that can be evaluated in double precision: slower, and what single precision cannot tell apart."""
+    """Objective with a slower evaluation in double precision, for steps that single precision cannot resolve."""
 
     def precise_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """Return what `value` returns, from sums in double precision."""
+        """Return the results of `value`, from sums in double precision."""
 
 
 class Scorer(Protocol):
-    """Sentences -> paths, lists of paths, marginals: a layout of features, and a weight for each."""
+    """Paths, k-best lists and marginals of sentences, from a layout of features and their weights."""
 
     @property
     def layout(self) -> _core.Layout: ...
@@ -62,28 +63,28 @@ class Scorer(Protocol):
 
     @property
     def local(self) -> bool:
-        """Whether every step is normalised by itself, given the label before it."""
+        """Whether every step is normalised separately, given the previous label."""
 
     def viterbi(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
-        """Best path of each sentence, one label id a token: [tokens]."""
+        """Return the best path of each sentence, one label id per token, [tokens]."""
 
     def kbest(
         self, dataset: _core.Dataset, k: int, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> Lists:
-        """The k best paths of each sentence."""
+        """Return the k best paths of each sentence."""
 
     def marginals(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Marginals of each token, [tokens, L], and log Z of each sentence, [N]."""
+        """Return the marginals of each token, [tokens, L], and log Z of each sentence, [N]."""
 
 
 def native(scorer: Scorer, forbidden: NDArray[np.uint32] | None) -> _core.Scorer:
-    """The scores of explicit weights on the CPU, for what no protocol asks: files, searches that look further back.
+    """Return the scorer of explicit weights on the CPU, for files and for searches that use labels further back.
 
-    forbidden: pairs of labels, for engines that do not tell which they were given.
+    `forbidden` has the forbidden label pairs, for engines that do not store them.
     """
     if isinstance(scorer, _core.Scorer):
         return scorer

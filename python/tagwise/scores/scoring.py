@@ -1,4 +1,4 @@
-"""All that decoding asks of a model: labels, scorer, constraints, tag dictionary, labels further back, voters."""
+"""Parts of a model that decoding uses: labels, scorer, constraints, tag dictionary, lookback, voters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tagwise.scores.voters import Voters
 
 @dataclass(frozen=True)
 class Scoring:
-    """How sentences are scored and what their paths may be; it knows attributes by their numbers alone."""
+    """Scores of sentences and constraints on their paths. Attributes are numbers here."""
 
     labels: tuple[str, ...]
     scorer: Scorer
@@ -25,5 +25,5 @@ class Scoring:
 
     @cached_property
     def rules(self) -> Rules | None:
-        """The constraints over the labels."""
+        """Constraints over the labels, or None."""
         return None if self.constraints is None else self.constraints.rules(self.labels)

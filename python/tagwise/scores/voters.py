@@ -1,7 +1,7 @@
-"""The voters of a voted perceptron: weight vectors of training, each with the steps it survived.
+"""Voters of a voted perceptron: weight vectors of training, each with the number of steps that it survived.
 
-Freund and Schapire 1999, Collins 2002: with w_1 .. w_n the weights after the steps of training and y(w) the best path
-under w, the answer is argmax_y sum_j [y = y(w_j)]. Vectors that no step changed are kept once, with a count.
+With w_1 .. w_n the weights after the steps of training and y(w) the best path under w, the prediction is
+argmax_y sum_j [y = y(w_j)] (Freund and Schapire 1999; Collins 2002). Repeated vectors are stored once, with a count.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tagwise.base.domains import DomainError
 from tagwise.base.exceptions import ModelFileError
 from tagwise.scores.protocols import Scorer
 
-#: Label ids of all tokens under one scorer, one sentence after the other.
+#: Function that returns the label ids of all tokens under a scorer.
 Search = Callable[[_core.Scorer], NDArray[np.uint16]]
 
 
 @dataclass(frozen=True)
 class Voters:
-    """Weights [voters, features] over one layout, and how many votes each has [voters]."""
+    """Weights [voters, features] over one layout, and the number of votes of each [voters]."""
 
     layout: _core.Layout
     weights: NDArray[np.float32]
@@ -36,21 +36,21 @@ class Voters:
 
     @cached_property
     def scorers(self) -> list[_core.Scorer]:
-        """One a voter, made when they are first asked."""
+        """One scorer per voter."""
         return self.under(self.forbidden)
 
     def under(self, forbidden: NDArray[np.uint32] | None) -> list[_core.Scorer]:
-        """The scorers where these pairs of labels are forbidden."""
+        """Return the scorers with these label pairs forbidden."""
         return [_core.Scorer(self.layout, w, forbidden) for w in self.weights]
 
     def paths(
         self, scorers: Sequence[_core.Scorer], search: Search, offsets: NDArray[np.uint64]
     ) -> NDArray[np.uint16]:
-        """The path of each sentence that has most votes; of those that have as many, the one of lower labels."""
+        """Return the path of each sentence with the most votes. Ties go to lower labels."""
         bounds = (2 * offsets.astype(np.int64)).tolist()
         tallies: list[Counter[bytes]] = [Counter() for _ in bounds[1:]]
         for scorer, count in zip(scorers, self.counts.tolist()):
-            found = search(scorer).astype(">u2").tobytes()  # so that bytes compare as labels do
+            found = search(scorer).astype(">u2").tobytes()  # big-endian, so that bytes sort like labels
             for tally, (begin, end) in zip(tallies, pairwise(bounds)):
                 tally[found[begin:end]] += count
         best = (min(tally, key=lambda path: (-tally[path], path)) for tally in tallies)
@@ -59,7 +59,9 @@ class Voters:
     def tokens(
         self, scorers: Sequence[_core.Scorer], search: Search, n_labels: int, n_tokens: int
     ) -> NDArray[np.uint16]:
-        """The label of each token that has most votes, whatever the others take; ties to the lower label."""
+        """Return the label of each token with the most votes, independently of other tokens. Ties go to the lower
+        label.
+        """
         votes = np.zeros((n_tokens, n_labels), dtype=np.int64)
         for scorer, count in zip(scorers, self.counts.tolist()):
             votes[np.arange(n_tokens), search(scorer)] += count
@@ -67,7 +69,7 @@ class Voters:
         return elected
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What a model keeps: float32 as the words they are."""
+        """Return the arrays for a model, with float32 stored as uint32."""
         flat = np.ascontiguousarray(self.weights, dtype=np.float32).ravel().view(np.uint32)
         return {"voters.weights": flat, "voters.counts": self.counts}
 
@@ -75,7 +77,7 @@ class Voters:
     def from_arrays(
         arrays: Mapping[str, NDArray[Any]], scorer: Scorer, forbidden: NDArray[np.uint32] | None
     ) -> Voters | None:
-        """The voters in a model's arrays; None where there are none."""
+        """Return the voters in the arrays of a model, or None."""
         if "voters.counts" not in arrays:
             return None
         counts, flat = arrays["voters.counts"], arrays.get("voters.weights", np.zeros(0, np.uint32))
@@ -89,14 +91,14 @@ class Voters:
 
 
 class Ballot:
-    """Voters as training goes on: of each epoch the weights after every `stride`-th step and after the last.
+    """Voters collected during training: in each epoch the weights after every `stride`-th step and after the last.
 
-    Each stands for the steps since the one before, which is a sample of all steps at even distances, and all of them
-    where the stride is 1.
+    Each one counts for the steps since the one before. That is an evenly spaced sample of all steps, or all of them if
+    the stride is 1.
     """
 
     def __init__(self, sentences: int, epochs: int, most: int) -> None:
-        """`epochs` over so many sentences, after which there are `most` voters at most; one an epoch or more."""
+        """Prepare for `epochs` epochs over `sentences` sentences with at most `most` voters, at least one per epoch."""
         self.sentences = sentences
         self.stride = max(1, -(-sentences // max(1, most // epochs)))
         self.weights: list[NDArray[np.float32]] = []
@@ -104,7 +106,7 @@ class Ballot:
         self.epochs: list[int] = []
 
     def cast(self, weights: NDArray[np.float64], steps: int, epoch: int) -> None:
-        """The weights now, for so many steps of an epoch; none are kept twice in a row."""
+        """Add the current weights for a number of steps of an epoch. Equal successive weights are stored once."""
         now = weights.astype(np.float32)
         if self.weights and self.epochs[-1] == epoch and np.array_equal(self.weights[-1], now):
             self.counts[-1] += steps
@@ -114,17 +116,17 @@ class Ballot:
         self.epochs.append(epoch)
 
     def keep(self, epochs: int) -> None:
-        """The voters of the first so many epochs alone."""
+        """Drop the voters after the first `epochs` epochs."""
         n = sum(epoch <= epochs for epoch in self.epochs)
         del self.weights[n:], self.counts[n:], self.epochs[n:]
 
     def state(self) -> dict[str, Any]:
-        """What to go on from."""
+        """Return the state to resume from."""
         weights = np.concatenate([np.zeros(0, np.float32), *self.weights])
         return {"weights": weights, "counts": list(self.counts), "epochs": list(self.epochs)}
 
     def restore(self, state: Mapping[str, Any], n_weights: int) -> None:
-        """Go on from a state of voters with so many weights each."""
+        """Resume from a state of voters with `n_weights` weights each."""
         n = len(state["counts"])
         if len(state["epochs"]) != n or len(state["weights"]) != n * n_weights:
             raise DomainError(f"ballot: expected {n_weights:,} weights and an epoch for each of {n} voters")
@@ -132,7 +134,7 @@ class Ballot:
         self.counts, self.epochs = list(state["counts"]), list(state["epochs"])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The voters as a model keeps them; nothing before the first."""
+        """Return the arrays of the voters for a model, empty before the first voter."""
         if not self.counts:
             return {}
         weights = np.concatenate(self.weights).view(np.uint32)

@@ -1,1 +1,1 @@
-"""Files that may come from strangers: opened within limits, checked by a checksum and a schema."""
+"""Readers of untrusted files, with size limits, checksums and schemas."""

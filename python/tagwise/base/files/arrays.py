@@ -1,4 +1,4 @@
-"""Files of named arrays: the container of the model file, with a header that has a checksum of its own.
+"""Files of named arrays: the container of model files, with a separate checksum of the header.
 
 The header can be read and checked before any array is. Arrays are mapped, and copied when they are taken.
 """
@@ -26,13 +26,13 @@ MOST_HEADER = 1 << 25
 
 
 def write_arrays(out: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
-    """Write arrays of one dimension, and a header that JSON can express, to a stream; return the file's checksum."""
+    """Write one-dimensional arrays and a JSON header to a stream. Return the checksum of the file."""
     given = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     return _core.write_arrays(out, sealed(header).decode("utf-8"), given)
 
 
 def is_array_file(path: Path, kind: type[TagwiseError]) -> bool:
-    """Whether a file begins as a file of arrays does, or is empty."""
+    """Return whether a file begins like a file of arrays, or is empty."""
     with open_regular(path, None, kind, "Give the path of a file.") as file:
         return _MAGIC.startswith(file.read(len(_MAGIC)))
 
@@ -40,7 +40,7 @@ def is_array_file(path: Path, kind: type[TagwiseError]) -> bool:
 def read_header(
     path: Path, domain: Domain, kind: type[TagwiseError], remedy: str, *, follow: bool = True
 ) -> dict[str, Any]:
-    """Return the header of a file, checked by its own checksum and by `domain`; no array is read.
+    """Return the header of a file, checked by its own checksum and by `domain`. No array is read.
 
     Raises:
         kind: The file cannot be read (see `open_regular`).
@@ -51,7 +51,7 @@ def read_header(
 
 
 def _header(file: IO[bytes], domain: Domain) -> dict[str, Any]:
-    """The header of an open file; see `read_header`."""
+    """Return the header of an open file, as `read_header` does."""
     head = file.read(_HEAD)
     if len(head) < _HEAD or head[:8] != _MAGIC:
         raise DomainError("not a file of arrays of this version of tagwise")
@@ -66,7 +66,7 @@ def _header(file: IO[bytes], domain: Domain) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Placed:
-    """An array of a file that was not read: its type and length."""
+    """Type and length of an array that has not been read."""
 
     name: str
     dtype: str
@@ -74,11 +74,11 @@ class Placed:
 
 
 class ArrayFile:
-    """An open file of arrays whose checksum is right. Its header is read and checked first.
+    """Open file of arrays with a valid checksum. Its header is read and checked first.
 
     Args:
         path: The file.
-        domain: What the header may hold.
+        domain: Domain of the header.
         kind: Class of the error if the system refuses the file.
         remedy: What to do then, as the last sentence of the message.
         follow: Whether the path may be a symbolic link.

@@ -1,6 +1,6 @@
-"""Opening files that people or other files name: regular files alone, up to a limit of bytes.
+"""Opening of files that users or other files name: only regular files, up to a size limit.
 
-A pipe blocks until somebody writes to it, and a device such as /dev/zero never ends.
+A pipe blocks until there is a writer, and a device such as /dev/zero never ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tagwise.base.exceptions import TagwiseError, refusal
 Path = str | os.PathLike[str]
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-#: Do not wait for a writer if a pipe takes the place of the file between the check and the opening.
+#: Do not block if a pipe replaces the file between the check and the opening.
 _WAITLESS = getattr(os, "O_NONBLOCK", 0)
 _UNLINKED = getattr(os, "O_NOFOLLOW", 0)
 
@@ -34,7 +34,7 @@ def open_regular(
     Args:
         path: The file.
         limit: Maximum size in bytes. `None` if the reader has limits of its own.
-        kind: Class of the error; it is an OSError too.
+        kind: Class of the error, which is an OSError too.
         remedy: What to do, as the last sentence of the message.
         follow: Whether the path may be a symbolic link. Use `False` inside a folder whose files we write ourselves.
 
@@ -75,7 +75,7 @@ def open_regular(
 
 
 def handle_of(file: IO[bytes]) -> int:
-    """What the core knows an open file by: its descriptor, or its handle on Windows."""
+    """Return the descriptor of an open file for the core, or its handle on Windows."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -86,10 +86,10 @@ def handle_of(file: IO[bytes]) -> int:
 def read_regular(
     path: Path, limit: int, kind: type[TagwiseError], remedy: str, *, follow: bool = True
 ) -> bytes:
-    """Return the bytes of a regular file; see `open_regular`."""
+    """Return the bytes of a regular file that `open_regular` opens."""
     with open_regular(path, limit, kind, remedy, follow=follow) as file:
         data = file.read(limit + 1)
-    if len(data) > limit:  # it has grown meanwhile
+    if len(data) > limit:  # it has grown since it was opened
         name = os.fspath(path)
         text = f"{name}: cannot be read (more than the limit of {limit:,} bytes). {remedy}"
         raise refusal(kind, text, name, errno.EFBIG)
@@ -97,7 +97,7 @@ def read_regular(
 
 
 def make_own_folder(path: Path, kind: type[TagwiseError]) -> None:
-    """Create a folder inside one of ours, if it does not exist; a link in its place is refused.
+    """Create a folder inside one of tagwise, if it does not exist. A link in its place is rejected.
 
     Raises:
         kind: It cannot be created, or there is a link or a file of its name.

@@ -21,7 +21,7 @@ _LAST = 64
 
 
 def distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these members; their names must differ."""
+    """Return the object of these members, whose names must differ."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -31,7 +31,7 @@ def distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parsed(text: str | bytes | bytearray) -> Any:
-    """Parse JSON that a stranger may have written.
+    """Parse untrusted JSON.
 
     Raises:
         DomainError: The text is not UTF-8 or not JSON, is nested too deeply, names a member of an object twice, or
