@@ -282,15 +282,6 @@ def test_clones_learn_the_same(name: str, tmp_path: Path) -> None:
         )
 
 
-def test_scikit_learn_clones() -> None:
-    """scikit-learn's own `clone` keeps every parameter and forgets what was learnt."""
-    base = pytest.importorskip("sklearn.base")
-    for name in KINDS:
-        clone = base.clone(fitted(name))
-        assert clone.get_params() == fitted(name).get_params()
-        assert not hasattr(clone, "model_")
-
-
 # --- single ways --------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import lzma
 import os
 import pickle
 import sys
@@ -117,29 +116,6 @@ class TestSentenceAndCorpus:
 
 
 class TestConll:
-    @pytest.mark.parametrize(
-        "change",
-        [
-            lambda b: b,
-            lambda b: b"\xef\xbb\xbf" + b,
-            lambda b: b.replace(b"\n", b"\r\n"),
-            lambda b: b.replace(b"\n", b"  \n"),
-            lambda b: b.replace(b"\n\n", b"\n \t\n\n\n"),
-            lambda b: b"\n\n" + b,
-            lambda b: b.rstrip(b"\n"),
-            lambda b: b.replace(b"\n", b"\r\n").rstrip(b"\n"),
-            lambda b: b.replace(b"\n\n-DOC", b"\n-DOC").replace(b"O\n\nEU", b"O\nEU"),
-            gzip.compress,
-            lzma.compress,
-        ],
-    )
-    @pytest.mark.parametrize("text", [CONLL, CONLL_TEXT, CONLL.replace(" ", " \t  ")])
-    def test_reads_right_whatever_the_white_space(self, text: str, change: object) -> None:
-        c = conll(change(text.encode()))  # type: ignore[operator]
-        assert c.tokens == [["EU", "rejects"], ["Good"], ["Hi"]]
-        assert c.labels == [["B-ORG", "O"], ["O"], ["O"]]
-        assert c.documents == [range(2), range(2, 3)]
-
     @given(sentence_lists(3), st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(["\t", " "]))
     def test_round_trip(self, rows: list[list[tuple[str, ...]]], marks: list[bool], separator: str) -> None:
         c = corpus_of(rows, marks)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.sentence import Corpus
 
 X = [["London", "is"], ["a"]]
 Y = [["B-LOC", "O"], ["O"]]
@@ -91,18 +91,6 @@ def test_empty_sentences(crf: tw.CRF) -> None:
         assert crf.predict([[], ["a"]], constraints=rule)[0] == []
         assert crf.predict_kbest([[]], 3, probability=True, constraints=rule) == [[([], 1.0)]]
         assert crf.predict_marginals([[]], constraints=rule)[0].shape == (0, 2)
-
-
-def test_training_names_the_line() -> None:
-    corpus = Corpus(
-        [
-            Sentence({"word": x, "label": y}, "label", line=line)
-            for x, y, line in zip([*X, ["a", "b", "c"]], [*Y, ["B-LOC", "O", "B-LOC"]], (1, 4, 6))
-        ]
-    )
-    for tagger in (tw.CRF(features="S1"), tw.MIRA(features="S1")):
-        with pytest.raises(tw.TrainingError, match=r"sentence 2 \(line 6\).*occur once"):
-            tagger.set_params(constraints={"once": ["LOC"]}).fit(corpus)
 
 
 # -- taggers fitted in Python, files on the command line -----------------------------------------------------

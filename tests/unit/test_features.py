@@ -15,7 +15,7 @@ import pytest
 from tagwise._core import Vocabulary
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
 from tagwise.base.imports import Functions
-from tagwise.features import SETS, Recipe, columns_of, kind_of, recipe_for, resolve, template_text
+from tagwise.features import Recipe, columns_of, kind_of, recipe_for, resolve
 
 
 @dataclass
@@ -54,10 +54,6 @@ CORPUS = Corpus(
 
 def shouting(sentence: Sequence[str]) -> list[dict[str, Any]]:
     return [{"upper": token.isupper(), "length": len(token)} for token in sentence]
-
-
-def of_columns(sentence: Sentence) -> list[list[str]]:
-    return [[f"{w}/{p}"] for w, p in zip(sentence.fields["word"], sentence.fields["pos"])]
 
 
 # --- named sets ---------------------------------------------------------------------------------------------
@@ -113,13 +109,6 @@ def test_default_takes_the_columns_there_are() -> None:
     assert recipe_for(None, CORPUS[:1]).columns == ("word", "pos")
     assert recipe_for("default", [["a"]]).columns == ("word",)
     assert resolve("default", ["my word", "x-pos"]).columns == ("my word", "x-pos")
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_every_set_compiles_over_any_column(name: str) -> None:
-    for columns in (["word"], ["form", "pos", "chunk"], ['a "quoted" one', "b\\c"]):
-        assert len(resolve(name, columns).template) > 0
-        assert template_text(name, columns)
 
 
 # --- kinds of X ---------------------------------------------------------------------------------------------
@@ -183,13 +172,6 @@ def test_nothing_to_encode() -> None:
 # --- recipes ------------------------------------------------------------------------------------------------
 
 
-def test_functions() -> None:
-    assert resolve(shouting).render(["OX", "ox"]) == [["upper", "length"], ["length"]]
-    assert recipe_for(of_columns, CORPUS).render(CORPUS[1]) == [["2010/CD"]]
-    with pytest.raises(CorpusError, match=r"2 tokens, but .* returned attributes for 1"):
-        resolve(lambda s: [["a"]]).encode([["x", "y"]], Vocabulary())
-
-
 @pytest.mark.parametrize(
     "spec", ["S3(window=2)", "pad: word[-1] & pos[0]", "U0:%x[0,1]/%x[0,0]", shouting, "attributes"]
 )
@@ -208,15 +190,6 @@ def test_recipes_survive_json_and_pickle(spec: Any) -> None:
             recipe.token_column,
         )
         assert other.render(sentence) == recipe.render(sentence)
-
-
-def test_a_function_that_cannot_be_imported_is_not_saved() -> None:
-    with pytest.raises(ParameterError, match="top level of a module"):
-        resolve(lambda s: s).to_json()
-    with pytest.raises(ParameterError, match="Python path"):
-        Recipe.from_json({"kind": "function", "function": "no.such.module:f"}, Functions(trust=True))
-    with pytest.raises(ParameterError, match="unknown kind"):
-        Recipe.from_json({"kind": "x"})
 
 
 def test_template_files(tmp_path: Path) -> None:
@@ -246,14 +219,6 @@ def test_specifications_that_mean_nothing() -> None:
     with pytest.raises(ParameterError, match="needs tokens"):
         recipe_for("S3", [[["a"]]])
     assert resolve(resolve("S1")) == resolve("S1")
-
-
-def test_only_used_columns_are_asked_for() -> None:
-    recipe = resolve("pos[0]", ["word", "pos"])
-    assert recipe.columns == ("pos",)
-    assert recipe.render({"pos": ["x"]}) == [["pos[0]=x"]]
-    with pytest.raises(CorpusError, match="only tokens"):
-        recipe.encode([["a"]], Vocabulary())
 
 
 def test_crfpp_counts_columns() -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.decoding.lookback import Memory
 from tagwise.scores.lookback import parse
 
 from ..corpora import documents
@@ -25,36 +23,6 @@ def test_documents_tell_what_the_word_cannot(learner: type[tw.Tagger]) -> None:
     document = learner(features=template, epochs=10, document=True).fit(train)
     assert plain.score(test) < 0.9
     assert document.score(test) == 1.0
-
-
-def test_batches_of_a_stream_go_on_with_their_document() -> None:
-    train, test = documents(), documents(seed=1)
-    tagger = tw.MIRA(features="word[0]\nword[-1]", epochs=10, document=True).fit(train)
-    whole = tagger.predict(test)
-    memory, found = Memory(), []
-    for begin in range(0, len(test), 3):
-        found += tagger.predict(test[begin : begin + 3], memory=memory)
-    assert found == whole
-    memory, lists = Memory(), []
-    for begin in range(0, len(test), 5):
-        lists += tagger.predict_kbest(test[begin : begin + 5], 2, memory=memory)
-    assert [ranked[0][0] for ranked in lists] == whole
-    cold = [tagger.predict(test[i : i + 1])[0] for i in range(len(test))]
-    assert cold != whole
-
-
-def test_a_model_carries_its_history(tmp_path: Path) -> None:
-    train = documents(10)
-    tagger = tw.MIRA(features="S1", epochs=3, history=(2, 3), document=True).fit(train)
-    path = tmp_path / "m.tagwise"
-    tagger.save(path)
-    again = tw.load(path)
-    assert again.get_params()["history"] == (2, 3)
-    assert again.predict(train) == tagger.predict(train) == pickle.loads(pickle.dumps(tagger)).predict(train)
-    assert again.n_features_ == tagger.n_features_ > tw.MIRA(features="S1", epochs=1).fit(train).n_features_
-    other = tmp_path / "n.tagwise"
-    tw.MIRA(features="S1", epochs=3, history="m=2,p=3", document=True, n_jobs=2).fit(train).save(other)
-    assert other.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("learner", [tw.Perceptron, tw.MIRA])
@@ -95,27 +63,6 @@ def test_the_pool_of_a_model_is_in_its_file(tmp_path: Path) -> None:
     assert old.get_params()["pool"] == 8
 
 
-def test_dev_scores_follow_the_search() -> None:
-    train, dev = documents(), documents(seed=1)
-    tagger = tw.MIRA(features="word[0]\nword[-1]", epochs=5, document=True).fit(train, dev=dev)
-    assert max(e["dev_score"] for e in tagger.history_) == pytest.approx(tagger.score(dev))
-
-
-def test_first_order_history_is_no_history() -> None:
-    train = documents(10)
-    plain = tw.MIRA(features="S2", epochs=4).fit(train)
-    ours = tw.MIRA(features="S2", epochs=4, history=(1, 1)).fit(train)
-    np.testing.assert_allclose(plain.model_.scorer.weights, ours.model_.scorer.weights, atol=1e-5)
-    assert plain.predict(train) == ours.predict(train)
-
-
-def test_a_wide_beam_finds_the_best_path() -> None:
-    train = documents(10)
-    tagger = tw.MIRA(features="S1", epochs=3).fit(train)
-    assert tagger.predict(train, decoder="beam", beam=50) == tagger.predict(train)
-    assert tagger.predict(train, decoder="beam", beam=1) != []
-
-
 def test_what_history_may_be() -> None:
     assert parse((1, math.inf)) == parse("1,inf") == parse("m=1, p=inf") == (1, "inf")
     assert parse(2) == (2, 2)
@@ -131,17 +78,6 @@ def test_what_history_may_be() -> None:
         tagger.predict_marginals([["a"]])
     with pytest.raises(tw.ParameterError, match="decoder"):
         tagger.predict([["a"]], beam=3)
-
-
-@pytest.mark.parametrize("p", [100, 101, 1500])
-def test_p_may_be_any_number(p: int, tmp_path: Path) -> None:
-    """Longer than any sentence, the tables of further distances are never used: predictions are those of p = T."""
-    X, Y = [["a", "b", "c", "a"] * 3], [["X", "Y", "Y", "X"] * 3]
-    far, near = (tw.MIRA(features="S1", history=(1, n), epochs=2).fit(X, Y) for n in (p, len(X[0])))
-    assert far.predict(X) == near.predict(X)
-    assert far.model_.lookback.p == p  # type: ignore[union-attr]
-    far.save(tmp_path / "far")
-    assert tw.load(tmp_path / "far").predict_kbest(X, 2) == far.predict_kbest(X, 2)
 
 
 def test_a_p_beyond_the_memory_is_refused() -> None:

@@ -11,7 +11,7 @@ from tagwise import _core
 from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import Functions, function_at, path_of
 from tagwise.dataset.layout import without_nodes
-from tagwise.scores.kernels import Block, Kernel, KernelScorer, kernel_of
+from tagwise.scores.kernels import Block, Kernel, kernel_of
 
 HERE = "tests.unit.test_kernel_blocks"
 
@@ -122,16 +122,6 @@ def test_kernels_by_name_path_and_function() -> None:
     assert kernel_of("rbf", 4, 5.0, 6.0) == Kernel("rbf", 4, 5.0, 6.0)
     assert kernel_of(f"{HERE}:own", 4, 5.0, 6.0) == Kernel("function", function=own)
     assert kernel_of(own, 4, 5.0, 6.0) == Kernel("function", function=own)
-
-
-def test_scores_are_no_probabilities() -> None:
-    """Marginals are refused with what to use instead."""
-    scorer = KernelScorer.__new__(KernelScorer)
-    assert scorer.local is False
-    with pytest.raises(
-        ParameterError, match="scores but no probabilities; use decoder='viterbi' or predict_kbest"
-    ):
-        scorer.marginals(None)  # type: ignore[arg-type]
 
 
 # -- import paths ---------------------------------------------------------------------------------------------

@@ -74,27 +74,6 @@ def test_what_weighs_nothing_decides_nothing(caplog: pytest.LogCaptureFixture) -
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize(
-    "tagger",
-    [
-        tw.CRF(features="S1", pi=0.5, tol=1e-12),
-        tw.CRF(features="S1", pi=0.5, loss="exp", tol=1e-12, max_length=2),
-        tw.Boosting(features="S1", pi=0.5, rounds=30, smoothing=0.01),
-        tw.HMSVM(features="S1", pi=0.5, C=0.1, tol=1e-6, max_epochs=2000),
-    ],
-    ids=["crf", "crf exp pieces", "boosting", "hmsvm"],
-)
-def test_a_weight_of_two_is_a_sentence_given_twice_beside_pi(tagger: tw.Tagger) -> None:
-    """The mean weight is one over all that count."""
-    X = [["a", "b", "c"], ["b"], ["c", "a", "a", "b"]]
-    y = [["X", "Y", "X"], ["X"], ["Y", "Y", "X", "Y"]]
-    one = tagger.fit(X, y, sample_weight=[2.0, 1.0, 0.0]).objective_
-    twice = tagger.fit([X[0], *X], [y[0], *y], sample_weight=[1.0, 1.0, 1.0, 0.0]).objective_
-    plain = tagger.fit(X, y).objective_
-    assert one == pytest.approx(twice, rel=1e-4)
-    assert one != pytest.approx(plain, rel=1e-2)
-
-
 def test_what_is_no_number_is_said(caplog: pytest.LogCaptureFixture) -> None:
     """A loss that does not grow like e^T goes on with a word in the log; one that does is refused."""
     with caplog.at_level(logging.WARNING, "tagwise"):

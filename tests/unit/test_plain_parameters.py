@@ -42,14 +42,6 @@ def test_numbers_and_texts_of_numpy(
     assert again.predict(X) == tagger.predict(X)
 
 
-def test_labels_of_numpy(tmp_path: Path) -> None:
-    """Arrays of texts do as labels, and come back as texts."""
-    tagger = tw.CRF(max_iter=3).fit(X, [np.array(labels) for labels in Y])
-    assert [type(label) for label in tagger.classes_] == [str, str]
-    tagger.save(tmp_path / "m")
-    assert tw.load(tmp_path / "m").classes_ == tagger.classes_
-
-
 @pytest.mark.parametrize(
     ("learner", "given", "said"),
     [
@@ -76,14 +68,6 @@ def test_what_a_file_cannot_hold_is_refused_before_training(
     """With the parameter's name."""
     with pytest.raises(tw.ParameterError, match=said):
         learner(**given).fit(X, Y)
-
-
-@pytest.mark.parametrize("learner", [tw.CRF, tw.Perceptron, tw.HMM])
-@pytest.mark.parametrize("wrong", [LONE, b"A", 1, np.int64(1), 1.5], ids=ascii)
-def test_labels_that_are_no_texts(learner: Any, wrong: Any) -> None:
-    """Lone surrogates, bytes and numbers are no labels."""
-    with pytest.raises(tw.CorpusError, match=r"label"):
-        learner().fit(X, [[wrong, "B"], ["A"]])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ import tagwise as tw
 from tagwise.apps.annotate.why import why
 from tagwise.corpus.sentence import Sentence
 from tagwise.estimators import LEARNERS, has_probabilities
-
-from ..cli.options import invoke
 
 X = [["John", "Smith", "sleeps"], ["Mary", "sleeps"]]
 Y = [["B-PER", "I-PER", "O"], ["B-PER", "O"]]
@@ -52,18 +49,6 @@ def test_what_has_none_gives_none(name: str, asked: str) -> None:
 @pytest.mark.parametrize("asked", ASKED)
 def test_what_has_some_gives_them(name: str, asked: str) -> None:
     assert ASKED[asked](fitted(name)) is not None
-
-
-@pytest.mark.parametrize("form", ["conll", "jsonl"])
-def test_the_command_line_refuses(tmp_path: Path, form: str) -> None:
-    fitted("perceptron").save(tmp_path / "model")
-    (tmp_path / "words").write_text("John\nsleeps\n\n")
-    result = invoke(
-        "tag", str(tmp_path / "model"), str(tmp_path / "words"), "--marginals", "--output-format", form
-    )
-    assert result.exit_code == 2
-    said = "--marginals: the scores of perceptron are not probabilities; use a model of crf, hmm or memm"
-    assert said in " ".join(result.output.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("name", ["mira", "crf"])

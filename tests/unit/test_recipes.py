@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from tagwise._core import Vocabulary
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
-from tagwise.base.imports import Functions
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features import Recipe, columns_of, file_columns, recipe_for, resolve
 from tagwise.features.sets import SETS, quoted
@@ -108,15 +106,6 @@ def test_a_function_that_is_not_loaded() -> None:
         ParameterError, match="the feature function 'f' is not loaded; import it and resolve it again"
     ):
         Recipe("function", "f").encode([["a"]], Vocabulary())
-
-
-def test_pickled_functions_are_the_same() -> None:
-    """By their import path, with the column that tokens stand for."""
-    back = pickle.loads(pickle.dumps(resolve(each, ["form"])))
-    assert back.function is each
-    assert (back.kind, back.name, back.token_column) == ("function", "each", "form")
-    assert Recipe.from_json(resolve(each).to_json(), Functions(trust=True)).function is each
-    assert resolve(each).to_json() == {"kind": "function", "function": f"{__name__}:each"}
 
 
 def test_what_attributes_are_given_for_is_left_alone() -> None:

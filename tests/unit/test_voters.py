@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 import tagwise as tw
 from tagwise.base.exceptions import ModelFileError, ParameterError
-from tagwise.model.prune import prune
 
 from ..corpora import X, Y
 
@@ -33,20 +31,6 @@ def test_it_learns_and_its_mean_is_the_average() -> None:
     assert TAGGER.history_ == [
         {**entry, "seconds": mine["seconds"]} for mine, entry in zip(TAGGER.history_, plain.history_)
     ]
-
-
-def test_files_pickles_copies_and_pruned_models_vote_alike(tmp_path: Path) -> None:
-    TAGGER.save(tmp_path / "voted.tagwise")
-    TAGGER.save(tmp_path / "pruned.tagwise", prune=True)
-    others: list[Any] = [tw.load(tmp_path / name) for name in ("voted.tagwise", "pruned.tagwise")]
-    others += [pickle.loads(pickle.dumps(TAGGER)), copy.deepcopy(TAGGER)]
-    for other in others:
-        assert said(other) == said(TAGGER)
-    assert len(others[1].model_.scorer.layout) < len(TAGGER.model_.scorer.layout)
-    alone, _ = prune(TAGGER.model_)
-    assert len(alone.arrays["voters.weights"]) == len(alone.scorer.layout) * len(
-        alone.arrays["voters.counts"]
-    )
 
 
 def test_rules_and_allowed_labels_hold_for_every_voter() -> None:
