@@ -95,7 +95,7 @@ def tag_device(bench: Bench) -> None:
     far = bench.saved(crf(order=2, max_iter=1).fit(TRAIN), "far.tagwise")
     for path, why in (
         (other, "perceptron is used on the CPU"),
-        (far, "cannot do order > 1; use --device cpu"),
+        (far, "does not support order > 1; use --device cpu"),
     ):
         refused = invoke("tag", path, bench.test, "--device", "cuda")
         assert refused.exit_code == 2

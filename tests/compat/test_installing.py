@@ -72,5 +72,5 @@ def test_refused_where_the_original_is_in_use() -> None:
         "try:\n    tagwise.compat.install()\nexcept ImportError as error:\n    print(error)"
     )
     said = run(script)
-    assert said.startswith("pycrfsuite is imported already")
+    assert said.startswith("pycrfsuite is already imported")
     assert "before anything imports it" in said

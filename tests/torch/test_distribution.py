@@ -160,5 +160,5 @@ def test_a_third_derivative_is_refused() -> None:
     value = it.layer.log_partition(e, lengths=it.lengths).sum()
     (first,) = torch.autograd.grad(value, e, create_graph=True)
     (second,) = torch.autograd.grad(first.square().sum(), e, create_graph=True)
-    with pytest.raises(TensorError, match="derived twice, not three times"):
+    with pytest.raises(TensorError, match="differentiated twice, not three times"):
         torch.autograd.grad(second.sum(), e)

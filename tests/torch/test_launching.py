@@ -89,7 +89,7 @@ def test_a_thread_without_a_context_is_given_one(driver: Driver, current: int) -
 def test_a_launch_that_fails_is_an_error(driver: Driver) -> None:
     """The error names the kernel and the driver's error code."""
     driver.answers = [NO_CONTEXT, 719]
-    with pytest.raises(TagwiseError, match="kernel four was not launched: the driver says error 719"):
+    with pytest.raises(TagwiseError, match="kernel four was not launched: CUDA driver error 719"):
         launching.Kernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, 3)
     assert len(driver.seen) == 2
 

@@ -152,7 +152,9 @@ def test_bounds_of_the_losses() -> None:
 
 
 def test_a_loss_is_one_that_there_is() -> None:
-    with pytest.raises(ParameterError, match="pointwise_log"):
+    with pytest.raises(ParameterError, match="expected one of log, exp, pointwise_log"):
         tt.CRF(3, loss="squared")
+    with pytest.raises(ParameterError, match="did you mean 'pointwise_log'"):
+        tt.CRF(3, loss="pointwise-log")
     with pytest.raises(ParameterError, match="reduction"):
         case().layer(torch.zeros(1, 1, 3), torch.zeros(1, 1, dtype=torch.int64), reduction="max")

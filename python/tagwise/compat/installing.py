@@ -80,7 +80,7 @@ def install() -> None:
         if found is not None and found is not sys.modules.get(f"{_HOME}.{name}"):
             where = getattr(found, "__file__", None) or "built in"
             raise ImportError(
-                f"{name} is imported already ({where}); call tagwise.compat.install() before anything imports it, or "
+                f"{name} is already imported ({where}). Call tagwise.compat.install() before anything imports it, or "
                 f"set {VARIABLE}=1 and import tagwise.compat first",
                 name=name,
             )
@@ -92,7 +92,7 @@ def install_as_asked(value: str) -> None:
     """Install if the value of the environment variable is 1. Raise ParameterError unless it is 0 or 1."""
     if value.strip() not in ("0", "1"):
         raise ParameterError(
-            f"{VARIABLE}={value!r}: expected 0 or 1; correct the environment variable or unset it"
+            f"{VARIABLE}={value!r}: expected 0 or 1. Correct or unset the environment variable"
         )
     if value.strip() == "1":
         install()

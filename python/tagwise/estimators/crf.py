@@ -212,7 +212,7 @@ class CRF(Tagger):
         """
         model, name = self.model_, parameters_of(type(self))["device"].check(device)
         if model.lookback is not None and name != "cpu":
-            raise ParameterError(f"device={name!r} cannot do order > 1; use device='cpu'")
+            raise ParameterError(f"device={name!r} does not support order > 1; use device='cpu'")
         scorer = find(name).scorer(
             model.scorer.layout, model.scorer.weights, forbidden_of(model.constraints, model.labels), False
         )

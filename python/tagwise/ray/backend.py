@@ -85,7 +85,7 @@ class RayParts:
         n = config.n_units(shards)
         if n == 1 and config.unit == "parts":
             raise ParameterError(
-                "backend='ray' trains parts of the shards at the same time: set their number (parts=2; there are "
+                "backend='ray' trains parts of the shards in parallel; set their number (parts=2; there are "
                 f"{len(shards)} shards on disk), or use backend='local'"
             )
         shares = ranges(n, places() if workers is None else workers)

@@ -97,20 +97,20 @@ class Crew:
             try:
                 if answer is not None:
                     return self.ray.get(answer)
-                why = "it is gone"
+                why = "its process has ended"
             except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError) as error:
                 why = str(error).strip().splitlines()[0]
             except self.ray.exceptions.RayTaskError as error:
                 raise error.cause from None  # the worker's own error: a damaged shard, a loss that is not finite
             logger.warning(
-                "the worker of %s was lost (%s); it is made anew and asked again", self.names[i], why
+                "the worker of %s was lost (%s); a new worker repeats its call", self.names[i], why
             )
             self.lost += 1
             time.sleep(0.1 * attempt)  # a failing node takes a moment to disappear
             self.actors[i], answer = self._made(self.given[i], anew=True), None
         raise TrainingError(
-            f"the worker of {self.names[i]} was lost {TRIES} times; is there enough memory for its part? Allow a "
-            "smaller memory, or use more workers"
+            f"the worker of {self.names[i]} was lost {TRIES} times, perhaps for lack of memory; set a lower memory "
+            "limit, or use more workers"
         )
 
     def dismiss(self) -> None:

@@ -146,7 +146,7 @@ def encode(
     names = {os.path.abspath(path): path for path in given}
     paths = list(names)
     if len(names) < len(given):
-        raise CorpusError(f"{', '.join(given)}: a file is named twice. Name it once, or encode without Ray.")
+        raise CorpusError(f"{', '.join(given)}: a file is listed twice. List it once, or encode without Ray.")
     place = Output(folder)
     reading = (format, columns, label, encoding)
     first = next((Corpus([sentence]) for _, sentence in read(paths, *reading)), None)

@@ -102,11 +102,11 @@ class Jobs:
     def _again(self, name: str, tries: int, error: BaseException) -> None:
         """Log that a job is repeated. Raise TrainingError after too many attempts."""
         why = str(error).strip().splitlines()[0]
-        logger.warning("the worker of %s was lost (%s); it is made anew and asked again", name, why)
+        logger.warning("the worker of %s was lost (%s); a new worker repeats its job", name, why)
         self.lost += 1
         if tries == TRIES:
             raise TrainingError(
-                f"the worker of {name} was lost {TRIES} times; is there enough memory for it? Use fewer workers"
+                f"the worker of {name} was lost {TRIES} times, perhaps for lack of memory; use fewer workers"
             )
 
     def _made(self, anew: bool) -> Any:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tagwise._core import Texts
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import meant
 from tagwise.decoding.plan import Query
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
@@ -56,8 +57,8 @@ class Tag:
         self.tokens, self.output, self.n_jobs = tokens, output, n_jobs
         if self.model.recipe.kind == "attributes":
             raise ParameterError(
-                f"{name}: this model was trained on attributes that were given as they are; a batch holds "
-                "tokens. Predict with tagwise.load(...) and X made as for training."
+                f"{name}: this model was trained on precomputed attributes, but batches contain tokens. Predict with "
+                "tagwise.load(...) and X prepared as for training."
             )
 
     def __call__(self, batch: Any) -> Any:
@@ -66,7 +67,8 @@ class Tag:
         names = batch.column_names if table else list(batch)
         if self.tokens not in names:
             raise CorpusError(
-                f"a batch has the columns {', '.join(names)}, and none of the name {self.tokens!r}: say tokens=NAME"
+                f"the batch has no column {self.tokens!r}{meant(self.tokens, names)}, its columns are "
+                f"{', '.join(names)}; pass the name of the column, tokens=NAME"
             )
         query = Query(n_jobs=self.n_jobs)
         if table:

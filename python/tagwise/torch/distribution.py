@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
 from tagwise.base.exceptions import ParameterError, TensorError
+from tagwise.base.parameters import meant
 from tagwise.torch import chains as of
 from tagwise.torch import inputs, losses
 from tagwise.torch.engines import search
@@ -136,7 +137,9 @@ class LinearChain(Distribution):  # type: ignore[misc]
     def loss(self, tags: Any, name: str = "log", cost: Tensor | float | None = None) -> Tensor:
         """Return a loss of `tagwise.torch.LOSSES` for each sentence (B,), given tags or a support."""
         if name not in losses.LOSSES:
-            raise ParameterError(f"loss {name!r}: expected one of {', '.join(losses.LOSSES)}")
+            raise ParameterError(
+                f"name={name!r}{meant(str(name), losses.LOSSES)}: expected one of {', '.join(losses.LOSSES)}"
+            )
         target = inputs.target(tags[None] if self._one else tags, self._batch, True, None)
         with self._plainly():
             return self._out(losses.LOSSES[name](self.chains, target, cost))
@@ -183,7 +186,7 @@ def _divergence(p: LinearChain, q: LinearChain) -> Tensor:
     one, other = of.exact(p.chains), of.exact(q.chains)
     if one.emissions.shape != other.emissions.shape or not torch.equal(of.count(one), of.count(other)):
         raise TensorError(
-            f"divergence: both need the same sentences and labels, got {p} and {q}, or other lengths of these"
+            f"kl_divergence: expected distributions over the same sentences, lengths and labels, got {p} and {q}"
         )
     with p._plainly():
         apart = of.mean(one, of.finite(one)) - of.mean(one, of.finite(other))

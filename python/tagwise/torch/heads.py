@@ -37,7 +37,7 @@ class Heads(nn.Module):  # type: ignore[misc]
     def _each(self, values: Any, name: str) -> Sequence[Any]:
         parts: Sequence[Any] = values.unbind(0) if isinstance(values, Tensor) else list(values)
         if len(parts) != len(self.layers):
-            raise TensorError(f"{name}: expected {len(self.layers)}, one for each head, got {len(parts)}")
+            raise TensorError(f"{name}: expected {len(self.layers)}, one per head, got {len(parts)}")
         return parts
 
     def forward(self, emissions: Any, tags: Any, mask: Tensor | None = None, **more: Any) -> Tensor:

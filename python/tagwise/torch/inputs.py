@@ -36,12 +36,12 @@ class Batch(NamedTuple):
     looks: bool
 
 
-def padded(values: Any, batch_first: bool) -> tuple[Tensor, Tensor | None]:
+def padded(values: Any, batch_first: bool, name: str) -> tuple[Tensor, Tensor | None]:
     """Return values as (B, T, ...), and the lengths if the container stores them."""
     if isinstance(values, PackedSequence):
         return pad_packed_sequence(values, batch_first=True)  # type: ignore[no-any-return]
     if not isinstance(values, Tensor):
-        raise TensorError(f"expected a tensor or a PackedSequence, got {type(values).__name__}")
+        raise TensorError(f"{name}: expected a tensor or a PackedSequence, got {type(values).__name__}")
     if values.is_nested:
         return torch.nested.to_padded_tensor(values, 0), values.offsets().diff()
     return (values if batch_first or values.dim() < 2 else values.transpose(0, 1)), None
@@ -60,18 +60,18 @@ def _pair(shape: Any) -> str:
 
 def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_first: bool) -> Batch:
     """Return emissions with their lengths, from the packed or nested tensor itself, a mask, or lengths."""
-    scores, known = padded(emissions, batch_first)
+    scores, known = padded(emissions, batch_first, "emissions")
     if scores.dim() != 3:
-        raise TensorError(
-            f"emissions: expected 3 dimensions, got {scores.dim()} of shape {_pair(scores.shape)}"
-        )
+        raise TensorError(f"emissions: expected 3 dimensions, got shape {_pair(scores.shape)}")
     if scores.shape[2] != labels:
         raise TensorError(
-            f"emissions: their last dimension is {scores.shape[2]}, but there are {labels} labels; "
-            f"make the layer with num_tags={scores.shape[2]}, or the network's last layer {labels} wide"
+            f"emissions: the last dimension is {scores.shape[2]}, but there are {labels} labels; create the layer with "
+            f"num_tags={scores.shape[2]}, or make the last layer of the network {labels} wide"
         )
     if (known is not None) + (mask is not None) + (lengths is not None) > 1:
-        raise TensorError("mask, lengths, and packed or nested emissions say the same: give one of them")
+        raise TensorError(
+            "mask, lengths, and packed or nested emissions all define sentence lengths; give one of them"
+        )
     looks = scores.device.type != "cuda" and free(scores.device)
     if mask is not None:
         known, looks = _from_mask(mask, scores, batch_first)
@@ -82,7 +82,7 @@ def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_f
     if not scores.shape[1]:
         if scores.shape[0]:
             raise TensorError(
-                f"emissions of shape {_pair(scores.shape)}: sentences of no tokens; leave them out"
+                f"emissions of shape {_pair(scores.shape)}: the sentences have no tokens; remove them"
             )
         scores = scores.new_zeros(0, 1, labels)
     return Batch(scores, known, looks)
@@ -90,11 +90,11 @@ def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_f
 
 def _from_mask(mask: Tensor, scores: Tensor, batch_first: bool) -> tuple[Tensor, bool]:
     """Return the lengths that a mask encodes: on from the first token to the last, off after it."""
-    given, _ = padded(mask, batch_first)
+    given, _ = padded(mask, batch_first, "mask")
     if given.shape != scores.shape[:2]:
         raise TensorError(
-            f"mask: expected one entry a token, {_pair(scores.shape[:2])} sentences and tokens as the emissions, "
-            f"got {_pair(given.shape)}"
+            f"mask: expected shape {_pair(scores.shape[:2])} (sentences, tokens) as in the emissions, got "
+            f"{_pair(given.shape)}"
         )
     on, looks = given != 0, free(scores.device)
     if looks:
@@ -104,12 +104,12 @@ def _from_mask(mask: Tensor, scores: Tensor, batch_first: bool) -> tuple[Tensor,
             sentence = int((bad | holes).nonzero()[0])
             if bool(bad[sentence]):
                 raise TensorError(
-                    f"mask: the first token of sentence {sentence} is off; sentences begin at the first token and have "
-                    "one at least: pad on the right, leave empty sentences out"
+                    f"mask: the first token of sentence {sentence} is off; pad sentences on the right, and remove "
+                    "empty sentences"
                 )
             raise TensorError(
-                f"mask: sentence {sentence} has a hole, tokens that are off before others that are on; a chain has no "
-                "gaps: move the tokens together, or leave the tags of such tokens open (-100)"
+                f"mask: sentence {sentence} has a hole (a token is off before others that are on), but chains have no "
+                f"gaps; move the tokens together, or set the tags of such tokens to {UNKNOWN}"
             )
     return on.sum(1, dtype=torch.int32), looks
 
@@ -118,14 +118,14 @@ def _from_lengths(lengths: Any, scores: Tensor) -> Tensor:
     batch, time = scores.shape[:2]
     many = torch.as_tensor(lengths)
     if many.shape != (batch,):
-        raise TensorError(f"lengths: expected {batch}, one for each sentence, got shape {_pair(many.shape)}")
+        raise TensorError(f"lengths: expected {batch}, one per sentence, got shape {_pair(many.shape)}")
     if many.dtype.is_floating_point or many.dtype == torch.bool:
         raise TensorError(f"lengths: expected integers, got {many.dtype}")
     if many.device.type != "cuda" and free(many.device):
         wrong = (many < 1) | (many > time)
         if bool(wrong.any()):
             at = int(wrong.nonzero()[0])
-            raise TensorError(f"lengths: sentence {at} has {int(many[at])}, expected 1 to {time}")
+            raise TensorError(f"lengths: sentence {at} has length {int(many[at])}; expected 1 to {time}")
     return many
 
 
@@ -134,7 +134,7 @@ def _from_lengths(lengths: Any, scores: Tensor) -> Tensor:
 
 def target(tags: Any, batch: Batch, batch_first: bool, partial: bool | None) -> Target:
     """Return tags (B, T), or the support (B, T, L) if one is given or some tags are -100."""
-    given, _ = padded(tags, batch_first)
+    given, _ = padded(tags, batch_first, "tags")
     scores = batch.emissions
     if given.dtype == torch.bool and given.dim() == 3:
         return Target(None, support(given, batch, "tags"))
@@ -142,11 +142,11 @@ def target(tags: Any, batch: Batch, batch_first: bool, partial: bool | None) -> 
         return Target(given.new_zeros(scores.shape[:2], dtype=torch.int64), None)
     if given.shape != scores.shape[:2]:
         raise TensorError(
-            f"tags: expected one a token, {_pair(scores.shape[:2])} sentences and tokens as the emissions, "
-            f"got {_pair(given.shape)}"
+            f"tags: expected shape {_pair(scores.shape[:2])} (sentences, tokens) as in the emissions, got "
+            f"{_pair(given.shape)}"
         )
     if given.dtype.is_floating_point or given.dtype == torch.bool:
-        raise TensorError(f"tags: expected integers, or a support of bool (B, T, L), got {given.dtype}")
+        raise TensorError(f"tags: expected integers, or a boolean support (B, T, L), got {given.dtype}")
     y = given if given.dtype == torch.int64 else given.to(torch.int64)
     if partial is None:
         partial = batch.looks and _open(y, batch)
@@ -176,24 +176,26 @@ def _open(y: Tensor, batch: Batch) -> bool:
         sentence, token = (int(i) for i in wrong.nonzero()[0])
         raise TensorError(
             f"tags: {int(y[sentence, token])} at token {token} of sentence {sentence}; expected 0 to {labels - 1}, "
-            f"or {UNKNOWN} for a tag that is not known"
+            f"or {UNKNOWN} for an unknown tag"
         )
     return True
 
 
 def support(allowed: Any, batch: Batch, name: str, batch_first: bool = True) -> Tensor:
     """Return the labels that are allowed at each token (B, T, L), at least one per token."""
-    given, _ = padded(allowed, batch_first)
+    given, _ = padded(allowed, batch_first, name)
     if given.shape != batch.emissions.shape or given.dtype != torch.bool:
         raise TensorError(
-            f"{name}: a support has type bool and the emissions' shape {_pair(batch.emissions.shape)} (sentences, "
-            f"tokens, labels), got {given.dtype} of shape {_pair(given.shape)}"
+            f"{name}: expected a boolean support of shape {_pair(batch.emissions.shape)} (sentences, tokens, labels) "
+            f"as the emissions, got {given.dtype} of shape {_pair(given.shape)}"
         )
     if batch.looks:
         none = ~given.any(2) & _there(batch)
         if bool(none.any()):
             sentence, token = (int(i) for i in none.nonzero()[0])
-            raise TensorError(f"{name}: no label is allowed at token {token} of sentence {sentence}")
+            raise TensorError(
+                f"{name}: no label is allowed at token {token} of sentence {sentence}; allow at least one"
+            )
     return given
 
 
@@ -204,14 +206,14 @@ def edges(given: Any, batch: Batch, kind: torch.dtype, batch_first: bool) -> Any
     shape = tuple(batch.emissions.shape)
     parts = given if isinstance(given, tuple | list) else (given,)
     if len(parts) not in (1, 2):
-        raise TensorError(f"edges: expected a tensor, or two factors, got {len(parts)} of them")
-    read = [padded(x, batch_first)[0].to(kind) for x in parts]
+        raise TensorError(f"edges: expected a tensor or two factors, got {len(parts)} tensors")
+    read = [padded(x, batch_first, "edges")[0].to(kind) for x in parts]
     right = all(x.dim() == 4 and tuple(x.shape[:3]) == shape for x in read)
     right = right and (read[0].shape[3] == (shape[2] if len(read) == 1 else read[-1].shape[3]))
     if not right:
         raise TensorError(
-            f"edges: expected {_pair((*shape, shape[2]))} (sentences, tokens, labels before, labels), or two factors "
-            f"{_pair(shape)[:-1]}, R), got {', '.join(_pair(x.shape) for x in read)}"
+            f"edges: expected shape {_pair((*shape, shape[2]))} (sentences, tokens, previous labels, labels), or two "
+            f"factors {_pair(shape)[:-1]}, R), got {', '.join(_pair(x.shape) for x in read)}"
         )
     return tuple(read) if len(read) == 2 else read[0]
 

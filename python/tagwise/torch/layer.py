@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError, TensorError
+from tagwise.base.parameters import meant
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.torch import chains as of
 from tagwise.torch import inputs, losses, ops
@@ -60,7 +61,9 @@ class CRF(nn.Module):  # type: ignore[misc]
         if num_tags <= 0:
             raise ParameterError(f"num_tags={num_tags}: expected 1 or more")
         if loss not in losses.LOSSES:
-            raise ParameterError(f"loss={loss!r}: expected one of {', '.join(losses.LOSSES)}")
+            raise ParameterError(
+                f"loss={loss!r}{meant(str(loss), losses.LOSSES)}: expected one of {', '.join(losses.LOSSES)}"
+            )
         super().__init__()
         self.num_tags = num_tags
         self.batch_first = batch_first
@@ -162,7 +165,10 @@ class CRF(nn.Module):  # type: ignore[misc]
         batch = self._read(emissions, mask, lengths)
         target = inputs.target(tags, batch, self.batch_first, partial)
         if how not in (*losses.REDUCTIONS, "log_sum"):
-            raise ParameterError(f"reduction={how!r}: expected one of {', '.join(losses.REDUCTIONS)}")
+            raise ParameterError(
+                f"reduction={how!r}{meant(str(how), losses.REDUCTIONS)}: expected one of "
+                f"{', '.join(losses.REDUCTIONS)}"
+            )
         return self._scored(batch, edges), target
 
     def _loss(self, chains: Chains, target: inputs.Target, cost: Any, reduction: str) -> Tensor:
@@ -179,8 +185,8 @@ class CRF(nn.Module):  # type: ignore[misc]
         batch = inputs.read(emissions, mask, lengths, self.num_tags, self.batch_first)
         if batch.emissions.device != self.transitions.device:
             raise TensorError(
-                f"emissions are on {batch.emissions.device}, the layer is on {self.transitions.device}: "
-                "move one with .to(device)"
+                f"emissions are on {batch.emissions.device}, but the layer is on {self.transitions.device}; "
+                "move one of them with .to(device)"
             )
         return batch
 
@@ -340,17 +346,23 @@ def _rules(constraints: Any, labels: Sequence[str] | None, many: int) -> Rules:
         rules = constraints
     else:
         if labels is None:
-            raise ParameterError("constraints speak of labels: give their names, labels=['O', 'B-PER', ...]")
+            raise ParameterError(
+                "constraints refer to labels by name; pass the names, labels=['O', 'B-PER', ...]"
+            )
         parsed = Constraints.parse(constraints)
         if parsed.scheme == "auto":
             raise ParameterError(
-                "constraints='auto' reads the scheme off training data: name it, as in 'BIO'"
+                "constraints='auto' detects the scheme in training data, which a layer does not have; name the scheme, "
+                "for example constraints='BIO'"
             )
         rules = parsed.rules([str(label) for label in labels])
     if len(rules.start) != many:
-        raise ParameterError(f"constraints are over {len(rules.start)} labels, num_tags is {many}")
+        raise ParameterError(
+            f"constraints cover {len(rules.start)} labels, but num_tags={many}; pass one name per label"
+        )
     if rules.once is not None:
         raise ParameterError(
-            "constraints: `once` is no rule of neighbouring labels, which this layer can keep"
+            "constraints: `once` cannot be expressed as transitions between neighbouring labels, so this layer does "
+            "not support it; remove it"
         )
     return rules

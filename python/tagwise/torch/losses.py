@@ -41,8 +41,8 @@ def costs(chains: Chains, target: Target, cost: Tensor | float | None) -> Tensor
         return given
     if given.shape not in ((), (labels, labels)):
         raise TensorError(
-            f"cost: expected a number, a matrix ({labels}, {labels}) of gold and guessed labels, or one for each token "
-            f"and label {tuple(chains.emissions.shape)}, got shape {tuple(given.shape)}"
+            f"cost: expected a number, a matrix ({labels}, {labels}) of gold and predicted labels, or one entry per "
+            f"token and label {tuple(chains.emissions.shape)}, got shape {tuple(given.shape)}"
         )
     if target.tags is not None:
         y = torch.where(of.inside(chains), target.tags, 0)
@@ -187,6 +187,8 @@ def log_of_sum(name: str, chains: Chains, target: Target) -> Tensor:
     if name == "exp":
         return torch.logsumexp(-log_likelihood(chains, target), 0)
     if name != "pointwise_exp":
-        raise ParameterError(f"reduction log_sum is for the losses exp and pointwise_exp, not for {name}")
+        raise ParameterError(
+            f"reduction='log_sum' needs the loss exp or pointwise_exp, not {name}; use reduction='sum'"
+        )
     each = torch.where(of.inside(chains), -gold_marginals(chains, target).log(), -torch.inf)
     return torch.logsumexp(each.flatten(), 0)

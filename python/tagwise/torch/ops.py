@@ -131,8 +131,8 @@ def _expect_traced(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
 
 def _no_more(ctx: Any, *_: Any) -> Any:
     raise TensorError(
-        "chains can be derived twice, not three times: give transitions of each token (edges=, or (B, T, L, L) of "
-        "LinearChain), which are derived by autograd as often as you like"
+        "chains can be differentiated twice, not three times; pass transitions per token (edges=, or (B, T, L, L) for "
+        "LinearChain), which autograd can differentiate any number of times"
     )
 
 

@@ -27,14 +27,14 @@ def name_of(text: Any) -> str:
     else:
         raise ItemError(f"expected a name (str or bytes), found {type(text).__name__} {text!r}")
     if "\0" in name:
-        raise ItemError(f"the name {name!r} contains NUL, at which CRFsuite would cut it")
+        raise ItemError(f"the name {name!r} contains NUL, where CRFsuite would truncate it. Remove the NUL")
     return name
 
 
 def flat(item: Any, depth: int = 0) -> Item:
     """Return names and values of an item, in order."""
     if isinstance(item, (str, bytes, bytearray)):
-        raise ItemError(f"expected an item (a list of names, or a dict), found the text {item!r}")
+        raise ItemError(f"expected an item (a list of names, or a dict), found the string {item!r}")
     if depth > DEEPEST:
         raise ItemError(f"dicts are nested more than {DEEPEST} deep; flatten them")
     try:
@@ -58,7 +58,7 @@ def flat(item: Any, depth: int = 0) -> Item:
             except (TypeError, ValueError, OverflowError):
                 kind = type(value).__name__
                 raise ItemError(
-                    f"feature {name!r}: expected a number, a text or a dict, found {kind}"
+                    f"feature {name!r}: expected a number, a string or a dict, found {kind}"
                 ) from None
     return out
 
@@ -68,7 +68,7 @@ def flat_sequence(sequence: Any) -> list[Item]:
     if isinstance(sequence, ItemSequence):
         return sequence.flat
     if isinstance(sequence, (str, bytes, bytearray)):
-        raise ItemError(f"expected a sequence of items, found the text {sequence!r}")
+        raise ItemError(f"expected a sequence of items, found the string {sequence!r}")
     if not isinstance(sequence, Iterable):
         raise ItemError(f"expected a sequence of items, found {type(sequence).__name__}")
     return [flat(item) for item in sequence]

@@ -78,7 +78,7 @@ class BaseTrainer:
         """
         path = os.fsdecode(model)
         if self._cleared:
-            raise ValueError("The data set is empty: it was cleared, and nothing was appended since")
+            raise ValueError("The data set is empty: it was cleared, append instances before training")
         self._before_train()
         training = Training(self._instances, self._params, holdout, self.message)
         chain = training.run()

@@ -95,8 +95,8 @@ class Training:
         say("\n")
         if found.cut:
             warnings.warn(
-                f"{found.cut} features whose values sum to less than 0 are left out, as CRFsuite does with "
-                "feature.minfreq=0; set it to a negative number to keep them",
+                f"{found.cut} features whose values sum to less than 0 are dropped, as in CRFsuite with "
+                "feature.minfreq=0. Set it to a negative number to keep them",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -172,8 +172,8 @@ class Training:
         told = [name for name in told if name != "linesearch" or search != known[name]]
         if told:
             warnings.warn(
-                f"{' and '.join(told)}: one line search (strong Wolfe) serves all; the optimum is the same, the steps "
-                "towards it are not the original's",
+                f"{' and '.join(told)} ignored: the line search always meets the strong Wolfe conditions. The optimum "
+                "is the same, but the steps towards it differ from CRFsuite's",
                 RuntimeWarning,
                 stacklevel=5,
             )
@@ -223,7 +223,7 @@ class Training:
         best, best_loss = np.zeros(len(features)), math.inf
         reason = "terminated with the maximum number of iterations"
         if params["c2"] <= 0.0:
-            raise ValueError(f"c2={params['c2']}: l2sgd needs a penalty; expected more than 0")
+            raise ValueError(f"c2={params['c2']}: l2sgd needs a penalty, expected more than 0")
         loss, sequences = math.inf, l2sgd.Sequences(self.engine, self.holdout, features)
         for k, epoch in enumerate(l2sgd.epochs(sequences, params, say, clock), 1):
             loss = epoch.loss
@@ -243,7 +243,9 @@ class Training:
             if epoch.improvement is not None and epoch.improvement < params["delta"]:
                 reason = "terminated with the stopping criteria"
             if not math.isfinite(loss):
-                raise CRFSuiteError(OVERFLOW, f"the loss is {loss} after epoch {k}; scale the values")
+                raise CRFSuiteError(
+                    OVERFLOW, f"the loss is {loss} after epoch {k}, scale the feature values down"
+                )
         say(f"SGD {reason}\n")
         say(f"Loss: {best_loss if math.isfinite(best_loss) else loss:f}\n")
         return best
@@ -265,7 +267,9 @@ class Training:
         for k, epoch in enumerate(online.epochs(self.engine, self.holdout, features, params), 1):
             weights = epoch.weights
             if not math.isfinite(epoch.loss):
-                raise CRFSuiteError(OVERFLOW, f"the loss is {epoch.loss} in iteration {k}; scale the values")
+                raise CRFSuiteError(
+                    OVERFLOW, f"the loss is {epoch.loss} in iteration {k}, scale the feature values down"
+                )
             say(f"***** Iteration #{k} *****\n")
             say(f"Loss: {epoch.loss:f}\n")
             say(f"Feature norm: {epoch.norm:f}\n")

@@ -42,11 +42,11 @@ def _pairs(X: Iterable[Any], y: Iterable[Any], what: str) -> Iterator[tuple[Any,
     for i, xseq in enumerate(left):
         yseq = next(right, _MISSING)
         if yseq is _MISSING:
-            raise ValueError(f"{what}: sequence {i} has no labels; X and y differ in length")
+            raise ValueError(f"{what}: sequence {i} has no labels, X and y differ in length")
         yield xseq, yseq
     if next(right, _MISSING) is not _MISSING:
         raise ValueError(
-            f"{what}: there are more sequences of labels than of items; X and y differ in length"
+            f"{what}: there are more label sequences than item sequences, X and y differ in length"
         )
 
 
@@ -203,7 +203,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     def _fitted(self) -> Tagger:
         tagger = self.tagger_
         if tagger is None:
-            raise not_fitted("this CRF is not fitted; call fit, or give model_filename")
+            raise not_fitted("this CRF is not fitted: call fit, or set model_filename")
         return tagger
 
     # --- prediction -----------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def flat_classification_report(y_true: Any, y_pred: Any, labels: Any = None, **k
 
 
 def sequence_accuracy_score(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
-    """Return the fraction of sequences with all labels right, 0 if there are no sequences.
+    """Return the fraction of sequences with all labels right, 0 for an empty input.
 
     >>> sequence_accuracy_score([["a", "b"], ["a", "a"]], [["a", "b"], ["a", "b"]])
     0.5
@@ -53,5 +53,7 @@ def sequence_accuracy_score(y_true: Sequence[Any], y_pred: Sequence[Any]) -> flo
     if not len(y_true):
         return 0
     if len(y_true) != len(y_pred):
-        raise ValueError(f"{len(y_true)} sequences of gold labels and {len(y_pred)} of predicted ones")
+        raise ValueError(
+            f"y_true has {len(y_true)} sequences, y_pred has {len(y_pred)}: expected equal numbers"
+        )
     return sum(list(a) == list(b) for a, b in zip(y_true, y_pred)) / len(y_true)

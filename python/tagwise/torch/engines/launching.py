@@ -27,7 +27,8 @@ def _module(source: str, device: int, macros: Macros) -> Any:
         from cuda.core import Device, Program, ProgramOptions
     except ImportError as error:
         raise TagwiseError(
-            "kernels on a GPU need the package cuda-core: pip install 'tagwise[torch]', or work on the CPU"
+            "GPU kernels need the package cuda-core, which is not installed: pip install 'tagwise[torch]', or use the "
+            "CPU"
         ) from error
     held = Device(device)
     held.set_current()
@@ -64,7 +65,7 @@ def _context(device: int) -> int:
     held = ctypes.c_void_p()
     failed = _driver().cuDevicePrimaryCtxRetain(ctypes.byref(held), device)
     if failed or not held.value:
-        raise TagwiseError(f"the GPU {device} has no context: the driver says error {failed}")
+        raise TagwiseError(f"GPU {device} has no context: CUDA driver error {failed}")
     return held.value
 
 
@@ -105,9 +106,7 @@ class Kernel:
             with _in_context(self._device):
                 failed = self._launch(grid, block, _stream(self._device), *arguments)
             if failed:
-                raise TagwiseError(
-                    f"the kernel {self._name} was not launched: the driver says error {failed}"
-                )
+                raise TagwiseError(f"kernel {self._name} was not launched: CUDA driver error {failed}")
 
 
 @cache

@@ -35,7 +35,7 @@ Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 def device() -> torch.device:
     """Return the current GPU. Raise ParameterError if PyTorch finds none."""
     if not torch.cuda.is_available():
-        raise ParameterError("device='cuda': PyTorch sees no GPU here; use device='cpu'")
+        raise ParameterError("device='cuda': PyTorch finds no GPU; use device='cpu'")
     return torch.device("cuda", torch.cuda.current_device())
 
 
@@ -44,14 +44,14 @@ def refuse(problem: Any) -> None:
     edges = bool(problem.data.n_edge_attributes)
     odd = {
         "order > 1": problem.order is not None,
-        "labels that occur once": problem.once is not None,
-        f"edge attributes of more than {cuda.MOST_LABELS} labels": edges
+        "the constraint once": problem.once is not None,
+        f"edge attributes with more than {cuda.MOST_LABELS} labels": edges
         and problem.layout.n_labels > cuda.MOST_LABELS,
         "vectors": problem.data.vectors is not None,
     }
     what = next((what for what, there in odd.items() if there), None)
     if what is not None:
-        raise ParameterError(f"device='cuda' cannot do {what}; use device='cpu'")
+        raise ParameterError(f"device='cuda' does not support {what}; use device='cpu'")
 
 
 class _Level(NamedTuple):
@@ -176,7 +176,8 @@ class Sentences:
         pointers, ids, values = data.sparse()
         if len(ids) >= 2**31:
             raise ParameterError(
-                f"device='cuda' cannot do {len(ids):,} attributes of tokens; use device='cpu'"
+                f"device='cuda' does not support more than {2**31 - 1:,} attributes of tokens, got {len(ids):,}; use "
+                "device='cpu'"
             )
         on = rows.device
         self.rows, self.tokens = rows, data.n_tokens
@@ -457,9 +458,7 @@ class Scorer:
         on: torch.device | None = None,
     ) -> None:
         if local:
-            raise ParameterError(
-                "device='cuda' cannot do steps that are normalised one by one; use device='cpu'"
-            )
+            raise ParameterError("device='cuda' does not support locally normalised models; use device='cpu'")
         self.layout, self.weights, self.local = layout, weights, local
         self._native = _core.Scorer(layout, weights, forbidden, local=local)
         self._rows = Rows(layout, device() if on is None else on)
