@@ -350,9 +350,7 @@ def cost_matrix(
 
 
 def _by_right_label(cost: Any, labels: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return the cost [L, L] of every label if the label of the row is right. `cost` is one number or one per right
-    label.
-    """
+    """Return the cost [L, L] of every label by right label (row), from one number for all or one per right label."""
     if cost is None:
         return None
     wanted = (

@@ -248,9 +248,7 @@ class OnlineTagger(Tagger):
     def _grown(
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
     ) -> Task:
-        """Return the task of more sentences, with the features of the model too. The state is adapted to the new
-        layout.
-        """
+        """Return the task of more sentences, with the features of the model. The state gets the new layout."""
         model = self._fitted()
         task = self._task(X, gold, {**params, "features": model.recipe}, model)
         task.params = params

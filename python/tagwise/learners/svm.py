@@ -67,9 +67,7 @@ def train(
     kept = None if keeper is None else state
 
     def step() -> Step:
-        """Return the step after an epoch. Its value is the primal objective, its gradient norm the relative duality
-        gap.
-        """
+        """Return the step after an epoch: the primal objective as its value, the relative gap as its gradient norm."""
         last = reports[-1]
         found = Step(solver.weights(), last["primal"], last["gap"], len(reports), state=kept)
         return replace(found, dual=last["dual"], exact=True, fresh=True)

@@ -141,8 +141,7 @@ class LineSearch:
 
 
 def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float, noise: float = 0.0) -> float:
-    """Return the minimiser of the cubic through two values and slopes, away from the ends, or the middle if there is
-    none.
+    """Return the minimiser of the cubic through two values and slopes, away from the ends, or the middle without one.
 
     If the slopes promise no more than noise between the ends, the parabola of the slopes is used.
     """

@@ -106,9 +106,7 @@ class Constraints:
     def resolved(
         self, labels: Sequence[str], gold: Any = None, layout: _core.Layout | None = None
     ) -> Constraints:
-        """Return a copy with "auto" replaced by the scheme of the gold labels, or of the transitions that a model
-        observed.
-        """
+        """Return a copy with "auto" replaced by the scheme of the gold labels or of the observed transitions."""
         if self.scheme != "auto":
             return self
         found = schemes.detect(gold) if gold is not None else scheme_of(labels, layout)

@@ -62,9 +62,7 @@ class Dictionary:
         return Dictionary(sets, of)
 
     def joined(self, before: Dictionary) -> Dictionary:
-        """Return the union with a dictionary over the first of these labels, which allows all labels that either
-        allows.
-        """
+        """Return the union with a dictionary over the first of these labels: each word may take the labels of both."""
         labels: dict[str, set[int]] = {}
         for dictionary in (before, self):
             for word, row in dictionary.of.items():

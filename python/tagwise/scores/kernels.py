@@ -73,9 +73,7 @@ Function = Callable[[Block, Block], Any]
 
 @dataclass(frozen=True)
 class Kernel:
-    """Kernel and its parameters. `function` is a user-defined one, `path` its name in a file if that differs from its
-    own.
-    """
+    """Kernel and its parameters. `function` is user-defined. `path` is its name in a file if it differs."""
 
     name: str
     degree: int = 2

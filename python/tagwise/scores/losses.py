@@ -20,8 +20,11 @@ from tagwise.scores.lattice import Array, Lattice
 
 
 class ScoreGradient(NamedTuple):
-    """Derivative with respect to the node scores [T, L] and to the edge scores [T, L, L] of each step (block 0 is
-    zero).
+    """Derivative of a loss with respect to the scores.
+
+    Attributes:
+        node: Derivative by the node scores [T, L].
+        edge: Derivative by the edge scores of each step [T, L, L], in which block 0 is zero.
     """
 
     node: Array

@@ -59,9 +59,7 @@ class Voters:
     def tokens(
         self, scorers: Sequence[_core.Scorer], search: Search, n_labels: int, n_tokens: int
     ) -> NDArray[np.uint16]:
-        """Return the label of each token with the most votes, independently of other tokens. Ties go to the lower
-        label.
-        """
+        """Return the label of each token with the most votes, each token separately. Ties go to the lower label."""
         votes = np.zeros((n_tokens, n_labels), dtype=np.int64)
         for scorer, count in zip(scorers, self.counts.tolist()):
             votes[np.arange(n_tokens), search(scorer)] += count

@@ -1,0 +1,148 @@
+"""Docstrings of the public interface are complete: parameters, return values, learned attributes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.base.parameters import parameters_of
+
+#: Packages whose public names are checked.
+PACKAGES = ("estimators", "model", "learners", "scores", "base")
+X, Y = [["the", "cat", "sleeps"], ["a", "dog", "barks"]], [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+#: Maximum number of words of the help of a parameter, which is one paragraph on the command line.
+MOST_WORDS = 45
+
+
+def sections(doc: str) -> dict[str, str]:
+    """Return the text of each section of a docstring by its title."""
+    found = re.findall(r"^([A-Z]\w+):\n((?:(?: {4}.*)?\n)*)", inspect.cleandoc(doc) + "\n", re.MULTILINE)
+    return dict(found)
+
+
+def entries(doc: str, *titles: str) -> dict[str, str]:
+    """Return the entries of these sections of a docstring, each on one line."""
+    parts = sections(doc)
+    text = "".join(parts.get(title, "") for title in titles)
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", text, re.MULTILINE)
+    return {name: " ".join(said.split()) for name, said in found}
+
+
+def is_checked(value: Any) -> bool:
+    """Whether a class or function is in one of the packages."""
+    return getattr(value, "__module__", "").startswith(tuple(f"tagwise.{name}." for name in PACKAGES)) or (
+        getattr(value, "__module__", "") in {f"tagwise.{name}" for name in PACKAGES}
+    )
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Yield every public class and function, also those of public modules, with its name."""
+    for name in tw.__all__:
+        value = getattr(tw, name)
+        if isinstance(value, types.ModuleType):
+            own = ((inner, found) for inner, found in vars(value).items() if not inner.startswith("_"))
+            yield from (
+                (f"{name}.{inner}", found)
+                for inner, found in own
+                if getattr(found, "__module__", None) == value.__name__ and callable(found)
+            )
+        elif callable(value) and is_checked(value):
+            yield name, value
+
+
+NAMES = dict(sorted((name, value) for name, value in public() if is_checked(value)))
+CLASSES = {
+    name: value
+    for name, value in NAMES.items()
+    if inspect.isclass(value) and not issubclass(value, Exception)
+}
+FUNCTIONS = {name: value for name, value in NAMES.items() if inspect.isfunction(value)}
+METHODS = {
+    f"{name}.{inner}": found
+    for name, kind in CLASSES.items()
+    for inner, found in inspect.getmembers(kind, inspect.isfunction)
+    if not inner.startswith("_") and is_checked(found)
+}
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters of a function, without `self` and placeholders."""
+    return [
+        name
+        for name in inspect.signature(function).parameters
+        if name not in ("self", "cls") and not name.startswith("_")
+    ]
+
+
+def test_the_interface_is_found() -> None:
+    """Classes, functions, and methods that are inherited."""
+    assert {"CRF", "Checkpoint", "Model", "RegularizationPath", "Tagger", "lattice.Lattice"} <= CLASSES.keys()
+    assert {"fit_shards", "load", "losses.log_loss", "regularization_path"} <= FUNCTIONS.keys()
+    assert {"CRF.predict", "MIRA.partial_fit", "Model.save", "Tagger.fit"} <= METHODS.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_summaries(name: str) -> None:
+    """The first line is a sentence of its own."""
+    doc = inspect.cleandoc(NAMES[name].__doc__ or "")
+    first, *rest = doc.splitlines()
+    assert first.endswith((".", ":")), first
+    assert not rest or not rest[0]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *METHODS])
+def test_functions(name: str) -> None:
+    """Each parameter is in Args, nothing else is, and a value that is returned is in Returns."""
+    function = {**FUNCTIONS, **METHODS}[name]
+    doc = function.__doc__ or ""
+    assert list(entries(doc, "Args")) == parameters(function)
+    returned = inspect.signature(function).return_annotation
+    assert returned is not inspect.Signature.empty
+    if returned not in (None, "None"):
+        assert {"Returns", "Yields"} & sections(doc).keys()
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_constructors(name: str) -> None:
+    """Each parameter is in Args (or Attributes) of the class or of its constructor."""
+    kind = CLASSES[name]
+    wanted = [] if kind is tw.Tagger else parameters(kind)  # only its subclasses have constructors
+    own = (kind.__doc__ or "", kind.__init__.__doc__ or "")
+    found = [entry for doc in own for entry in entries(doc, "Args")]
+    if wanted and not found:
+        found = list(entries(own[0], "Attributes"))
+    assert found == wanted
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_properties(name: str) -> None:
+    """Each public property has a docstring."""
+    kind = CLASSES[name]
+    for inner, found in inspect.getmembers(kind, lambda value: isinstance(value, property)):
+        assert inner.startswith("_") or found.__doc__, inner
+
+
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_learned_attributes(learner: str) -> None:
+    """Attributes of a fitted tagger that end with an underscore are in Attributes, and no others are."""
+    kind = tw.LEARNERS[learner]
+    tagger = kind(features="S1").fit(X, Y)
+    learned = {name for name in dir(tagger) if re.fullmatch(r"[a-z]\w*[a-z]_", name)}
+    assert {"model_", "history_", "objective_", "stopped_"} <= learned
+    assert set(entries(kind.__doc__ or "", "Attributes")) == learned
+
+
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_help(learner: str) -> None:
+    """The help of a parameter gives its meaning and when to change it, in one paragraph."""
+    for name, param in parameters_of(tw.LEARNERS[learner]).items():
+        sentences = re.findall(r"[^.]+(?:\.(?=\S)[^.]*)*\.(?= |$)", param.help)
+        assert len(sentences) >= 2, name
+        assert len(param.help.split()) <= MOST_WORDS, name
+        assert param.help[0].isupper(), name
