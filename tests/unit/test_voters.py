@@ -20,10 +20,6 @@ STRANGE = [["the", "unknown", "barks"], ["a", "a", "a", "a"], ["Dog", "zzz", "th
 DECODERS = ("viterbi", "pointwise")
 
 
-def said(tagger: Any) -> list[Any]:
-    return [tagger.predict(X + STRANGE, decoder=decoder) for decoder in DECODERS]
-
-
 def test_it_learns_and_its_mean_is_the_average() -> None:
     assert TAGGER.predict(X) == Y
     plain = tw.Perceptron(features="S2", epochs=4).fit(X, Y)
