@@ -16,43 +16,7 @@ from .corpora import Corpus
 from .reference import chain, losses, once, scores
 
 KINDS = ("lists", "values", "edges")
-RAGGED = (
-    3,
-    1,
-    0,
-    5,
-    2,
-    2,
-    1,
-    4,
-    6,
-    1,
-    3,
-    2,
-    5,
-    1,
-    2,
-    4,
-    3,
-    1,
-    2,
-    6,
-    0,
-    1,
-    3,
-    2,
-    1,
-    4,
-    2,
-    1,
-    5,
-    3,
-    1,
-    2,
-    2,
-    3,
-    1,
-)
+RAGGED = tuple(map(int, "31052214613251243126013214215312231"))
 LABELS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 64, 65)
 COUNTS = (1, 15, 16, 17, 33)
 

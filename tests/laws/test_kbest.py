@@ -1,4 +1,4 @@
-"""k-best lists against enumeration: every k, ties, constraints, whole corpora."""
+"""k-best lists against enumeration: every k, ties, threads. Corpora and constraints: test_paths_decoding."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
-from .corpora import constraints, fold, lists, random_corpus
-from .reference import chain, enumeration, scores
+from .corpora import fold, lists, random_corpus
+from .reference import chain, enumeration
 from .strategies import Chain, chains, wholes
 
 
@@ -42,34 +42,6 @@ def test_the_first_is_viterbi(c: Chain) -> None:
 
 def test_no_path_is_an_empty_list() -> None:
     assert _core.chain_kbest(np.full((2, 2), -np.inf), np.zeros((2, 2)), 3) == []
-
-
-@pytest.mark.parametrize("labels", [1, 2, 3, 17, 40])
-@pytest.mark.parametrize("k", [1, 2, 10])
-def test_corpus_with_ties(labels: int, k: int) -> None:
-    """Whole weights: float32 sums are exact, so that paths, scores and ties must agree exactly."""
-    c = random_corpus(labels, labels, n=30, longest=5)
-    w = np.random.default_rng(k).integers(-2, 3, len(c.layout)).astype(np.float32)
-    scorer = _core.Scorer(c.layout, w)
-    found = lists(scorer, c.data, k)
-    assert found == [chain.kbest(s, k) for s in c.scores(w.astype(float))]
-    assert [y for ranked in found for y in ranked[0][1]] == scorer.viterbi(c.data).tolist()
-
-
-@pytest.mark.parametrize("labels", [2, 9, 17])
-def test_corpus_under_constraints(labels: int) -> None:
-    c = random_corpus(8, labels, n=20, longest=4)
-    sets, of, forbidden = constraints(c, 5)
-    offsets = c.data.offsets.astype(int)
-    w = np.random.default_rng(4).integers(-2, 3, len(c.layout)).astype(np.float32)
-    scorer = _core.Scorer(c.layout, w, np.flatnonzero(forbidden.ravel()).astype(np.uint32))
-    slow = [
-        chain.kbest(scores(s.node, s.edge, s.start, s.end, sets[a:b], forbidden), 6)
-        for s, a, b in zip(c.scores(w.astype(float)), offsets, offsets[1:])
-    ]
-    assert lists(scorer, c.data, 6, allowed=(sets, of)) == slow
-    with pytest.raises(ValueError, match="no label sequence"):
-        scorer.kbest(c.data, 1, allowed=(np.zeros_like(sets), of))
 
 
 def test_scores_fall_and_threads_do_not_matter() -> None:
