@@ -212,6 +212,11 @@ def test_conllu_names() -> None:
         ("0.1" + ROW[1:], "<stream>:1: a sentence without tokens"),
         ("1-3" + ROW[1:] + ROW, "<stream>:1: a multiword token up to 3 in a sentence of 1 tokens"),
         ("0.2" + ROW[1:] + "0.1" + ROW[1:] + ROW, r"<stream>:2: id '0\.1' after token 0"),
+        (("0.1" + ROW[1:]) * 2 + ROW, r"<stream>:2: id '0\.1' after token 0"),
+        (
+            "".join(number + ROW[1:] for number in ("1-2", "1", "2-3", "2", "3")),
+            "<stream>:3: id '2-3' after token 1",
+        ),
     ],
 )
 def test_conllu_rows(text: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,20 @@ def test_variances_of_new_features_are_those_of_the_start() -> None:
         dict(late.explain().labels["B"])["word[0]=zebra"]
         == dict(fresh.explain().labels["B"])["word[0]=zebra"]
     )
+
+
+@pytest.mark.parametrize("trip", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_of_a_loaded_tagger_has_the_state_of_the_file(trip: Any, tmp_path: Path) -> None:
+    """Saved with its state, loaded, copied or pickled, saved again: training continues as if never interrupted."""
+    for kind in (tw.Perceptron, tw.AROW):
+        whole = kind(features="S2", epochs=3).fit(X, Y)
+        kind(features="S2", epochs=1).fit(X, Y).save(tmp_path / "state", state=True)
+        other = trip(tw.load(tmp_path / "state"))
+        other.save(tmp_path / "again", state=True)
+        assert (tmp_path / "again").read_bytes() == (tmp_path / "state").read_bytes()
+        for part in (other, tw.load(tmp_path / "again")):
+            part.partial_fit(X, Y, epochs=2)
+            np.testing.assert_array_equal(weights(part), weights(whole))
 
 
 def test_a_file_has_a_state_or_says_nothing_of_one(tmp_path: Path) -> None:
