@@ -223,6 +223,6 @@ extensions.register("device", "cuda", "tagwise.torch.linear.backend", extra="tor
 extensions.register("shards", "ray", "tagwise.ray.backend", extra="ray")
 
 if os.environ.get("TAGWISE_CRFSUITE"):
-    from tagwise.compat.installing import install_as_asked
+    from tagwise.compat.installing import install_from_environment
 
-    install_as_asked(os.environ["TAGWISE_CRFSUITE"])
+    install_from_environment(os.environ["TAGWISE_CRFSUITE"])

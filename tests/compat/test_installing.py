@@ -38,33 +38,33 @@ print("ours")
 """
 
 
-def test_by_a_call() -> None:
+def test_install_call() -> None:
     """Installation is idempotent and includes all submodules."""
-    assert run(f"import tagwise.compat as c; c.install(); c.install()\n{USE}") == "ours"
+    assert run(f"import tagwise.compat as c\nc.install()\nc.install()\n{USE}") == "ours"
 
 
-def test_by_the_environment() -> None:
+def test_install_by_environment_variable() -> None:
     """With the environment variable, importing tagwise installs the replacements."""
     assert run(f"import tagwise\n{USE}", TAGWISE_CRFSUITE="1") == "ours"
 
 
-def test_by_the_distribution() -> None:
+def test_install_by_distribution() -> None:
     """With the distribution tagwise-crfsuite, programs need not mention tagwise."""
     path = os.pathsep.join([str(SHIM), os.environ.get("PYTHONPATH", "")])
     assert run(USE, PYTHONPATH=path) == "ours"
 
 
-def test_the_originals_come_back() -> None:
+def test_uninstall_restores_the_originals() -> None:
     """After `uninstall`, imports load the originals."""
     pytest.importorskip("pycrfsuite")
     script = (
-        "import sys, tagwise.compat as c; c.install(); import pycrfsuite; c.uninstall(); del pycrfsuite\n"
-        "import pycrfsuite; print(c.installed(), pycrfsuite.__name__)"
+        "import tagwise.compat as c\nc.install()\nimport pycrfsuite\nc.uninstall()\ndel pycrfsuite\n"
+        "import pycrfsuite\nprint(c.installed(), pycrfsuite.__name__)"
     )
     assert run(script) == "False pycrfsuite"
 
 
-def test_refused_where_the_original_is_in_use() -> None:
+def test_install_fails_if_the_original_is_imported() -> None:
     """The error names the imported package and the remedy."""
     pytest.importorskip("pycrfsuite")
     script = (

@@ -34,7 +34,7 @@ SEQUENCES: list[tuple[list[Any], list[str]]] = [
 
 @pytest.mark.filterwarnings("ignore:.*less than 0")
 @pytest.mark.parametrize("algorithm", ["lbfgs", "pa"])
-def test_instances_are_the_same_however_they_are_read(algorithm: str, tmp_path: Path) -> None:
+def test_core_and_python_read_equal_instances(algorithm: str, tmp_path: Path) -> None:
     """Models are byte-identical whether Python (ItemSequence) or the core converts the items."""
     files = []
     for name, wrap in (("engine", lambda x: x), ("package", ItemSequence)):
@@ -56,7 +56,7 @@ def test_instances_are_the_same_however_they_are_read(algorithm: str, tmp_path: 
         assert native == tagger.probability(path)
 
 
-def test_what_the_engine_cannot_read_changes_nothing() -> None:
+def test_rejected_instances_leave_no_trace() -> None:
     """`append` returns False and adds no names and no labels."""
     data = _core.CrfsuiteInstances()
     for xseq, yseq in (
@@ -84,7 +84,7 @@ def test_what_the_engine_cannot_read_changes_nothing() -> None:
         (0x8E0 + 0x818, 5, "number 5 of 2"),  # its record
     ],
 )
-def test_a_damaged_attribute_is_an_error_where_it_is_used(at: int, number: int, said: str) -> None:
+def test_damaged_attributes_raise_when_used(at: int, number: int, said: str) -> None:
     """Only the attributes of a sequence are read, so that other sequences are not affected by the damage."""
     data = bytearray(lcrf())
     struct.pack_into("<I", data, at, number)
@@ -96,7 +96,7 @@ def test_a_damaged_attribute_is_an_error_where_it_is_used(at: int, number: int, 
     assert tagger.tag([["b"]]) == ["Y"]
 
 
-def test_a_mutated_model_labels_or_is_refused() -> None:
+def test_mutated_models_tag_or_raise() -> None:
     """A file with a random byte or number changed is either used or rejected with ModelFileError or ValueError."""
     whole, random = lcrf(), np.random.default_rng(1)
     for _ in range(3000):
@@ -117,7 +117,7 @@ def test_a_mutated_model_labels_or_is_refused() -> None:
             continue
 
 
-def test_a_line_search_that_is_asked_for_is_told() -> None:
+def test_line_search_parameters_warn() -> None:
     """Line search parameters have no effect, so values other than the defaults cause a warning."""
     for params in ({"linesearch": "Backtracking"}, {"max_linesearch": 3}):
         trainer = Trainer("lbfgs", params, verbose=False)
@@ -129,7 +129,7 @@ def test_a_line_search_that_is_asked_for_is_told() -> None:
     trainer.train("")
 
 
-def test_a_table_of_all_pairs_is_asked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_label_pairs_respect_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of label pairs are quadratic in the labels. Beyond the memory limit they raise MemoryError at once."""
     monkeypatch.setenv("TAGWISE_MEMORY", "0.01")
     data = _core.CrfsuiteInstances()
@@ -147,7 +147,7 @@ def test_a_table_of_all_pairs_is_asked_for_first(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.filterwarnings("ignore:.*less than 0")
-def test_many_at_once_are_labelled_as_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tag_many_equals_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The converted model in float32 and the file itself give equal labels, including ties."""
     rng = np.random.default_rng(0)
     rows: list[Any] = [xseq for xseq, _ in SEQUENCES]
@@ -174,9 +174,9 @@ def test_many_at_once_are_labelled_as_one_by_one(tmp_path: Path, monkeypatch: py
         tagger.open_inmemory(data)
         alone = [tagger.tag(xseq) for xseq in rows]
         made: list[Any] = []
-        monkeypatch.setattr(tagger_module, "WORTH", 10**9)
+        monkeypatch.setattr(tagger_module, "MIN_ITEMS", 10**9)
         assert tagger.tag_many(rows) == alone
-        monkeypatch.setattr(tagger_module, "WORTH", 1)
+        monkeypatch.setattr(tagger_module, "MIN_ITEMS", 1)
         monkeypatch.setattr(
             tagger_module, "Bulk", lambda *parts, made=made: made.append(Bulk(*parts)) or made[0]
         )

@@ -67,7 +67,7 @@ def test_weights_minimise_the_objective(tmp_path: Path) -> None:
     assert max(map(abs, [*slope_node.values(), *slope_edge.values()])) < 1e-4
 
 
-def test_marginals_stay_what_they_are(tmp_path: Path) -> None:
+def test_tag_does_not_change_marginals(tmp_path: Path) -> None:
     """Marginals are equal before and after `tag`. Marginals and path probabilities sum to 1."""
     tagger = trained(tmp_path / "m")
     tagger.set([["a"], ["b"]])
@@ -78,7 +78,7 @@ def test_marginals_stay_what_they_are(tmp_path: Path) -> None:
     assert sum(tagger.probability(p) for p in product("XY", repeat=2)) == pytest.approx(1.0)
 
 
-def test_scores_beyond_any_exponential(tmp_path: Path) -> None:
+def test_scores_that_overflow_exp(tmp_path: Path) -> None:
     """Scores in the thousands give valid probabilities."""
     tagger = trained(tmp_path / "m")
     tagger.set([{"a": 1e5}, {"b": -1e5}])
@@ -86,7 +86,7 @@ def test_scores_beyond_any_exponential(tmp_path: Path) -> None:
     assert tagger.probability(tagger.tag()) == pytest.approx(1.0)
 
 
-def test_what_a_tagger_refuses(tmp_path: Path) -> None:
+def test_tagger_errors(tmp_path: Path) -> None:
     """Errors have the types of the original's exceptions, and calls that it accepts raise none."""
     tagger = Tagger()
     for call in (tagger.labels, tagger.tag, lambda: tagger.set([]), lambda: tagger.tag([["a"]])):
@@ -144,7 +144,7 @@ def test_items() -> None:
             ItemSequence(wrong)
 
 
-def test_what_a_trainer_refuses(tmp_path: Path) -> None:
+def test_trainer_errors(tmp_path: Path) -> None:
     """Invalid lengths, labels, values, parameter names and paths raise errors."""
     trainer = Trainer(verbose=False)
     for wrong, error in (
@@ -167,7 +167,7 @@ def test_what_a_trainer_refuses(tmp_path: Path) -> None:
         trainer.train(str(tmp_path / "m"))
 
 
-def test_parameters_are_read_as_c_reads_them() -> None:
+def test_parameters_are_parsed_as_in_c() -> None:
     """Values follow atoi and atof, including overflow and booleans. Floats are returned with six decimals."""
     trainer = Trainer()
     for given, found in (("7abc", 7), ("abc", 0), (1.9, 1), (2**31, -(2**31)), (None, 0)):
@@ -181,7 +181,7 @@ def test_parameters_are_read_as_c_reads_them() -> None:
     assert trainer.params()[3:] == ["max_iterations", "epsilon"]
 
 
-def test_negative_sums_are_told(tmp_path: Path) -> None:
+def test_negative_sums_warn(tmp_path: Path) -> None:
     """Features with negative sums are dropped with a warning, and kept by a negative minfreq."""
     trainer = Trainer(verbose=False)
     trainer.append([{"a": -1.0}, {"b": 1.0}], ["X", "Y"])
@@ -197,7 +197,7 @@ def test_negative_sums_are_told(tmp_path: Path) -> None:
     assert names == [{"b"}, {"a", "b"}]
 
 
-def test_training_on_nothing(tmp_path: Path) -> None:
+def test_training_on_empty_data(tmp_path: Path) -> None:
     """A model without labels can be opened, but cannot tag items."""
     trainer = Trainer(verbose=False)
     trainer.append([], [])
@@ -211,7 +211,7 @@ def test_training_on_nothing(tmp_path: Path) -> None:
         tagger.tag([["a"]])
 
 
-def test_the_dump_says_what_info_says(tmp_path: Path) -> None:
+def test_dump_equals_info(tmp_path: Path) -> None:
     """The parsed text equals the result of `info`."""
     tagger = trained(tmp_path / "m")
     tagger.dump(str(tmp_path / "dump"))
@@ -223,7 +223,7 @@ def test_the_dump_says_what_info_says(tmp_path: Path) -> None:
     assert parser.result.header["off_features"] == "0x30"
 
 
-def test_events_of_the_log(tmp_path: Path) -> None:
+def test_log_events(tmp_path: Path) -> None:
     """Held-out instances are scored after every iteration. The parser has all events and can be pickled."""
     events: list[str] = []
 
@@ -258,7 +258,7 @@ def test_an_empty_holdout_group(tmp_path: Path) -> None:
     assert trainer.logparser.iterations[0]["item_accuracy"] == 0
 
 
-def test_an_exception_of_a_message_comes_out(tmp_path: Path) -> None:
+def test_exceptions_of_message_propagate(tmp_path: Path) -> None:
     """No file is written."""
 
     class Bad(Trainer):
@@ -280,7 +280,7 @@ def test_errors_have_codes() -> None:
     assert pickle.loads(pickle.dumps(error)).code == error.code
 
 
-def test_two_taggers_at_once(tmp_path: Path) -> None:
+def test_concurrent_taggers(tmp_path: Path) -> None:
     """Threads with taggers of their own do not affect each other."""
     trained(tmp_path / "m")
     data, found = (tmp_path / "m").read_bytes(), []
@@ -298,7 +298,7 @@ def test_two_taggers_at_once(tmp_path: Path) -> None:
     assert found == [Y * 20] * 3
 
 
-def test_random_numbers_are_glibc_s() -> None:
+def test_random_numbers_match_glibc() -> None:
     """The stream equals that of a process that has not called srand."""
     stream = Rand()
     assert [stream.next() for _ in range(4)] == [1804289383, 846930886, 1681692777, 1714636915]
@@ -348,7 +348,7 @@ def _log(pieces: list[str]) -> list[str]:
         ("lbfgs", {"c1": 0.5, "c2": 0.01}),
     ],
 )
-def test_the_original_trains_the_same(algorithm: str, params: dict[str, object], tmp_path: Path) -> None:
+def test_training_matches_the_original(algorithm: str, params: dict[str, object], tmp_path: Path) -> None:
     """Log, features and weights match. Each run has its own process, so that its random numbers are not shifted."""
     pytest.importorskip("pycrfsuite")
     chains, logs = [], []
@@ -375,7 +375,7 @@ def test_the_original_trains_the_same(algorithm: str, params: dict[str, object],
     assert losses[1][-1] == pytest.approx(losses[0][-1], rel=1e-5)
 
 
-def test_the_original_tags_the_same(tmp_path: Path) -> None:
+def test_tagging_matches_the_original(tmp_path: Path) -> None:
     """The original's tagger opens our files. Tags are equal, including ties, and probabilities to 1e-9."""
     theirs = pytest.importorskip("pycrfsuite")
     for algorithm in ("lbfgs", "ap"):

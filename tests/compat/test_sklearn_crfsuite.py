@@ -45,7 +45,7 @@ def test_shapes(fitted: CRF) -> None:
         assert sum(token.values()) == pytest.approx(1.0)
 
 
-def test_predictions_look_like_the_original_s(fitted: CRF) -> None:
+def test_predictions_are_plain_arrays(fitted: CRF) -> None:
     """Representations and elements are those of plain arrays."""
     for rows in (X, X[:2], []):
         found = fitted.predict(rows)
@@ -55,14 +55,14 @@ def test_predictions_look_like_the_original_s(fitted: CRF) -> None:
     assert type(fitted.predict(X[:2])[:1]) is np.ndarray
 
 
-def test_folds_of_one_length_and_of_several() -> None:
+def test_folds_with_different_shapes() -> None:
     """Predictions of folds with different shapes are joined."""
     same, mixed = X[:2] * 2, X[1:] * 2
     found = cross_val_predict(CRF(), same + mixed, Y[:2] * 2 + Y[1:] * 2, cv=2)
     assert [len(y) for y in found] == [2, 2, 2, 2, 2, 1, 2, 1]
 
 
-def test_scikit_learn_s_tools() -> None:
+def test_scikit_learn_tools() -> None:
     """`clone`, grids of NumPy booleans, pipelines and scorers work."""
     grid = GridSearchCV(
         CRF(), {"all_possible_transitions": np.array([True, False])}, cv=2, scoring=scorers.flat_accuracy
@@ -105,7 +105,7 @@ def test_unfitted() -> None:
         check_is_fitted(CRF())
 
 
-def test_what_fit_refuses() -> None:
+def test_fit_errors() -> None:
     """X_dev without y_dev, different lengths, and parameters of another algorithm raise errors."""
     with pytest.raises(ValueError, match="both"):
         CRF().fit(X, Y, X)

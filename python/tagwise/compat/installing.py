@@ -88,7 +88,7 @@ def install() -> None:
         sys.meta_path.insert(0, _FINDER)
 
 
-def install_as_asked(value: str) -> None:
+def install_from_environment(value: str) -> None:
     """Install if the value of the environment variable is 1. Raise ParameterError unless it is 0 or 1."""
     if value.strip() not in ("0", "1"):
         raise ParameterError(

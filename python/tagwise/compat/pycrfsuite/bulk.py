@@ -20,7 +20,7 @@ from tagwise.features.escape import is_plain, raw
 from tagwise.model.formats.chain import Chain, parts_of
 
 #: Minimum number of items for which the conversion pays off.
-WORTH = 5000
+MIN_ITEMS = 5000
 #: Absolute difference, and 100 times the relative one, below which two scores may be equal: far above float32 rounding.
 CLOSE = 1e-3
 
@@ -35,8 +35,8 @@ class Bulk:
         self.vocabulary: _core.Vocabulary = parts["vocabulary"]
         self.escapes = not is_plain("".join(chain.texts))
 
-    def tag(self, sequences: Sequence[Any], alone: _core.CrfsuiteModel) -> list[list[str]]:
-        """Return the labels of all sequences. `alone` tags those whose two best paths are close."""
+    def tag(self, sequences: Sequence[Any], model: _core.CrfsuiteModel) -> list[list[str]]:
+        """Return the labels of all sequences. `model` tags those whose two best paths are close."""
         plain = not self.escapes and all(isinstance(x, (list, tuple)) for x in sequences)
         try:
             if not plain:
@@ -57,7 +57,7 @@ class Bulk:
         best_of, next_of = scores[rank[two]], scores[rank[two] + 1]
         # The negated comparison also selects NaN.
         for s in two[~(best_of - next_of >= CLOSE * np.maximum(1.0, 0.01 * np.abs(best_of)))].tolist():
-            out[s] = alone.tag(sequence_of(sequences[s]))
+            out[s] = model.tag(sequence_of(sequences[s]))
         return out
 
 

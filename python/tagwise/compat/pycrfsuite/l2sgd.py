@@ -18,7 +18,7 @@ from tagwise.compat.pycrfsuite.data import Features, Ids
 from tagwise.compat.pycrfsuite.parameters import Parameters
 from tagwise.compat.pycrfsuite.rand import Rand
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 class Epoch(NamedTuple):
@@ -52,32 +52,32 @@ def _trial(sequences: Sequences, sample: Ids, penalty: float, eta: float) -> flo
     return loss + 0.5 * penalty * descent.settle() * len(sample)
 
 
-def calibrated(sequences: Sequences, sample: Ids, params: Parameters, penalty: float, say: Say) -> float:
+def calibrated(sequences: Sequences, sample: Ids, params: Parameters, penalty: float, log: Log) -> float:
     """Return the learning rate whose trial epoch has the smallest loss.
 
     Candidates grow by the factor calibration.rate while that helps, then shrink by it.
     """
     names = ("eta", "rate", "samples", "candidates", "max_trials")
     eta0, rate, _, candidates, most = (params[f"calibration.{name}"] for name in names)
-    say("Calibrating the learning rate (eta)\n")
+    log("Calibrating the learning rate (eta)\n")
     for name in names:
         value = len(sample) if name == "samples" else params[f"calibration.{name}"]
-        say(
+        log(
             f"calibration.{name}: {value:f}\n"
             if isinstance(value, float)
             else f"calibration.{name}: {value}\n"
         )
     lengths = sequences.data.lengths(sequences.holdout, False)[sample]
     begin = float(lengths.sum()) * math.log(max(1, sequences.features.n_labels))
-    say(f"Initial loss: {begin:f}\n")
+    log(f"Initial loss: {begin:f}\n")
     left, down, eta = candidates, False, eta0
     best, best_loss = float(eta0), math.inf
     trials = 1
     while left > 0 or not down:
-        say(f"Trial #{trials} (eta = {eta:f}): ")
+        log(f"Trial #{trials} (eta = {eta:f}): ")
         loss = _trial(sequences, sample, penalty, eta)
         good = math.isfinite(loss) and loss < begin
-        say(f"{loss:f}\n" if good else f"{loss:f} (worse)\n")
+        log(f"{loss:f}\n" if good else f"{loss:f} (worse)\n")
         left -= int(good)
         if math.isfinite(loss) and loss < best_loss:
             best_loss, best = loss, eta
@@ -93,17 +93,17 @@ def calibrated(sequences: Sequences, sample: Ids, params: Parameters, penalty: f
     return best
 
 
-def epochs(sequences: Sequences, params: Parameters, say: Say, seconds: Callable[[], str]) -> Iterator[Epoch]:
+def epochs(sequences: Sequences, params: Parameters, log: Log, seconds: Callable[[], str]) -> Iterator[Epoch]:
     """Calibrate the learning rate, then yield the epochs."""
     n = len(sequences.data.lengths(sequences.holdout, False))
     stream, order = Rand(), list(range(n))
     penalty = 2.0 * params["c2"] / max(1, n)
     stream.shuffle(order)
     sample = np.array(order[: params["calibration.samples"]], np.int64)
-    eta = calibrated(sequences, sample, params, penalty, say)
-    say(f"Best learning rate (eta): {eta:f}\n")
-    say(f"Seconds required: {seconds()}\n")
-    say("\n")
+    eta = calibrated(sequences, sample, params, penalty, log)
+    log(f"Best learning rate (eta): {eta:f}\n")
+    log(f"Seconds required: {seconds()}\n")
+    log("\n")
     descent = sequences.descent(penalty, eta)
     past: list[float] = []
     period = params["period"]

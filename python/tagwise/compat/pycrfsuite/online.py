@@ -31,7 +31,7 @@ class Epoch(NamedTuple):
 
 
 #: Parameters of each update rule.
-TOLD: dict[str, tuple[str, ...]] = {
+RULE_PARAMETERS: dict[str, tuple[str, ...]] = {
     "ap": (),
     "pa": ("type", "c", "error_sensitive"),
     "arow": ("gamma", "variance"),
@@ -43,7 +43,7 @@ def epochs(
 ) -> Iterator[Epoch]:
     """Yield the epochs over the instances that are not held out, each in a new random order."""
     name = params.algorithm
-    numbers = [float(params[key]) for key in TOLD[name]]
+    numbers = [float(params[key]) for key in RULE_PARAMETERS[name]]
     training = _core.CrfsuiteOnline(data, holdout, features.node, features.edge, name, numbers)
     averages = name == "ap" or (name == "pa" and bool(params["averaging"]))
     stream, order = Rand(), list(range(len(data.lengths(holdout, False))))

@@ -17,7 +17,7 @@ from tagwise.base.exceptions import ModelFileError
 from tagwise.base.files.regular import handle_of
 from tagwise.base.writing import atomic
 from tagwise.compat.pycrfsuite._dumpparser import ParsedDump
-from tagwise.compat.pycrfsuite.bulk import WORTH, Bulk, pairs_of, sequence_of
+from tagwise.compat.pycrfsuite.bulk import MIN_ITEMS, Bulk, pairs_of, sequence_of
 from tagwise.compat.pycrfsuite.items import name_of
 from tagwise.features.escape import raw
 from tagwise.model.formats import crfsuite
@@ -26,7 +26,7 @@ from tagwise.model.formats.chain import Chain
 Table = NDArray[np.float64]
 
 
-class Opened:
+class OpenModel:
     """Open model. The core reads the file in place, and checks the parts that it uses."""
 
     def __init__(self, engine: _core.CrfsuiteModel) -> None:
@@ -54,9 +54,9 @@ class Tagger:
     """Tagger with a model of CRFsuite. An object can be used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._model: Opened | None = None
+        self._model: OpenModel | None = None
         self._data: _core.CrfsuiteSequence | None = None
-        self._known: tuple[Table, float, Table] | None = None
+        self._inference: tuple[Table, float, Table] | None = None
 
     # --- the model ------------------------------------------------------------------------------------------
 
@@ -87,14 +87,14 @@ class Tagger:
 
     def _opened(self, engine: _core.CrfsuiteModel) -> contextlib.closing[Tagger]:
         self.close()
-        self._model = Opened(engine)
+        self._model = OpenModel(engine)
         return contextlib.closing(self)
 
     def close(self) -> None:
         """Close the model."""
-        self._model = self._data = self._known = None
+        self._model = self._data = self._inference = None
 
-    def _open(self, error: type[Exception] = ValueError) -> Opened:
+    def _open(self, error: type[Exception] = ValueError) -> OpenModel:
         if self._model is None:
             raise error("The tagger is not opened")
         return self._model
@@ -108,7 +108,7 @@ class Tagger:
     def set(self, xseq: Any) -> None:
         """Set the current sequence for `tag`, `probability` and `marginal`."""
         self._open()
-        self._known, self._data = None, sequence_of(xseq)
+        self._inference, self._data = None, sequence_of(xseq)
 
     def tag(self, xseq: Any = None) -> list[str]:
         """Return the labels of a sequence, which becomes the current one. None means the current sequence."""
@@ -124,7 +124,7 @@ class Tagger:
         """
         model, sequences = self._open(), list(sequences)
         lengths = (len(x) if hasattr(x, "__len__") else 0 for x in sequences)
-        if model.labels and sum(lengths) >= WORTH:
+        if model.labels and sum(lengths) >= MIN_ITEMS:
             return model.bulk.tag(sequences, model.engine)
         return model.engine.tag_many(sequences, pairs_of)
 
@@ -133,9 +133,9 @@ class Tagger:
         model = self._open()
         if self._data is None or not len(self._data):
             return None
-        if self._known is None:
-            self._known = model.engine.marginals(self._data)
-        return self._known
+        if self._inference is None:
+            self._inference = model.engine.marginals(self._data)
+        return self._inference
 
     def _number(self, label: str | bytes) -> int:
         found = self._open().numbers.get(raw(name_of(label)))
@@ -145,24 +145,26 @@ class Tagger:
 
     def probability(self, yseq: Iterable[str | bytes]) -> float:
         """Return P(yseq | current sequence)."""
-        known = self._scores()
-        if known is None:
+        inference = self._scores()
+        if inference is None:
             return 0.0
-        given = list(yseq)
-        node, log_z, _ = known
-        if len(given) != len(node):
-            raise ValueError(f"The numbers of items and labels differ: |x| = {len(node)}, |y| = {len(given)}")
-        path = np.array([self._number(y) for y in given], np.int64)
+        labels = list(yseq)
+        node, log_z, _ = inference
+        if len(labels) != len(node):
+            raise ValueError(
+                f"The numbers of items and labels differ: |x| = {len(node)}, |y| = {len(labels)}"
+            )
+        path = np.array([self._number(y) for y in labels], np.int64)
         edge = self._open().engine.edge()
         score = node[np.arange(len(path)), path].sum() + edge[path[:-1], path[1:]].sum()
         return float(np.exp(score - log_z))
 
     def marginal(self, y: str | bytes, pos: int) -> float:
         """Return P(the label at pos is y | current sequence)."""
-        known = self._scores()
-        if known is None:
+        inference = self._scores()
+        if inference is None:
             return 0.0
-        p = known[2]
+        p = inference[2]
         if not 0 <= pos < len(p):
             raise ValueError(f"The position, {pos} is out of range of {len(p)}")
         return float(p[pos, self._number(y)])
@@ -172,8 +174,8 @@ class Tagger:
 
         python-crfsuite does not have this method.
         """
-        known, names = self._scores(), self._open().labels
-        return [] if known is None else [dict(zip(names, row)) for row in known[2].tolist()]
+        inference, names = self._scores(), self._open().labels
+        return [] if inference is None else [dict(zip(names, row)) for row in inference[2].tolist()]
 
     # --- inspection -----------------------------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class Tagger:
         return found
 
 
-def header_lines(model: Opened) -> list[tuple[str, str]]:
+def header_lines(model: OpenModel) -> list[tuple[str, str]]:
     """Return the fields of the header, formatted for the dump."""
     size, features, *rest = model.header
     numbers: list[Any] = ["lCRF", size, "FOMC", 100, features, *rest]
@@ -213,7 +215,7 @@ def header_lines(model: Opened) -> list[tuple[str, str]]:
     ]
 
 
-def dumped(model: Opened) -> bytes:
+def dumped(model: OpenModel) -> bytes:
     """Return the text dump: header, labels, attributes, transitions, state features."""
     chain, n = model.chain, len(model.labels)
     labels, texts = [raw(y) for y in chain.labels], [raw(text) for text in chain.texts]

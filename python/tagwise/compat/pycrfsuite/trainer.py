@@ -10,7 +10,7 @@ from tagwise.base.writing import atomic
 from tagwise.compat.pycrfsuite import _logparser
 from tagwise.compat.pycrfsuite.data import Instances
 from tagwise.compat.pycrfsuite.parameters import ALGORITHMS, ALIASES, Parameters
-from tagwise.compat.pycrfsuite.training import Training, stored
+from tagwise.compat.pycrfsuite.training import Training, serialized
 
 
 class BaseTrainer:
@@ -84,7 +84,7 @@ class BaseTrainer:
         chain = training.run()
         if not path:
             return
-        data = stored(chain, self.message, len(training.texts))
+        data = serialized(chain, self.message, len(training.texts))
         with atomic(path) as out:
             out.write(data)
 

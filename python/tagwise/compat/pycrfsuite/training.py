@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite import l2sgd, online
-from tagwise.compat.pycrfsuite.beginning import near, runs_to_the_end
 from tagwise.compat.pycrfsuite.data import Features, Instances
 from tagwise.compat.pycrfsuite.errors import OVERFLOW, CRFSuiteError
 from tagwise.compat.pycrfsuite.holdout import performance, tagged
 from tagwise.compat.pycrfsuite.parameters import Parameters
+from tagwise.compat.pycrfsuite.warm_start import ascent_points, has_default_stopping
 from tagwise.features.escape import raw
 from tagwise.features.recipe import Recipe
 from tagwise.learners.problem import curvature_scale
@@ -26,7 +26,7 @@ from tagwise.optimizers.base import Step
 from tagwise.optimizers.lbfgs import lbfgs, started
 from tagwise.optimizers.owlqn import owlqn
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 Vector = NDArray[np.float64]
 LINESEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
 #: Error code of liblbfgs for a problem without variables.
@@ -48,8 +48,8 @@ class Clock:
 class Training:
     """Training on the instances of a trainer."""
 
-    def __init__(self, instances: Instances, params: Parameters, holdout: int, say: Say) -> None:
-        self.params, self.say, self.holdout = params, say, holdout
+    def __init__(self, instances: Instances, params: Parameters, holdout: int, log: Log) -> None:
+        self.params, self.log, self.holdout = params, log, holdout
         self.engine = instances.engine
         self.labels = self.engine.labels
         self.shown = [raw(label).decode("utf-8", "replace") for label in self.labels]
@@ -59,13 +59,13 @@ class Training:
     def run(self) -> Chain:
         """Generate features, train their weights, and return the model."""
         if self.holdout >= 0:
-            self.say(f"Holdout group: {self.holdout + 1}\n")
-            self.say("\n")
+            self.log(f"Holdout group: {self.holdout + 1}\n")
+            self.log("\n")
         features = self._features()
         clock = Clock()
         weights = self._weights(features)
-        self.say(f"Total seconds required for training: {clock()}\n")
-        self.say("\n")
+        self.log(f"Total seconds required for training: {clock()}\n")
+        self.log("\n")
         n = len(features.node)
         return Chain(
             tuple(self.labels),
@@ -77,22 +77,22 @@ class Training:
         )
 
     def _features(self) -> Features:
-        params, say, clock = self.params, self.say, Clock()
+        params, log, clock = self.params, self.log, Clock()
         states, transitions = params["feature.possible_states"], params["feature.possible_transitions"]
         least = params["feature.minfreq"]
-        say("Feature generation\n")
-        say("type: CRF1d\n")
-        say(f"feature.minfreq: {least:f}\n")
-        say(f"feature.possible_states: {states}\n")
-        say(f"feature.possible_transitions: {transitions}\n")
+        log("Feature generation\n")
+        log("type: CRF1d\n")
+        log(f"feature.minfreq: {least:f}\n")
+        log(f"feature.possible_states: {states}\n")
+        log(f"feature.possible_transitions: {transitions}\n")
         node, edge, cut = self.engine.features(self.holdout, least, bool(states), bool(transitions))
         found = Features(node, edge, len(self.texts), len(self.labels), cut if least <= 0.0 else 0)
         for mark in range(51):
-            say("." if mark % 5 else str(mark // 5))
-        say("\n")
-        say(f"Number of features: {len(found)}\n")
-        say(f"Seconds required: {clock()}\n")
-        say("\n")
+            log("." if mark % 5 else str(mark // 5))
+        log("\n")
+        log(f"Number of features: {len(found)}\n")
+        log(f"Seconds required: {clock()}\n")
+        log("\n")
         if found.cut:
             warnings.warn(
                 f"{found.cut} features whose values sum to less than 0 are dropped, as in CRFsuite with "
@@ -117,33 +117,33 @@ class Training:
         else:
             found = np.zeros(0, np.uint16)
         for line in performance(self.shown, self.held_data.offsets, self.held_data.gold, found):
-            self.say(line)
+            self.log(line)
 
     # --- batch ----------------------------------------------------------------------------------------------
 
     def _lbfgs(self, features: Features) -> Vector:
-        params, say = self.params, self.say
+        params, log = self.params, self.log
         search = params["linesearch"] if params["linesearch"] in LINESEARCHES else LINESEARCHES[0]
         self._warn_of_search(search)
-        say("L-BFGS optimization\n")
+        log("L-BFGS optimization\n")
         for name, key in (("c1", "c1"), ("c2", "c2")):
-            say(f"{name}: {params[key]:f}\n")
-        say(f"num_memories: {params['num_memories']}\n")
-        say(f"max_iterations: {params['max_iterations']}\n")
-        say(f"epsilon: {params['epsilon']:f}\n")
-        say(f"stop: {params['period']}\n")
-        say(f"delta: {params['delta']:f}\n")
-        say(f"linesearch: {search}\n")
-        say(f"linesearch.max_iterations: {params['max_linesearch']}\n")
-        say("\n")
+            log(f"{name}: {params[key]:f}\n")
+        log(f"num_memories: {params['num_memories']}\n")
+        log(f"max_iterations: {params['max_iterations']}\n")
+        log(f"epsilon: {params['epsilon']:f}\n")
+        log(f"stop: {params['period']}\n")
+        log(f"delta: {params['delta']:f}\n")
+        log(f"linesearch: {search}\n")
+        log(f"linesearch.max_iterations: {params['max_linesearch']}\n")
+        log("\n")
         if not len(features):
-            say(f"L-BFGS terminated with error code ({NO_VARIABLE})\n")
+            log(f"L-BFGS terminated with error code ({NO_VARIABLE})\n")
             return np.zeros(0)
         layout = features.layout()
         data = self.engine.dataset(self.holdout, False)
         c1, c2, memory = float(params["c1"]), float(params["c2"]), max(1, params["num_memories"])
-        to_the_end = self.held_data is None and runs_to_the_end(params)
-        points = near(data, layout, c2) if to_the_end else []
+        converges = self.held_data is None and has_default_stopping(params)
+        points = ascent_points(data, layout, c2) if converges else []
         objective = _core.Objective(data, layout, loss="log")
 
         def evaluate(w: Vector, gradient: Vector) -> float:
@@ -161,42 +161,42 @@ class Training:
         if not math.isfinite(first.value):
             raise CRFSuiteError(OVERFLOW, f"the loss is {first.value} before the first step")
         if first.gradient_norm <= params["epsilon"]:
-            say("L-BFGS resulted in convergence\n")
+            log("L-BFGS resulted in convergence\n")
             return np.array(first.w)
         return self._descended(steps, first, layout)
 
     def _warn_of_search(self, search: str) -> None:
         """Warn if line search parameters are set, since the line search always meets the strong Wolfe conditions."""
-        known, params = Parameters("lbfgs"), self.params
-        told = [name for name in ("linesearch", "max_linesearch") if params[name] != known[name]]
-        told = [name for name in told if name != "linesearch" or search != known[name]]
-        if told:
+        defaults, params = Parameters("lbfgs"), self.params
+        ignored = [name for name in ("linesearch", "max_linesearch") if params[name] != defaults[name]]
+        ignored = [name for name in ignored if name != "linesearch" or search != defaults[name]]
+        if ignored:
             warnings.warn(
-                f"{' and '.join(told)} ignored: the line search always meets the strong Wolfe conditions. The optimum "
-                "is the same, but the steps towards it differ from CRFsuite's",
+                f"{' and '.join(ignored)} ignored: the line search always meets the strong Wolfe conditions. The "
+                "optimum is the same, but the steps towards it differ from CRFsuite's",
                 RuntimeWarning,
                 stacklevel=5,
             )
 
     def _descended(self, steps: Iterator[Step], first: Step, layout: _core.Layout) -> Vector:
         """Run steps until one of the stopping tests of liblbfgs succeeds, and return the weights."""
-        params, say, clock = self.params, self.say, Clock()
+        params, log, clock = self.params, self.log, Clock()
         past, period, trials = [first.value], params["period"], first.evaluations
         reason, w = "resulted in convergence", first.w
         for k, step in enumerate(steps, 1):
             w = step.w
             norm = math.sqrt(_core.dot(w, w))
-            say(f"***** Iteration #{k} *****\n")
-            say(f"Loss: {step.value:f}\n")
-            say(f"Feature norm: {norm:f}\n")
-            say(f"Error norm: {step.gradient_norm:f}\n")
-            say(f"Active features: {np.count_nonzero(w)}\n")
-            say(f"Line search trials: {step.evaluations - trials}\n")
-            say(f"Line search step: {step.step:f}\n")
-            say(f"Seconds required for this iteration: {clock()}\n")
+            log(f"***** Iteration #{k} *****\n")
+            log(f"Loss: {step.value:f}\n")
+            log(f"Feature norm: {norm:f}\n")
+            log(f"Error norm: {step.gradient_norm:f}\n")
+            log(f"Active features: {np.count_nonzero(w)}\n")
+            log(f"Line search trials: {step.evaluations - trials}\n")
+            log(f"Line search step: {step.step:f}\n")
+            log(f"Seconds required for this iteration: {clock()}\n")
             trials = step.evaluations
             self._held_out(layout, w)
-            say("\n")
+            log("\n")
             if step.gradient_norm / max(1.0, norm) <= params["epsilon"]:
                 break
             if 0 < period <= k and (past[k - period] - step.value) / step.value < params["delta"]:
@@ -206,62 +206,62 @@ class Training:
             if params["max_iterations"] and k >= params["max_iterations"]:
                 reason = "terminated with the maximum number of iterations"
                 break
-        say(f"L-BFGS {reason}\n")
+        log(f"L-BFGS {reason}\n")
         return np.array(w)
 
     # --- online ---------------------------------------------------------------------------------------------
 
     def _l2sgd(self, features: Features) -> Vector:
-        params, say = self.params, self.say
-        say("Stochastic Gradient Descent (SGD)\n")
-        say(f"c2: {params['c2']:f}\n")
-        say(f"max_iterations: {params['max_iterations']}\n")
-        say(f"period: {params['period']}\n")
-        say(f"delta: {params['delta']:f}\n")
-        say("\n")
+        params, log = self.params, self.log
+        log("Stochastic Gradient Descent (SGD)\n")
+        log(f"c2: {params['c2']:f}\n")
+        log(f"max_iterations: {params['max_iterations']}\n")
+        log(f"period: {params['period']}\n")
+        log(f"delta: {params['delta']:f}\n")
+        log("\n")
         layout, clock = features.layout() if self.labels else None, Clock()
         best, best_loss = np.zeros(len(features)), math.inf
         reason = "terminated with the maximum number of iterations"
         if params["c2"] <= 0.0:
             raise ValueError(f"c2={params['c2']}: l2sgd needs a penalty, expected more than 0")
         loss, sequences = math.inf, l2sgd.Sequences(self.engine, self.holdout, features)
-        for k, epoch in enumerate(l2sgd.epochs(sequences, params, say, clock), 1):
+        for k, epoch in enumerate(l2sgd.epochs(sequences, params, log, clock), 1):
             loss = epoch.loss
             if loss < best_loss:
                 best, best_loss = epoch.weights, loss
-            say(f"***** Epoch #{k} *****\n")
-            say(f"Loss: {loss:f}\n")
+            log(f"***** Epoch #{k} *****\n")
+            log(f"Loss: {loss:f}\n")
             if epoch.improvement is not None:
-                say(f"Improvement ratio: {epoch.improvement:f}\n")
-            say(f"Feature L2-norm: {epoch.norm:f}\n")
-            say(f"Learning rate (eta): {epoch.eta:f}\n")
-            say(f"Total number of feature updates: {epoch.updates}\n")
-            say(f"Seconds required for this iteration: {clock()}\n")
+                log(f"Improvement ratio: {epoch.improvement:f}\n")
+            log(f"Feature L2-norm: {epoch.norm:f}\n")
+            log(f"Learning rate (eta): {epoch.eta:f}\n")
+            log(f"Total number of feature updates: {epoch.updates}\n")
+            log(f"Seconds required for this iteration: {clock()}\n")
             if layout is not None:
                 self._held_out(layout, epoch.weights)
-            say("\n")
+            log("\n")
             if epoch.improvement is not None and epoch.improvement < params["delta"]:
                 reason = "terminated with the stopping criteria"
             if not math.isfinite(loss):
                 raise CRFSuiteError(
                     OVERFLOW, f"the loss is {loss} after epoch {k}, scale the feature values down"
                 )
-        say(f"SGD {reason}\n")
-        say(f"Loss: {best_loss if math.isfinite(best_loss) else loss:f}\n")
+        log(f"SGD {reason}\n")
+        log(f"Loss: {best_loss if math.isfinite(best_loss) else loss:f}\n")
         return best
 
     def _online(self, features: Features) -> Vector:
-        params, say = self.params, self.say
+        params, log = self.params, self.log
         titles = {
             "ap": "Averaged perceptron",
             "pa": "Passive Aggressive",
             "arow": "Adaptive Regularization of Weights (AROW)",
         }
-        say(f"{titles[params.algorithm]}\n")
+        log(f"{titles[params.algorithm]}\n")
         for name in list(params.table)[3:]:
             value = params[name]
-            say(f"{name}: {value:f}\n" if isinstance(value, float) else f"{name}: {value}\n")
-        say("\n")
+            log(f"{name}: {value:f}\n" if isinstance(value, float) else f"{name}: {value}\n")
+        log("\n")
         layout, clock = features.layout() if self.labels else None, Clock()
         weights = np.zeros(len(features))
         for k, epoch in enumerate(online.epochs(self.engine, self.holdout, features, params), 1):
@@ -270,39 +270,39 @@ class Training:
                 raise CRFSuiteError(
                     OVERFLOW, f"the loss is {epoch.loss} in iteration {k}, scale the feature values down"
                 )
-            say(f"***** Iteration #{k} *****\n")
-            say(f"Loss: {epoch.loss:f}\n")
-            say(f"Feature norm: {epoch.norm:f}\n")
-            say(f"Seconds required for this iteration: {clock()}\n")
+            log(f"***** Iteration #{k} *****\n")
+            log(f"Loss: {epoch.loss:f}\n")
+            log(f"Feature norm: {epoch.norm:f}\n")
+            log(f"Seconds required for this iteration: {clock()}\n")
             if layout is not None:
                 self._held_out(layout, weights)
-            say("\n")
+            log("\n")
             if epoch.stop:
-                say("Terminated with the stopping criterion\n")
-                say("\n")
+                log("Terminated with the stopping criterion\n")
+                log("\n")
         return weights
 
 
-def stored(chain: Chain, say: Say, n_attributes: int) -> bytes:
+def serialized(chain: Chain, log: Log, n_attributes: int) -> bytes:
     """Return the bytes of the model file, and log that they are written."""
     clock = Clock()
     node, n = chain.node.present, len(chain.labels)
     active = len(node.codes) + np.count_nonzero(chain.edge.weights)
     used = np.count_nonzero(np.diff(node.codes // max(n, 1), prepend=-1))
     total = len(chain.node.codes) + len(chain.edge.codes)
-    say("Storing the model\n")
-    say(f"Number of active features: {active} ({total})\n")
-    say(f"Number of active attributes: {used} ({n_attributes})\n")
-    say(f"Number of active labels: {n} ({n})\n")
+    log("Storing the model\n")
+    log(f"Number of active features: {active} ({total})\n")
+    log(f"Number of active attributes: {used} ({n_attributes})\n")
+    log(f"Number of active labels: {n} ({n})\n")
     data = crfsuite.write(chain)
     for what in (
         *("labels", "attributes"),
         *("feature references for transitions", "feature references for attributes"),
     ):
-        say(f"Writing {what}\n")
-    say(f"Seconds required: {clock()}\n")
-    say("\n")
+        log(f"Writing {what}\n")
+    log(f"Seconds required: {clock()}\n")
+    log("\n")
     return data
 
 
-__all__: Sequence[str] = ("Training", "stored")
+__all__: Sequence[str] = ("Training", "serialized")

@@ -36,7 +36,7 @@ class FileResource:
     def name(self) -> str | None:
         """Path of the file. Bytes without a file are written to a new temporary file."""
         if self._name is None and self.auto and self.data is not None:
-            with atomic(self._made()) as file:
+            with atomic(self._create()) as file:
                 file.write(self.data)
         return self._name
 
@@ -46,16 +46,16 @@ class FileResource:
             return
         if not self.auto:
             raise ValueError("File name is not provided")
-        self._made()
+        self._create()
 
-    def _made(self) -> str:
+    def _create(self) -> str:
         """Create a temporary file and return its path."""
         handle, name = tempfile.mkstemp(self.suffix, self.prefix)
         os.close(handle)
         self._name = name
         return name
 
-    def filled(self) -> None:
+    def read_back(self) -> None:
         """Read the content of the temporary file into memory."""
         if self.auto and self._name is not None:
             with open(self._name, "rb") as file:

@@ -122,9 +122,9 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         keep_tempfiles: bool = False,
         trainer_cls: Any = None,
     ) -> None:
-        given = locals()
+        values = locals()
         for name in (*_NAMES,):
-            setattr(self, name, given[name])
+            setattr(self, name, values[name])
         self._modelfile: FileResource | None = None
         self.training_log_ = None
         self._tagger: Tagger | None = None
@@ -136,11 +136,11 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     def modelfile(self) -> FileResource:
         """File of the model, according to the current parameters."""
         wanted = None if self.model_filename is None else os.fspath(self.model_filename)
-        known = self._modelfile
-        if known is None or (wanted is not None and (known.auto or known.name != wanted)):
-            known = FileResource(wanted, self.keep_tempfiles, suffix=".crfsuite", prefix="model")
-            self._modelfile, self._tagger, self._info_cached = known, None, None
-        return known
+        file = self._modelfile
+        if file is None or (wanted is not None and (file.auto or file.name != wanted)):
+            file = FileResource(wanted, self.keep_tempfiles, suffix=".crfsuite", prefix="model")
+            self._modelfile, self._tagger, self._info_cached = file, None, None
+        return file
 
     @modelfile.setter
     def modelfile(self, value: FileResource) -> None:
@@ -168,7 +168,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
             for xseq, yseq in _pairs(X_dev, y_dev, "X_dev"):
                 trainer.append(xseq, yseq, 1)
         trainer.train(self.modelfile.name, holdout=-1 if X_dev is None else 1)
-        self.modelfile.filled()
+        self.modelfile.read_back()
         self.training_log_ = trainer.logparser
         return self
 

@@ -24,8 +24,8 @@ def corpus(n: int = 240) -> list[tuple[list[dict[str, Any]], list[str]]]:
         before, x, y = 0, [], []
         for _ in range(rng.randint(1, 8)):
             label = rng.choice([before, rng.randrange(4)])
-            told = label if rng.random() < 0.8 else rng.randrange(4)
-            x.append({f"a{told}": rng.choice([1.0, 0.5, 2.0]), "w": str(rng.randrange(60))})
+            signal = label if rng.random() < 0.8 else rng.randrange(4)
+            x.append({f"a{signal}": rng.choice([1.0, 0.5, 2.0]), "w": str(rng.randrange(60))})
             y.append(f"L{label}")
             before = label
         found.append((x, y))
@@ -43,7 +43,7 @@ def run(path: Path, holdout: int = -1, n: int = 240, **params: object) -> tuple[
 
 
 @pytest.mark.parametrize("c2", [1.0, 0.01])
-def test_a_run_to_the_end_is_at_the_optimum(c2: float, tmp_path: Path) -> None:
+def test_default_stopping_reaches_the_optimum(c2: float, tmp_path: Path) -> None:
     """Its loss is within 1e-5 of a run from zero with the same features, after fewer iterations."""
     whole, model = run(tmp_path / "whole", c2=c2)
     zero, other = run(tmp_path / "zero", c2=c2, max_iterations=100_000)
@@ -56,19 +56,17 @@ def test_a_run_to_the_end_is_at_the_optimum(c2: float, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "params",
     [{"max_iterations": 3}, {"epsilon": 0.1}, {"period": 2}, {"delta": 1e-3}, {"c1": 0.1}, {"holdout": 1}],
     ids=str,
 )
-def test_a_run_that_is_told_when_to_end_begins_at_zero(told: dict[str, Any], tmp_path: Path) -> None:
+def test_other_stopping_criteria_start_at_zero(params: dict[str, Any], tmp_path: Path) -> None:
     """The first loss is far above the last, since the result depends on the path from zero."""
-    found, _ = run(tmp_path / "told", **told)
+    found, _ = run(tmp_path / "m", **params)
     assert found[0]["loss"] > 1.05 * found[-1]["loss"]
 
 
-def test_what_is_too_large_for_the_ascent_begins_at_zero(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_and_small_problems_start_at_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """L-BFGS starts at zero if the dual point does not fit into memory, and for few sentences."""
 
     def refused(*_: object) -> None:
@@ -81,7 +79,7 @@ def test_what_is_too_large_for_the_ascent_begins_at_zero(
     assert few[0]["loss"] > 1.05 * few[-1]["loss"]
 
 
-def test_l_bfgs_begins_with_the_curvature_of_points() -> None:
+def test_lbfgs_starts_with_the_curvature_of_points() -> None:
     """On a parabola the pair of two points on a line is the exact curvature: one line search with one trial ends."""
     d = np.array([1.0, 4.0, 0.25])
 

@@ -22,13 +22,15 @@ EPOCHS = 2
 _ENDS = ("max_iterations", "epsilon", "period", "delta")
 
 
-def runs_to_the_end(params: Parameters) -> bool:
+def has_default_stopping(params: Parameters) -> bool:
     """Return whether a run of lbfgs has no c1 and CRFsuite's default stopping criteria."""
-    known = Parameters("lbfgs")
-    return params["c1"] == 0.0 and params["c2"] > 0.0 and all(params[name] == known[name] for name in _ENDS)
+    defaults = Parameters("lbfgs")
+    return (
+        params["c1"] == 0.0 and params["c2"] > 0.0 and all(params[name] == defaults[name] for name in _ENDS)
+    )
 
 
-def near(data: _core.Dataset, layout: _core.Layout, c2: float) -> list[Vector]:
+def ascent_points(data: _core.Dataset, layout: _core.Layout, c2: float) -> list[Vector]:
     """Return the last points of dual ascent, in order, or none if L-BFGS should start at zero.
 
     This is the case for few sentences, if the dual point does not fit into memory, and if the scores of a sentence
@@ -48,4 +50,4 @@ def near(data: _core.Dataset, layout: _core.Layout, c2: float) -> list[Vector]:
     return list(last) if len(last) > EPOCHS else []
 
 
-__all__ = ["near", "runs_to_the_end"]
+__all__ = ["ascent_points", "has_default_stopping"]
