@@ -19,17 +19,27 @@ pub enum Error {
     Training(String),
     /// Another thread stopped the call.
     Stopped,
+    /// An error about one sentence, counted from 0; Python reads the number as the attribute `sentence`.
+    Sentence(usize, Box<Error>),
+}
+
+impl Error {
+    /// The same error, about this sentence.
+    pub fn of_sentence(self, sentence: usize) -> Error {
+        Error::Sentence(sentence, self.into())
+    }
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Error::Value(m) | Error::Template(m) | Error::ModelFile(m) | Error::Training(m) => m,
-            Error::Memory(m) | Error::Internal(m) => m,
-            Error::Stopped => "the call was stopped by another thread",
-        })
+        match self {
+            Error::Value(m) | Error::Template(m) | Error::ModelFile(m) | Error::Training(m) => f.write_str(m),
+            Error::Memory(m) | Error::Internal(m) => f.write_str(m),
+            Error::Stopped => f.write_str("the call was stopped by another thread"),
+            Error::Sentence(sentence, error) => write!(f, "sentence {sentence}: {error}"),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -476,10 +477,27 @@ def test_gold_labels_outside_of_the_rules_are_named(name: str, kind: str) -> Non
     if isinstance(tagger, (tw.MIRA, tw.PassiveAggressive, tw.AROW)) and not name.startswith("history"):
         asks.append(tagger.partial_fit)
     for ask in asks:
-        with pytest.raises(tw.TrainingError, match=f"^sentence 2: {what}"):
+        with pytest.raises(tw.TrainingError, match=f"^sentence 2: {what}") as raised:
             ask(words, gold)
-        with pytest.raises(tw.TrainingError, match=rf"^sentence 2 \(line 6\): {what}"):
+        assert raised.value.sentence == 2
+        with pytest.raises(tw.TrainingError, match=rf"^sentence 2 \(line 6\): {what}") as raised:
             ask(corpus)
+        assert pickle.loads(pickle.dumps(raised.value)).sentence == 2
+
+
+@pytest.mark.parametrize("name", ["CRF", "MIRA"])
+def test_a_message_that_only_looks_like_one_about_a_sentence_is_left_alone(name: str) -> None:
+    """The number comes from the error, never from its text."""
+    corpus = tw.Corpus([tw.Sentence({"word": ["ann", "ran"], "label": ["P", "O"]}, "label", line=7)])
+    error = tw.TrainingError("sentence 0: as the callback words it")
+
+    def fail(_: Any) -> None:
+        raise error
+
+    with pytest.raises(tw.TrainingError) as raised:
+        getattr(tw, name)(features="S1").fit(corpus, callbacks=[fail])
+    assert str(raised.value) == "sentence 0: as the callback words it"
+    assert raised.value.sentence is None
 
 
 def test_auto_says_which_sentences_it_took_for_their_chunks(caplog: pytest.LogCaptureFixture) -> None:

@@ -267,6 +267,24 @@ def test_a_model_to_start_from(file: Path) -> None:
     np.testing.assert_array_equal(after.model_.scorer.weights, before.model_.scorer.weights)
 
 
+def fails_as_if_by_number(sentence: Any) -> list[list[str]]:
+    """A feature function whose error names a sentence that does not exist."""
+    raise tw.CorpusError("sentence 99: as the function words it")
+
+
+def fails_by_length(sentence: Any) -> list[list[str]]:
+    """A feature function that leaves out a token of longer sentences."""
+    return [["1"]] * min(len(sentence.tokens), 2)
+
+
+def test_only_the_number_of_an_error_gives_its_line(file: Path) -> None:
+    """The text of an error may look like one about another sentence."""
+    with pytest.raises(tw.CorpusError, match=r"^sentence 99: as the function words it$"):
+        encode(file, features=fails_as_if_by_number)
+    with pytest.raises(tw.CorpusError, match=rf"^{file}:4: sentence 1 has 3 tokens, .* attributes for 2"):
+        encode(file, features=fails_by_length)
+
+
 def test_sentences_know_their_files(file: Path, tmp_path: Path) -> None:
     (tmp_path / "b.conll").write_text("# a comment\nx\tD\n\ny\tN\n\n")
     shards, _ = encode(file, files=[file, tmp_path / "b.conll"], shard_tokens=13)

@@ -5,11 +5,24 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from typing import Any
+from typing import Any, TypeVar
+
+Self = TypeVar("Self", bound="TagwiseError")
 
 
 class TagwiseError(Exception):
-    """Base class of all errors that tagwise raises."""
+    """Base class of all errors that tagwise raises.
+
+    Attributes:
+        sentence: number, from 0, of the sentence that cannot be encoded or trained on; None for other errors.
+    """
+
+    sentence: int | None = None
+
+    def of_sentence(self: Self, sentence: int) -> Self:
+        """Set `sentence`, and return the error."""
+        self.sentence = sentence
+        return self
 
 
 class CorpusError(TagwiseError, ValueError):

@@ -26,7 +26,7 @@ from tagwise.estimators.resuming import checked_checkpoint, keeper_of
 from tagwise.estimators.scikit import ScikitLearn
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
 from tagwise.estimators.texts import Texts
-from tagwise.estimators.training import listeners, model_of, watched, with_line
+from tagwise.estimators.training import add_line, listeners, model_of, watched
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns
 from tagwise.features.resolve import recipe_for
@@ -276,7 +276,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
         try:
             self._keep(task, result := watched(self._train, task, self.name))
         except TrainingError as error:
-            raise TrainingError(with_line(str(error), inputs, params)) from error
+            add_line(error, inputs, params)
+            raise
         return self._ended(result)
 
     def _ended(self, result: Result) -> Tagger:

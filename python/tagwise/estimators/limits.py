@@ -68,7 +68,7 @@ def lawful_gold(
         raise TrainingError(
             f"{place}: its gold labels are not valid {scheme}; correct them, or use constraints='auto', "
             "which takes such sentences for the chunks that conlleval reads in them"
-        )
+        ).of_sentence(ill[0])
     logger.warning(
         "%d sentences are not valid %s and are trained on as their chunks; the first is %s",
         len(ill),

@@ -21,7 +21,7 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import ARRAYS, Part, weights_of
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
-from tagwise.estimators.training import listeners, watched, with_line
+from tagwise.estimators.training import add_line, listeners, watched
 from tagwise.features.inputs import Inputs
 from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
@@ -204,7 +204,8 @@ class OnlineTagger(Tagger):
         try:
             result = watched(lambda task: self._learn(task, state), task, self.name)
         except TrainingError as error:
-            raise TrainingError(with_line(str(error), inputs, params)) from error
+            add_line(error, inputs, params)
+            raise
         if fitted:
             before = len(self.history_)
             for entry in result.history:

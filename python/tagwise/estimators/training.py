@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tagwise.base.domains import shown
-from tagwise.base.exceptions import ParameterError
+from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.estimators.predicting import Predicting
 from tagwise.estimators.task import Task
 from tagwise.features.inputs import Inputs
@@ -17,13 +16,13 @@ from tagwise.learners.progress import progress
 from tagwise.model.model import Model
 
 
-def with_line(message: str, X: Inputs, params: dict[str, Any]) -> str:
-    """Add the line at which a sentence begins in its file to a message about it, if it is known."""
-    found = re.match(r"sentence (\d+)(?=:)", message)
-    if found is None or params.get("max_length") is not None:  # pieces are numbered differently
-        return message
-    line = X.line(int(found[1]))
-    return f"{found[0]} (line {line}){message[found.end() :]}" if line else message
+def add_line(error: TrainingError, X: Inputs, params: dict[str, Any]) -> None:
+    """Add the line at which a sentence begins in its file to the message of an error about it, if it is known."""
+    s = error.sentence
+    if s is None or params.get("max_length") is not None:  # pieces are numbered differently
+        return
+    if line := X.line(s):
+        error.args = (f"sentence {s} (line {line}){str(error).removeprefix(f'sentence {s}')}",)
 
 
 def model_of(source: Predicting | Model | str | os.PathLike[str]) -> Model:

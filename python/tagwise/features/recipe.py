@@ -353,14 +353,14 @@ class Recipe:
             if fields is None:
                 raise CorpusError(
                     f"sentence {s} has no columns, unlike those before it; do not mix kinds of sentences"
-                )
+                ).of_sentence(s)
             try:
                 sentences.append(tuple(fields[c] for c in self.columns))
             except KeyError as missing:
                 raise CorpusError(
                     f"sentence {s} has no column {missing.args[0]!r}, which the features look at; "
                     f"its columns are {', '.join(map(str, fields))}"
-                ) from None
+                ).of_sentence(s) from None
         return sentences
 
     def _call(self, inputs: Inputs) -> list[Sequence[Any]]:
@@ -377,7 +377,7 @@ class Recipe:
                 raise CorpusError(
                     f"sentence {s}: {self.name} returned {type(row).__name__}; a feature function takes a sentence and "
                     "returns one list or dict of attributes a token"
-                )
+                ).of_sentence(s)
             if not isinstance(row, Sequence):
                 row = list(row)
             fields = fields_of(sentence)
@@ -386,7 +386,7 @@ class Recipe:
                 raise CorpusError(
                     f"sentence {s} has {length} tokens, but {self.name} returned attributes for {len(row)}; "
                     "a feature function takes a sentence and returns one list or dict of attributes a token"
-                )
+                ).of_sentence(s)
             rows.append(row)
         return rows
 

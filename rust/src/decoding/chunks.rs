@@ -53,10 +53,8 @@ pub fn chunks(
             None => return Err(Error::Value(format!("chunk in sentence {}, which does not exist", c.sentence))),
         };
         if c.begin >= c.end || c.end as usize > length {
-            return Err(Error::Value(format!(
-                "sentence {}: a chunk from {} to {} is not inside its {length} tokens",
-                c.sentence, c.begin, c.end
-            )));
+            let message = format!("a chunk from {} to {} is not inside its {length} tokens", c.begin, c.end);
+            return Err(Error::Value(message).of_sentence(c.sentence as usize));
         }
     }
     let mut order: Vec<u32> = (0..chunks.len() as u32).collect();

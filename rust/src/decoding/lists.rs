@@ -49,9 +49,9 @@ impl Lists {
 
 /// Return the error for a sentence without a path.
 pub fn no_path(sentence: usize) -> Error {
-    Error::Value(format!(
-        "sentence {sentence}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
-    ))
+    let message =
+        "no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down";
+    Error::Value(message.into()).of_sentence(sentence)
 }
 
 /// Check that the lists fit into memory: the paths and scores of every sentence, and the search for the longest one.

@@ -26,7 +26,6 @@ impl Tally {
 
 /// A sentence whose score is not finite.
 pub fn not_finite(sentence: u32) -> Error {
-    Error::Training(format!(
-        "sentence {sentence}: its score is not finite at the current weights; scale real-valued attributes down"
-    ))
+    Error::Training("its score is not finite at the current weights; scale real-valued attributes down".into())
+        .of_sentence(sentence as usize)
 }

@@ -31,28 +31,31 @@ pub mod vector;
 mod wapiti;
 pub mod words;
 
+/// An exception of a class of `tagwise.base.exceptions`, about one sentence or none.
+pub fn exception(py: Python<'_>, class: &str, sentence: Option<usize>, message: String) -> PyErr {
+    let made = py.import("tagwise.base.exceptions").and_then(|m| m.getattr(class)?.call1((message,)));
+    match made.and_then(|error| error.setattr("sentence", sentence).map(|()| error)) {
+        Ok(error) => PyErr::from_value(error),
+        Err(e) => e,
+    }
+}
+
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
-        Python::attach(|py| {
-            let typed = |class: &str, message: String| -> PyErr {
-                match py.import("tagwise.base.exceptions").and_then(|m| m.getattr(class)) {
-                    Ok(kind) => match kind.call1((message,)) {
-                        Ok(value) => PyErr::from_value(value),
-                        Err(e) => e,
-                    },
-                    Err(e) => e,
-                }
-            };
-            match error {
-                Error::Value(m) => typed("ParameterError", m),
-                Error::Template(m) => typed("TemplateError", m),
-                Error::ModelFile(m) => typed("ModelFileError", m),
-                Error::Memory(m) => typed("MemoryLimitError", m),
-                Error::Internal(m) => typed("InternalError", m),
-                Error::Training(m) => typed("TrainingError", m),
-                Error::Stopped => typed("StoppedError", error.to_string()),
-            }
-        })
+        let (mut sentence, mut cause) = (None, &error);
+        if let Error::Sentence(number, inner) = cause {
+            (sentence, cause) = (Some(*number), inner);
+        }
+        let class = match cause {
+            Error::Value(_) => "ParameterError",
+            Error::Template(_) => "TemplateError",
+            Error::ModelFile(_) => "ModelFileError",
+            Error::Memory(_) => "MemoryLimitError",
+            Error::Training(_) => "TrainingError",
+            Error::Stopped => "StoppedError",
+            Error::Internal(_) | Error::Sentence(..) => "InternalError",
+        };
+        Python::attach(|py| exception(py, class, sentence, error.to_string()))
     }
 }
 

@@ -43,9 +43,9 @@ pub fn allowed_edges(labels: usize, forbidden: &[u32]) -> Result<Vec<bool>> {
 
 /// A sentence whose gold labels no constraint may forbid.
 pub fn outside_constraints(sentence: usize) -> Error {
-    Error::Training(format!(
-        "sentence {sentence}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
-    ))
+    let message =
+        "its gold labels are outside what the constraints allow; correct the sentence or relax the constraint";
+    Error::Training(message.into()).of_sentence(sentence)
 }
 
 /// The gold labels of every sentence must be possible; `allowed` [L, L] edges.

@@ -10,7 +10,6 @@ import glob
 import hashlib
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -328,10 +327,9 @@ def encoded_shard(
     try:
         data = recipe.encode(corpus, vocabulary, n_jobs)
     except CorpusError as error:
-        found = re.match(r"sentence (\d+)", str(error))
-        if found is None:
+        if error.sentence is None:
             raise
-        raise CorpusError(f"{piece.place(int(found[1]))}: {error}") from error
+        raise CorpusError(f"{piece.place(error.sentence)}: {error}") from error
     labels = Counter(label for sentence in corpus.labels for label in sentence)
     made: Any = vocabulary.__reduce__()[1]  # `arrays`, and the state of a growing vocabulary
     keys, _, text, text_end, checks, counts = made

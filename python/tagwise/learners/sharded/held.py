@@ -8,7 +8,6 @@ them in memory as fits, the next shard is prefetched, and finished ones are rele
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -105,10 +104,10 @@ class Held(Generic[T]):
         try:
             return call(*given)
         except TrainingError as error:
-            found = re.match(r"sentence (\d+)(?=:)", message := str(error))
-            if found is not None:
-                message = f"{self._place(k, int(found[1]))}{message[found.end() :]}"
-            raise TrainingError(message) from error
+            if error.sentence is None:
+                raise
+            rest = str(error).removeprefix(f"sentence {error.sentence}")
+            raise TrainingError(f"{self._place(k, error.sentence)}{rest}") from error
 
 
 def ranges(n: int, parts: int) -> list[range]:

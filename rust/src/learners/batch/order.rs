@@ -10,6 +10,7 @@ use crate::chain::sums::order::{check_codes, Graph, Moves, OrderWork};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::learners::tally::not_finite;
 use crate::machine::system::stop;
 use crate::scores::check::{check_given_weights, check_labels, outside_constraints};
 use crate::scores::sentence::score_sentence;
@@ -253,9 +254,7 @@ impl OrderObjective {
             }
             let log_z = work.forward(graph, moves, &node);
             if !log_z.is_finite() {
-                return Err(Error::Training(format!(
-                    "sentence {s}: its score is not finite at the current weights; scale real-valued attributes down"
-                )));
+                return Err(not_finite(s as u32));
             }
             sum += weight * log_z;
             p.resize(node.len(), 0.0);

@@ -99,10 +99,10 @@ impl<'a> Setting<'a> {
 }
 
 pub fn not_finite(sentence: u32) -> Error {
-    Error::Training(format!(
-        "sentence {sentence}: its loss is not finite at the current weights; scale real-valued attributes down, \
-         regularise more, or weight long sentences down (pi, max_length)"
-    ))
+    let message =
+        "its loss is not finite at the current weights; scale real-valued attributes down, regularise more, or \
+                   weight long sentences down (pi, max_length)";
+    Error::Training(message.into()).of_sentence(sentence as usize)
 }
 
 /// Whether labels, weights, costs and constraints fit the data and each other.

@@ -441,10 +441,9 @@ impl State {
     fn take(&mut self, i: usize, s: u32) -> Result<()> {
         let Lost { l, e, d } = self.arena.fresh[i];
         if !l.is_finite() || !e.is_finite() {
-            return Err(Error::Training(format!(
-                "sentence {s}: its loss is not finite; scale real-valued attributes down, lower max_step, \
-                 or weight long sentences down (pi, max_length)"
-            )));
+            let message = "its loss is not finite; scale real-valued attributes down, lower max_step, or weight long \
+                           sentences down (pi, max_length)";
+            return Err(Error::Training(message.into()).of_sentence(s as usize));
         }
         self.n += d - self.d[s as usize];
         (self.l[s as usize], self.e[s as usize], self.d[s as usize]) = (l, e, d);

@@ -12,7 +12,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::online::EpochOptions;
-use crate::learners::tally::Tally;
+use crate::learners::tally::{not_finite, Tally};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::system::shuffle::Generator;
@@ -158,9 +158,7 @@ impl Dual {
     fn step(&mut self, sentence: u32, tally: &mut Tally) -> Result<()> {
         let (begin, end) = self.table.range(sentence);
         if !decode(self, sentence).is_finite() {
-            return Err(Error::Training(format!(
-                "sentence {sentence}: its score is not finite at the current weights; scale real-valued attributes down"
-            )));
+            return Err(not_finite(sentence));
         }
         let data = self.table.data.clone();
         let (gold, path) = (&data.gold[begin..end], std::mem::take(&mut self.path));

@@ -23,6 +23,7 @@ use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::machine::system::stop;
 
 use crate::error::{Error, Result};
+use crate::learners::tally::not_finite;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::shuffle::Generator;
@@ -375,9 +376,7 @@ fn look<S: Space>(
     path.resize(n, 0);
     let score = best_path(&work.chart, space.steps(work), &mut path);
     if !score.is_finite() {
-        return Err(Error::Training(format!(
-            "sentence {i}: its score is not finite at the current weights; scale real-valued attributes down"
-        )));
+        return Err(not_finite(i));
     }
     let wrong = path != gold;
     found.truncated = false;

@@ -11,7 +11,8 @@ use crate::foreign::names::Names;
 use crate::machine::system::hash::Key;
 use crate::py::encode::strings::{plain, Ids};
 use crate::py::encode::tokens::{each, kind};
-use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
+use crate::py::encode::{corpus_error, in_sentence, utf8, PyDataset, PyVocab};
+use crate::py::exception;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
@@ -232,11 +233,12 @@ fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>, jobs: us
             return Ok(());
         }
         let wrong = || format!("sentence {s} ({name}[{s}]): expected a list of tokens, found {}", kind(sentence));
-        each(sentence, wrong, |t, token| {
+        let read = each(sentence, wrong, |t, token| {
             encoder.token(token, ValuePlace { name, sentence: s, token: t })?;
             encoder.names.end_item();
             Ok(())
-        })?;
+        });
+        in_sentence(sentence.py(), s, read)?;
         encoder.end_sentence()?;
         bounds.push(encoder.rows.rows());
         Ok(())
@@ -277,12 +279,8 @@ pub(super) fn encode_attributes(
         if bounds != inner.sentences {
             let first = bounds.iter().zip(&inner.sentences).position(|(a, b)| a != b);
             let s = first.unwrap_or(bounds.len().min(inner.sentences.len())).saturating_sub(1);
-            return Err(corpus_error(
-                py,
-                format!(
-                    "sentence {s}: edge and X differ in tokens; give every token of X its edge attributes, if only []"
-                ),
-            ));
+            let message = "edge and X differ in tokens; give every token of X its edge attributes, if only []";
+            return Err(exception(py, "CorpusError", Some(s), format!("sentence {s}: {message}")));
         }
     }
     Ok(PyDataset { inner: inner.into() })

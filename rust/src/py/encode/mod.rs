@@ -14,6 +14,7 @@ use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::Error;
 use crate::machine::system::paged::Pages;
 use crate::py::common::{guard, run};
+use crate::py::exception;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -27,14 +28,18 @@ type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// tagwise.base.exceptions.CorpusError with this message.
 pub fn corpus_error(py: Python<'_>, message: String) -> PyErr {
-    match py
-        .import("tagwise.base.exceptions")
-        .and_then(|m| m.getattr("CorpusError"))
-        .and_then(|kind| kind.call1((message,)))
-    {
-        Ok(value) => PyErr::from_value(value),
-        Err(e) => e,
+    exception(py, "CorpusError", None, message)
+}
+
+/// The result of reading one sentence: a `CorpusError` gets its number.
+pub fn in_sentence<T>(py: Python<'_>, s: usize, read: PyResult<T>) -> PyResult<T> {
+    if let Err(error) = &read {
+        let class = py.import("tagwise.base.exceptions")?.getattr("CorpusError")?;
+        if error.value(py).is_instance(&class)? {
+            error.value(py).setattr("sentence", s)?;
+        }
     }
+    read
 }
 
 /// UTF-8 of a string, without a copy; a lone surrogate is the one thing that has none.

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::features::tokens::Tokens;
-use crate::py::encode::corpus_error;
+use crate::py::exception;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -35,12 +35,13 @@ impl Arrays<'_> {
     fn each(&self, py: Python<'_>, s: usize, mut see: impl FnMut(&str) -> PyResult<()>) -> PyResult<usize> {
         let (data, tokens) = (self.data.as_slice()?, self.tokens.as_slice()?);
         let off =
-            |what: &str| Error::Value(format!("sentence {s}: its {what} are not offsets that rise within the array"));
+            |what: &str| Error::Value(format!("its {what} are not offsets that rise within the array")).of_sentence(s);
         let which = range(self.sentences.as_slice()?, s, tokens.len() - 1).ok_or_else(|| off("tokens"))?;
         for t in which.clone() {
             let bytes = &data[range(tokens, t, data.len()).ok_or_else(|| off("bytes"))?];
-            let text = std::str::from_utf8(bytes)
-                .map_err(|_| corpus_error(py, format!("sentence {s}, token {}: not UTF-8", t - which.start)))?;
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                exception(py, "CorpusError", Some(s), format!("sentence {s}, token {}: not UTF-8", t - which.start))
+            })?;
             see(text)?;
         }
         Ok(which.len())

@@ -9,7 +9,7 @@ use crate::features::tokens::{Column, Tokens};
 use crate::machine::simd::prefetch;
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::texts::PyTexts;
-use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
+use crate::py::encode::{corpus_error, in_sentence, utf8, PyDataset, PyVocab};
 use crate::py::words::PyWordSets;
 use numpy::PyArray1;
 use pyo3::ffi;
@@ -135,17 +135,16 @@ fn read(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>, 
     if let Some(texts) = bare.then(|| sentences.cast::<PyTexts>().ok()).flatten() {
         return texts.get().read(sentences.py(), tokens);
     }
-    each(sentences, wrong, |s, sentence| match bare {
-        false => push(tokens, template, s, sentence),
-        true => {
-            let length = match sentence.cast_exact::<PyList>().ok().and_then(|list| plain(&mut tokens.columns[0], list))
-            {
-                Some(length) => length?,
-                None => values(tokens, template, s, 0, sentence)?,
-            };
-            tokens.end_sentence(length);
-            Ok(())
-        }
+    each(sentences, wrong, |s, sentence| {
+        let read = if bare {
+            let list = sentence.cast_exact::<PyList>().ok();
+            let length = list.and_then(|list| plain(&mut tokens.columns[0], list));
+            let length = length.unwrap_or_else(|| values(tokens, template, s, 0, sentence));
+            length.map(|length| tokens.end_sentence(length))
+        } else {
+            push(tokens, template, s, sentence)
+        };
+        in_sentence(sentence.py(), s, read)
     })?;
     Ok(())
 }

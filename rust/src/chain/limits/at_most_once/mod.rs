@@ -82,10 +82,10 @@ impl Groups {
         self.check(labels)?;
         for (i, s) in sentences.windows(2).enumerate() {
             if !self.lawful(&gold[s[0]..s[1]]) {
-                return Err(Error::Training(format!(
-                    "sentence {i}: a label that may occur once has two spans in its gold labels; correct the sentence, \
-                     let the label not be such, or leave the rule to decoding (constraints= of predict)"
-                )));
+                let message =
+                    "a label that may occur once has two spans in its gold labels; correct the sentence, let \
+                               the label not be such, or leave the rule to decoding (constraints= of predict)";
+                return Err(Error::Training(message.into()).of_sentence(i));
             }
         }
         Ok(())
@@ -105,9 +105,8 @@ impl Groups {
 }
 
 pub(crate) fn too_many(sentence: usize, groups: usize) -> Error {
-    Error::Value(format!(
-        "sentence {sentence}: {groups} labels that may occur once compete, {MOST} can be told apart; let fewer be such"
-    ))
+    Error::Value(format!("{groups} labels that may occur once compete, {MOST} can be told apart; let fewer be such"))
+        .of_sentence(sentence)
 }
 
 #[cfg(test)]
