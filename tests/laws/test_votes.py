@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ import tagwise as tw
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
-from tagwise.model.votes import Decision, Decisions, Vote
 
 WORDS = ["Rosa", "Lund", "runs", "to", "a", "New"]
 X = [
@@ -179,48 +177,6 @@ def test_edge_attributes_and_values(features: Any) -> None:
         assert decision.difference == pytest.approx(paths[0][1] - score, abs=1e-4)
     kinds = {v.kind for d in tagger.explain_prediction(SENTENCE) for v in d.votes}
     assert ("pair" in kinds) is (features is EDGES)
-
-
-#: Two decisions by hand: the first by 2.75, the second by 0.5.
-HAND = Decision(
-    0,
-    ["x", "y"],
-    ["A", "B"],
-    0,
-    ["B"],
-    3.0,
-    [
-        Vote(0, "node", "a", 2.0, 0.5, 1.5),
-        Vote(1, "edge", "b", 0.0, -1.0, 1.0),
-        Vote(0, "node", "c", 0.25, 0.0, 0.25),
-        Vote(0, "node", "z", 1.0, 1.0, 0.0),
-    ],
-    0.75,
-    0.125,
-)
-NEAR = replace(HAND, token=1, begin=1, detour=["A"], votes=[Vote(1, "node", "d", 0.5, 0.0, 0.5)])
-
-
-def test_a_decision_by_hand() -> None:
-    """Scores, odds, the line; votes that add nothing are no rows, those that have no room are one."""
-    assert (HAND.difference, HAND.other_score, HAND.log_odds) == (2.75, 0.25, 2.75)
-    assert replace(HAND, probability=None).log_odds is None
-    assert HAND.title == "x: A (75.0 %) against B (12.5 %), +2.7500"
-    assert replace(HAND, probability=None, other_probability=None).title == "x: A against B, +2.7500"
-    first = ("+1.5000", "x", "a", "+2.0000 / +0.5000")
-    others = [("+1.0000", "y", "b", "+0.0000 / -1.0000"), ("+0.2500", "x", "c", "+0.2500 / +0.0000")]
-    assert HAND.rows(1) == [first, ("+1.2500", "", "2 more", "")]
-    assert HAND.rows(3) == HAND.rows(4) == HAND.rows(None) == [first, *others]
-
-
-def test_decisions_in_a_notebook_by_hand() -> None:
-    """The least certain one is open, each with so many votes; nothing to explain is said."""
-    shown = Decisions(["x", "y"], ["A", "B"], [HAND, NEAR, HAND], top=1)._repr_html_().split("<details")[1:]
-    assert [part.startswith(" open>") for part in shown] == [False, True, False]
-    assert ["2 more" in part for part in shown] == [True, False, True]
-    assert "nothing to explain" in Decisions([], [], [])._repr_html_()
-    many = replace(HAND, votes=[Vote(0, "node", f"f{i}", 1.0 + i, 0.0, 1.0 + i) for i in range(8)])
-    assert "3 more" in Decisions(["x", "y"], ["A", "B"], [many])._repr_html_()  # five are enough
 
 
 def test_rules_may_leave_no_other_label() -> None:
