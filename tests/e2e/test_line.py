@@ -25,23 +25,3 @@ def test_from_corpus_to_scores(name: str, floor: float, tmp_path: Path) -> None:
     report = tw.evaluate(test, predicted)
     assert report.accuracy >= floor
     assert loaded.score(test) == pytest.approx(report.score)
-
-
-def test_richer_features_tag_better() -> None:
-    train, _, test = tw.load_corpus("ewt-pos")
-    table = tw.compare(
-        ["crf"], corpus=(train[:500], test[:500]), features=["S1", "S2"], params={"max_iter": 40}
-    )
-    poor, rich = table
-    assert rich.accuracy > poor.accuracy
-    assert rich.nonzero > poor.nonzero
-
-
-def test_a_model_file_does_not_depend_on_threads(tmp_path: Path) -> None:
-    train, _, _ = tw.load_corpus("wnut17-ner")
-    files = set()
-    for jobs in (1, 2, 4):
-        path = tmp_path / f"{jobs}.tagwise"
-        tw.CRF(features="S2", max_iter=8, n_jobs=jobs).fit(train[:200]).save(path)
-        files.add(path.read_bytes())
-    assert len(files) == 1
