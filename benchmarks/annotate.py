@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import tagwise as tw
-from tagwise.apps.annotate.project import Settings, Work
+from tagwise.apps.annotate.project import ProjectSettings, Work
 from tagwise.apps.annotate.server import SWITCH, guarded
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.why import spans_of
@@ -45,7 +45,7 @@ def unique(sentence: tw.Sentence, i: int) -> tw.Sentence:
 def session_of(folder: Path, queue: int, labelled: int) -> tuple[Session, list[list[str]]]:
     """Return a session with that many open and labelled sentences, and the gold labels of all."""
     train = tw.load_corpus("wnut17-ner")[0]
-    work = Work(folder, Settings(labels=LABELS))
+    work = Work(folder, ProjectSettings(labels=LABELS))
     work.add(train[:labelled], "labelled")
     more = [unique(train[labelled + i % (len(train) - labelled)], i) for i in range(queue)]
     work.add(tw.Corpus(more), "open", fresh=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import study
 from tagwise.apps.compare.report.figures import Palette
-from tagwise.apps.compare.report.svg import Chart, Point
+from tagwise.apps.compare.report.svg import Chart, PlotPoint
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/which-learner.md", "docs/papers.md", "docs/paper.md")
@@ -89,7 +89,7 @@ def chart(name: str, known: Tables) -> str:
     for row in rows:
         seconds, score = (float(cell(known[table], row, c).split()[0].replace(",", "")) for c in (x, y))
         drawn.points.append(
-            Point(
+            PlotPoint(
                 seconds, score, row, palette.colour(row), f"{row}: {score:.2f} in {seconds:.1f} s", label=row
             )
         )

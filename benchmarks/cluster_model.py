@@ -29,7 +29,7 @@ import numpy as np
 
 import tagwise as tw
 from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
-from tagwise.learners.sums import Part
+from tagwise.learners.sums import PartialSum
 from tagwise.optimizers import OPTIMIZERS
 
 
@@ -89,17 +89,17 @@ def simulated(cluster: Cluster) -> float:
     answers = [np.full(cluster.features, 1.0) for _ in range(cluster.workers)]
     carry = 8 * cluster.features / cluster.bandwidth
 
-    def worker(k: int) -> Part:
+    def worker(k: int) -> PartialSum:
         with link:
             time.sleep(carry)
         time.sleep(cluster.latency + cluster.compute)
         with link:
             time.sleep(carry * cluster.sums)
         time.sleep(cluster.latency)
-        return Part(k, 0, 1.0, 0.0, answers[k])
+        return PartialSum(k, 0, 1.0, 0.0, answers[k])
 
     class Sleeping:
-        def call(self, method: str, *given: object, **options: object) -> list[list[Part]]:
+        def call(self, method: str, *given: object, **options: object) -> list[list[PartialSum]]:
             with ThreadPoolExecutor(cluster.workers) as threads:
                 return [[part] for part in threads.map(worker, range(cluster.workers))]
 

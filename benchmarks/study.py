@@ -29,7 +29,7 @@ from tagwise.apps.compare import PRESETS
 from tagwise.apps.compare.cache import code_version
 from tagwise.apps.compare.plan import load_parts
 from tagwise.apps.compare.report.figures import Palette
-from tagwise.apps.compare.report.svg import Chart, Line, Point
+from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
 from tagwise.apps.compare.table import SHARES
 from tagwise.base.exceptions import CorpusError
 
@@ -139,7 +139,9 @@ def picture(content: Mapping[str, Any], run: Mapping[str, Any]) -> str:
         colour = palette.colour(name)
         chart.lines.append(Line(points, name, colour, name))
         chart.points += [
-            Point(*point, name, colour, f"{name}: {point[1]:.2f}", label=name if point == points[-1] else "")
+            PlotPoint(
+                *point, name, colour, f"{name}: {point[1]:.2f}", label=name if point == points[-1] else ""
+            )
             for point in points
         ]
     return chart.document()

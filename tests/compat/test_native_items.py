@@ -16,7 +16,7 @@ from tagwise.compat.pycrfsuite import tagger as tagger_module
 from tagwise.compat.pycrfsuite.bulk import Bulk
 from tagwise.features.recipe import Recipe
 from tagwise.model.formats import crfsuite
-from tagwise.model.formats.chain import Block, Chain
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel
 from tests.foreign.test_model_files import lcrf
 
 #: Sequences of items of every kind, with one label per item.
@@ -140,8 +140,10 @@ def test_label_pairs_respect_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -
     none = np.zeros(0, np.int64)
     with pytest.raises(MemoryError, match="2000 by 2000 label pairs"):
         _core.CrfsuiteOnline(data, -1, none, none, "ap", [])
-    block = Block(none, np.zeros(0))
-    chain = Chain(tuple(labels), ["a"], block, block, Block.none(), Recipe("attributes", "attributes"))
+    block = FeatureWeights(none, np.zeros(0))
+    chain = ForeignModel(
+        tuple(labels), ["a"], block, block, FeatureWeights.none(), Recipe("attributes", "attributes")
+    )
     with pytest.raises(MemoryError, match="2000 by 2000 label pairs"):
         _core.CrfsuiteModel(crfsuite.write(chain))
 
@@ -161,12 +163,12 @@ def test_tag_many_equals_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for xseq in rows[len(SEQUENCES) : -3]:
         trainer.append(xseq, [["X", "Y", "Z"][rng.integers(3)] for _ in xseq])
     trainer.train(str(tmp_path / "m"))
-    level = Chain(
+    level = ForeignModel(
         ("X", "Y"),
         ["w1", "odd\u2028name"],
-        Block.none(),
-        Block.none(),
-        Block.none(),
+        FeatureWeights.none(),
+        FeatureWeights.none(),
+        FeatureWeights.none(),
         Recipe("attributes", "attributes"),
     )
     for data in ((tmp_path / "m").read_bytes(), lcrf(), crfsuite.write(level)):

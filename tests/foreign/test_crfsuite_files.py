@@ -13,10 +13,10 @@ import pytest
 import tagwise as tw
 from tagwise.base.exceptions import ModelFileError
 from tagwise.compat.pycrfsuite import Tagger
-from tagwise.features.escape import raw, told
+from tagwise.features.escape import decode_name, encode_name
 from tagwise.features.recipe import Recipe
 from tagwise.model.formats import crfsuite
-from tagwise.model.formats.chain import Block, Chain
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel
 
 from .test_model_files import lcrf
 
@@ -56,24 +56,24 @@ def twin(data: bytes) -> tuple[list[bytes], list[bytes], list[Feature]]:
     return *names, features(0, of) + features(1, out)
 
 
-def model(seed: int, attributes: int, labels: int) -> Chain:
+def model(seed: int, attributes: int, labels: int) -> ForeignModel:
     """Features drawn at random, some of weight 0; names of every length, some of them no text."""
     rng = random.Random(seed)
     odd = [b"", b"\xff\xfe", "\U0010ff80".encode(), "日本".encode(), b"x" * 12, b"y" * 300]
     names = odd + [f"w[{rng.randint(-2, 2)}]={i}".encode() for i in range(attributes - len(odd))]
     rng.shuffle(names)
 
-    def block(sources: int, share: float) -> Block:
+    def block(sources: int, share: float) -> FeatureWeights:
         codes = [c for c in range(sources * labels) if rng.random() < share]
         weights = [0.0 if rng.random() < 0.2 else rng.gauss(0.0, 2.0) for _ in codes]
-        return Block(np.array(codes, np.int64), np.array(weights))
+        return FeatureWeights(np.array(codes, np.int64), np.array(weights))
 
-    return Chain(
-        tuple(told(name) for name in [b"\xe9", *(f"L{i}".encode() for i in range(labels - 1))]),
-        [told(name) for name in names],
+    return ForeignModel(
+        tuple(decode_name(name) for name in [b"\xe9", *(f"L{i}".encode() for i in range(labels - 1))]),
+        [decode_name(name) for name in names],
         block(attributes, 0.3),
         block(labels, 0.6),
-        Block.none(),
+        FeatureWeights.none(),
         Recipe("attributes", "attributes"),
     )
 
@@ -85,7 +85,10 @@ def test_what_is_written_says_what_the_model_is(seed: int) -> None:
     data = crfsuite.write(chain)
     labels, attributes, features = twin(data)
     n = len(chain.labels)
-    names, owners = [raw(text) for text in chain.texts], [raw(label) for label in chain.labels]
+    names, owners = (
+        [encode_name(text) for text in chain.texts],
+        [encode_name(label) for label in chain.labels],
+    )
     node, edge = chain.node.present, chain.edge.present
     assert labels == owners
     assert attributes == [names[a] for a in sorted({int(c) // n for c in node.codes})]
@@ -93,8 +96,8 @@ def test_what_is_written_says_what_the_model_is(seed: int) -> None:
     wanted += [(1, owners[c // n], owners[c % n], w) for c, w in zip(edge.codes, edge.weights)]
     assert features == wanted
     back = crfsuite.read(data)
-    assert [raw(label) for label in back.labels] == labels
-    assert [raw(text) for text in back.texts] == attributes
+    assert [encode_name(label) for label in back.labels] == labels
+    assert [encode_name(text) for text in back.texts] == attributes
     found = [(0, attributes[c // n], owners[c % n], w) for c, w in zip(back.node.codes, back.node.weights)]
     found += [(1, owners[c // n], owners[c % n], w) for c, w in zip(back.edge.codes, back.edge.weights)]
     assert found == wanted
@@ -103,11 +106,13 @@ def test_what_is_written_says_what_the_model_is(seed: int) -> None:
 
 def test_what_cannot_be_written() -> None:
     """A name with NUL, which ends names in the file."""
-    one = Block(np.zeros(1, np.int64), np.ones(1))
+    one = FeatureWeights(np.zeros(1, np.int64), np.ones(1))
     recipe = Recipe("attributes", "attributes")
     for labels, texts, what in ((("X\0",), ["a"], "label"), (("X",), ["a\0b"], "attribute")):
         with pytest.raises(ModelFileError, match=f"the {what} b'.*00.*NUL"):
-            crfsuite.write(Chain(labels, texts, one, Block.none(), Block.none(), recipe))
+            crfsuite.write(
+                ForeignModel(labels, texts, one, FeatureWeights.none(), FeatureWeights.none(), recipe)
+            )
 
 
 @pytest.mark.parametrize(("at", "name"), [(0x3C, "'a' -> 'X'"), (0x64, "'X' -> 'Y'")])
@@ -138,9 +143,11 @@ def test_an_open_model_is_in_memory(tmp_path: Path) -> None:
     """A file of several large pages, each read by some thread; what becomes of it later does not matter."""
     n = 80_000
     texts = [f"attribute number {i}" for i in range(n)]
-    node = Block(np.arange(n, dtype=np.int64) * 2 + np.arange(n) % 2, np.ones(n))
+    node = FeatureWeights(np.arange(n, dtype=np.int64) * 2 + np.arange(n) % 2, np.ones(n))
     recipe = Recipe("attributes", "attributes")
-    data = crfsuite.write(Chain(("even", "odd"), texts, node, Block.none(), Block.none(), recipe))
+    data = crfsuite.write(
+        ForeignModel(("even", "odd"), texts, node, FeatureWeights.none(), FeatureWeights.none(), recipe)
+    )
     assert len(data) > 3 << 21
     path = tmp_path / "m"
     path.write_bytes(data)

@@ -12,10 +12,10 @@ import pytest
 
 import tagwise as tw
 from tagwise.base.exceptions import ModelFileError
-from tagwise.features.escape import raw, told
+from tagwise.features.escape import decode_name, encode_name
 from tagwise.features.recipe import Recipe
 from tagwise.model.formats import crfpp, crfsuite, darts, wapiti
-from tagwise.model.formats.chain import Block, Chain
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel
 from tagwise.model.model import Model
 
 from . import samples
@@ -39,12 +39,12 @@ def lcrf() -> bytes:
     state = struct.unpack("<2d", bytes.fromhex("092b5d0cf37fe43f 082b5d0cf37fe43f"))
     moves = struct.unpack("<2d", bytes.fromhex("81aa5fa57850d73f 80aa5fa57850d73f"))
     recipe = Recipe("attributes", "attributes")
-    chain = Chain(
+    chain = ForeignModel(
         ("X", "Y"),
         ["a", "b"],
-        Block(codes[0], np.array(state)),
-        Block(codes[1], np.array(moves)),
-        Block.none(),
+        FeatureWeights(codes[0], np.array(state)),
+        FeatureWeights(codes[1], np.array(moves)),
+        FeatureWeights.none(),
         recipe,
     )
     return crfsuite.write(chain)
@@ -65,9 +65,11 @@ SAMPLES = {
 def test_the_hash() -> None:
     """lookup3, also of names longer than a block: in the table of each name stand its hash and where its record is."""
     n = len(HASHES)
-    node = Block(np.arange(n), np.ones(n))
+    node = FeatureWeights(np.arange(n), np.ones(n))
     recipe = Recipe("attributes", "attributes")
-    data = crfsuite.write(Chain(("X",), list(HASHES), node, Block.none(), Block.none(), recipe))
+    data = crfsuite.write(
+        ForeignModel(("X",), list(HASHES), node, FeatureWeights.none(), FeatureWeights.none(), recipe)
+    )
     begin = struct.unpack_from("<12I", data)[9]
     for i, (name, value) in enumerate(HASHES.items()):
         table, slots = struct.unpack_from("<II", data, begin + 24 + 8 * (value & 255))
@@ -197,18 +199,18 @@ def test_names_that_are_no_text() -> None:
         b"\xf4\x8f\xbe\x80\xff",
         "é".encode(),
     ]
-    assert [raw(told(name)) for name in names] == names
-    assert len({told(name) for name in names}) == len(names)
+    assert [encode_name(decode_name(name)) for name in names] == names
+    assert len({decode_name(name) for name in names}) == len(names)
 
 
 def test_names_that_are_no_text_in_a_model(tmp_path: Path) -> None:
     """A model that has them is read, tags, and is written back unchanged."""
-    chain = Chain(
-        (told(b"\xfe"), "Y"),
-        [told(b"\xff"), "b"],
-        Block(np.array([0, 3]), np.array([1.0, 1.0])),
-        Block.none(),
-        Block.none(),
+    chain = ForeignModel(
+        (decode_name(b"\xfe"), "Y"),
+        [decode_name(b"\xff"), "b"],
+        FeatureWeights(np.array([0, 3]), np.array([1.0, 1.0])),
+        FeatureWeights.none(),
+        FeatureWeights.none(),
         Recipe("attributes", "attributes"),
     )
     data = crfsuite.write(chain)
@@ -315,7 +317,14 @@ def test_old_headers_of_wapiti() -> None:
 
 def test_an_empty_model_of_crfsuite() -> None:
     """Training on nothing leaves 4,236 bytes: they can be read, but label nothing."""
-    none = Chain((), [], Block.none(), Block.none(), Block.none(), Recipe("attributes", "attributes"))
+    none = ForeignModel(
+        (),
+        [],
+        FeatureWeights.none(),
+        FeatureWeights.none(),
+        FeatureWeights.none(),
+        Recipe("attributes", "attributes"),
+    )
     data = crfsuite.write(none)
     assert len(data) == 4236
     assert crfsuite.read(data).labels == ()

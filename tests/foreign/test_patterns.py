@@ -12,7 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise._core import WapitiRegex
 from tagwise.base.exceptions import TagwiseError, TemplateError
-from tagwise.features.escape import raw
+from tagwise.features.escape import encode_name
 from tagwise.features.patterns import Patterns
 from tagwise.features.resolve import resolve
 
@@ -112,7 +112,9 @@ def test_many_items_need_no_stack() -> None:
 def test_tokens_are_encoded_once_per_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rendering takes time in proportion to the tokens of a sentence."""
     seen: list[str] = []
-    monkeypatch.setattr("tagwise.features.patterns.raw", lambda text: seen.append(text) or raw(text))
+    monkeypatch.setattr(
+        "tagwise.features.patterns.encode_name", lambda text: seen.append(text) or encode_name(text)
+    )
     Patterns.of("wapiti", 'u1:%t[0,0,"a"]\nu2:%m[0,0,"b"]').node([["p", "q", "r"]])
     assert sorted(text for text in seen if text in "pqr") == ["p", "q", "r"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import tagwise as tw
-from tagwise.apps.annotate.folder import Settings
+from tagwise.apps.annotate.folder import ProjectSettings
 from tagwise.apps.annotate.project import EXPORTS, Work
 from tagwise.apps.annotate.session import Session
 
@@ -217,7 +217,7 @@ def _name(place: Path, path: Path) -> None:
 
 @functools.cache
 def _work() -> Path:
-    work = Work(_home() / "work", Settings(labels=["PER", "LOC"], features="S1"))
+    work = Work(_home() / "work", ProjectSettings(labels=["PER", "LOC"], features="S1"))
     work.add(tw.Corpus.from_lists(WORDS, SPANS), "first.txt", fresh=True)
     work.add(tw.Corpus.from_lists(WORDS[:2], SPANS[:2]), "second.txt")
     work.accept(3, SPANS[3])
@@ -271,7 +271,7 @@ def labelling(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]
     def use() -> str:
         work = None
         try:
-            work = Work(place, Settings())
+            work = Work(place, ProjectSettings())
             for form in EXPORTS:
                 if form != "spans" or work.settings.kind == "spans":
                     work.export(form)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise as tw
-from tagwise.scores.kernels import Block
+from tagwise.scores.kernels import TokenMatrix
 
 #: word/part of speech/label; a line a sentence, an empty line before each document.
 TEXT = """
@@ -111,7 +111,7 @@ def misses(gold: list[str], found: list[str]) -> float:
     return float(sum((a != b) * (2 if b == "O" else 1) for a, b in zip(gold, found, strict=True)))
 
 
-def cosine(a: Block, b: Block) -> NDArray[np.float64]:
+def cosine(a: TokenMatrix, b: TokenMatrix) -> NDArray[np.float64]:
     """A kernel of one's own: the cosine of two tokens' attributes, plus a bit."""
     norms = np.sqrt(np.outer(a.squares(), b.squares()))
     return a.dots(b) / np.where(norms == 0.0, 1.0, norms) + 0.125

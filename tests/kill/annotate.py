@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import tagwise as tw
-from tagwise.apps.annotate.project import Settings, Work
+from tagwise.apps.annotate.project import ProjectSettings, Work
 from tagwise.apps.annotate.session import Session
 
 SENTENCES = [[f"w{i}", f"x{i % 7}", f"y{i % 3}"] for i in range(40)]
@@ -27,7 +27,7 @@ SENTENCES = [[f"w{i}", f"x{i % 7}", f"y{i % 3}"] for i in range(40)]
 
 def begun(folder: Path) -> Work:
     """The work of a folder; a new one has all the sentences."""
-    work = Work(folder, Settings(labels=["A", "B"]))
+    work = Work(folder, ProjectSettings(labels=["A", "B"]))
     if not work.sentences:
         work.add(tw.Corpus.from_lists(SENTENCES), "all")
     return work

@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 from tagwise.decoding.plan import Query
 from tagwise.model.model import Model
 
@@ -123,7 +123,7 @@ def every(labels: Sequence[str], length: int) -> list[Path]:
     return [tuple(path) for path in product(labels, repeat=length)]
 
 
-def ways(model: Model, words: Sentence, memory: Memory | None = None) -> dict[Path, float]:
+def ways(model: Model, words: Sentence, memory: DocumentState | None = None) -> dict[Path, float]:
     """The score of every path there is, no rule held: the whole list of a model without constraints and dictionary."""
     free, n = replace(model, dictionary=None), len(model.labels) ** len(words)
     (found,) = free.kbest([list(words)], n, Query(constraints=False, memory=memory))

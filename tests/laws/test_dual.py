@@ -15,7 +15,7 @@ from tagwise import _core
 from tagwise.base.exceptions import ParameterError
 from tagwise.cli.train import summary
 from tagwise.learners import gradient
-from tagwise.learners.dual import Ascent, Point, steps
+from tagwise.learners.dual import Ascent, DualPoint, steps
 from tagwise.learners.loop import Iteration, Result, Stopping
 from tagwise.learners.problem import Problem
 from tagwise.learners.progress import TrainingProgress
@@ -297,7 +297,7 @@ def test_a_dual_point_serves_another_penalty():
     corpus = random_corpus(11, 5, n=40)
     problem = Problem(corpus.data, corpus.layout, "log")
     best = trained(corpus, "lbfgs", 0.2, tol=1e-9).objective
-    first, point = Ascent(dual(corpus, 2.0), 1, 0), Point()
+    first, point = Ascent(dual(corpus, 2.0), 1, 0), DualPoint()
     for _ in range(8):
         first.core.epoch(0)
     point.keep(problem.digest, 2.0, first)

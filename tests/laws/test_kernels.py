@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tagwise as tw
 from tagwise import _core
 from tagwise.base.exceptions import TrainingError
-from tagwise.scores.kernels import Block, Kernel, KernelScorer
+from tagwise.scores.kernels import Kernel, KernelScorer, TokenMatrix
 
 from . import told
 from .kernelled import TWIN, Kernelled, random_sparse
@@ -329,7 +329,7 @@ def test_arrays_make_the_same_model() -> None:
 # -- kernels of one's own ---------------------------------------------------------------------------------
 
 
-def own(a: Block, b: Block) -> np.ndarray:
+def own(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
     return (1.0 + a.dots(b)) ** 2
 
 
@@ -353,9 +353,9 @@ def test_a_function_is_as_good_as_the_kernel_it_computes(values: bool) -> None:
 @settings(max_examples=20)
 @given(problems(values=reals(2.0).map(lambda v: round(v, 2)), max_sentences=2))
 def test_blocks_are_sparse_matrices(p: Problem) -> None:
-    seen: list[tuple[Block, Block]] = []
+    seen: list[tuple[TokenMatrix, TokenMatrix]] = []
 
-    def kernel(a: Block, b: Block) -> np.ndarray:
+    def kernel(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
         seen.append((a, b))
         np.testing.assert_allclose(a.dots(b), a.toarray() @ b.toarray().T, atol=1e-9)
         np.testing.assert_allclose(a.squares(), (a.toarray() ** 2).sum(axis=1), atol=1e-9)
@@ -388,7 +388,7 @@ def test_an_attribute_that_is_named_twice_counts_twice(learner: Any, kernel: str
 def test_what_a_function_raises_comes_back() -> None:
     k = Kernelled(random_sparse(1, n=4))
 
-    def broken(a: Block, b: Block) -> np.ndarray:
+    def broken(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
         raise KeyError("mine")
 
     shape = r"the kernel function gave an array of shape \(1, 1\) for \d+ and \d+ tokens"

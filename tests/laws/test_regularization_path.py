@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.estimators.path import STRENGTHS, RegularizationPath, Step, hold_out
+from tagwise.estimators.path import STRENGTHS, PathStep, RegularizationPath, hold_out
 from tagwise.evaluation.metrics import evaluate
 
 from .parameters.rows import bits
@@ -169,7 +169,7 @@ def test_the_first_step_begins_with_a_warm_start() -> None:
 
 def test_progress_is_told_of_every_step() -> None:
     """In order, and before the next begins."""
-    seen: list[Step] = []
+    seen: list[PathStep] = []
     found = path(progress=seen.append)
     assert seen == list(found)
 
@@ -231,7 +231,7 @@ def test_the_best_step(parameter: str, strengths: list[float], scores: list[floa
     """The highest score, and the stronger of equals: the smaller sigma or C, the larger l1 or l2."""
     tagger: Any = crf()
     report: Any = [Scored(score) for score in scores]
-    steps = [Step(value, tagger, report[i], 1, 0.0) for i, value in enumerate(strengths)]
+    steps = [PathStep(value, tagger, report[i], 1, 0.0) for i, value in enumerate(strengths)]
     found = RegularizationPath(parameter, steps)
     assert found.best.strength == best
     assert (len(found), found[0], list(found)) == (3, steps[0], steps)

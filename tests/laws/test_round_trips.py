@@ -20,7 +20,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 from tagwise.model.prune import prune
 from tagwise.scores.kernels import KernelScorer
 
@@ -121,7 +121,7 @@ def deeds(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
         "rounds": lambda: getattr(tagger, "rounds_", None),
         "support": lambda: getattr(tagger, "n_support_", None),
     }
-    memory = Memory()
+    memory = DocumentState()
     out: dict[str, Any] = {name: attempt(way) for name, way in ways.items()}
     out |= {name: getattr(tagger, name) for name in ("classes_", "n_features_", "n_nonzero_")}
     return out | {"predict": found}

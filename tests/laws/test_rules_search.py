@@ -11,7 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 from tagwise.decoding.plan import Query
 
 from . import lawful
@@ -149,7 +149,7 @@ def test_hypothesised_history_and_documents(document: bool, own: bool, way: str)
     if way == "whole":
         found = tagger.predict(test, allowed=allowed, **how)
     else:
-        memory, found = Memory(), []
+        memory, found = DocumentState(), []
         for i in range(len(test)):
             found += tagger.predict(test[i : i + 1], allowed=allowed[i : i + 1], memory=memory, **how)
     earlier: list[tuple[str, int]] = []

@@ -14,7 +14,7 @@ from tagwise import _core
 from tagwise.dataset.layout import codes_of
 from tagwise.learners.sharded.config import LocalParts
 from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
-from tagwise.learners.sums import Part, Tree, logarithmic, plain, total_of
+from tagwise.learners.sums import PartialSum, Tree, logarithmic, plain, total_of
 
 CORPUS = tw.load_corpus("wnut17-ner")[0]
 SOME = CORPUS[:100]
@@ -156,8 +156,8 @@ def test_whoever_adds_gets_the_same_sum(add: Any) -> None:
     random = np.random.default_rng(0)
     shards = [(float(random.normal()), float(k), random.normal(size=5)) for k in range(9)]
 
-    def parts(numbers: range) -> list[Part]:
-        return [Part(k, 0, shards[k][0], shards[k][1], shards[k][2].copy()) for k in numbers]
+    def parts(numbers: range) -> list[PartialSum]:
+        return [PartialSum(k, 0, shards[k][0], shards[k][1], shards[k][2].copy()) for k in numbers]
 
     for n in range(1, 10):
         expected = total_of(parts(range(n)), add)
@@ -177,9 +177,9 @@ def test_whoever_adds_gets_the_same_sum(add: Any) -> None:
 def test_the_tree_adds_what_there_is() -> None:
     """Of sums their sum; of logarithms of sums the logarithm, and the gradient that belongs to it."""
     values, slopes = [0.3, -1.0, 2.0, 0.7, 1.1], np.random.default_rng(2).normal(size=(5, 3))
-    parts = [Part(k, 0, values[k], 0.0, slopes[k].copy()) for k in range(5)]
+    parts = [PartialSum(k, 0, values[k], 0.0, slopes[k].copy()) for k in range(5)]
     assert total_of(parts, plain).value == pytest.approx(sum(values))
-    parts = [Part(k, 0, values[k], 0.0, slopes[k].copy()) for k in range(5)]
+    parts = [PartialSum(k, 0, values[k], 0.0, slopes[k].copy()) for k in range(5)]
     total, shares = total_of(parts, logarithmic), np.exp(values)
     assert total.value == pytest.approx(np.log(shares.sum()))
     np.testing.assert_allclose(total.gradient, shares @ slopes / shares.sum())

@@ -71,7 +71,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
 
 def test_a_launch_tells_the_driver_all(driver: Driver) -> None:
     """The driver gets the kernel, blocks, threads, PyTorch's stream of the device, and all bits of the arguments."""
-    launching.Kernel("chain", 2, (), "four")((5, 6, 7), 96, -1, 2**63 - 1, 0)
+    launching.CompiledKernel("chain", 2, (), "four")((5, 6, 7), 96, -1, 2**63 - 1, 0)
     assert driver.seen == [(4, (5, 6, 7), 96, 1002, [-1, 2**63 - 1, 0], 0)]
 
 
@@ -79,7 +79,7 @@ def test_a_launch_tells_the_driver_all(driver: Driver) -> None:
 def test_a_thread_without_a_context_is_given_one(driver: Driver, current: int) -> None:
     """The previous context is restored. A thread without one keeps the context of the device."""
     driver.current, driver.answers = current, [NO_CONTEXT]
-    launching.Kernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, 3)
+    launching.CompiledKernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, 3)
     first, second = driver.seen
     assert first[:-1] == second[:-1]
     assert (first[-1], second[-1]) == (current, 42)
@@ -90,7 +90,7 @@ def test_a_launch_that_fails_is_an_error(driver: Driver) -> None:
     """The error names the kernel and the driver's error code."""
     driver.answers = [NO_CONTEXT, 719]
     with pytest.raises(TagwiseError, match="kernel four was not launched: CUDA driver error 719"):
-        launching.Kernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, 3)
+        launching.CompiledKernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, 3)
     assert len(driver.seen) == 2
 
 

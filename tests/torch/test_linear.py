@@ -100,7 +100,7 @@ def engine_on(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
         return made[-1]
 
     def scorer(*given: Any) -> Any:
-        return objective.Scorer(*given, on=on)
+        return objective.DeviceScorer(*given, on=on)
 
     other = Backend("other", both, scorer, vectors=lambda n_jobs: backend.Vectors(on))
     patch.setitem(BACKENDS, "other", other)
@@ -184,7 +184,7 @@ def test_it_is_the_core(
         tagger = tw.CRF(**options).fit(X, y, sample_weight=weight)
         labels, marginals = tagger.predict(test), tagger.predict_marginals(test)
     assert made[0].points > 2
-    assert isinstance(tagger.model_.scorer, objective.Scorer)
+    assert isinstance(tagger.model_.scorer, objective.DeviceScorer)
     core = tagger.model_.native
     monkeypatch.setattr(tagger, "model_", _with(tagger.model_, core))
     assert tagger.predict(test) == labels

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tagwise.apps.compare import Cache, Cell, Data, Learner, cache, run
+from tagwise.apps.compare import Cache, Cell, ComparedLearner, Data, cache, run
 from tagwise.apps.compare.cache import opened, sealed
 from tagwise.apps.compare.cells import is_result, is_score
 
@@ -23,8 +23,8 @@ VALUE = {
     "detail": [[1, 2.5e-300], [], {}],
 }
 DATA = {"a": Data(TRAIN, TEST)}
-CELLS = [Cell("a", Learner(name, "hmm", {}), "S1") for name in ("one", "two")]
-CELLS += [Cell("a", Learner("three", "perceptron", {"epochs": 2}), "S1")]
+CELLS = [Cell("a", ComparedLearner(name, "hmm", {}), "S1") for name in ("one", "two")]
+CELLS += [Cell("a", ComparedLearner("three", "perceptron", {"epochs": 2}), "S1")]
 
 
 def damaged(whole: bytes) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.apps.compare import Cache, Cell, Data, Learner, cache, collect, parse, run
+from tagwise.apps.compare import Cache, Cell, ComparedLearner, Data, cache, collect, parse, run
 from tagwise.apps.compare.cache import Names, code_digest, code_version, default_folder
 from tagwise.apps.compare.table import Comparison
 from tagwise.base.domains import Choice, Flag, Real
@@ -181,11 +181,11 @@ def other_value(param: Param) -> Any:
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_every_parameter_changes_the_key(kind: str) -> None:
     """Each declared parameter of each learner is in the key, but for threads and what is logged."""
-    base = key(Cell("a", Learner("x", kind), "S1"))
+    base = key(Cell("a", ComparedLearner("x", kind), "S1"))
     for param in parameters_of(LEARNERS[kind]).values():
         if param.name == "features":  # the cell has them
             continue
-        learner = Learner("x", kind, {param.name: other_value(param)})
+        learner = ComparedLearner("x", kind, {param.name: other_value(param)})
         same = key(Cell("a", learner, "S1")) == base
         assert same == (param.name in ("n_jobs", "verbose")), (kind, param.name)
 
@@ -193,7 +193,7 @@ def test_every_parameter_changes_the_key(kind: str) -> None:
 def test_learners_with_the_same_parameters_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is trained is part of the key, also where all its parameters are those of another."""
     monkeypatch.setitem(LEARNERS, "twin", LEARNERS["crf"])
-    assert key(replace(BASE, learner=Learner("crf", "twin"))) != key()
+    assert key(replace(BASE, learner=ComparedLearner("crf", "twin"))) != key()
 
 
 def test_a_template_file_is_its_text(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
     "name of the learner": (
         BASE,
         DATA,
-        replace(BASE, learner=Learner("shown otherwise", "crf")),
+        replace(BASE, learner=ComparedLearner("shown otherwise", "crf")),
         DATA,
     ),
     "defaults said": (BASE, DATA, replace(BASE, learner=parse("crf(l2=1)")), DATA),
@@ -246,9 +246,9 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
     ),
     "order of parameters": (replace(BASE, params=PARAMS), DATA, replace(BASE, params=swapped(PARAMS)), DATA),
     "order of settled parameters": (
-        replace(BASE, learner=Learner("x", "crf", {"l2": 0.5, "max_iter": 3})),
+        replace(BASE, learner=ComparedLearner("x", "crf", {"l2": 0.5, "max_iter": 3})),
         DATA,
-        replace(BASE, learner=Learner("x", "crf", {"max_iter": 3, "l2": 0.5})),
+        replace(BASE, learner=ComparedLearner("x", "crf", {"max_iter": 3, "l2": 0.5})),
         DATA,
     ),
     "order of tuned parameters": (TUNED, DATA, replace(TUNED, tune=swapped(TUNED.tune)), DATA),
@@ -324,7 +324,7 @@ def test_a_function_is_its_text_and_what_it_holds() -> None:
     """Functions, partials and callables that compute something else have other keys; the same again has its own."""
 
     def of(function: Any) -> str:
-        return key(replace(BASE, learner=Learner("x", "perceptron", {"kernel": function})))
+        return key(replace(BASE, learner=ComparedLearner("x", "perceptron", {"kernel": function})))
 
     made: list[Callable[[], Any]] = [
         lambda: grown,
@@ -470,7 +470,7 @@ def test_rows_have_the_names_of_their_own_cells(tmp_path: Path) -> None:
         path.parent.mkdir()
         path.write_text("word[0]\n")
     cells = [
-        Cell(corpus, Learner(name, "hmm", {}), str(path))
+        Cell(corpus, ComparedLearner(name, "hmm", {}), str(path))
         for corpus, name, path in (("a", "one", paths[0]), ("a", "two", paths[1]), ("z", "two", paths[0]))
     ]
     data = {"a": DATA, "z": DATA}

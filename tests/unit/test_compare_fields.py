@@ -17,10 +17,10 @@ import tagwise as tw
 from tagwise.apps.compare import (
     Cache,
     Cell,
+    ComparedLearner,
     Comparison,
     Data,
     Event,
-    Learner,
     collect,
     draw,
     parse,
@@ -70,7 +70,7 @@ def simple(**changes: Any) -> Comparison:
 @row("compare", "learners")
 def learners(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """These in this order; a CRF if not given."""
-    given = ["hmm", Learner("mine", "perceptron", {"epochs": 3}), "crf(max_iter=1)"]
+    given = ["hmm", ComparedLearner("mine", "perceptron", {"epochs": 3}), "crf(max_iter=1)"]
     table = simple(learners=given, features=["S1"])
     assert [r.learner for r in table] == ["hmm", "mine", "crf(max_iter=1)"]
     assert [r.iterations for r in table][1:] == [3, 1]
@@ -416,7 +416,7 @@ def cell_names(patch: pytest.MonkeyPatch, folder: Path) -> None:
         ({"corpus": "z"}, crf()),
         ({"features": "S2"}, crf(features="S2")),
         ({"params": {"max_iter": 4, "l2": 0.2}}, crf(max_iter=4, l2=0.2)),
-        ({"learner": Learner("mine", "crf", {"l2": 7.0})}, crf(l2=7.0)),
+        ({"learner": ComparedLearner("mine", "crf", {"l2": 7.0})}, crf(l2=7.0)),
         ({"learner": parse("crf(max_iter=5)")}, crf(max_iter=5)),
     ):
         cell = replace(BASE, **changes)
@@ -522,7 +522,7 @@ def cell_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert result["detail"]["k"] == 6
     assert result["row"]["rank"] == found.risk
     assert "ranks" not in measure(BASE, DATA)["detail"]
-    history = replace(BASE, learner=Learner("perceptron", "perceptron", {"history": (1, 2)}), risks=6)
+    history = replace(BASE, learner=ComparedLearner("perceptron", "perceptron", {"history": (1, 2)}), risks=6)
     assert measure(history, DATA)["row"]["rank"] is None
 
 

@@ -11,12 +11,12 @@ from tagwise import _core
 from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import Functions, function_at, path_of
 from tagwise.dataset.layout import without_nodes
-from tagwise.scores.kernels import Block, Kernel, kernel_of
+from tagwise.scores.kernels import Kernel, TokenMatrix, kernel_of
 
 HERE = "tests.unit.test_kernel_blocks"
 
 
-def own(a: Block, b: Block) -> np.ndarray:
+def own(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
     """A kernel of one's own."""
     return a.dots(b) + 1.0
 
@@ -25,18 +25,18 @@ class Holder:
     """A place for a function that is not at the top level."""
 
     @staticmethod
-    def inner(a: Block, b: Block) -> np.ndarray:
+    def inner(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
         return a.dots(b)
 
 
 NUMBER = 3
 
 
-def block(dense: np.ndarray) -> Block:
+def block(dense: np.ndarray) -> TokenMatrix:
     """A dense matrix as a block, zeros left out."""
     rows, columns = np.nonzero(dense)
     indptr = np.searchsorted(rows, np.arange(len(dense) + 1)).astype(np.uint64)
-    return Block(indptr, columns.astype(np.uint32), dense[rows, columns], dense.shape)
+    return TokenMatrix(indptr, columns.astype(np.uint32), dense[rows, columns], dense.shape)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -74,9 +74,9 @@ def test_kernels_as_the_core_takes_them() -> None:
     found = scores(Kernel("poly", 3, 0.5, 2.0), 1)
     np.testing.assert_allclose(found, [[(0.5 + 2 * 4) ** 3, 0.0], [(0.5 + 2 * 6) ** 3, 0.0]], rtol=1e-6)
     np.testing.assert_allclose(scores(Kernel("rbf", gamma=0.5), 1)[:, 0], [1.0, np.exp(-0.5)], rtol=1e-6)
-    seen: list[tuple[Block, Block]] = []
+    seen: list[tuple[TokenMatrix, TokenMatrix]] = []
 
-    def whole(a: Block, b: Block) -> list[list[int]]:
+    def whole(a: TokenMatrix, b: TokenMatrix) -> list[list[int]]:
         seen.append((a, b))
         return own(a, b).astype(int).tolist()
 
@@ -141,7 +141,7 @@ def test_paths_lead_back() -> None:
 def test_functions_without_a_path_are_refused() -> None:
     """Made inside a function, without a name, of the main module, or another one under the same name."""
 
-    def local(a: Block, b: Block) -> None: ...
+    def local(a: TokenMatrix, b: TokenMatrix) -> None: ...
 
     main = type(own)(own.__code__, {}, "own")
     main.__module__ = "__main__"

@@ -18,8 +18,8 @@ import tagwise as tw
 from tagwise.apps.compare import (
     PRESETS,
     Cell,
+    ComparedLearner,
     Data,
-    Learner,
     Preset,
     Published,
     Row,
@@ -52,7 +52,7 @@ TWO = {"corpora": ("one", "two"), "features": ("S1", "S2")}
 PLANS: dict[str, tuple[dict[str, Any], Callable[[Preset], Any], Any]] = {
     "corpora": ({"corpora": ("two", "one")}, of_cells(lambda cell: cell.corpus), ["two", "one"]),
     "learners": (
-        {"learners": ("hmm", Learner("mine", "crf"))},
+        {"learners": ("hmm", ComparedLearner("mine", "crf"))},
         of_cells(lambda cell: cell.learner.name),
         ["hmm", "mine"],
     ),

@@ -16,7 +16,7 @@ from tagwise.apps.compare import Comparison, Published
 from tagwise.apps.compare.report import svg
 from tagwise.apps.compare.report.figures import best_front
 from tagwise.apps.compare.report.html import page, write
-from tagwise.apps.compare.report.svg import Chart, Line, Point, log_ticks, ticks
+from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint, log_ticks, ticks
 
 BROWSER = next(
     (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
@@ -116,7 +116,7 @@ def test_axes() -> None:
     assert log_ticks(0.9, 110) == [1, 2, 5, 10, 20, 50, 100]
     assert best_front([(1.0, 5.0), (1.0, 6.0), (2.0, 6.0), (3.0, 7.0)]) == [(1.0, 6.0), (3.0, 7.0)]
     chart = Chart(
-        "t", "x", "y", [Point(1, 2, "s", "#000", "a<b")], [Line([(1, 2), (3, 4)], "s", "#000", "s")]
+        "t", "x", "y", [PlotPoint(1, 2, "s", "#000", "a<b")], [Line([(1, 2), (3, 4)], "s", "#000", "s")]
     )
     assert "a&lt;b" in chart.svg()
     assert Chart("t", "x", "y").svg() == ""

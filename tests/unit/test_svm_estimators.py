@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.scores.kernels import Block, KernelScorer
+from tagwise.scores.kernels import KernelScorer, TokenMatrix
 
 from ..corpora import X, Y
 from ..names import named
 
 
-def squared(a: Block, b: Block) -> Any:
+def squared(a: TokenMatrix, b: TokenMatrix) -> Any:
     """A kernel that can be imported."""
     return (1.0 + a.dots(b)) ** 2
 

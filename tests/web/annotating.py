@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import tagwise as tw
-from tagwise.apps.annotate.project import Settings, Work
+from tagwise.apps.annotate.project import ProjectSettings, Work
 from tagwise.apps.annotate.session import Session
 from tests.web.asking import Answer, ask
 
@@ -32,7 +32,7 @@ def gold(tokens: list[str]) -> list[dict[str, Any]]:
 
 def session_of(folder: Path, labels: tuple[str, ...] = ("PER", "LOC"), **settings: Any) -> Session:
     """A session in a folder; a new one has the sentences above."""
-    work = Work(folder, Settings(labels=list(labels)))
+    work = Work(folder, ProjectSettings(labels=list(labels)))
     if not work.sentences:
         work.add(tw.Corpus.from_lists(TEXT), "text")
     return Session(work, **settings)

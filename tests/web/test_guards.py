@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import Response
 
 from tagwise.apps.web.guards import Guards, host_name, new_token
-from tagwise.apps.web.limits import Limited, Limits
+from tagwise.apps.web.limits import Limited, RequestLimits
 from tagwise.base.exceptions import CorpusError, InternalError
 from tests.web.asking import ask
 
@@ -226,7 +226,7 @@ def test_who_has_gone_is_not_answered_and_not_logged(caplog: pytest.LogCaptureFi
 
 
 def limited(**limits: Any) -> Any:
-    return Guards(Limited(plain, Limits(**limits), lambda scope: scope["path"] == "/stream"))
+    return Guards(Limited(plain, RequestLimits(**limits), lambda scope: scope["path"] == "/stream"))
 
 
 def test_bodies_have_a_length() -> None:

@@ -22,9 +22,9 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps.serve.models import Loaded, Shelf, Shelved
-from tagwise.apps.serve.service import Service, Settings, application
+from tagwise.apps.serve.service import Service, ServiceSettings, application
 from tagwise.apps.web import need, running
-from tagwise.apps.web.limits import Limits
+from tagwise.apps.web.limits import RequestLimits
 from tagwise.base.exceptions import TagwiseError
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: make test-browser")
@@ -37,7 +37,7 @@ REQUEST = json.dumps({"tokens": SENTENCE}).encode()
 def served(tagger: tw.CRF, seconds: float, **settings: Any) -> Iterator[tuple[str, int]]:
     """A server of a tagger, and where."""
     shelf = Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])
-    app = application(Service(shelf, Settings(Limits(body=10_000, seconds=seconds))))
+    app = application(Service(shelf, ServiceSettings(RequestLimits(body=10_000, seconds=seconds))))
     with running.running(app, **settings) as url:
         yield urlsplit(url).hostname or "", urlsplit(url).port or 0
 

@@ -21,8 +21,8 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.apps.serve import openapi, shapes, tagging
 from tagwise.apps.serve.models import Loaded, Shelf, Shelved, named
-from tagwise.apps.serve.service import Service, Settings, application, windows
-from tagwise.apps.web.limits import Limits
+from tagwise.apps.serve.service import Service, ServiceSettings, application, windows
+from tagwise.apps.web.limits import RequestLimits
 from tagwise.model.model import Model
 from tests.web.asking import Answer, ask, asked
 
@@ -33,7 +33,7 @@ SENTENCE = ["Rosa", "Berg", "runs", "to", "Lund", "."]
 def app_of(tagger: Any, **settings: Any) -> Any:
     """A service of one tagger, behind guards and limits."""
     return application(
-        Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]), Settings(**settings))
+        Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]), ServiceSettings(**settings))
     )
 
 
@@ -202,7 +202,7 @@ def test_paths_methods_models_and_types(tagger: tw.CRF) -> None:
 
 def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
     """Of sentences as they are given, of texts as they are cut, of explanations."""
-    app = app_of(tagger, limits=Limits(tokens=10))
+    app = app_of(tagger, limits=RequestLimits(tokens=10))
     assert len(results(app, {"sentences": [["a"] * 5] * 2})) == 2
     for request in (
         {"tokens": ["a"] * 11},
@@ -215,12 +215,12 @@ def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
         assert error(post(app, request))[:2] == (413, "LimitError")
     assert len(results(app, {"tokens": ["a"] * 5, "kbest": 2})) == 1
     assert error(post(app, {"tokens": ["a"] * 11}, "/explain"))[0] == 413
-    assert error(post(app_of(tagger, limits=Limits(body=100)), {"text": "a" * 100}))[0] == 413
+    assert error(post(app_of(tagger, limits=RequestLimits(body=100)), {"text": "a" * 100}))[0] == 413
 
 
 def test_explanations_have_a_limit_of_their_own(tagger: tw.CRF) -> None:
     """Of tokens as they are given and of texts as they are cut; /tag takes more."""
-    app = app_of(tagger, limits=Limits(explained=5))
+    app = app_of(tagger, limits=RequestLimits(explained=5))
     assert len(json.loads(post(app, {"tokens": ["a"] * 5}, "/explain").body)["decisions"]) == 5
     for request in ({"tokens": ["a"] * 6}, {"tokens": {"word": ["a"] * 6}}, {"text": "a " * 6}):
         status, kind, message = error(post(app, {**request, "token": 0}, "/explain"))
@@ -232,7 +232,7 @@ def test_explanations_have_a_limit_of_their_own(tagger: tw.CRF) -> None:
 
 def test_tokens_have_a_limit_of_their_length(tagger: tw.CRF) -> None:
     """Of words, of columns, of texts as they are cut, of explanations, of lines; the message says which token."""
-    app = app_of(tagger, limits=Limits(characters=20))
+    app = app_of(tagger, limits=RequestLimits(characters=20))
     long, fits = "x" * 21, "x" * 20
     for request in (
         {"tokens": ["a", long]},
@@ -336,7 +336,7 @@ def test_the_queue_is_bounded(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -
 def test_an_answer_has_its_time(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
     """503 and when to come back; the batch of one that has gone does no harm."""
     held = Held(monkeypatch)
-    app = app_of(tagger, limits=Limits(seconds=0.05))
+    app = app_of(tagger, limits=RequestLimits(seconds=0.05))
 
     async def main() -> None:
         late = await asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))
@@ -379,7 +379,8 @@ def test_after_a_deadline_the_work_ends(tagger: tw.CRF, monkeypatch: pytest.Monk
     """The thread of the model is free for the next request."""
     endless = Endless(monkeypatch, "endless")
     service = Service(
-        Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]), Settings(Limits(seconds=0.5))
+        Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]),
+        ServiceSettings(RequestLimits(seconds=0.5)),
     )
     app = application(service)
 
@@ -402,7 +403,7 @@ def test_the_rest_of_a_stopped_batch_is_answered(tagger: tw.CRF, monkeypatch: py
     batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
 
     def job(*tokens: str) -> tagging.Job:
-        return tagging.job_of_words([list(tokens)], Limits())
+        return tagging.job_of_words([list(tokens)], RequestLimits())
 
     async def main() -> None:
         first = batcher.submit(job("a"))
@@ -426,7 +427,7 @@ def test_the_server_ends_while_it_works(tagger: tw.CRF, monkeypatch: pytest.Monk
     batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
 
     async def main() -> None:
-        batcher.submit(tagging.job_of_words([["endless"]], Limits()))
+        batcher.submit(tagging.job_of_words([["endless"]], RequestLimits()))
         await asyncio.to_thread(endless.begun.wait)
         batcher.close()
         assert endless.ended == 1
@@ -443,7 +444,7 @@ def stream(app: Any, body: bytes | list[Any]) -> Answer:
 
 def test_lines_in_lines_out(tagger: tw.CRF) -> None:
     """In order, whatever pieces they arrive in; a wrong line is a line that says so; a body has no length."""
-    app = app_of(tagger, limits=Limits(body=200))
+    app = app_of(tagger, limits=RequestLimits(body=200))
     lines = [body_of({"tokens": SENTENCE[: 1 + i % 6]}) for i in range(150)]
     lines[70] = b"{"
     whole = b"\n".join(lines) + b"\n\n"

@@ -10,7 +10,7 @@ import pytest
 import tagwise as tw
 from tagwise.apps.serve import shapes, tagging
 from tagwise.apps.serve.models import Loaded
-from tagwise.apps.web.limits import Limits
+from tagwise.apps.web.limits import RequestLimits
 from tagwise.apps.web.problems import parsed_body
 from tests.web.conftest import corpus
 
@@ -41,7 +41,7 @@ def test_usual_requests_are_answered_like_others(tagger: tw.CRF, kind: str) -> N
         made = tagger if kind == "spans" else parts_of_speech()
     loaded = Loaded.of(made, "a model")
     assert loaded.chunked == (kind == "spans")
-    jobs = [tagging.job_of(request, Limits(tokens=1000)) for request in REQUESTS]
+    jobs = [tagging.job_of(request, RequestLimits(tokens=1000)) for request in REQUESTS]
     assert all(job.usual for job in jobs)
     slow = tagging._answers(loaded, loaded.alone, tagging.LABELS, jobs)
     assert tagging._usual(loaded, loaded.alone, jobs) == slow
@@ -65,7 +65,7 @@ def test_usual_requests_are_answered_like_others(tagger: tw.CRF, kind: str) -> N
     ],
 )
 def test_what_asks_for_more_is_not_usual(request_: dict[str, Any]) -> None:
-    assert not tagging.job_of(request_, Limits(tokens=1000)).usual
+    assert not tagging.job_of(request_, RequestLimits(tokens=1000)).usual
 
 
 WRONG = [
@@ -98,21 +98,21 @@ WRONG = [
 @pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
 def test_what_is_wrong_is_refused(body: bytes) -> None:
     with pytest.raises(tw.TagwiseError):
-        tagging.job_of(parsed_body(body, shapes.TAG_DOMAIN), Limits(tokens=1000))
+        tagging.job_of(parsed_body(body, shapes.TAG_DOMAIN), RequestLimits(tokens=1000))
 
 
 def test_words_have_the_limit_of_all_requests() -> None:
     for words in ([["a"] * 6], [["a"] * 3] * 2, [[]] * 6):
         with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
-            tagging.job_of_words(words, Limits(tokens=5))
+            tagging.job_of_words(words, RequestLimits(tokens=5))
         with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
-            tagging.job_of({"sentences": words}, Limits(tokens=5))
-    assert tagging.job_of_words([["a"] * 5], Limits(tokens=5)).cost == 6
+            tagging.job_of({"sentences": words}, RequestLimits(tokens=5))
+    assert tagging.job_of_words([["a"] * 5], RequestLimits(tokens=5)).cost == 6
 
 
 def test_the_cost_of_a_job_grows_with_characters_and_paths() -> None:
     """Long tokens, and many paths, are never taken for work that is soon done."""
-    limits = Limits()
+    limits = RequestLimits()
 
     def cost(request: dict[str, Any]) -> int:
         return tagging.job_of(request, limits).cost

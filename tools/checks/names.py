@@ -1,4 +1,4 @@
-"""Names: mentioned files exist, the reference is complete, and enumerations of the core are written once."""
+"""Names: mentioned files exist, the reference is complete, class names are unique, enumerations are written once."""
 
 from __future__ import annotations
 
@@ -253,3 +253,25 @@ def check_enumerations() -> Iterator[str]:
     for path in (PACKAGE / "torch").rglob("*.py"):  # an unknown loss would train the last branch
         for found in names_compared(path.read_text("utf-8")):
             yield f"{path.relative_to(PACKAGE)}: {found}"
+
+
+# --- one name for one thing ---------------------------------------------------------------------------------
+
+#: Classes with the name of another class, since they copy the interface of another package.
+COPIES = {
+    "compat/pycrfsuite/tagger.py": "Tagger",
+    "compat/sklearn_crfsuite/estimator.py": "CRF",
+    "torch/layer.py": "CRF",  # as in pytorch-crf
+}
+
+
+def check_classes() -> Iterator[str]:
+    """No class name of the package stands for two classes."""
+    found: dict[str, str] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef) and COPIES.get(place) != node.name:
+                if node.name in found:
+                    yield f"class {node.name} is in {found[node.name]} and {place}"
+                found[node.name] = place

@@ -19,7 +19,7 @@ from tagwise.corpus.sentence import Corpus
 
 
 def folder_for(corpus: str | None, folder: str | None) -> Path:
-    """Where a work lies: as told, else beside the file, named after it."""
+    """Return the folder of a project: the given one, or one named after the file, next to it."""
     if folder is not None:
         return Path(folder)
     stem = os.path.basename(corpus or "labels").partition(":")[0]
@@ -229,8 +229,8 @@ def agreed(one: Corpus, two: Corpus) -> None:
     )
     for where in found.disagreements:
         tokens = one[where.sentence].tokens
-        told = " ".join(f"{tokens[t]}/{where.one[t]}|{where.two[t]}" for t in where.tokens)
-        click.echo(f"sentence {where.sentence + 1}: {told}")
+        shown = " ".join(f"{tokens[t]}/{where.one[t]}|{where.two[t]}" for t in where.tokens)
+        click.echo(f"sentence {where.sentence + 1}: {shown}")
 
 
 def opened(
@@ -238,14 +238,14 @@ def opened(
 ) -> Any:
     """The work of a folder, or a new one with the sentences of a corpus."""
     from tagwise.apps.annotate.learning import learner_of
-    from tagwise.apps.annotate.project import Settings, Work
+    from tagwise.apps.annotate.project import ProjectSettings, Work
 
     begun = (folder / "work.json").exists()
     if corpus is None and not begun:
         raise click.UsageError("give a corpus or a file to label, or the folder of a work with --work")
     learner_of(learner)
     found = None if begun or corpus is None else sentences_of(corpus, *reading)
-    work = Work(folder, Settings(learner=learner, features=features))
+    work = Work(folder, ProjectSettings(learner=learner, features=features))
     if found is not None:
         try:
             work.add(found, os.path.basename(corpus or ""), fresh=fresh)
@@ -256,7 +256,7 @@ def opened(
 
 
 def settled(work: Any, labels: str | None, strategy: str | None) -> None:
-    """Label types and strategy as they were typed; what a kill left is told."""
+    """Add label types, set the strategy, and report what a killed run left behind."""
     from tagwise.apps.annotate.ranking import strategy_of
 
     for name in (labels or "").replace(",", " ").split():
@@ -268,7 +268,7 @@ def settled(work: Any, labels: str | None, strategy: str | None) -> None:
 
 
 def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, reading: Reading) -> None:
-    """Run the server of a work until it is told to end."""
+    """Serve a project until the process is stopped."""
     from tagwise.apps.annotate.session import Session
 
     form, columns, label = reading

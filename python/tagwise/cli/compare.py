@@ -29,7 +29,7 @@ from tagwise.apps.compare import (
     run,
 )
 from tagwise.apps.compare.blocks import comparison_blocks
-from tagwise.apps.compare.learners import Learner, estimator
+from tagwise.apps.compare.learners import ComparedLearner, estimator
 from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.base.parameters import cores, lookup, parameters_of
@@ -189,7 +189,7 @@ def check_grid(
 
 
 def tuned(
-    chosen: Preset, wanted: list[Learner], grid: dict[str, list[Any]], data: Mapping[str, Data]
+    chosen: Preset, wanted: list[ComparedLearner], grid: dict[str, list[Any]], data: Mapping[str, Data]
 ) -> Preset:
     """The preset with a grid for every learner that has its parameters, on the dev parts where all corpora have one."""
     for name, values in grid.items():
@@ -205,7 +205,7 @@ def tuned(
         except ParameterError as error:
             raise click.BadParameter(str(error), param_hint="--tune") from error
     kinds = dict.fromkeys(learner.kind for learner in wanted)
-    tune = {kind: found for kind in kinds if (found := Learner(kind, kind).accepted(grid))}
+    tune = {kind: found for kind in kinds if (found := ComparedLearner(kind, kind).accepted(grid))}
     folds = 0 if all(parts.dev is not None for parts in data.values()) else HELD_OUT
     return replace(chosen, tune=tune, folds=folds, tune_size=None)
 

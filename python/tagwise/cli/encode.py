@@ -110,7 +110,7 @@ def encode(
     made: list[Encoded] = []
     with Console(stderr=True).status("encoding", spinner="line") as line:
 
-        def told(shard: Encoded) -> None:
+        def on_done(shard: Encoded) -> None:
             made.append(shard)
             tokens = sum(each.tokens for each in made)
             if not quiet:
@@ -127,7 +127,7 @@ def encode(
             format=form,
             shard_tokens=shard_tokens,
             memory=memory,
-            progress=told,
+            progress=on_done,
             **more,
         )
     if quiet:
@@ -145,7 +145,7 @@ def encode(
 def who(
     backend: str, address: str | None, workers: int | None, n_jobs: int | None
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Who encodes, and what it is told."""
+    """Return the function that encodes and its options."""
     if backend == "ray":
         from tagwise.ray.crew import connected
         from tagwise.ray.encoding import encode as by_ray

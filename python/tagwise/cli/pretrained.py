@@ -20,8 +20,8 @@ def in_words(scores: Any) -> str:
         return "not known"
     names = {"f1": "F1", "accuracy": "accuracy", "sequence_accuracy": "sentences"}
     known = {name: scores[name] for name in names if isinstance(scores.get(name), (int, float))}
-    told = [f"{names[name]} {percent(value)}" for name, value in known.items()]
-    return ", ".join(told) + " on the test part"
+    parts = [f"{names[name]} {percent(value)}" for name, value in known.items()]
+    return ", ".join(parts) + " on the test part"
 
 
 def described(info: Any, tagger: Any) -> dict[str, Any]:

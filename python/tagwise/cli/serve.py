@@ -106,10 +106,10 @@ def serve(
 
     need("tagwise serve")
     from tagwise.apps.serve.models import Shelf
-    from tagwise.apps.serve.service import Service, Settings, application
+    from tagwise.apps.serve.service import Service, ServiceSettings, application
     from tagwise.apps.serve.workers import supervise
     from tagwise.apps.web.guards import new_token
-    from tagwise.apps.web.limits import Limits
+    from tagwise.apps.web.limits import RequestLimits
     from tagwise.apps.web.running import bound, run, url_of
 
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
@@ -117,7 +117,9 @@ def serve(
         [name for name in models if not is_ready(name)],
         {name: ready(name) for name in models if is_ready(name)},
     )
-    settings = Settings(Limits(max_body, max_tokens, timeout, max_explained, max_token_length), waiting=queue)
+    settings = ServiceSettings(
+        RequestLimits(max_body, max_tokens, timeout, max_explained, max_token_length), waiting=queue
+    )
     secret = new_token() if token else None
     listening = bound(host, port)
     url = url_of(listening)
@@ -129,9 +131,9 @@ def serve(
     def announce() -> None:
         say(f"serving {', '.join(shelf.models)} at {url}" + (f"/?token={secret}" if secret else ""))
 
-    def work(i: int, told: Any = None) -> None:
+    def work(i: int, ready: Any = None) -> None:
         app = application(Service(shelf, settings, i), host, hosts, secret)
-        run(app, listening, ready=told, half_closed=True, unread=timeout)
+        run(app, listening, ready=ready, half_closed=True, unread=timeout)
 
     if workers == 1:
         work(0, announce)

@@ -13,7 +13,7 @@ from tagwise.corpus.text import raw_text, span_jsonl
 from tagwise.corpus.text.raw_text import format_raw
 from tagwise.corpus.text.span_jsonl import Records, text_of
 from tagwise.corpus.text.spans import text_spans
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 from tagwise.estimators.texts import TokenSpan, token_spans
 
 #: A sentence and its spans as text; what has to wait for the rest of its text comes with that.
@@ -54,7 +54,7 @@ def texts_written(
     tagger: Any, sentences: Iterator[Sentence], form: str, marginals: bool, least: float | None = None
 ) -> Iterator[str]:
     """The output, a batch at a time; without spans that are less probable than `least`."""
-    memory = Memory()
+    memory = DocumentState()
     write = TEXTS[form](has_chunks(tagger.model_.labels), marginals)
     for batch in batches(sentences):
         sure = marginals or least is not None

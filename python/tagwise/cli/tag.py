@@ -28,7 +28,7 @@ from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import fail, writer
 from tagwise.corpus.text import raw_text, span_jsonl
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 
 
 def _fresh(name: str, fields: dict[str, list[str]]) -> str:
@@ -103,7 +103,7 @@ OUTPUT: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]] 
 
 
 def label_batch(
-    tagger: Any, batch: Corpus, marginals: bool, nbest: int, memory: Memory, least: float | None = None
+    tagger: Any, batch: Corpus, marginals: bool, nbest: int, memory: DocumentState, least: float | None = None
 ) -> Iterator[list[Labelling]]:
     """For each sentence of a batch, the labellings to write; `memory` carries a document over from the last batch."""
     if nbest > 1:
@@ -212,7 +212,7 @@ def written(
     least: float | None = None,
 ) -> Iterator[str]:
     """The output, a batch at a time."""
-    memory = Memory()
+    memory = DocumentState()
     rows = write if isinstance(write, Rows) else None
     for batch in batches(sentences):
         labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory, least)
@@ -378,10 +378,10 @@ def tag_one(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
 
 def check_untokenized(source: str, form: str | None, kind: str) -> None:
     """Refuse a file of tokens in place of raw text."""
-    told = format_of_name(source)
-    if form is None and kind == raw_text.NAME and told is not None:
+    detected = format_of_name(source)
+    if form is None and kind == raw_text.NAME and detected is not None:
         raise click.UsageError(
-            f"--raw: {source} looks like {told}, which has tokens already: leave --raw out, or add --format raw"
+            f"--raw: {source} looks like {detected}, which has tokens already: leave --raw out, or add --format raw"
         )
 
 

@@ -171,10 +171,10 @@ Tagging = Callable[[Any, str, str, Wishes], None]
 class FileTagger:
     """Tags one file after the other, with a model that is loaded once: what an actor is."""
 
-    def __init__(self, told: tuple[str, Wishes, dict[str, Any], Tagging]) -> None:
+    def __init__(self, config: tuple[str, Wishes, dict[str, Any], Tagging]) -> None:
         import tagwise as tw
 
-        model, self.wishes, loading, self.tag = told
+        model, self.wishes, loading, self.tag = config
         self.tagger = tw.load(model, mmap=True, **loading)
         self.tagger.set_params(n_jobs=1)
 
@@ -215,9 +215,9 @@ def tag_files(
             say(f"skipped {path}: {error}")
         else:
             raise error
-    told = f", {skipped} skipped" if skipped else ""
+    note = f", {skipped} skipped" if skipped else ""
     say(
-        f"{len(missing) - skipped} files tagged, {len(todo) - len(missing)} as they were{told}; wrote {output}"
+        f"{len(missing) - skipped} files tagged, {len(todo) - len(missing)} as they were{note}; wrote {output}"
     )
 
 
@@ -251,9 +251,9 @@ def _by_ray(
     if not os.path.isfile(model):
         raise click.UsageError(f"--backend ray needs a model file that every machine sees; {model} is none")
     connected(options.address)
-    told = (os.path.abspath(model), wishes, loading, tag)
+    config = (os.path.abspath(model), wishes, loading, tag)
     asked = [(path, (os.path.abspath(path), os.path.abspath(place))) for path, place in missing]
-    with Jobs(FileTagger, told, options.workers) as jobs:
+    with Jobs(FileTagger, config, options.workers) as jobs:
         for i, found in jobs.run(asked):
             yield missing[i], found.error if isinstance(found, Failed) else None
 

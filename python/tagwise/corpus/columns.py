@@ -11,7 +11,7 @@ from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import File, source_name
 
 
-class Opened(NamedTuple):
+class OpenFile(NamedTuple):
     """An open file: its name, its text in chunks, and the requested columns."""
 
     name: str

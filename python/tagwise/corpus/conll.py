@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NoReturn
 
 from tagwise.base.exceptions import CorpusError
-from tagwise.corpus.columns import Opened, check_columns
+from tagwise.corpus.columns import OpenFile, check_columns
 from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
@@ -238,7 +238,7 @@ def ragged(head: str) -> tuple[int, str, int] | None:
     return None
 
 
-def opened(file: Opened) -> Iterator[Sentence]:
+def opened(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     state = Columns(file.name, file.columns, file.label, file.optional_label)
     state.raw = file.raw

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from tagwise.base.exceptions import CorpusError
-from tagwise.corpus.columns import Opened
+from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_tabs
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import (
@@ -75,7 +75,7 @@ def looks(head: str, rows: list[str]) -> bool:
     return len(cells) == 10 and cells[0].replace("-", "").replace(".", "").isdecimal()
 
 
-def opened(file: Opened) -> Iterator[Sentence]:
+def opened(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file. Without named columns, ``label`` means upos."""
     names, label = file.columns, file.label
     label = "upos" if label == "label" and names is None else label

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus import conll, conllu, jsonl, pretokenized
-from tagwise.corpus.columns import Opened, check_columns, collect
+from tagwise.corpus.columns import OpenFile, check_columns, collect
 from tagwise.corpus.conll import data_lines
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
@@ -18,7 +18,7 @@ from tagwise.corpus.text import raw_text, span_jsonl
 
 
 @dataclass(frozen=True)
-class Format:
+class CorpusFormat:
     """A corpus format.
 
     Attributes:
@@ -35,19 +35,21 @@ class Format:
     endings: tuple[str, ...]
     turn: int
     looks: Callable[[str, list[str]], bool]
-    sentences: Callable[[Opened], Iterator[Sentence]]
+    sentences: Callable[[OpenFile], Iterator[Sentence]]
     write: Callable[[Iterable[Sentence], File], None]
     unnamed: bool = False
 
 
-TABLE: dict[str, Format] = {
+TABLE: dict[str, CorpusFormat] = {
     found.name: found
     for found in (
-        Format("conll", (".tsv", ".conll"), 3, conll.looks, conll.opened, conll.write_conll, unnamed=True),
-        Format("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
-        Format(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
-        Format("text", (), 4, pretokenized.looks, pretokenized.opened, pretokenized.write_text),
-        Format(
+        CorpusFormat(
+            "conll", (".tsv", ".conll"), 3, conll.looks, conll.opened, conll.write_conll, unnamed=True
+        ),
+        CorpusFormat("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
+        CorpusFormat(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
+        CorpusFormat("text", (), 4, pretokenized.looks, pretokenized.opened, pretokenized.write_text),
+        CorpusFormat(
             span_jsonl.NAME,
             (".jsonl", ".ndjson"),
             0,
@@ -55,7 +57,7 @@ TABLE: dict[str, Format] = {
             span_jsonl.opened,
             span_jsonl.write_spans,
         ),
-        Format(raw_text.NAME, (), 5, raw_text.looks, raw_text.opened, raw_text.write_raw),
+        CorpusFormat(raw_text.NAME, (), 5, raw_text.looks, raw_text.opened, raw_text.write_raw),
     )
 }
 FORMATS = tuple(TABLE)
@@ -148,7 +150,7 @@ def iter_sentences(
         chunks = itertools.chain([head] if head else [], chunks)
     if format == jsonl.NAME:  # keys of the file are accepted in place of column names
         names, label = check_columns(*jsonl.own_names(*given))
-    return format, TABLE[format].sentences(Opened(name, chunks, names, label, optional_label, raw))
+    return format, TABLE[format].sentences(OpenFile(name, chunks, names, label, optional_label, raw))
 
 
 def read(

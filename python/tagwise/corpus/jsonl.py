@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tagwise.corpus.columns import Opened, check_columns, collect
+from tagwise.corpus.columns import OpenFile, check_columns, collect
 from tagwise.corpus.row_blocks import lines_of
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, writer
@@ -78,7 +78,7 @@ def looks(head: str, rows: list[str]) -> bool:
     return isinstance(value, dict) or is_column(value, len(value) if isinstance(value, list) else -1)
 
 
-def opened(file: Opened) -> Iterator[Sentence]:
+def opened(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return jsonl_sentences(file.name, file.chunks, file.columns, file.label)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tagwise.base.exceptions import CorpusError
-from tagwise.corpus.columns import Opened
+from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import lines_of
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, open_text, shown, source_name, writer
@@ -37,7 +37,7 @@ def looks(head: str, rows: list[str]) -> bool:
     return True
 
 
-def opened(file: Opened) -> Iterator[Sentence]:
+def opened(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return text_sentences(file.chunks)
 

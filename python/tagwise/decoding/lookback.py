@@ -15,7 +15,7 @@ from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Lists
 
 
-class Memory:
+class DocumentState:
     """Counts of the labels that were assigned to each word of a document, for tagging a stream in batches.
 
     Pass the same object to each `predict`. A batch whose first sentence does not begin a document continues the last
@@ -59,7 +59,7 @@ def search(
     k: int,
     *,
     beam: int | None = None,
-    memory: Memory | None = None,
+    memory: DocumentState | None = None,
     support: Any = None,
     n_jobs: int = 0,
 ) -> Lists:

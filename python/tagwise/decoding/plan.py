@@ -15,7 +15,7 @@ from tagwise.base.domains import Choice, Integer
 from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
 from tagwise.base.parameters import checked
 from tagwise.dataset.check import lengths_of
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import Constraints, Groups, Rules, Support, boundary_support, intersect
 from tagwise.scores.dictionary import with_dictionary
@@ -38,7 +38,7 @@ class Query:
     allowed: Allowed | None = None
     constraints: Any = None
     beam: int | None = None
-    memory: Memory | None = None
+    memory: DocumentState | None = None
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ from tagwise.features.recipe import Recipe, file_columns
 from tagwise.features.resolve import recipe_for
 from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
-from tagwise.learners.dual import Point
+from tagwise.learners.dual import DualPoint
 from tagwise.learners.loop import Callback, Result, logger
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
@@ -68,7 +68,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     name: ClassVar[str] = ""
     starts_warm: ClassVar[bool] = True  # whether training can start from the weights of a model
-    _point: Point | None = None  # dual point that the steps of a regularisation path pass on
+    _point: DualPoint | None = None  # dual point that the steps of a regularisation path pass on
     resumes: ClassVar[bool] = True  # whether training has iterations and can resume from a checkpoint
     #: Domains of parameters that several learners share. A learner has those that its constructor names.
     PARAMS: ClassVar[Domains] = {

@@ -1,6 +1,6 @@
 """Models that grow: labels and features of more sentences are added to those of the model.
 
-A few sentences change only the weights of their own features. `Part` is a training set with these features only, so
+A few sentences change only the weights of their own features. `NarrowedTask` is a training set of these features, so
 that an update takes time in proportion to the sentence. The changed weights are then copied back.
 """
 
@@ -38,7 +38,7 @@ ARRAYS = ("weights", "sums", "variance")
 
 
 @dataclass(frozen=True)
-class Part:
+class NarrowedTask:
     """Part of a training task with only the features of its sentences. See `_core.Layout.narrowed`.
 
     Online learners change no other weight, and the order of all sums is the same, so the weights are bit for bit those
@@ -51,12 +51,12 @@ class Part:
     size: int
 
     @staticmethod
-    def of(layout: _core.Layout, data: _core.Dataset) -> Part | None:
+    def of(layout: _core.Layout, data: _core.Dataset) -> NarrowedTask | None:
         """Return the part with the features of these sentences, or None if it has more than half of all features."""
         found = layout.narrowed(data)
         if found is None or 2 * len(found[0]) > len(layout):
             return None
-        return Part(*found, len(layout))
+        return NarrowedTask(*found, len(layout))
 
     def inside(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return the state of the part, taken from a state of the whole."""

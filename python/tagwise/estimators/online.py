@@ -18,7 +18,7 @@ from tagwise.base.parameters import checked, parameters_of, require
 from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
 from tagwise.estimators.base import Tagger
-from tagwise.estimators.growth import ARRAYS, Part, weights_of
+from tagwise.estimators.growth import ARRAYS, NarrowedTask, weights_of
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.estimators.training import add_line, listeners, watched
@@ -78,10 +78,10 @@ def run_epochs(learner: online.Learner, task: Task) -> Result:
     )
 
 
-def _part(task: Task) -> Part | None:
+def _part(task: Task) -> NarrowedTask | None:
     """Return the part of the task with the features of its sentences, or None if training needs all weights."""
     whole = task.params["parts"] > 1 or task.dev_score or task.keeper or task.ballot
-    return None if whole else Part.of(task.layout, task.data)
+    return None if whole else NarrowedTask.of(task.layout, task.data)
 
 
 class OnlineTagger(Tagger):

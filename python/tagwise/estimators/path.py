@@ -21,7 +21,7 @@ from tagwise.corpus.labels import lists as label_lists
 from tagwise.estimators.base import Tagger
 from tagwise.evaluation.metrics import Report
 from tagwise.features.inputs import Inputs
-from tagwise.learners.dual import Point
+from tagwise.learners.dual import DualPoint
 from tagwise.model.model import Model
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ STRENGTHS = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One strength of a path: the tagger trained with it and its scores on the development set.
 
     Attributes:
@@ -55,7 +55,7 @@ class Step:
         return self.report.score
 
 
-class RegularizationPath(Sequence[Step]):
+class RegularizationPath(Sequence[PathStep]):
     """Sequence of the steps of a path, strongest regularisation first. It prints as a table.
 
     Args:
@@ -73,7 +73,7 @@ class RegularizationPath(Sequence[Step]):
     (2, 1.0, True)
     """
 
-    def __init__(self, parameter: str, steps: list[Step]) -> None:
+    def __init__(self, parameter: str, steps: list[PathStep]) -> None:
         self.parameter = parameter
         self.steps = steps
 
@@ -83,11 +83,11 @@ class RegularizationPath(Sequence[Step]):
     def __getitem__(self, index: Any) -> Any:
         return self.steps[index]
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[PathStep]:
         return iter(self.steps)
 
     @property
-    def best(self) -> Step:
+    def best(self) -> PathStep:
         """Step with the highest score on the development set, the stronger one of equals."""
         # `max` returns the first of equals, which is the strongest.
         return max(self.steps, key=lambda step: step.score)
@@ -142,7 +142,7 @@ def regularization_path(
     refit: bool = False,
     warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
     forget: bool = False,
-    progress: Callable[[Step], Any] | None = None,
+    progress: Callable[[PathStep], Any] | None = None,
 ) -> RegularizationPath:
     """Train with one strength after the other and score each on development data.
 
@@ -163,10 +163,10 @@ def regularization_path(
         refit: After a holdout, train the best strength again on all of X. Set it to True for a final model.
         warm_start: Model whose weights the first step starts from, as in `fit`.
         forget: With `warm_start`, use only the labels and features of X, as in `fit`.
-        progress: Function that is called with each `Step`.
+        progress: Function that is called with each `PathStep`.
 
     Returns:
-        A `RegularizationPath` of one `Step` per strength. `best.tagger` is the tagger to use.
+        A `RegularizationPath` of one `PathStep` per strength. `best.tagger` is the tagger to use.
 
     Raises:
         ParameterError: If the tagger lacks the parameter, or a strength is outside its domain.
@@ -192,11 +192,11 @@ def regularization_path(
         X, y, dev, dev_y = hold_out(X, y, holdout)
     dev = Inputs.of(dev)
     gold = dev.gold(dev_y)
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     last = warm_start
     # A prior is centred on the weights of one model, from which every step then starts.
     anchored = parameter == "prior" or getattr(tagger, "prior", 0.0) > 0.0
-    point = Point() if parameter in ("l2", "sigma") else None
+    point = DualPoint() if parameter in ("l2", "sigma") else None
     for value in values:
         here = type(tagger)(**{**tagger.get_params(), parameter: value})
         begin = time.perf_counter()
@@ -204,7 +204,7 @@ def regularization_path(
         here.fit(X, y, warm_start=last, forget=forget and (anchored or not steps))
         here._point = None
         seconds = time.perf_counter() - begin
-        steps.append(Step(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
+        steps.append(PathStep(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
         last = warm_start if anchored else here if tagger.starts_warm else None
         if progress is not None:
             progress(steps[-1])
@@ -214,5 +214,5 @@ def regularization_path(
         again = type(tagger)(**{**tagger.get_params(), parameter: best.strength})
         first = best.tagger if tagger.starts_warm else None
         again.fit(*whole, warm_start=warm_start if anchored else first, forget=forget and anchored)
-        steps[steps.index(best)] = Step(best.strength, again, best.report, best.iterations, best.seconds)
+        steps[steps.index(best)] = PathStep(best.strength, again, best.report, best.iterations, best.seconds)
     return path

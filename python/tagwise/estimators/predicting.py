@@ -15,7 +15,7 @@ from tagwise.base.parameters import checked
 from tagwise.corpus import labels
 from tagwise.corpus.schemes import has_chunks
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 from tagwise.decoding.plan import Allowed, Query
 from tagwise.decoding.ranks import Ranks, gold_ranks
 from tagwise.estimators.scikit import Sequences
@@ -76,7 +76,7 @@ class Predicting:
         allowed: Allowed | None = None,
         constraints: Any = None,
         beam: int | None = None,
-        memory: Memory | None = None,
+        memory: DocumentState | None = None,
         min_probability: float | None = None,
     ) -> list[list[Any]]:
         """Predict the labels of each sentence.
@@ -151,7 +151,7 @@ class Predicting:
         probability: bool = False,
         allowed: Allowed | None = None,
         constraints: Any = None,
-        memory: Memory | None = None,
+        memory: DocumentState | None = None,
     ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best label sequences of each sentence.
 

@@ -14,7 +14,7 @@ from tagwise.corpus import schemes
 from tagwise.corpus.text.spans import TextSpan, text_spans
 from tagwise.corpus.text.spans import token_spans as spans_of
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, tokenized
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 from tagwise.estimators.predicting import Predicting
 
 #: A span of tokens: label, begin, end, and its probability or None.
@@ -22,7 +22,7 @@ TokenSpan = tuple[Any, int, int, "float | None"]
 
 
 def token_spans(
-    tagger: Predicting, X: Any, *, probability: bool = True, memory: Memory | None = None
+    tagger: Predicting, X: Any, *, probability: bool = True, memory: DocumentState | None = None
 ) -> list[list[TokenSpan]]:
     """Return the spans of each sentence: chunks if the labels follow a scheme (B-, I- ...), else one span per token.
 

@@ -2,9 +2,9 @@
 
 Files of other programs contain bytes, and the engine works on Unicode strings. A byte that is not valid UTF-8 becomes
 the character U+10FF00 + byte. So does each byte of the characters U+10FF80 to U+10FFFF, which are for private use.
-Therefore `raw(told(data)) == data` for all bytes, and `told` is injective.
+Therefore `encode_name(decode_name(data)) == data` for all bytes, and `decode_name` is injective.
 
->>> told(b"caf\\xc3\\xa9"), raw(told(b"\\xff\\x00")) == b"\\xff\\x00"
+>>> decode_name(b"caf\\xc3\\xa9"), encode_name(decode_name(b"\\xff\\x00")) == b"\\xff\\x00"
 ('café', True)
 """
 
@@ -21,7 +21,7 @@ def _escaped(found: re.Match[str]) -> str:
     return "".join(chr(_PLANE + byte) for byte in found[0].encode("utf-8", "surrogateescape"))
 
 
-def told(data: bytes) -> str:
+def decode_name(data: bytes) -> str:
     """Decode a name."""
     try:
         text = data.decode()
@@ -33,7 +33,7 @@ def told(data: bytes) -> str:
         return _BROKEN.sub(_escaped, _PRIVATE.sub(_escaped, text))
 
 
-def raw(text: str) -> bytes:
+def encode_name(text: str) -> bytes:
     """Encode a string as the name it represents. Lone surrogates from Python's surrogateescape become their bytes."""
     if not _PRIVATE.search(text):
         return text.encode("utf-8", "surrogateescape")
@@ -51,4 +51,4 @@ def is_plain(text: str) -> bool:
     return text.isascii() or _PRIVATE.search(text) is None
 
 
-__all__ = ["is_plain", "raw", "told"]
+__all__ = ["decode_name", "encode_name", "is_plain"]

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import tagwise._core as _core
 from tagwise.base.exceptions import CorpusError, TemplateError
-from tagwise.features.escape import is_plain, raw, told
+from tagwise.features.escape import decode_name, encode_name, is_plain
 
 DIALECTS = ("wapiti", "wapiti-auto", "crfpp")
 #: Limits of offsets and columns. Larger numbers are errors, because they would overflow in Wapiti's C code.
@@ -114,7 +114,7 @@ def wapiti_pattern(line: str) -> Pattern:
                 end += 2 if line[end] == "\\" and end + 1 < len(line) else 1
             if end >= len(line):
                 raise wrong("a quote is not closed")
-            regex, at = _core.WapitiRegex(raw(line[at + 2 : end])), end + 1
+            regex, at = _core.WapitiRegex(encode_name(line[at + 2 : end])), end + 1
         if line[at : at + 1] != "]":
             raise wrong(f"{found[0]} is not closed by ]")
         at += 1
@@ -220,7 +220,7 @@ class Patterns:
             if plain and not pattern.reads_bytes:
                 return self._text(pattern, columns, t, length)
             if not encoded:
-                encoded.extend([raw(token) for token in column] for column in columns)
+                encoded.extend([encode_name(token) for token in column] for column in columns)
             return self._bytes(pattern, encoded, t, length)
 
         return render
@@ -243,7 +243,7 @@ class Patterns:
         out = b""
         for item in pattern.items:
             if isinstance(item, str):
-                out += raw(item)
+                out += encode_name(item)
                 continue
             at = item.place(t, length)
             inside = 0 <= at < length
@@ -261,7 +261,7 @@ class Patterns:
             out += value.lower() if item.lower else value
             if over:
                 break
-        return told(out)
+        return decode_name(out)
 
     def given(self, token: Sequence[str], t: int) -> tuple[list[str], list[str]]:
         """Return the node and edge attributes of a token whose columns are observations (file without patterns)."""

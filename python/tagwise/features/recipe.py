@@ -49,10 +49,10 @@ class Tokens(list[Any]):
         return self
 
 
-def told(message: str, columns: Sequence[str]) -> str:
+def with_suggestion(message: str, columns: Sequence[str]) -> str:
     """Add a suggestion for an unknown name to an error message about a template.
 
-    >>> print(told('line 1: no column "wrod"; the columns are word', ["word"]))
+    >>> print(with_suggestion('line 1: no column "wrod"; the columns are word', ["word"]))
     line 1: no column "wrod" (did you mean 'word'?); the columns are word
     """
     place, name = re.match(r"((?:line \d+: )?)(\w*)", message).groups()  # type: ignore[union-attr]
@@ -122,7 +122,7 @@ class Recipe:
         try:
             compiled = Template(whole, [*columns, *made])
         except TemplateError as error:
-            raise TemplateError(told(str(error), columns)) from None
+            raise TemplateError(with_suggestion(str(error), columns)) from None
         looked_at = {*compiled.used_columns, *([columns[0]] if marks or not compiled.used_columns else [])}
         used = [column for column in columns if column in looked_at]
         if [*used, *made] != [*columns, *made]:

@@ -22,8 +22,8 @@ import tagwise._core as _core
 from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
 from tagwise.learners.problem import Problem
-from tagwise.learners.sums import Part, logarithmic, plain, total_of
-from tagwise.optimizers.base import HostVectors, Vectors
+from tagwise.learners.sums import PartialSum, logarithmic, plain, total_of
+from tagwise.optimizers.base import HostVectors, VectorSpace
 from tagwise.scores.protocols import Exponential, Objective, Scorer, Vector
 
 #: Function of layout, weights, forbidden pairs and whether each step is normalised, which returns a scorer.
@@ -42,7 +42,7 @@ class Backend:
     objective: Callable[[Problem], Objective]
     scorer: ScorerMaker
     descends: bool = False
-    vectors: Callable[[int], Vectors] = HostVectors
+    vectors: Callable[[int], VectorSpace] = HostVectors
     check: Callable[[], Any] = bool
 
 
@@ -123,12 +123,12 @@ class Sum:
         w: Vector,
         gradient: Vector,
         n_jobs: int,
-        add: Callable[[Part, Part], Part],
+        add: Callable[[PartialSum, PartialSum], PartialSum],
     ) -> tuple[float, float]:
-        def found() -> Iterator[Part]:
+        def found() -> Iterator[PartialSum]:
             for k, evaluate in enumerate(parts):
                 here = np.empty_like(gradient)
-                yield Part(k, 0, *evaluate(w, here, n_jobs), here)
+                yield PartialSum(k, 0, *evaluate(w, here, n_jobs), here)
 
         total = total_of(found(), add)
         gradient[:] = total.gradient

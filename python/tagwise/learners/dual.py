@@ -189,7 +189,7 @@ class Ascent:
 
 
 @dataclass
-class Point:
+class DualPoint:
     """Dual point that training with one penalty passes on to training with the next, on the same data.
 
     w(q) = 1/(2 l2) sum_i s_i (F(y_i) - E_{q_i} F), so that the q of l2 has the weights (l2 / l2') w at l2'. Distances

@@ -29,7 +29,7 @@ from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.learners.problem import Problem
 from tagwise.optimizers import OPTIMIZERS, Optimizer, State, Step
-from tagwise.optimizers.base import HostVectors, Vectors, relative_gap
+from tagwise.optimizers.base import HostVectors, VectorSpace, relative_gap
 from tagwise.optimizers.lbfgs import FINE_NOISE, NOISE
 from tagwise.scores.protocols import Objective, Precise, Vector
 
@@ -64,7 +64,7 @@ class Prior:
     center: Vector
     strength: float
 
-    def add(self, w: Any, gradient: Any, vectors: Vectors) -> float:
+    def add(self, w: Any, gradient: Any, vectors: VectorSpace) -> float:
         """Return the value at w, and add the derivative 2 strength (w - w_0) to the gradient."""
         off = vectors.like(w)
         vectors.add_scaled(w, -1.0, vectors.held(self.center), off)
@@ -84,7 +84,7 @@ class Evaluation:
         l2: float,
         n_jobs: int,
         prior: Prior | None = None,
-        vectors: Vectors | None = None,
+        vectors: VectorSpace | None = None,
         *,
         precise: bool = False,
     ) -> None:
@@ -151,7 +151,7 @@ def train(
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
     keeper: Keeper | None = None,
-    point: dual.Point | None = None,
+    point: dual.DualPoint | None = None,
 ) -> Result:
     """Minimise the penalised loss from `start`.
 
@@ -332,7 +332,7 @@ def _certified(
     seed: int,
     known: State | None,
     keep: bool,
-    point: dual.Point | None,
+    point: dual.DualPoint | None,
     *,
     often: bool,
     restoring: Callable[[], contextlib.AbstractContextManager[None]] | None = None,

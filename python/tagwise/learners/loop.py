@@ -114,7 +114,7 @@ def converged(values: Sequence[float], tol: float, window: int) -> bool:
 
 
 @dataclass
-class Course:
+class TrainingState:
     """Progress of a run, apart from the state of its learner."""
 
     iteration: int = -1
@@ -148,7 +148,7 @@ class Course:
 
 _NUMBER, _COUNT = Real(any_=True), Integer(0, 2**53)
 _MAYBE = Real(any_=True, optional=True)
-#: Domain of a `Course` in a checkpoint.
+#: Domain of a `TrainingState` in a checkpoint.
 COURSE = Record(
     {
         "iteration": _COUNT,
@@ -177,12 +177,12 @@ COURSE = Record(
 )
 
 
-def _resumed(keeper: Keeper | None) -> Course | None:
+def _resumed(keeper: Keeper | None) -> TrainingState | None:
     """Return the course in a checkpoint, or None at the start of a run."""
     found = None if keeper is None else keeper.loop(COURSE)
     if keeper is None or found is None:
         return None
-    course = Course(**found)
+    course = TrainingState(**found)
     last, noted = course.iteration, [entry["iteration"] for entry in course.history]
     with keeper.restoring():
         if len(course.values) != last + 1 or max(course.best_iteration, course.since) > last:
@@ -211,7 +211,7 @@ def run(
     """
     begin = time.perf_counter()
     found = _resumed(keeper)
-    resumed, course = found is not None, found or Course()
+    resumed, course = found is not None, found or TrainingState()
     before, first = course.seconds, max(course.iteration, 0)
     last: Vector | None = None
     reason: str | None = None

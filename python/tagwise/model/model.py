@@ -30,7 +30,7 @@ from tagwise.model.formats.chain import chain_of
 from tagwise.model.formats.table import format_by_name
 from tagwise.model.reading import about, check_finite, forbidden_of, parts_of
 from tagwise.model.runners_up import Detour, RunnersUp
-from tagwise.model.votes import Decision, Decisions, Features, votes
+from tagwise.model.votes import Decision, Decisions, SentenceFeatures, votes
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer
@@ -340,7 +340,7 @@ class Model:
             else [f"#{t}" for t in range(T)]
         )
         ((path, score),) = self.kbest(X, 1, Query(n_jobs=n_jobs))[0]
-        features = Features(self.native, data)
+        features = SentenceFeatures(self.native, data)
         chances = self.marginals(X, Query(n_jobs=n_jobs))[0] if probabilistic else None
         ids = [index[y] for y in path]
         places = range(T) if token is None else range(token, token + 1)
@@ -367,7 +367,7 @@ class Model:
         return Decisions(words, path, out)
 
     def _runners_up(
-        self, X: Inputs, data: _core.Dataset, features: Features, path: list[int]
+        self, X: Inputs, data: _core.Dataset, features: SentenceFeatures, path: list[int]
     ) -> Callable[[int], Detour | None] | None:
         """Return a search for the best path with another label at a token, or None for labels that occur once.
 

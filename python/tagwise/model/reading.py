@@ -20,7 +20,7 @@ from tagwise.corpus.labels import broken, first_break, reads_as
 from tagwise.features.recipe import Recipe
 from tagwise.model import schema
 from tagwise.model.formats.chain import parts_of as foreign_parts
-from tagwise.model.formats.table import HEAD, Format, format_of
+from tagwise.model.formats.table import HEAD, ModelFormat, format_of
 from tagwise.scores.constraints import Constraints
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer
@@ -123,7 +123,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
     }
 
 
-def _foreign(raw: IO[bytes], format: Format) -> dict[str, Any]:
+def _foreign(raw: IO[bytes], format: ModelFormat) -> dict[str, Any]:
     """Return the parts of a model of another program, from its open file."""
     with about(f"a model of {format.program}"):
         raw.seek(0)

@@ -209,7 +209,7 @@ Weighted = tuple[int, float, NDArray[np.float64]]
 # --- weights of one sentence ----------------------------------------------------------------------------------
 
 
-class Features:
+class SentenceFeatures:
     """Features of a sentence with their weights: the score that each attribute of each token gives each label."""
 
     def __init__(self, scorer: _core.Scorer, data: _core.Dataset) -> None:
@@ -303,7 +303,7 @@ def _row(
 
 
 def votes(
-    features: Features,
+    features: SentenceFeatures,
     vocabulary: _core.Vocabulary,
     labels: Sequence[str],
     path: Sequence[int],
@@ -362,4 +362,4 @@ def decisions_html(decisions: Decisions) -> str:
     return f'<div style="line-height:1.5">{"".join(parts)}</div>'
 
 
-__all__ = ["Decision", "Decisions", "Features", "Vote", "votes"]
+__all__ = ["Decision", "Decisions", "SentenceFeatures", "Vote", "votes"]

@@ -54,7 +54,7 @@ class Step:
         return math.inf if self.dual is None else relative_gap(self.value, self.dual)
 
 
-class Vectors(Protocol):
+class VectorSpace(Protocol):
     """Storage and arithmetic of the vectors of an optimiser, in a representation of its own."""
 
     def held(self, w: Vector, /) -> Any:

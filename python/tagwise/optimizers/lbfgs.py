@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.base.domains import Domain, Integer, Numbers, Real, Record
-from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector, Vectors
+from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector, VectorSpace
 from tagwise.optimizers.pairs import pairs_domain
 
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
@@ -54,7 +54,7 @@ class LineSearch:
         self,
         objective: Evaluate,
         w: Any,
-        vectors: Vectors,
+        vectors: VectorSpace,
         curvature: float = CURVATURE,
         noise: float = NOISE,
     ) -> None:
@@ -197,7 +197,7 @@ def lbfgs(
     scale: NDArray[np.float32] | None = None,
     keep: bool = False,
     resume: State | None = None,
-    vectors: Vectors | None = None,
+    vectors: VectorSpace | None = None,
     noise: float = NOISE,
 ) -> Iterator[Step]:
     """Minimise from w. The iteration ends only if no step decreases the objective, which is a minimum up to rounding.

@@ -23,7 +23,7 @@ class Jobs:
 
     Args:
         kind: Class of the actors.
-        told: Constructor argument of every actor, sent once through the object store.
+        config: Constructor argument of every actor, sent once through the object store.
         workers: Number of actors. Default: as many as the CPUs of the cluster allow.
         cpus: CPUs per actor.
         memory: Bytes that each actor needs. Ray starts no more actors than fit into memory.
@@ -33,7 +33,7 @@ class Jobs:
     def __init__(
         self,
         kind: type,
-        told: Any,
+        config: Any,
         workers: int | None = None,
         *,
         cpus: int = 1,
@@ -42,7 +42,7 @@ class Jobs:
     ) -> None:
         self.ray = connected()
         self.most, self.once = places(cpus) if workers is None else workers, once
-        self.told = self.ray.put(told)
+        self.config = self.ray.put(config)
         options: dict[str, Any] = {} if memory is None else {"memory": self._room(memory)}
         self.kind = self.ray.remote(num_cpus=cpus, max_restarts=0, **options)(kind)
         self.lost = 0  # number of workers that were replaced
@@ -112,7 +112,7 @@ class Jobs:
     def _made(self, anew: bool) -> Any:
         """Create an actor. One for a repeated job reserves nothing, so that Ray can place it on any node."""
         kind = self.kind.options(num_cpus=0, memory=0) if anew else self.kind
-        return kind.remote(self.told)
+        return kind.remote(self.config)
 
 
 __all__ = ["Failed", "Jobs"]

@@ -27,7 +27,7 @@ KERNELS = dict(_core.KERNELS)
 ARRAYS = ("support.ptr", "support.ids", "support.values", "beta.ptr", "beta.label", "beta.value")
 
 
-class Block(NamedTuple):
+class TokenMatrix(NamedTuple):
     """Tokens as a sparse matrix in CSR form, with the names of SciPy: one row per token, one column per attribute."""
 
     indptr: NDArray[np.uint64]
@@ -41,7 +41,7 @@ class Block(NamedTuple):
         out[self._rows(), self.indices] = self.data
         return out
 
-    def dots(self, other: Block) -> NDArray[np.float64]:
+    def dots(self, other: TokenMatrix) -> NDArray[np.float64]:
         """Return <x, x'> of every row of this block with every row of the other, [rows, rows]."""
         used = np.unique(self.indices)
         found: NDArray[np.float64] = self._columns(used) @ other._columns(used).T
@@ -68,7 +68,7 @@ class Block(NamedTuple):
         return out
 
 
-Function = Callable[[Block, Block], Any]
+Function = Callable[[TokenMatrix, TokenMatrix], Any]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Kernel:
             return _core.Kernel(self.name, *numbers, form=form, cache_bytes=cache_bytes)
 
         def call(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> NDArray[np.float64]:
-            blocks = (Block(*rows, (len(rows[0]) - 1, n_attributes)) for rows in (a, b))
+            blocks = (TokenMatrix(*rows, (len(rows[0]) - 1, n_attributes)) for rows in (a, b))
             return np.ascontiguousarray(function(*blocks), dtype=np.float64)
 
         return _core.Kernel(call, form=form, cache_bytes=cache_bytes)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.decoding.lookback import Memory
+from tagwise.decoding.lookback import DocumentState
 from tagwise.learners.backends import BACKENDS, Backend
 
 from ..parameters.common import P, X, Y
@@ -244,7 +244,7 @@ def memory(learner: str, _: File) -> None:
     tagger = tw.Perceptron(features="S1", document=True, epochs=8, shuffle=False).fit(train)
     together = train[:1] + train[1:]
     whole, ranked = tagger.predict(together), tagger.predict_kbest(together, 2)
-    one, two = Memory(), Memory()
+    one, two = DocumentState(), DocumentState()
     assert [tagger.predict(train[i : i + 1], memory=one)[0] for i in range(len(train))] == whole
     assert [tagger.predict_kbest(train[i : i + 1], 2, memory=two)[0] for i in range(len(train))] == ranked
     forgotten = [tagger.predict_kbest(train[i : i + 1], 2)[0] for i in range(len(train))]

@@ -11,7 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.scores.kernels import Block
+from tagwise.scores.kernels import TokenMatrix
 
 from ..online import permutation
 from ..reference import chain, perceptron, qp, svm
@@ -177,7 +177,7 @@ def assert_kernel(b: Bench, similarity: Kernel, **params: Any) -> None:
             assert found == pytest.approx(wanted, rel=1e-3, abs=1e-3)
 
 
-def cubed(a: Block, c: Block) -> Any:
+def cubed(a: TokenMatrix, c: TokenMatrix) -> Any:
     return (0.5 + a.dots(c)) ** 3
 
 

@@ -14,14 +14,14 @@ import tagwise as tw
 from tagwise.apps.annotate import queue as queues
 from tagwise.apps.annotate import session as sessions
 from tagwise.apps.annotate.learning import Learning
-from tagwise.apps.annotate.project import Settings, Work
+from tagwise.apps.annotate.project import ProjectSettings, Work
 from tagwise.apps.annotate.queue import FIRST, SLICE
 from tagwise.apps.annotate.session import SHOWN, Session
 
 
 def opened(folder: Path, n: int) -> Session:
     """A session with so many open sentences, and a few that came with labels."""
-    work = Work(folder, Settings(labels=["PER"]))
+    work = Work(folder, ProjectSettings(labels=["PER"]))
     gold = [[name, "slept", f"#{i}"] for i, name in enumerate(["Anna", "Peter", "Mary"])]
     work.add(tw.Corpus.from_lists(gold, [["B-PER", "O", "O"]] * len(gold)), "labelled")
     work.add(tw.Corpus.from_lists([["Anna", "went", f"w{i}", f"v{i % 7}"] for i in range(n)]), "open")

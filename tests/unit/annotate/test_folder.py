@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.apps.annotate.folder import Settings
+from tagwise.apps.annotate.folder import ProjectSettings
 from tagwise.apps.annotate.journal import Journal, JournalError
 from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
@@ -22,7 +22,7 @@ TOKENS = [["Ann", "saw", "Rome"], ["It", "rained"], ["Bob", "left"]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    work = Work(tmp_path / "work", Settings(labels=["PER"], features="S1"))
+    work = Work(tmp_path / "work", ProjectSettings(labels=["PER"], features="S1"))
     work.add(tw.Corpus.from_lists(TOKENS), "notes.txt")
     work.accept(0, ["B-PER", "O", "O"])
     work.close()
@@ -46,13 +46,13 @@ def test_features_that_name_files_must_be_given_again(folder: Path, tmp_path: Pa
     (tmp_path / "names.txt").write_text("Ann\n")
     named = features.format(tmp_path / "names.txt")
     change(folder, features=named)
-    for given in (None, Settings(), Settings(features="S1")):
+    for given in (None, ProjectSettings(), ProjectSettings(features="S1")):
         work = Work(folder, given)
         assert work.export("conll")
         with pytest.raises(tw.CorpusError, match="--features"):
             Session(work)
         work.close()
-    work = Work(folder, Settings(features=named))
+    work = Work(folder, ProjectSettings(features=named))
     assert work.features == named
     work.close()
 

@@ -16,7 +16,7 @@ import tagwise as tw
 from tagwise.apps.annotate.agreement import agreement
 from tagwise.apps.annotate.learning import Learning
 from tagwise.apps.annotate.mistakes import suspects
-from tagwise.apps.annotate.project import Settings, Work
+from tagwise.apps.annotate.project import ProjectSettings, Work
 from tagwise.apps.annotate.queue import FIRST, SLICE, Queue
 from tagwise.apps.annotate.ranking import STRATEGIES, View, margins, wanted
 from tagwise.apps.annotate.session import Session
@@ -162,7 +162,7 @@ def test_a_queue_ranked_in_slices_is_the_queue_ranked_at_once(model: Any, strate
 
 
 def opened(folder: Path, **settings: Any) -> Session:
-    work = Work(folder, Settings(labels=["PER", "LOC"]))
+    work = Work(folder, ProjectSettings(labels=["PER", "LOC"]))
     if not work.sentences:
         work.add(tw.Corpus.from_lists(CORPUS.tokens), "text")
     return Session(work, **settings)
@@ -247,7 +247,7 @@ def test_a_model_proposes_from_the_beginning(tmp_path: Path, model: Any) -> None
 def test_sentences_that_say_the_same_are_asked_for_once(tmp_path: Path) -> None:
     """One of them is in the queue; its labels are those of all, as long as these have none of their own."""
     one, other = CORPUS[0].tokens, CORPUS[5].tokens
-    work = Work(tmp_path, Settings(labels=["PER", "LOC"]))
+    work = Work(tmp_path, ProjectSettings(labels=["PER", "LOC"]))
     work.add(tw.Corpus.from_lists([one, other, one, one]), "text")
     session = Session(work)
     assert session.queue.order() == [0, 1]

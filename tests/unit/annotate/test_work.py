@@ -13,13 +13,13 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps.annotate.journal import Journal, JournalError
-from tagwise.apps.annotate.project import Settings, Work
+from tagwise.apps.annotate.project import ProjectSettings, Work
 
 TOKENS = [["Peter", "flew", "to", "London", "."], ["Anna", "slept"], ["New", "York", "wins"]]
 
 
 def begun(folder: Path, labels: tuple[str, ...] = ("PER", "LOC")) -> Work:
-    work = Work(folder, Settings(labels=list(labels)))
+    work = Work(folder, ProjectSettings(labels=list(labels)))
     work.add(tw.Corpus.from_lists(TOKENS), "notes.txt")
     return work
 
@@ -187,7 +187,7 @@ def test_a_journal_of_another_folder_is_refused(tmp_path: Path) -> None:
     work = begun(tmp_path)
     work.accept(2, ["O"] * 3)
     work.close()
-    other = Work(tmp_path / "other", Settings(labels=["PER"]))
+    other = Work(tmp_path / "other", ProjectSettings(labels=["PER"]))
     other.add(tw.Corpus.from_lists(TOKENS[:1]), "notes.txt")
     other.close()
     (tmp_path / "journal.jsonl").replace(tmp_path / "other" / "journal.jsonl")
@@ -268,7 +268,7 @@ def test_labels_of_one_and_counts_are_those_of_all(tmp_path: Path) -> None:
     def some(n: int) -> list[list[str]]:
         return [rng.choice(words) for _ in range(n)]
 
-    work = Work(tmp_path, Settings(labels=["PER", "LOC"]))
+    work = Work(tmp_path, ProjectSettings(labels=["PER", "LOC"]))
     work.add(tw.Corpus.from_lists(some(6)), "open")
     tagged = some(3)
     work.add(tw.Corpus.from_lists(tagged, [["B-PER", "O"]] * len(tagged)), "labelled")

@@ -22,7 +22,7 @@ from tagwise.apps.annotate.project import EXPORTS, LONGEST_LABEL, MOST_SENTENCES
 from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.session import LONGEST_SEARCH, Session
 from tagwise.apps.annotate.why import spans_of
-from tagwise.apps.web.problems import HANDLERS, Problem, parsed_body
+from tagwise.apps.web.problems import HANDLERS, RefusedRequest, parsed_body
 from tagwise.base.domains import Choice, Domain, Integer, Listed, Record, Text
 from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.formats import FORMATS, read
@@ -51,7 +51,7 @@ async def body_of(request: Request, most: int) -> bytes:
     async for chunk in request.stream():
         out += chunk
         if len(out) > most:
-            raise Problem(
+            raise RefusedRequest(
                 413, "BodyError", f"the request is longer than {most:,} bytes; send less", close=True
             )
     return bytes(out)
@@ -74,7 +74,9 @@ async def json_of(request: Request, domain: Domain) -> dict[str, Any]:
     """The object in the body of a request, inside its domain."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Problem(415, "TypeError", "send JSON, with the content type application/json", close=True)
+        raise RefusedRequest(
+            415, "TypeError", "send JSON, with the content type application/json", close=True
+        )
     found: dict[str, Any] = parsed_body(await body_of(request, MOST_BODY) or b"{}", domain)
     return found
 
@@ -83,7 +85,7 @@ def number_of(request: Request, name: str) -> int:
     """A whole number of the query."""
     text = request.query_params.get(name, "")
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise Problem(400, "ParameterError", f"{name}={text[:20]!r}: expected a number")
+        raise RefusedRequest(400, "ParameterError", f"{name}={text[:20]!r}: expected a number")
     return int(text)
 
 
@@ -118,7 +120,9 @@ class Events:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
         with self._lock:
             if len(self._listeners) >= MOST_LISTENERS:
-                raise Problem(503, "BusyError", "too many pages are open; close one", {"retry-after": "5"})
+                raise RefusedRequest(
+                    503, "BusyError", "too many pages are open; close one", {"retry-after": "5"}
+                )
             self._listeners[queue] = asyncio.get_running_loop()
         try:
             yield b": hello\n\n"
@@ -215,7 +219,7 @@ class Annotate:
         """The labelled sentences as a file."""
         form = request.query_params.get("format", "")
         if form not in EXPORTS:
-            raise Problem(
+            raise RefusedRequest(
                 400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(EXPORTS)}"
             )
         data = await run_in_threadpool(self.session.work.export, form)
@@ -226,7 +230,7 @@ class Annotate:
         """One more document."""
         form = request.query_params.get("format") or None
         if form is not None and form not in FORMATS:
-            raise Problem(
+            raise RefusedRequest(
                 400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(FORMATS)}"
             )
         name = request.query_params.get("name", "upload")[:100]
@@ -252,7 +256,7 @@ class Annotate:
         """The report of the last comparison, as a file."""
         page = self.comparing.page()
         if page is None:
-            raise Problem(404, "ComparisonError", "no comparison has ended yet; begin one")
+            raise RefusedRequest(404, "ComparisonError", "no comparison has ended yet; begin one")
         headers = {"content-disposition": 'attachment; filename="comparison.html"'}
         return Response(page, media_type="text/html", headers=headers)
 

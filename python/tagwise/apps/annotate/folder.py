@@ -70,7 +70,7 @@ DEED: Domain = Variant(
 
 
 @dataclass
-class Settings:
+class ProjectSettings:
     """What a work is about. kind: "spans" (IOB2 labels) or "tokens" (a label for every token)."""
 
     kind: str = "spans"
@@ -79,7 +79,7 @@ class Settings:
     features: str = "default"
     strategy: str = "margin"
 
-    def check(self) -> Settings:
+    def check(self) -> ProjectSettings:
         """Refuse what cannot be."""
         if self.kind not in ("spans", "tokens"):
             raise ParameterError(f"kind={self.kind!r}; expected spans or tokens")
@@ -133,12 +133,12 @@ def _is_empty(path: Path) -> bool:
     return path.name == "journal.jsonl" and path.is_file() and not path.stat().st_size
 
 
-def read_settings(folder: Path) -> tuple[Settings, list[dict[str, Any]]]:
+def read_settings(folder: Path) -> tuple[ProjectSettings, list[dict[str, Any]]]:
     """Return the settings of a work, and name, size and checksum of each document."""
     path = folder / "work.json"
     try:
         found = unsealed(read_regular(path, MOST_SETTINGS, CorpusError, _REMEDY, follow=False), WORK)
-        settings = Settings(**{one.name: found[one.name] for one in fields(Settings)}).check()
+        settings = ProjectSettings(**{one.name: found[one.name] for one in fields(ProjectSettings)}).check()
         for file in found["documents"]:
             if not re.fullmatch(r"[0-9]+-[A-Za-z0-9_.-]+\.jsonl", file["file"]):
                 raise DomainError(f"{file['file']!a} is not the name of a document")
@@ -147,7 +147,7 @@ def read_settings(folder: Path) -> tuple[Settings, list[dict[str, Any]]]:
     return settings, found["documents"]
 
 
-def write_settings(folder: Path, settings: Settings, documents: Sequence[Mapping[str, Any]]) -> None:
+def write_settings(folder: Path, settings: ProjectSettings, documents: Sequence[Mapping[str, Any]]) -> None:
     """Write `work.json`."""
     made = {"tagwise annotate": VERSION, **asdict(settings), "documents": list(documents)}
     with atomic(folder / "work.json", CorpusError) as out:
@@ -201,7 +201,7 @@ __all__ = [
     "DEED",
     "OUTSIDE",
     "UNKNOWN",
-    "Settings",
+    "ProjectSettings",
     "check_label",
     "is_begun",
     "read_document",

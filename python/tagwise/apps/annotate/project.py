@@ -18,7 +18,7 @@ from tagwise.apps.annotate.folder import (
     MOST_TOKENS,
     OUTSIDE,
     UNKNOWN,
-    Settings,
+    ProjectSettings,
     check_label,
 )
 from tagwise.apps.annotate.journal import Journal, JournalError
@@ -37,7 +37,7 @@ EXPORTS = {"conll": "tsv", "spans": "jsonl", "conllu": "conllu", "jsonl": "jsonl
 class Work:
     """An open work. `accepted`: number of a sentence -> its labels; those that came labelled are in `given`."""
 
-    def __init__(self, folder: str | os.PathLike[str], settings: Settings | None = None) -> None:
+    def __init__(self, folder: str | os.PathLike[str], settings: ProjectSettings | None = None) -> None:
         self.folder, self._given = Path(folder), settings
         begun = files.is_begun(self.folder)
         self.journal = Journal(self.folder / "journal.jsonl", DEED)
@@ -46,7 +46,7 @@ class Work:
             if begun:
                 self.settings, self._files = files.read_settings(self.folder)
             else:
-                self.settings = (settings or Settings()).check()
+                self.settings = (settings or ProjectSettings()).check()
                 self._save(self.settings)
             self.sentences: list[Sentence] = []
             self.documents: list[tuple[str, range]] = []
@@ -70,7 +70,7 @@ class Work:
 
     # --- settings -----------------------------------------------------------------------------------------
 
-    def _save(self, settings: Settings) -> None:
+    def _save(self, settings: ProjectSettings) -> None:
         files.write_settings(self.folder, settings, self._files)
 
     @property
@@ -89,9 +89,9 @@ class Work:
             )
         return found
 
-    def set(self, **changes: Any) -> Settings:
+    def set(self, **changes: Any) -> ProjectSettings:
         """Change settings; they are on the disk when this returns."""
-        made = Settings(**{**asdict(self.settings), **changes}).check()
+        made = ProjectSettings(**{**asdict(self.settings), **changes}).check()
         self._save(made)
         self.settings = made
         return made
@@ -381,7 +381,7 @@ __all__ = [
     "MOST_TOKENS",
     "OUTSIDE",
     "UNKNOWN",
-    "Settings",
+    "ProjectSettings",
     "Work",
     "check_label",
 ]

@@ -11,7 +11,7 @@ from tagwise.apps.annotate.app import MOST_FILE, Annotate
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.web import running
 from tagwise.apps.web.guards import Guards, new_token
-from tagwise.apps.web.limits import Limited, Limits
+from tagwise.apps.web.limits import Limited, RequestLimits
 
 #: Seconds that requests in flight have when the server is told to end: pages listen for ever.
 GRACE = 1.0
@@ -22,7 +22,7 @@ SWITCH = 0.0005
 
 def guarded(session: Session, token: str, host: str = "127.0.0.1") -> ASGIApp:
     """The application behind its guards."""
-    limited = Limited(Annotate(session).app(), Limits(body=MOST_FILE, seconds=60.0))
+    limited = Limited(Annotate(session).app(), RequestLimits(body=MOST_FILE, seconds=60.0))
     return Guards(limited, host, token=token)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tagwise.apps.annotate.ranking import View, wanted
-from tagwise.apps.compare.report.svg import Chart, Line, Point
+from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
 from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.sentence import Corpus
 
@@ -98,7 +98,7 @@ class Simulation:
             course = list(zip(map(float, curve.sentences), (100 * s for s in curve.scores)))
             lines.append(Line(course, curve.strategy, colour, curve.strategy))
             points.append(
-                Point(*course[-1], curve.strategy, colour, curve.strategy, "none", label=curve.strategy)
+                PlotPoint(*course[-1], curve.strategy, colour, curve.strategy, "none", label=curve.strategy)
             )
         end = max(self.most(curve.strategy) for curve in self.curves)
         level = [(0.0, 100 * self.target), (float(end), 100 * self.target)]

@@ -16,7 +16,7 @@ from typing import Any
 
 from tagwise.apps.compare.cache import Cache, default_folder
 from tagwise.apps.compare.cells import Row
-from tagwise.apps.compare.learners import NAMES, Learner, check_learner, learner_names, make, parse
+from tagwise.apps.compare.learners import NAMES, ComparedLearner, check_learner, learner_names, make, parse
 from tagwise.apps.compare.plan import Cell, CorpusSpec, Data, check_against, draw, plan, resolve_corpora
 from tagwise.apps.compare.pool import Event
 from tagwise.apps.compare.presets import PRESETS, Preset
@@ -31,7 +31,7 @@ from tagwise.scores.losses import loss_curves
 
 
 def compare(
-    learners: Sequence[str | Learner] = ("crf",),
+    learners: Sequence[str | ComparedLearner] = ("crf",),
     *,
     corpus: CorpusSpec = "ewt-pos",
     features: Sequence[Any] = ("S1", "S2", "S3"),
@@ -159,10 +159,10 @@ __all__ = [
     "PRESETS",
     "Cache",
     "Cell",
+    "ComparedLearner",
     "Comparison",
     "Data",
     "Event",
-    "Learner",
     "Preset",
     "Published",
     "Row",

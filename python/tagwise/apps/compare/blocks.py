@@ -71,7 +71,7 @@ def shown_head(head: str, width: int) -> list[str]:
 
 
 @dataclass
-class Block:
+class TableBlock:
     """The rows of one corpus: head and body without the columns that are empty here or the same in every row."""
 
     corpus: str
@@ -80,7 +80,7 @@ class Block:
     common: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, corpus: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> Block:
+    def of(cls, corpus: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> TableBlock:
         values = {name: {row[head.index(name)] for row in body} for name in COMMON if name in head}
         said = {name: min(found) for name, found in values.items() if len(found) == 1 < len(body)}
         common = [f"{v} {name}" if name == "sentences" else f"{name} {v}" for name, v in said.items()]
@@ -104,13 +104,13 @@ class Block:
         return set(chosen)
 
 
-def widths(blocks: Sequence[Block], room: int | None) -> dict[str, int]:
+def widths(blocks: Sequence[TableBlock], room: int | None) -> dict[str, int]:
     """Of each column, over all blocks: its widest cell or its head, which is broken into words where room is scarce."""
     whole, out = _widths(blocks, broken=False), _widths(blocks, broken=True)
     return whole if room is None or all(total(b.head, whole) <= room for b in blocks) else out
 
 
-def _widths(blocks: Sequence[Block], broken: bool) -> dict[str, int]:
+def _widths(blocks: Sequence[TableBlock], broken: bool) -> dict[str, int]:
     out: dict[str, int] = {}
     for block in blocks:
         for name, cells in zip(block.head, zip(*block.body)):
@@ -125,7 +125,7 @@ def total(names: Sequence[str], width: Mapping[str, int]) -> int:
     return MARGIN + sum(width[n] for n in names) + GAP * max(len(names) - 1, 0)
 
 
-def choose(blocks: Sequence[Block], width: Mapping[str, int], room: int) -> set[str]:
+def choose(blocks: Sequence[TableBlock], width: Mapping[str, int], room: int) -> set[str]:
     """Columns for `room`: those that tell rows apart, then by rank until one does not fit into every block.
 
     For scores long words are folded, for the rest they are not.
@@ -162,7 +162,7 @@ def placed(text: str, name: str, width: int) -> str:
     return text + space if name in WORDS else space + text
 
 
-def drawn(block: Block, names: Sequence[str], width: Mapping[str, int]) -> list[Text]:
+def drawn(block: TableBlock, names: Sequence[str], width: Mapping[str, int]) -> list[Text]:
     """The lines of a block with these columns."""
     margin, gap = " " * MARGIN, " " * GAP
 
@@ -197,7 +197,7 @@ def comparison_blocks(
     found: dict[str, list[list[str]]] = {}
     for row in body:
         found.setdefault(row[at], []).append([row[i] for i in rest])
-    blocks = [Block.of(corpus, [head[i] for i in rest], rows) for corpus, rows in found.items()]
+    blocks = [TableBlock.of(corpus, [head[i] for i in rest], rows) for corpus, rows in found.items()]
     sizes = widths(blocks, width)
     chosen = set(sizes) if width is None else choose(blocks, sizes, width)
     lines: list[RenderableType] = [plain(title, "italic")] if title else []

@@ -25,7 +25,7 @@ NAMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Learner:
+class ComparedLearner:
     """A row of a comparison: the name that is shown, the estimator, the parameters that the name settles."""
 
     name: str
@@ -67,9 +67,9 @@ def learner_names() -> list[str]:
     return sorted({*LEARNERS, *(name for name, entry in NAMES.items() if declared(*entry))})
 
 
-def parse(spec: str | Learner) -> Learner:
+def parse(spec: str | ComparedLearner) -> ComparedLearner:
     """The learner of a name, parameters in brackets included; a ParameterError names those there are."""
-    if isinstance(spec, Learner):
+    if isinstance(spec, ComparedLearner):
         estimator(spec.kind)
         return spec
     match = re.fullmatch(r"\s*([\w.-]+)\s*(?:\((.*)\))?\s*", spec, re.DOTALL)
@@ -86,7 +86,7 @@ def parse(spec: str | Learner) -> Learner:
             raise ParameterError(f"learner {spec!r}: expected name=value in brackets, found {part!r}")
         param = lookup(parameters_of(estimator(kind)), key.strip(), name)
         given[key.strip()] = param.parse(text.strip())
-    return Learner(spec.strip(), kind, {**settled, **given})
+    return ComparedLearner(spec.strip(), kind, {**settled, **given})
 
 
 def _split(text: str) -> list[str]:
@@ -111,4 +111,4 @@ def make(name: str, **params: Any) -> Any:
     return parse(name).make(**params)
 
 
-__all__ = ["NAMES", "Learner", "check_learner", "estimator", "learner_names", "make", "parse"]
+__all__ = ["NAMES", "ComparedLearner", "check_learner", "estimator", "learner_names", "make", "parse"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 import tagwise._core as _core
-from tagwise.apps.compare.learners import Learner, estimator, parse
+from tagwise.apps.compare.learners import ComparedLearner, estimator, parse
 from tagwise.base.domains import Choice
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import parameters_of
@@ -39,7 +39,7 @@ class Cell:
     """One thing to train: what identifies a row before it is measured."""
 
     corpus: str
-    learner: Learner
+    learner: ComparedLearner
     features: Any  # as estimators take them
     size: int | None = None
     seed: int = 0
@@ -69,7 +69,7 @@ class Cell:
         return f"{self.corpus} {self.learner.name} {self.title}{size} seed {self.seed}"
 
 
-def with_losses(learner: Learner, losses: Sequence[str]) -> list[Learner]:
+def with_losses(learner: ComparedLearner, losses: Sequence[str]) -> list[ComparedLearner]:
     """The learner with each of the losses that it has, where it has a loss and its name settles none."""
     declared = parameters_of(estimator(learner.kind))
     if not losses or "loss" not in declared or "loss" in learner.params:
@@ -81,12 +81,12 @@ def with_losses(learner: Learner, losses: Sequence[str]) -> list[Learner]:
         if loss not in own and loss in _core.LOSSES:
             continue  # of another learner
         declared["loss"].check(loss)
-        out.append(Learner(f"{learner.name} {loss}", learner.kind, {**learner.params, "loss": loss}))
+        out.append(ComparedLearner(f"{learner.name} {loss}", learner.kind, {**learner.params, "loss": loss}))
     return out or [learner]
 
 
 def plan(
-    learners: Sequence[str | Learner],
+    learners: Sequence[str | ComparedLearner],
     corpora: Sequence[str],
     features: Sequence[Any],
     sizes: Sequence[int] | None = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from tagwise.apps.compare.learners import NAMES, Learner, learner_names
+from tagwise.apps.compare.learners import NAMES, ComparedLearner, learner_names
 from tagwise.apps.compare.plan import HELD_OUT, Cell, plan
 from tagwise.apps.compare.table import Published
 
@@ -25,7 +25,7 @@ class Preset:
     name: str
     help: str
     corpora: tuple[str, ...] = ()
-    learners: tuple[str | Learner, ...] = ()  # none: every learner there is
+    learners: tuple[str | ComparedLearner, ...] = ()  # none: every learner there is
     features: tuple[Any, ...] = ()
     pairs: Mapping[str, str] = field(default_factory=dict)  # corpus -> the only features it goes with
     sizes: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ class Preset:
     note: str = ""
     hidden: tuple[str, ...] = ("precision", "recall")
 
-    def chosen(self) -> tuple[str | Learner, ...]:
+    def chosen(self) -> tuple[str | ComparedLearner, ...]:
         """The learners: those named, or every one there is."""
         return self.learners or tuple(learner_names())
 
@@ -110,7 +110,7 @@ def _value(value: Any) -> Any:
         return tuple(map(_value, value))
     if isinstance(value, dict):
         if value.keys() <= {"name", "kind", "params"} and "kind" in value:
-            return Learner(value["name"], value["kind"], _value(value.get("params", {})))
+            return ComparedLearner(value["name"], value["kind"], _value(value.get("params", {})))
         return {name: _value(each) for name, each in value.items()}
     return None if value == "none" else value
 

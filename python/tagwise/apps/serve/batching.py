@@ -22,7 +22,7 @@ import tagwise._core as _core
 from tagwise.apps.serve.metrics import Metrics
 from tagwise.apps.serve.models import Shelved
 from tagwise.apps.serve.tagging import Job, run
-from tagwise.apps.web.problems import Problem
+from tagwise.apps.web.problems import RefusedRequest
 from tagwise.base.exceptions import StoppedError
 
 #: Seconds that the loop may be held up by one batch.
@@ -33,9 +33,11 @@ TOGETHER = 64
 BATCH = 20_000
 
 
-def busy() -> Problem:
+def busy() -> RefusedRequest:
     """The refusal of what has no place to wait in."""
-    return Problem(503, "BusyError", "too many requests are waiting; try again later", {"retry-after": "1"})
+    return RefusedRequest(
+        503, "BusyError", "too many requests are waiting; try again later", {"retry-after": "1"}
+    )
 
 
 Waiting = asyncio.Future[bytes]

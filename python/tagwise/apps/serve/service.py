@@ -24,8 +24,8 @@ from tagwise.apps.serve.batching import Batcher
 from tagwise.apps.serve.metrics import Metrics
 from tagwise.apps.serve.models import Shelf
 from tagwise.apps.web.guards import Guards
-from tagwise.apps.web.limits import Limited, Limits, late
-from tagwise.apps.web.problems import JSON, Problem, content_of, parsed_body, problem_of
+from tagwise.apps.web.limits import Limited, RequestLimits, late
+from tagwise.apps.web.problems import JSON, RefusedRequest, content_of, parsed_body, problem_of
 
 logger = logging.getLogger("tagwise.apps.serve")
 
@@ -39,10 +39,10 @@ LARGE = 64 << 10
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """What a service is told: limits of a request, jobs and tokens that may wait, seconds between looks at files."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     waiting: int = 1024
     waiting_tokens: int = 1_000_000
     reload: float = 1.0
@@ -61,8 +61,8 @@ def is_stream(scope: Scope) -> bool:
 class Service:
     """The handlers; `application` puts guards and limits around them."""
 
-    def __init__(self, shelf: Shelf, settings: Settings | None = None, worker: int = 0) -> None:
-        self.shelf, self.settings = shelf, settings or Settings()
+    def __init__(self, shelf: Shelf, settings: ServiceSettings | None = None, worker: int = 0) -> None:
+        self.shelf, self.settings = shelf, settings or ServiceSettings()
         self.metrics = Metrics(worker)
         self.batchers = {
             name: Batcher(model, self.metrics, self.settings.waiting, self.settings.waiting_tokens)
@@ -121,7 +121,7 @@ class Service:
             name = self.shelf.first.name
         if name not in self.batchers:
             known = ", ".join(self.batchers)
-            raise Problem(404, "ModelError", f"there is no model {name[:100]!r}; there are: {known}")
+            raise RefusedRequest(404, "ModelError", f"there is no model {name[:100]!r}; there are: {known}")
         return self.batchers[name]
 
     def _job(self, body: bytes) -> tuple[Batcher, tagging.Job]:
@@ -167,7 +167,7 @@ class Service:
         Starlette's StreamingResponse would wait for the end of the connection on the channel that the body comes from.
         """
         if self._stream.locked():
-            raise Problem(503, "BusyError", "too many streams; try again later", {"retry-after": "1"})
+            raise RefusedRequest(503, "BusyError", "too many streams; try again later", {"retry-after": "1"})
         async with self._stream:
             started, number = False, 0
             async for lines in windows(Request(scope, receive).stream(), self.settings.limits.body):
@@ -203,7 +203,7 @@ class Service:
     async def is_ready(self, _: Request) -> Response:
         """GET /ready."""
         if not self.ready:
-            raise Problem(503, "ReadyError", "the server starts or ends", {"retry-after": "1"})
+            raise RefusedRequest(503, "ReadyError", "the server starts or ends", {"retry-after": "1"})
         return Response(b'{"status":"ready"}\n', media_type=JSON)
 
     async def metrics_text(self, _: Request) -> Response:
@@ -231,9 +231,9 @@ class Service:
         return Response(openapi.STYLE, media_type="text/css")
 
 
-def unsupported(kind: str) -> Problem:
+def unsupported(kind: str) -> RefusedRequest:
     """Return the refusal of another content type."""
-    return Problem(
+    return RefusedRequest(
         415, "TypeError", f"{kind[:60]}: send application/json or application/x-ndjson", close=True
     )
 
@@ -250,7 +250,7 @@ async def windows(chunks: AsyncIterator[bytes], longest: int) -> AsyncIterator[l
     """Yield the lines of a body in lists, as they arrive, without blank ones.
 
     Raises:
-        Problem: A line is longer than `longest` bytes.
+        RefusedRequest: A line is longer than `longest` bytes.
     """
     rest = bytearray()  # of the last line, which has no end yet
     async for chunk in chunks:
@@ -261,7 +261,7 @@ async def windows(chunks: AsyncIterator[bytes], longest: int) -> AsyncIterator[l
         else:
             rest += chunk
         if max(map(len, (rest, *lines))) > longest:
-            raise Problem(
+            raise RefusedRequest(
                 413, "LimitError", f"a line is longer than {longest:,} bytes; send shorter ones", close=True
             )
         lines = [line for line in lines if line.strip()]
@@ -307,4 +307,4 @@ def application(
     return Counted(guarded, service.metrics, openapi.OPERATIONS)
 
 
-__all__ = ["NDJSON", "Service", "Settings", "application"]
+__all__ = ["NDJSON", "Service", "ServiceSettings", "application"]

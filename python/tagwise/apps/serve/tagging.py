@@ -12,8 +12,8 @@ import numpy as np
 
 import tagwise._core as _core
 from tagwise.apps.serve.models import Loaded
-from tagwise.apps.web.limits import Limits
-from tagwise.apps.web.problems import Problem
+from tagwise.apps.web.limits import RequestLimits
+from tagwise.apps.web.problems import RefusedRequest
 from tagwise.base.exceptions import CorpusError, ParameterError, StoppedError
 from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.text.spans import token_spans
@@ -55,7 +55,7 @@ class Job:
     texts: list[str] | None
     sentences: list[Any]
     cost: int
-    limits: Limits
+    limits: RequestLimits
     usual: bool
 
 
@@ -79,8 +79,8 @@ def length_of(sentence: Any) -> int:
     return len(sentence) if isinstance(sentence, list) else len(next(iter(sentence.values()), ()))
 
 
-def cost_of(columns: Iterable[Sequence[str]], limits: Limits) -> int:
-    """What a sentence costs, by its tokens and their characters; a Problem for a token that is too long."""
+def cost_of(columns: Iterable[Sequence[str]], limits: RequestLimits) -> int:
+    """What a sentence costs, by its tokens and their characters; a RefusedRequest for a token that is too long."""
     cost = 0
     for column in columns:
         characters = sum(map(len, column))
@@ -92,15 +92,15 @@ def cost_of(columns: Iterable[Sequence[str]], limits: Limits) -> int:
     return cost
 
 
-def job_of_words(sentences: list[list[str]], limits: Limits) -> Job:
+def job_of_words(sentences: list[list[str]], limits: RequestLimits) -> Job:
     """The job of a request that has words alone."""
     if len(sentences) > limits.tokens or sum(map(len, sentences)) > limits.tokens:
         raise too_many(limits)
     return Job(LABELS, None, sentences, cost_of(sentences, limits) + len(sentences), limits, True)
 
 
-def job_of(request: dict[str, Any], limits: Limits) -> Job:
-    """The job of a request of /tag, or a Problem if it has more, or longer, tokens than a request may."""
+def job_of(request: dict[str, Any], limits: RequestLimits) -> Job:
+    """The job of a request of /tag, or a RefusedRequest if it has more, or longer, tokens than a request may."""
     wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
     texts = request.get("texts") if "text" not in request else [request["text"]]
     times = wish.kbest + wish.probabilities
@@ -116,9 +116,9 @@ def job_of(request: dict[str, Any], limits: Limits) -> Job:
     return Job(wish, None, [sentence_of(sentence) for sentence in given], cost * times, limits, False)
 
 
-def too_many(limits: Limits) -> Problem:
+def too_many(limits: RequestLimits) -> RefusedRequest:
     """The refusal of more tokens than a request may have."""
-    return Problem(
+    return RefusedRequest(
         413,
         "LimitError",
         f"the request has more than {limits.tokens:,} tokens or sentences, those of each of the kbest paths counted; "
@@ -126,9 +126,9 @@ def too_many(limits: Limits) -> Problem:
     )
 
 
-def too_long(t: int, length: int, limits: Limits) -> Problem:
+def too_long(t: int, length: int, limits: RequestLimits) -> RefusedRequest:
     """The refusal of a token that is longer than one may be."""
-    return Problem(
+    return RefusedRequest(
         413,
         "LimitError",
         f"token {t} of a sentence has {length:,} characters, more than {limits.characters:,}; split it, or start the "
@@ -345,7 +345,7 @@ def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: A
 
 
 def explained(
-    loaded: Loaded, name: str, request: dict[str, Any], limits: Limits
+    loaded: Loaded, name: str, request: dict[str, Any], limits: RequestLimits
 ) -> tuple[Callable[[], bytes], int]:
     """The function that answers a request of /explain, and its cost."""
     text, given = request.get("text"), request.get("tokens", [])
@@ -377,9 +377,9 @@ def explained(
     return body, cost
 
 
-def too_much_explained(most: int) -> Problem:
+def too_much_explained(most: int) -> RefusedRequest:
     """The refusal of a sentence with more tokens than are explained."""
-    return Problem(
+    return RefusedRequest(
         413,
         "LimitError",
         f"/explain takes a sentence of at most {most:,} tokens; send a shorter one, or start the server with a higher "

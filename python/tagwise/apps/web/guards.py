@@ -22,7 +22,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tagwise.apps.web.problems import Problem, respond
+from tagwise.apps.web.problems import RefusedRequest, respond
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 #: Methods that change nothing, by RFC 9110, 9.2.1.
@@ -130,7 +130,7 @@ class Guards:
             await redirect(scope, receive, send)
             return
         if not self.knows_token(scope):
-            raise Problem(
+            raise RefusedRequest(
                 401,
                 "TokenError",
                 "open the URL that was printed where the server was started: it has the token of this session",
@@ -143,9 +143,9 @@ class Guards:
         """The Host header, where it is one of ours."""
         found = Headers(scope=scope).getlist("host")
         if len(found) != 1:
-            raise Problem(400, "HostError", "a request has one Host header", close=True)
+            raise RefusedRequest(400, "HostError", "a request has one Host header", close=True)
         if not self.is_ours(found[0]):
-            raise Problem(
+            raise RefusedRequest(
                 421,
                 "HostError",
                 f"this server does not answer to the name {found[0][:100]!r}; "
@@ -178,7 +178,9 @@ class Guards:
         else:
             mine = headers.get("sec-fetch-site") in (None, "same-origin", "none")
         if not mine:
-            raise Problem(403, "OriginError", "a page of another site may not send this request", close=True)
+            raise RefusedRequest(
+                403, "OriginError", "a page of another site may not send this request", close=True
+            )
 
     def cookie(self, scope: Scope) -> str:
         """The cookie's name: cookies of one host are shared by all its ports, so that the port is in it."""

@@ -13,11 +13,11 @@ import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tagwise.apps.web.problems import Problem
+from tagwise.apps.web.problems import RefusedRequest
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """What one request may be.
 
     body: bytes of the whole body, or of one line if the body is a stream; tokens: of all sentences together, once for
@@ -33,10 +33,10 @@ class Limits:
     characters: int = 10_000
 
 
-def late(seconds: float) -> Problem:
+def late(seconds: float) -> RefusedRequest:
     """The refusal of a request whose answer takes too long."""
     said = f"no answer within {seconds:g} s; send less at once, or try again later"
-    return Problem(503, "TimeError", said, {"retry-after": "1"})
+    return RefusedRequest(503, "TimeError", said, {"retry-after": "1"})
 
 
 def whole(_: Scope) -> bool:
@@ -61,7 +61,7 @@ class Limited:
     def __init__(
         self,
         app: ASGIApp,
-        limits: Limits,
+        limits: RequestLimits,
         is_stream: Callable[[Scope], bool] = whole,
         answers: bool = False,
     ) -> None:
@@ -100,18 +100,18 @@ class Limited:
         if deadline.cancelled_caught:
             raise late(limits.seconds) if done else self.too_slow()
 
-    def too_slow(self) -> Problem:
+    def too_slow(self) -> RefusedRequest:
         """The refusal of a body that arrives too slowly."""
-        return Problem(
+        return RefusedRequest(
             408,
             "SlowError",
             f"the body did not arrive within {self.limits.seconds:g} s; send it faster, or in smaller requests",
             close=True,
         )
 
-    def too_long(self) -> Problem:
+    def too_long(self) -> RefusedRequest:
         """The refusal of a body that is too long."""
-        return Problem(
+        return RefusedRequest(
             413,
             "LimitError",
             f"the body is longer than {self.limits.body:,} bytes; send less at once, or start the server with a "
@@ -120,4 +120,4 @@ class Limited:
         )
 
 
-__all__ = ["Limited", "Limits", "late"]
+__all__ = ["Limited", "RequestLimits", "late"]

@@ -21,7 +21,7 @@ logger = logging.getLogger("tagwise.apps.web")
 JSON = "application/json"
 
 
-class Problem(TagwiseError):
+class RefusedRequest(TagwiseError):
     """A request that is refused: the HTTP status, a word for programs (`kind`), a sentence for people.
 
     close: the connection ends with the answer, because the rest of the request is not going to be read.
@@ -40,28 +40,28 @@ class Problem(TagwiseError):
         self.headers = {**(headers or {}), **({"connection": "close"} if close else {})}
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_of(error: Exception) -> RefusedRequest:
     """Return the answer to an error: 400 for errors in the request, 500 for defects of the server."""
-    if isinstance(error, Problem):
+    if isinstance(error, RefusedRequest):
         return error
     if isinstance(error, HTTPException):  # of Starlette's router
         kind = {404: "PathError", 405: "MethodError"}.get(error.status_code, "RequestError")
         said = "there is nothing at this path" if error.status_code == 404 else error.detail
-        return Problem(error.status_code, kind, f"{said}; see /", error.headers, close=True)
+        return RefusedRequest(error.status_code, kind, f"{said}; see /", error.headers, close=True)
     if isinstance(error, MemoryError):
-        return Problem(503, "MemoryError", "out of memory; send less at once", {"retry-after": "1"})
+        return RefusedRequest(503, "MemoryError", "out of memory; send less at once", {"retry-after": "1"})
     if isinstance(error, TagwiseError) and not isinstance(error, InternalError):
-        return Problem(400, type(error).__name__, str(error))
+        return RefusedRequest(400, type(error).__name__, str(error))
     kind = "InternalError"
-    return Problem(500, kind, "a defect of tagwise: the server's log says where; please report it")
+    return RefusedRequest(500, kind, "a defect of tagwise: the server's log says where; please report it")
 
 
-def content_of(problem: Problem) -> dict[str, Any]:
+def content_of(problem: RefusedRequest) -> dict[str, Any]:
     """Return the body of the answer as an object."""
     return {"error": {"type": problem.kind, "message": str(problem), "status": problem.status}}
 
 
-def response_of(problem: Problem) -> Response:
+def response_of(problem: RefusedRequest) -> Response:
     """Return the answer to a problem."""
     body = json.dumps(content_of(problem)) + "\n"
     return Response(body, problem.status, problem.headers, media_type=JSON)
@@ -77,15 +77,15 @@ HANDLERS: Mapping[Any, Any] = dict.fromkeys((HTTPException, TagwiseError, Memory
 
 
 def parsed_body(body: bytes | bytearray, domain: Domain) -> Any:
-    """Return the JSON in the body of a request; a Problem if it is not JSON, or outside its domain."""
+    """Return the JSON in the body of a request; a RefusedRequest if it is not JSON, or outside its domain."""
     try:
         value = parsed(body)
     except DomainError as error:
-        raise Problem(400, "JSONError", f"the body: {error}; send JSON in UTF-8") from None
+        raise RefusedRequest(400, "JSONError", f"the body: {error}; send JSON in UTF-8") from None
     try:
         domain.check(value, "the request")
     except DomainError as error:
-        raise Problem(400, "RequestError", str(error)) from None
+        raise RefusedRequest(400, "RequestError", str(error)) from None
     return value
 
 
@@ -119,7 +119,7 @@ async def respond(error: Exception, scope: Scope, receive: Receive, send: Send, 
 __all__ = [
     "HANDLERS",
     "JSON",
-    "Problem",
+    "RefusedRequest",
     "content_of",
     "is_gone",
     "parsed_body",

@@ -22,7 +22,7 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tagwise.apps.web.guards import HEADERS
-from tagwise.apps.web.problems import Problem, response_of
+from tagwise.apps.web.problems import RefusedRequest, response_of
 from tagwise.base.exceptions import ParameterError, TagwiseError, refusal
 
 HEADER_SECONDS = 10.0
@@ -170,7 +170,7 @@ class Crowded:
             await self.app(scope, receive, send)
             return
         said = "there are too many connections; try again later"
-        problem = Problem(503, "BusyError", said, {"retry-after": "1", **HEADERS}, close=True)
+        problem = RefusedRequest(503, "BusyError", said, {"retry-after": "1", **HEADERS}, close=True)
         await response_of(problem)(scope, receive, send)
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.parameters import cores
 from tagwise.compat.pycrfsuite.items import flat_sequence
-from tagwise.features.escape import is_plain, raw
-from tagwise.model.formats.chain import Chain, parts_of
+from tagwise.features.escape import encode_name, is_plain
+from tagwise.model.formats.chain import ForeignModel, parts_of
 
 #: Minimum number of items for which the conversion pays off.
 MIN_ITEMS = 5000
@@ -28,7 +28,7 @@ CLOSE = 1e-3
 class Bulk:
     """Model in the core's layout, for many sequences. It needs at least one label."""
 
-    def __init__(self, chain: Chain, labels: Sequence[str]) -> None:
+    def __init__(self, chain: ForeignModel, labels: Sequence[str]) -> None:
         parts = parts_of(chain)
         self.labels = labels
         self.scorer: _core.Scorer = parts["scorer"]
@@ -63,7 +63,7 @@ class Bulk:
 
 def pairs_of(xseq: Any) -> list[list[tuple[bytes, float]]]:
     """Return names, as bytes of the file, and values of every item of a sequence."""
-    return [[(raw(name), value) for name, value in item] for item in flat_sequence(xseq)]
+    return [[(encode_name(name), value) for name, value in item] for item in flat_sequence(xseq)]
 
 
 def sequence_of(xseq: Any) -> _core.CrfsuiteSequence:

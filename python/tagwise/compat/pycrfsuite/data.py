@@ -54,7 +54,7 @@ def _check_finite(items: Sequence[Sequence[tuple[str, float]]]) -> None:
 
 
 @dataclass(frozen=True)
-class Features:
+class FeatureCodes:
     """Features of a training set: codes of state features (attribute * L + label) and of transitions."""
 
     node: Ids
@@ -73,4 +73,4 @@ class Features:
         return layout_of(self.n_attributes, self.n_labels, codes, pairs=False)
 
 
-__all__ = ["Features", "Instances"]
+__all__ = ["FeatureCodes", "Instances"]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tagwise.compat.pycrfsuite.errors import ItemError
-from tagwise.features.escape import is_plain, raw, told
+from tagwise.features.escape import decode_name, encode_name, is_plain
 
 Item = list[tuple[str, float]]
 #: Maximum nesting of dicts.
@@ -21,9 +21,9 @@ def name_of(text: Any) -> str:
     """Return the name of a feature or label in the escaped form of the core. Bytes need not be UTF-8."""
     if isinstance(text, str):
         data = text.encode("utf-8")  # rejects lone surrogates
-        name = text if is_plain(text) else told(data)
+        name = text if is_plain(text) else decode_name(data)
     elif isinstance(text, (bytes, bytearray)):
-        name = told(bytes(text))
+        name = decode_name(bytes(text))
     else:
         raise ItemError(f"expected a name (str or bytes), found {type(text).__name__} {text!r}")
     if "\0" in name:
@@ -86,7 +86,7 @@ class ItemSequence:
 
     def items(self) -> list[dict[str, float]]:
         """Return a dict of names and values for each item."""
-        return [{raw(name).decode(): value for name, value in item} for item in self.flat]
+        return [{encode_name(name).decode(): value for name, value in item} for item in self.flat]
 
     def __len__(self) -> int:
         return len(self.flat)

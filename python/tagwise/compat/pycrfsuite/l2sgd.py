@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.compat.pycrfsuite.data import Features, Ids
+from tagwise.compat.pycrfsuite.data import FeatureCodes, Ids
 from tagwise.compat.pycrfsuite.parameters import Parameters
 from tagwise.compat.pycrfsuite.rand import Rand
 
 Log = Callable[[str], None]
 
 
-class Epoch(NamedTuple):
+class SgdEpoch(NamedTuple):
     """State after an epoch."""
 
     weights: NDArray[np.float64]
@@ -32,12 +32,12 @@ class Epoch(NamedTuple):
     improvement: float | None
 
 
-class Sequences(NamedTuple):
+class TrainingSequences(NamedTuple):
     """Instances to train on, and their features."""
 
     data: _core.CrfsuiteInstances
     holdout: int
-    features: Features
+    features: FeatureCodes
 
     def descent(self, penalty: float, eta: float) -> _core.CrfsuiteOnline:
         """Return a descent that starts at zero with this learning rate."""
@@ -45,14 +45,16 @@ class Sequences(NamedTuple):
         return _core.CrfsuiteOnline(self.data, self.holdout, *codes, "l2sgd", numbers)
 
 
-def _trial(sequences: Sequences, sample: Ids, penalty: float, eta: float) -> float:
+def _trial(sequences: TrainingSequences, sample: Ids, penalty: float, eta: float) -> float:
     """Return the loss of one epoch over a sample with this initial learning rate."""
     descent = sequences.descent(penalty, eta)
     loss = descent.steps(sample)
     return loss + 0.5 * penalty * descent.settle() * len(sample)
 
 
-def calibrated(sequences: Sequences, sample: Ids, params: Parameters, penalty: float, log: Log) -> float:
+def calibrated(
+    sequences: TrainingSequences, sample: Ids, params: Parameters, penalty: float, log: Log
+) -> float:
     """Return the learning rate whose trial epoch has the smallest loss.
 
     Candidates grow by the factor calibration.rate while that helps, then shrink by it.
@@ -93,7 +95,9 @@ def calibrated(sequences: Sequences, sample: Ids, params: Parameters, penalty: f
     return best
 
 
-def epochs(sequences: Sequences, params: Parameters, log: Log, seconds: Callable[[], str]) -> Iterator[Epoch]:
+def epochs(
+    sequences: TrainingSequences, params: Parameters, log: Log, seconds: Callable[[], str]
+) -> Iterator[SgdEpoch]:
     """Calibrate the learning rate, then yield the epochs."""
     n = len(sequences.data.lengths(sequences.holdout, False))
     stream, order = Rand(), list(range(n))
@@ -115,6 +119,6 @@ def epochs(sequences: Sequences, params: Parameters, log: Log, seconds: Callable
         improvement = (past[-period] - loss) / loss if period < epoch else None
         past.append(loss)
         rate, steps = descent.rate
-        yield Epoch(descent.weights(), loss, math.sqrt(norm2), rate, int(steps), improvement)
+        yield SgdEpoch(descent.weights(), loss, math.sqrt(norm2), rate, int(steps), improvement)
         if not math.isfinite(loss) or (improvement is not None and improvement < params["delta"]):
             return

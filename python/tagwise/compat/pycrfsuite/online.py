@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.compat.pycrfsuite.data import Features
+from tagwise.compat.pycrfsuite.data import FeatureCodes
 from tagwise.compat.pycrfsuite.parameters import Parameters
 from tagwise.compat.pycrfsuite.rand import Rand
 
 
-class Epoch(NamedTuple):
+class OnlineEpoch(NamedTuple):
     """State after an epoch: weights of the features, loss, and the norm for the log."""
 
     weights: NDArray[np.float64]
@@ -39,8 +39,8 @@ RULE_PARAMETERS: dict[str, tuple[str, ...]] = {
 
 
 def epochs(
-    data: _core.CrfsuiteInstances, holdout: int, features: Features, params: Parameters
-) -> Iterator[Epoch]:
+    data: _core.CrfsuiteInstances, holdout: int, features: FeatureCodes, params: Parameters
+) -> Iterator[OnlineEpoch]:
     """Yield the epochs over the instances that are not held out, each in a new random order."""
     name = params.algorithm
     numbers = [float(params[key]) for key in RULE_PARAMETERS[name]]
@@ -54,6 +54,6 @@ def epochs(
         shown = training.weights() if name == "pa" else weights
         mean, least = loss / max(1, len(order)), float(params["epsilon"])
         stop = mean <= least if name == "arow" else mean < least
-        yield Epoch(weights, loss, float(np.linalg.norm(shown)), stop)
+        yield OnlineEpoch(weights, loss, float(np.linalg.norm(shown)), stop)
         if stop:
             return

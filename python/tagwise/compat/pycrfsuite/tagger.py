@@ -19,9 +19,9 @@ from tagwise.base.writing import atomic
 from tagwise.compat.pycrfsuite._dumpparser import ParsedDump
 from tagwise.compat.pycrfsuite.bulk import MIN_ITEMS, Bulk, pairs_of, sequence_of
 from tagwise.compat.pycrfsuite.items import name_of
-from tagwise.features.escape import raw
+from tagwise.features.escape import encode_name
 from tagwise.model.formats import crfsuite
-from tagwise.model.formats.chain import Chain
+from tagwise.model.formats.chain import ForeignModel
 
 Table = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class OpenModel:
         return crfsuite.header_of(self.engine.data())
 
     @cached_property
-    def chain(self) -> Chain:
+    def chain(self) -> ForeignModel:
         """The whole content of the file, for inspection."""
         return crfsuite.read(self.engine.data())
 
@@ -138,7 +138,7 @@ class Tagger:
         return self._inference
 
     def _number(self, label: str | bytes) -> int:
-        found = self._open().numbers.get(raw(name_of(label)))
+        found = self._open().numbers.get(encode_name(name_of(label)))
         if found is None:
             raise RuntimeError(f"Failed to convert into label identifier: {label!r}")
         return found
@@ -194,7 +194,7 @@ class Tagger:
         """Return the content of the model. Weights have six decimals, as in `dump`."""
         model, found = self._open(RuntimeError), ParsedDump()
         chain, n = model.chain, len(model.labels)
-        texts = [raw(text).decode("utf-8", "surrogateescape") for text in chain.texts]
+        texts = [encode_name(text).decode("utf-8", "surrogateescape") for text in chain.texts]
         found.header = dict(header_lines(model))
         found.labels = {label: str(i) for i, label in enumerate(model.labels)}
         found.attributes = {text: str(i) for i, text in enumerate(texts)}
@@ -218,7 +218,7 @@ def header_lines(model: OpenModel) -> list[tuple[str, str]]:
 def dumped(model: OpenModel) -> bytes:
     """Return the text dump: header, labels, attributes, transitions, state features."""
     chain, n = model.chain, len(model.labels)
-    labels, texts = [raw(y) for y in chain.labels], [raw(text) for text in chain.texts]
+    labels, texts = [encode_name(y) for y in chain.labels], [encode_name(text) for text in chain.texts]
     edges = zip(chain.edge.codes.tolist(), chain.edge.weights.tolist())
     nodes = zip(chain.node.codes.tolist(), chain.node.weights.tolist())
     sections = (

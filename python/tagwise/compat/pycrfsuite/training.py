@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite import l2sgd, online
-from tagwise.compat.pycrfsuite.data import Features, Instances
+from tagwise.compat.pycrfsuite.data import FeatureCodes, Instances
 from tagwise.compat.pycrfsuite.errors import OVERFLOW, CRFSuiteError
 from tagwise.compat.pycrfsuite.holdout import performance, tagged
 from tagwise.compat.pycrfsuite.parameters import Parameters
 from tagwise.compat.pycrfsuite.warm_start import ascent_points, has_default_stopping
-from tagwise.features.escape import raw
+from tagwise.features.escape import encode_name
 from tagwise.features.recipe import Recipe
 from tagwise.learners.problem import curvature_scale
 from tagwise.model.formats import crfsuite
-from tagwise.model.formats.chain import Block, Chain
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel
 from tagwise.optimizers.base import Step
 from tagwise.optimizers.lbfgs import lbfgs, started
 from tagwise.optimizers.owlqn import owlqn
@@ -52,11 +52,11 @@ class Training:
         self.params, self.log, self.holdout = params, log, holdout
         self.engine = instances.engine
         self.labels = self.engine.labels
-        self.shown = [raw(label).decode("utf-8", "replace") for label in self.labels]
+        self.shown = [encode_name(label).decode("utf-8", "replace") for label in self.labels]
         self.texts = self.engine.texts()
         self.held_data = self.engine.dataset(holdout, True) if holdout >= 0 else None
 
-    def run(self) -> Chain:
+    def run(self) -> ForeignModel:
         """Generate features, train their weights, and return the model."""
         if self.holdout >= 0:
             self.log(f"Holdout group: {self.holdout + 1}\n")
@@ -67,16 +67,16 @@ class Training:
         self.log(f"Total seconds required for training: {clock()}\n")
         self.log("\n")
         n = len(features.node)
-        return Chain(
+        return ForeignModel(
             tuple(self.labels),
             self.texts,
-            Block(features.node, weights[:n]),
-            Block(features.edge, weights[n:]),
-            Block.none(),
+            FeatureWeights(features.node, weights[:n]),
+            FeatureWeights(features.edge, weights[n:]),
+            FeatureWeights.none(),
             Recipe("attributes", "attributes"),
         )
 
-    def _features(self) -> Features:
+    def _features(self) -> FeatureCodes:
         params, log, clock = self.params, self.log, Clock()
         states, transitions = params["feature.possible_states"], params["feature.possible_transitions"]
         least = params["feature.minfreq"]
@@ -86,7 +86,7 @@ class Training:
         log(f"feature.possible_states: {states}\n")
         log(f"feature.possible_transitions: {transitions}\n")
         node, edge, cut = self.engine.features(self.holdout, least, bool(states), bool(transitions))
-        found = Features(node, edge, len(self.texts), len(self.labels), cut if least <= 0.0 else 0)
+        found = FeatureCodes(node, edge, len(self.texts), len(self.labels), cut if least <= 0.0 else 0)
         for mark in range(51):
             log("." if mark % 5 else str(mark // 5))
         log("\n")
@@ -102,7 +102,7 @@ class Training:
             )
         return found
 
-    def _weights(self, features: Features) -> Vector:
+    def _weights(self, features: FeatureCodes) -> Vector:
         if self.params.algorithm == "lbfgs":
             return self._lbfgs(features)
         if self.params.algorithm == "l2sgd":
@@ -121,7 +121,7 @@ class Training:
 
     # --- batch ----------------------------------------------------------------------------------------------
 
-    def _lbfgs(self, features: Features) -> Vector:
+    def _lbfgs(self, features: FeatureCodes) -> Vector:
         params, log = self.params, self.log
         search = params["linesearch"] if params["linesearch"] in LINESEARCHES else LINESEARCHES[0]
         self._warn_of_search(search)
@@ -211,7 +211,7 @@ class Training:
 
     # --- online ---------------------------------------------------------------------------------------------
 
-    def _l2sgd(self, features: Features) -> Vector:
+    def _l2sgd(self, features: FeatureCodes) -> Vector:
         params, log = self.params, self.log
         log("Stochastic Gradient Descent (SGD)\n")
         log(f"c2: {params['c2']:f}\n")
@@ -224,7 +224,7 @@ class Training:
         reason = "terminated with the maximum number of iterations"
         if params["c2"] <= 0.0:
             raise ValueError(f"c2={params['c2']}: l2sgd needs a penalty, expected more than 0")
-        loss, sequences = math.inf, l2sgd.Sequences(self.engine, self.holdout, features)
+        loss, sequences = math.inf, l2sgd.TrainingSequences(self.engine, self.holdout, features)
         for k, epoch in enumerate(l2sgd.epochs(sequences, params, log, clock), 1):
             loss = epoch.loss
             if loss < best_loss:
@@ -250,7 +250,7 @@ class Training:
         log(f"Loss: {best_loss if math.isfinite(best_loss) else loss:f}\n")
         return best
 
-    def _online(self, features: Features) -> Vector:
+    def _online(self, features: FeatureCodes) -> Vector:
         params, log = self.params, self.log
         titles = {
             "ap": "Averaged perceptron",
@@ -283,7 +283,7 @@ class Training:
         return weights
 
 
-def serialized(chain: Chain, log: Log, n_attributes: int) -> bytes:
+def serialized(chain: ForeignModel, log: Log, n_attributes: int) -> bytes:
     """Return the bytes of the model file, and log that they are written."""
     clock = Clock()
     node, n = chain.node.present, len(chain.labels)

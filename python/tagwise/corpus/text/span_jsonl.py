@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tagwise.base.exceptions import CorpusError
-from tagwise.corpus.columns import Opened
+from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import line_batches
 from tagwise.corpus.schemes import scheme_name
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -34,7 +34,7 @@ EXAMPLE = 'Write {"text": "...", "spans": [{"start": 0, "end": 5, "label": "..."
 _COMMENT = "# text = "
 
 
-class Record(NamedTuple):
+class SpanRecord(NamedTuple):
     """A parsed line of a file."""
 
     line: int
@@ -152,14 +152,14 @@ def read_spans(
     return Corpus(found, columns=("word", "label"), source=source_name(file))
 
 
-def opened(file: Opened) -> Iterator[Sentence]:
+def opened(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return record_sentences(
         How(file.name, names=names_of(file), labelled=file.label is not None), file.chunks
     )
 
 
-def names_of(file: Opened) -> tuple[str, str]:
+def names_of(file: OpenFile) -> tuple[str, str]:
     """Return the names of the two columns of raw text: tokens and labels."""
     kept = [name for name in file.columns or ("word",) if name not in ("_", file.label)]
     if len(kept) != 1:
@@ -176,7 +176,7 @@ def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
     """Yield sentences. The texts of each chunk are tokenized in one call. Texts before an error are yielded first."""
     labelled: bool | None = None if how.labelled else False
     for batch in line_batches(chunks):
-        records: list[Record] = []
+        records: list[SpanRecord] = []
         error: CorpusError | None = None
         for line, text in batch:
             if not text.strip():
@@ -202,7 +202,7 @@ def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
             raise error
 
 
-def read_record(how: How, line: int, text: str) -> Record:
+def read_record(how: How, line: int, text: str) -> SpanRecord:
     """Parse and check a line. Its spans are not checked."""
     try:
         value = json.loads(text)
@@ -225,12 +225,12 @@ def read_record(how: How, line: int, text: str) -> Record:
         scheme = scheme if scheme == TOKEN else scheme_name(str(scheme))
     except CorpusError as e:
         fail(how.name, line, f"'scheme': {e}", "Leave it out for IOB2.", e)
-    return Record(
+    return SpanRecord(
         line, value[TEXT], spans, scheme, doc if isinstance(doc, str) else "" if doc else None, meta
     )
 
 
-def made(how: How, record: Record, text: Tokenized, labelled: bool) -> list[Sentence]:
+def made(how: How, record: SpanRecord, text: Tokenized, labelled: bool) -> list[Sentence]:
     """Return the sentences of a record."""
     labels = None
     if labelled:

@@ -99,15 +99,15 @@ def online(
     return result
 
 
-class Learner(NamedTuple):
+class ShardedFit(NamedTuple):
     """Training function of a learner on shards, and the values of its parameters that shards support."""
 
     train: Callable[..., Result]
     supported: Choices
 
 
-LEARNERS: dict[type[Tagger], Learner] = {
-    CRF: Learner(
+LEARNERS: dict[type[Tagger], ShardedFit] = {
+    CRF: ShardedFit(
         crf,
         {
             "order": (1,),
@@ -119,8 +119,8 @@ LEARNERS: dict[type[Tagger], Learner] = {
             "optimizer": ("auto", "lbfgs", "owlqn", "cg", "dual"),
         },
     ),
-    MEMM: Learner(memm, {"optimizer": ("auto", "lbfgs", "owlqn", "cg")}),
-    OnlineTagger: Learner(
+    MEMM: ShardedFit(memm, {"optimizer": ("auto", "lbfgs", "owlqn", "cg")}),
+    OnlineTagger: ShardedFit(
         online,
         {
             "mode": ("online",),
@@ -134,7 +134,7 @@ LEARNERS: dict[type[Tagger], Learner] = {
 }
 
 
-def learner_of(tagger: Tagger, params: dict[str, Any]) -> Learner:
+def learner_of(tagger: Tagger, params: dict[str, Any]) -> ShardedFit:
     """Return the row of the class of a tagger after checking that its parameters are supported.
 
     Raises:

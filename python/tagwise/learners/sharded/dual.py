@@ -32,7 +32,7 @@ from tagwise.base.parameters import cores
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import PartsBackend, ShardConfig
 from tagwise.learners.sharded.held import Held, folder_of
-from tagwise.learners.sums import Part, added, both, total_of
+from tagwise.learners.sums import PartialSum, added, both, total_of
 from tagwise.scores.protocols import Vector
 
 #: Bytes per attribute of a token that a dual ascent needs, without the dual point (measured on conll2002-es).
@@ -101,7 +101,7 @@ class PartSet:
         """Number of bytes in files; 0 if everything is in memory."""
         return self._held.paged
 
-    def round(self, w: Vector, seed: int, n_jobs: int = 0) -> tuple[int, list[Part]]:
+    def round(self, w: Vector, seed: int, n_jobs: int = 0) -> tuple[int, list[PartialSum]]:
         """Run an epoch of each part. Return the tokens visited and the changes of the weights.
 
         `value` of a part is the sum of the distances of its visits, `largest` the number of failed visits. Several
@@ -110,11 +110,11 @@ class PartSet:
         begin = np.asarray(w, dtype=np.float32).astype(np.float64)  # the precision of the core
         threads = n_jobs if len(self.numbers) == 1 else 1
 
-        def epoch(part: int, core: _core.Dual) -> tuple[int, Part]:
+        def epoch(part: int, core: _core.Dual) -> tuple[int, PartialSum]:
             core.set_weights(begin)
             tokens, failed, distance = core.epoch(seed + part, threads)
             change: Any = ((core.weights() - begin) / self.config.n_parts).astype(np.float32)
-            return tokens, Part(part, 0, distance, float(failed), change)
+            return tokens, PartialSum(part, 0, distance, float(failed), change)
 
         if len(self.numbers) == 1:
             found = [self._held.one(self.numbers[0], epoch)]
@@ -123,19 +123,19 @@ class PartSet:
                 found = list(pool.map(lambda part: self._held.one(part, epoch), self.numbers))
         return sum(tokens for tokens, _ in found), added((part for _, part in found), both)
 
-    def terms(self, w: Vector, couples: bool, n_jobs: int = 0) -> list[Part]:
+    def terms(self, w: Vector, couples: bool, n_jobs: int = 0) -> list[PartialSum]:
         """Return the contributions of these parts to the certificate at the common weights.
 
         `value` is the loss, `largest` the divergence, and `gradient` the observed minus the expected features, with
         `slack`. Without `couples`, only the loss is computed, in single precision.
         """
 
-        def of(part: int, core: _core.Dual) -> Part:
+        def of(part: int, core: _core.Dual) -> PartialSum:
             core.set_weights(np.asarray(w, dtype=np.float64))
             if not couples:
-                return Part(part, 0, core.loss(n_jobs), 0.0, np.empty(0))
+                return PartialSum(part, 0, core.loss(n_jobs), 0.0, np.empty(0))
             loss, divergence, slack, observed = core.terms(n_jobs)
-            return Part(part, 0, loss, divergence, observed, slack)
+            return PartialSum(part, 0, loss, divergence, observed, slack)
 
         return added(self._held.each(of), both)
 
@@ -179,7 +179,7 @@ class DualShards:
         terms = (total.value, total.largest, total.slack, total.gradient)
         return _core.dual_bounds(self._w, self.config.l2, *terms)
 
-    def _terms(self, couples: bool, n_jobs: int) -> Part:
+    def _terms(self, couples: bool, n_jobs: int) -> PartialSum:
         found = self.parts.call("terms", self._w.astype(np.float32), couples, n_jobs=n_jobs)
         return total_of(chain.from_iterable(found), both)
 

@@ -14,7 +14,7 @@ import tagwise._core as _core
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import PartsBackend, ShardConfig
 from tagwise.learners.sharded.held import Held, folder_of
-from tagwise.learners.sums import Part, added, logarithmic, plain, total_of
+from tagwise.learners.sums import PartialSum, added, logarithmic, plain, total_of
 from tagwise.scores.protocols import Vector
 
 #: Name of a method of an objective.
@@ -103,18 +103,18 @@ class ShardObjectives:
         """Number of bytes in files; 0 if everything is in memory."""
         return self._held.paged
 
-    def sums(self, w: Vector, kind: Kind, n_jobs: int = 0) -> list[Part]:
+    def sums(self, w: Vector, kind: Kind, n_jobs: int = 0) -> list[PartialSum]:
         """Return the parts of the sum for these shards, with siblings added."""
 
-        def part(k: int, objective: _core.Objective) -> Part:
+        def part(k: int, objective: _core.Objective) -> PartialSum:
             gradient = np.empty(len(w))
             value, largest = getattr(objective, kind)(w, gradient, n_jobs)
-            return Part(k, 0, value, largest, gradient)
+            return PartialSum(k, 0, value, largest, gradient)
 
         return added(self._held.each(part), _add(kind))
 
 
-def _add(kind: Kind) -> Callable[[Part, Part], Part]:
+def _add(kind: Kind) -> Callable[[PartialSum, PartialSum], PartialSum]:
     return logarithmic if kind == "log_value" else plain
 
 

@@ -27,32 +27,32 @@ MOST_LABELS = 2**16 - 2
 
 
 @dataclass(frozen=True)
-class Block:
+class FeatureWeights:
     """Features of one kind in ascending order, and their weights."""
 
     codes: Codes
     weights: Weights
 
     @staticmethod
-    def none() -> Block:
+    def none() -> FeatureWeights:
         """Return an empty block."""
-        return Block(np.zeros(0, np.int64), np.zeros(0))
+        return FeatureWeights(np.zeros(0, np.int64), np.zeros(0))
 
     @staticmethod
-    def sorted(codes: Codes, weights: Weights) -> Block:
+    def sorted(codes: Codes, weights: Weights) -> FeatureWeights:
         """Return a block of distinct features that are in any order."""
         order = np.argsort(codes, kind="stable")
-        return Block(codes[order], weights[order])
+        return FeatureWeights(codes[order], weights[order])
 
     @property
-    def present(self) -> Block:
+    def present(self) -> FeatureWeights:
         """Features whose weight is not 0."""
         keep = self.weights != 0.0
-        return Block(self.codes[keep], self.weights[keep])
+        return FeatureWeights(self.codes[keep], self.weights[keep])
 
 
 @dataclass(frozen=True)
-class Chain:
+class ForeignModel:
     """Model of another program: a chain of labels with weights of attributes, of label pairs and of both.
 
     `texts` has the attributes by id. `local` models normalise every step separately (MEMM). `about` has further fields
@@ -61,13 +61,13 @@ class Chain:
 
     labels: tuple[str, ...]
     texts: Sequence[str]
-    node: Block
-    edge: Block
-    pair: Block
+    node: FeatureWeights
+    edge: FeatureWeights
+    pair: FeatureWeights
     recipe: Recipe
     local: bool = False
     about: Mapping[str, Any] = field(default_factory=dict)
-    border: Block = field(default_factory=Block.none)
+    border: FeatureWeights = field(default_factory=FeatureWeights.none)
 
 
 def vocabulary_of(texts: Sequence[str]) -> _core.Vocabulary:
@@ -80,7 +80,7 @@ def vocabulary_of(texts: Sequence[str]) -> _core.Vocabulary:
     return vocabulary
 
 
-def parts_of(chain: Chain) -> dict[str, Any]:
+def parts_of(chain: ForeignModel) -> dict[str, Any]:
     """Return the parts of a model, by the names of `Model`."""
     n = len(chain.labels)
     if not n:
@@ -110,7 +110,7 @@ def parts_of(chain: Chain) -> dict[str, Any]:
     }
 
 
-def _check_finite(chain: Chain, exact: Weights, weights: NDArray[np.float32]) -> None:
+def _check_finite(chain: ForeignModel, exact: Weights, weights: NDArray[np.float32]) -> None:
     """Raise a ModelFileError for weights that are not finite in float32, with which no search is correct."""
     wrong = np.flatnonzero(~np.isfinite(weights))
     if not len(wrong):
@@ -138,7 +138,7 @@ def chain_of(
     scorer: _core.Scorer,
     arrays: Mapping[str, NDArray[Any]],
     about: Mapping[str, Any],
-) -> Chain:
+) -> ForeignModel:
     """Return the chain of a model for a writer, with the double-precision weights of its file if they are unchanged."""
     layout, weights = scorer.layout, scorer.weights
     exact = arrays.get(EXACT)
@@ -146,17 +146,17 @@ def chain_of(
         kept = exact is not None and np.array_equal(exact.astype(np.float32), weights)
     values = exact if kept and exact is not None else weights.astype(np.float64)
     node, edge, start, end, pair = (
-        Block(code, values[block]) for code, block in zip(codes_of(layout), blocks_of(layout))
+        FeatureWeights(code, values[block]) for code, block in zip(codes_of(layout), blocks_of(layout))
     )
-    border = Block(
+    border = FeatureWeights(
         np.concatenate([start.codes, end.codes]), np.concatenate([start.weights, end.weights])
     ).present
-    return Chain(
+    return ForeignModel(
         tuple(labels), vocabulary.texts(), node, edge, pair, recipe, scorer.local, dict(about), border
     )
 
 
-def refuse_border(chain: Chain, format: str) -> None:
+def refuse_border(chain: ForeignModel, format: str) -> None:
     """Raise a ModelFileError for weights of first and last labels, which the format cannot express."""
     if len(chain.border.codes):
         raise ModelFileError(
@@ -164,4 +164,12 @@ def refuse_border(chain: Chain, format: str) -> None:
         )
 
 
-__all__ = ["EXACT", "Block", "Chain", "chain_of", "parts_of", "refuse_border", "vocabulary_of"]
+__all__ = [
+    "EXACT",
+    "FeatureWeights",
+    "ForeignModel",
+    "chain_of",
+    "parts_of",
+    "refuse_border",
+    "vocabulary_of",
+]

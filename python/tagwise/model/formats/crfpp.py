@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.base.exceptions import ModelFileError, TemplateError
-from tagwise.features.escape import raw, told
+from tagwise.features.escape import decode_name, encode_name
 from tagwise.features.patterns import Patterns
 from tagwise.features.recipe import Recipe
 from tagwise.model.formats import darts
-from tagwise.model.formats.chain import Block, Chain, refuse_border
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel, refuse_border
 
 HEAD = struct.Struct("<IidIIII")
 Keys = Sequence[tuple[bytes, int]]
@@ -47,7 +47,7 @@ def _damaged(what: str) -> ModelFileError:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def read(data: bytes) -> Chain:
+def read(data: bytes) -> ForeignModel:
     """Read a model from the bytes of a binary file."""
     if len(data) < HEAD.size + 4:
         raise _damaged(f"{len(data)} bytes: the file is cut short")
@@ -85,12 +85,12 @@ def _chain(
     keys: Keys,
     weights: NDArray[np.float64],
     about: dict[str, Any],
-) -> Chain:
+) -> ForeignModel:
     """Return the chain of the parts of a model, with keys in the order of their values."""
     y = len(labels)
     if len(set(labels)) < y or not all(labels):
         raise _damaged("a label is empty, or occurs twice")
-    lines = [told(line) for line in templates]
+    lines = [decode_name(line) for line in templates]
     try:
         patterns = Patterns.of("crfpp", "\n".join(lines))
         if [pattern.source for pattern in patterns.lines] != lines:
@@ -116,29 +116,31 @@ def _chain(
     if int(sizes.sum()) > len(weights):
         raise _damaged("keys that share weights")
     bare = patterns.bare
-    edges = texts.index(raw(bare)) if bare is not None and raw(bare) in texts else -1
+    edges = texts.index(encode_name(bare)) if bare is not None and encode_name(bare) in texts else -1
     ids = np.arange(len(texts))
     chosen = ~is_node & (ids != edges)
     edge = _taken(ids[ids == edges] * 0, first[ids == edges], y * y, weights)
     node, pair = (_taken(ids[k], first[k], int(w), weights) for k, w in ((is_node, y), (chosen, y * y)))
-    return Chain(tuple(map(told, labels)), list(map(told, texts)), node, edge, pair, recipe, about=about)
+    return ForeignModel(
+        tuple(map(decode_name, labels)), list(map(decode_name, texts)), node, edge, pair, recipe, about=about
+    )
 
 
 def _taken(
     ids: NDArray[np.int64], first: NDArray[np.int64], width: int, weights: NDArray[np.float64]
-) -> Block:
+) -> FeatureWeights:
     """Return the weights of keys, `width` each from `first` on. A weight of 0 (but not -0) is not a feature."""
     inside = np.arange(width)
     values = weights[(first[:, None] + inside).ravel()]
     codes = (ids[:, None] * width + inside).ravel()
     keep = (values != 0.0) | np.signbit(values)
-    return Block(codes[keep], values[keep])
+    return FeatureWeights(codes[keep], values[keep])
 
 
 _HEADER = re.compile(rb"version: (\d{1,9})\ncost-factor: (\S{1,40})\nmaxid: (\d{1,18})\nxsize: (\d{1,9})\n")
 
 
-def read_text(data: bytes) -> Chain:
+def read_text(data: bytes) -> ForeignModel:
     """Read a model from the bytes of a text file."""
     found = _HEADER.match(data)
     if found is None or not data.endswith(b"\n"):
@@ -174,7 +176,9 @@ def read_text(data: bytes) -> Chain:
 # --- writing -------------------------------------------------------------------------------------------------
 
 
-def _parts(chain: Chain) -> tuple[list[bytes], list[bytes], list[tuple[bytes, int]], NDArray[np.float64]]:
+def _parts(
+    chain: ForeignModel,
+) -> tuple[list[bytes], list[bytes], list[tuple[bytes, int]], NDArray[np.float64]]:
     """Return labels, templates, keys with their values, and all weights."""
     refuse_border(chain, "crfpp")
     if chain.local:
@@ -187,7 +191,7 @@ def _parts(chain: Chain) -> tuple[list[bytes], list[bytes], list[tuple[bytes, in
         )
     patterns = Patterns.of("crfpp", recipe.text)
     lines = [pattern.source for pattern in patterns.lines]
-    texts, bare = [raw(text) for text in chain.texts], patterns.bare
+    texts, bare = [encode_name(text) for text in chain.texts], patterns.bare
     edge = chain.edge.present
     if len(edge.codes) and bare is None:
         if any(pattern.is_bare for pattern in patterns.lines):
@@ -196,7 +200,7 @@ def _parts(chain: Chain) -> tuple[list[bytes], list[bytes], list[tuple[bytes, in
             )
         bare = "B"
         lines.append(bare)
-    name = b"" if bare is None else raw(bare)
+    name = b"" if bare is None else encode_name(bare)
     if len(edge.codes) and name not in texts:
         texts.append(name)
     if not texts:
@@ -214,20 +218,22 @@ def _parts(chain: Chain) -> tuple[list[bytes], list[bytes], list[tuple[bytes, in
     weights[first[owner] + chain.pair.codes % (y * y)] = chain.pair.weights
     if len(edge.codes):
         weights[first[texts.index(name)] + edge.codes] = edge.weights
-    for text in (*texts, *map(raw, chain.labels)):
+    for text in (*texts, *map(encode_name, chain.labels)):
         if not text or b"\0" in text:
             raise ModelFileError(f"crfpp cannot express the text {text!a}, which is empty or contains NUL")
-    templates = [raw(line) for line in sorted(lines, key=lambda line: line[0] == "B")]
+    templates = [encode_name(line) for line in sorted(lines, key=lambda line: line[0] == "B")]
     keys = sorted(zip(texts, first[:-1].tolist()))
-    return [raw(label) for label in chain.labels], templates, keys, weights
+    return [encode_name(label) for label in chain.labels], templates, keys, weights
 
 
-def _columns(chain: Chain, templates: list[bytes]) -> int:
+def _columns(chain: ForeignModel, templates: list[bytes]) -> int:
     known = chain.about.get("columns")
-    return known if known is not None else Patterns.of("crfpp", "\n".join(map(told, templates))).n_columns
+    return (
+        known if known is not None else Patterns.of("crfpp", "\n".join(map(decode_name, templates))).n_columns
+    )
 
 
-def write(chain: Chain) -> bytes:
+def write(chain: ForeignModel) -> bytes:
     """Return the binary file of a model, byte for byte as CRF++ writes it."""
     labels, templates, keys, weights = _parts(chain)
     with np.errstate(over="ignore", under="ignore"):
@@ -244,7 +250,7 @@ def write(chain: Chain) -> bytes:
     return b"".join((head, names, struct.pack("<I", len(lines)), lines, array, floats.tobytes()))
 
 
-def write_text(chain: Chain) -> bytes:
+def write_text(chain: ForeignModel) -> bytes:
     """Return the text file of a model, as CRF++ writes it together with the binary one."""
     labels, templates, keys, weights = _parts(chain)
     factor = chain.about.get("factor", "1")

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ModelFileError
-from tagwise.features.escape import raw, told
+from tagwise.features.escape import decode_name, encode_name
 from tagwise.features.recipe import Recipe
-from tagwise.model.formats.chain import Block, Chain, refuse_border
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel, refuse_border
 
 MAGIC, HEAD = b"lCRF", 48
 #: Names of the header fields, as in the text dump.
@@ -51,43 +51,43 @@ def header_of(data: bytes) -> tuple[int, ...]:
     return (size, *rest)
 
 
-def read(data: bytes) -> Chain:
+def read(data: bytes) -> ForeignModel:
     """Read a model from the bytes of a file, with all checks."""
     model = _core.CrfsuiteModel(data)
-    texts, node, edge = model.whole(told)
-    return Chain(
-        tuple(told(label.encode("utf-8", "surrogateescape")) for label in model.labels),
+    texts, node, edge = model.whole(decode_name)
+    return ForeignModel(
+        tuple(decode_name(label.encode("utf-8", "surrogateescape")) for label in model.labels),
         texts,
         _summed(*node),
         _last(*edge),
-        Block.none(),
+        FeatureWeights.none(),
         Recipe("attributes", "attributes"),
         about={"format": "crfsuite"},
     )
 
 
-def _summed(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
+def _summed(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> FeatureWeights:
     """Return the state features. Weights of duplicates are added."""
     if (np.diff(codes) > 0).all():
-        return Block(codes, weights)
+        return FeatureWeights(codes, weights)
     kept, at = np.unique(codes, return_inverse=True)
     if len(kept) == len(codes):
-        return Block.sorted(codes, weights)
-    return Block(kept, np.bincount(at, weights, minlength=len(kept)).astype(np.float64))
+        return FeatureWeights.sorted(codes, weights)
+    return FeatureWeights(kept, np.bincount(at, weights, minlength=len(kept)).astype(np.float64))
 
 
-def _last(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
+def _last(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> FeatureWeights:
     """Return the transitions. The last one of duplicates counts."""
     if (np.diff(codes) > 0).all():
-        return Block(codes, weights)
+        return FeatureWeights(codes, weights)
     kept, at = np.unique(codes[::-1], return_index=True)
-    return Block(kept, weights[::-1][at])
+    return FeatureWeights(kept, weights[::-1][at])
 
 
 # --- writing -------------------------------------------------------------------------------------------------
 
 
-def refuse(chain: Chain) -> None:
+def refuse(chain: ForeignModel) -> None:
     """Raise a ModelFileError for parts that a model of CRFsuite cannot express."""
     refuse_border(chain, "crfsuite")
     if len(chain.pair.present.codes):
@@ -98,10 +98,14 @@ def refuse(chain: Chain) -> None:
         raise ModelFileError("crfsuite cannot express a model that is normalised at every step (a MEMM)")
 
 
-def write(chain: Chain) -> bytes:
+def write(chain: ForeignModel) -> bytes:
     """Return the file of a model, byte for byte as CRFsuite writes it."""
     refuse(chain)
     node, edge = chain.node, chain.edge
     return _core.crfsuite_written(
-        list(chain.labels), list(chain.texts), (node.codes, node.weights), (edge.codes, edge.weights), raw
+        list(chain.labels),
+        list(chain.texts),
+        (node.codes, node.weights),
+        (edge.codes, edge.weights),
+        encode_name,
     )

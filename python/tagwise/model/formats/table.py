@@ -8,33 +8,33 @@ from typing import NamedTuple
 
 from tagwise.base.exceptions import ModelFileError
 from tagwise.model.formats import crfpp, crfsuite, wapiti
-from tagwise.model.formats.chain import Chain
+from tagwise.model.formats.chain import ForeignModel
 
 #: Number of bytes that identify a format.
 HEAD = 64
 
 
-class Format(NamedTuple):
+class ModelFormat(NamedTuple):
     """Format of a model file: detection, reader and writer."""
 
     name: str
     program: str
     suffixes: tuple[str, ...]
     looks: Callable[[bytes], bool]
-    read: Callable[[bytes], Chain]
-    write: Callable[[Chain], bytes]
+    read: Callable[[bytes], ForeignModel]
+    write: Callable[[ForeignModel], bytes]
 
 
 TABLE = (
-    Format("crfsuite", "CRFsuite", (".crfsuite",), crfsuite.looks, crfsuite.read, crfsuite.write),
-    Format("wapiti", "Wapiti", (".wapiti",), wapiti.looks, wapiti.read, wapiti.write),
-    Format("crfpp-text", "CRF++", (".crfpp.txt",), crfpp.looks_text, crfpp.read_text, crfpp.write_text),
-    Format("crfpp", "CRF++", (".crfpp",), crfpp.looks, crfpp.read, crfpp.write),
+    ModelFormat("crfsuite", "CRFsuite", (".crfsuite",), crfsuite.looks, crfsuite.read, crfsuite.write),
+    ModelFormat("wapiti", "Wapiti", (".wapiti",), wapiti.looks, wapiti.read, wapiti.write),
+    ModelFormat("crfpp-text", "CRF++", (".crfpp.txt",), crfpp.looks_text, crfpp.read_text, crfpp.write_text),
+    ModelFormat("crfpp", "CRF++", (".crfpp",), crfpp.looks, crfpp.read, crfpp.write),
 )
-FORMATS: dict[str, Format] = {format.name: format for format in TABLE}
+FORMATS: dict[str, ModelFormat] = {format.name: format for format in TABLE}
 
 
-def format_of(head: bytes) -> Format | None:
+def format_of(head: bytes) -> ModelFormat | None:
     """Return the format of a file that begins with these bytes, or None for tagwise and unknown files."""
     return next((format for format in TABLE if format.looks(head)), None)
 
@@ -45,7 +45,7 @@ def format_of_name(path: str | os.PathLike[str]) -> str | None:
     return next((f.name for f in TABLE if any(name.endswith(suffix) for suffix in f.suffixes)), None)
 
 
-def format_by_name(name: str) -> Format:
+def format_by_name(name: str) -> ModelFormat:
     """Return a format by its name."""
     if name not in FORMATS:
         known = ", ".join(("tagwise", *FORMATS))
@@ -53,4 +53,4 @@ def format_by_name(name: str) -> Format:
     return FORMATS[name]
 
 
-__all__ = ["FORMATS", "HEAD", "TABLE", "Format", "format_by_name", "format_of", "format_of_name"]
+__all__ = ["FORMATS", "HEAD", "TABLE", "ModelFormat", "format_by_name", "format_of", "format_of_name"]

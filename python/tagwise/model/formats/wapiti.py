@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.base.exceptions import ModelFileError, TemplateError
-from tagwise.features.escape import raw, told
+from tagwise.features.escape import decode_name, encode_name
 from tagwise.features.patterns import Patterns
 from tagwise.features.recipe import Recipe
-from tagwise.model.formats.chain import Block, Chain, refuse_border
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel, refuse_border
 
 CRF, MAXENT, MEMM = 2, 0, 1
 #: Maximum number of digits of a count or index: those of a 64-bit number.
@@ -85,7 +85,7 @@ def _numbers(reader: Reader, pattern: bytes, what: str) -> list[int]:
     return [int(x) for x in found.groups() if x is not None]
 
 
-def read(data: bytes) -> Chain:
+def read(data: bytes) -> ForeignModel:
     """Read a model from the bytes of a file."""
     reader = Reader(data)
     *types, active = _numbers(reader, rb"#mdl#(?:(\d{1,19})#)?(\d{1,19})", "#mdl#TYPE#WEIGHTS")
@@ -104,12 +104,19 @@ def read(data: bytes) -> Chain:
         raise reader.wrong(f"{y} labels and {o} observations; expected some")
     index, weights = _weights(reader, active)
     is_auto = bool(auto and auto[0])
-    recipe = _recipe(reader, [told(line) for line in lines], is_auto, last)
+    recipe = _recipe(reader, [decode_name(line) for line in lines], is_auto, last)
     bare = recipe.patterns.bare if recipe.kind == "patterns" and lines else None
     node, edge, pair = _blocks(reader, texts, y, index, weights, bare)
     about: dict[str, Any] = {"format": "wapiti", "type": kind, "last": last}
-    return Chain(
-        tuple(map(told, labels)), list(map(told, texts)), node, edge, pair, recipe, kind == MEMM, about
+    return ForeignModel(
+        tuple(map(decode_name, labels)),
+        list(map(decode_name, texts)),
+        node,
+        edge,
+        pair,
+        recipe,
+        kind == MEMM,
+        about,
     )
 
 
@@ -162,7 +169,7 @@ def _blocks(
     index: NDArray[np.int64],
     weights: NDArray[np.float64],
     bare: str | None,
-) -> tuple[Block, Block, Block]:
+) -> tuple[FeatureWeights, FeatureWeights, FeatureWeights]:
     """Split the weights into those of nodes, edges (the observation `bare`) and pairs."""
     letters, begin = _sizes(texts, y)
     if not np.isin(letters, np.frombuffer(b"ub*", np.uint8)).all():
@@ -174,7 +181,7 @@ def _blocks(
     letter = letters[of]
     is_node = (letter == ord("u")) | ((letter == ord("*")) & (inside < y))
     rest = np.where(letter == ord("*"), inside - y, inside)
-    name = None if bare is None else raw(bare)
+    name = None if bare is None else encode_name(bare)
     is_edge = (
         ~is_node & (of == (texts.index(name) if name in texts else -1))
         if name is not None
@@ -182,9 +189,9 @@ def _blocks(
     )
     is_pair = ~is_node & ~is_edge
     return (
-        Block(of[is_node] * y + inside[is_node], weights[is_node]),
-        Block(rest[is_edge], weights[is_edge]),
-        Block(of[is_pair] * (y * y) + rest[is_pair], weights[is_pair]),
+        FeatureWeights(of[is_node] * y + inside[is_node], weights[is_node]),
+        FeatureWeights(rest[is_edge], weights[is_edge]),
+        FeatureWeights(of[is_pair] * (y * y) + rest[is_pair], weights[is_pair]),
     )
 
 
@@ -207,7 +214,7 @@ def _netstring(data: bytes) -> bytes:
     return b"%d:%s,\n" % (len(data), data)
 
 
-def write(chain: Chain) -> bytes:
+def write(chain: ForeignModel) -> bytes:
     """Return the file of a model, byte for byte as Wapiti writes it."""
     refuse_border(chain, "wapiti")
     lines, texts, bare = _observed(chain)
@@ -232,9 +239,9 @@ def write(chain: Chain) -> bytes:
     auto = int(chain.recipe.kind == "patterns" and chain.recipe.name == "wapiti-auto")
     last = about.get("last", max(0, Patterns.of("wapiti", "\n".join(lines)).n_columns - 1))
     out = [b"#mdl#%d#%d\n#rdr#%d/%d/%d\n" % (kind, len(values), len(lines), last, auto)]
-    out += [_netstring(raw(line)) for line in lines]
+    out += [_netstring(encode_name(line)) for line in lines]
     out.append(b"#qrk#%d\n" % y)
-    out += [_netstring(raw(label)) for label in chain.labels]
+    out += [_netstring(encode_name(label)) for label in chain.labels]
     out.append(b"#qrk#%d\n" % len(texts))
     out += [_netstring(text) for text in texts]
     pairs = zip(every[order].tolist(), values[order].tolist())
@@ -242,9 +249,9 @@ def write(chain: Chain) -> bytes:
     return b"".join(out)
 
 
-def _observed(chain: Chain) -> tuple[list[str], list[bytes], bytes]:
+def _observed(chain: ForeignModel) -> tuple[list[str], list[bytes], bytes]:
     """Return the patterns, the observations, and the observation of plain label pairs."""
-    recipe, texts = chain.recipe, [raw(text) for text in chain.texts]
+    recipe, texts = chain.recipe, [encode_name(text) for text in chain.texts]
     patterns = Patterns.of("wapiti", "")
     if recipe.kind == "patterns" and recipe.name != "crfpp":
         patterns = recipe.patterns
@@ -253,7 +260,9 @@ def _observed(chain: Chain) -> tuple[list[str], list[bytes], bytes]:
             f"wapiti cannot express the features {recipe.name!r}; train with patterns of Wapiti, or on attributes"
         )
     lines = [pattern.source for pattern in patterns.lines]
-    wrong = next((text for text in (*texts, *map(raw, chain.labels)) if not text or b"\0" in text), None)
+    wrong = next(
+        (text for text in (*texts, *map(encode_name, chain.labels)) if not text or b"\0" in text), None
+    )
     if wrong is not None:
         raise ModelFileError(f"wapiti cannot express the text {wrong!a}, which is empty or contains NUL")
     wrong = next((text for text in texts if text[:1] not in (b"u", b"b", b"*")), None)
@@ -271,7 +280,7 @@ def _observed(chain: Chain) -> tuple[list[str], list[bytes], bytes]:
             )
         bare = "b"
         lines.append(bare)
-    name = b"b" if bare is None else raw(bare)
+    name = b"b" if bare is None else encode_name(bare)
     if bare is not None and len(chain.edge.present.codes) and name not in texts:
         texts.append(name)
     if not texts:

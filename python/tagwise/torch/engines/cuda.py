@@ -29,7 +29,7 @@ _TOKENS, _BENT = 32, 16
 _CROWDED: launching.Macros = (("AHEAD", 4), ("CROWD", 16))
 
 
-class Plan:
+class KernelSet:
     """Kernels for a number of labels, a dtype of emissions and a device. Each is compiled at first use."""
 
     def __init__(self, labels: int, kind: torch.dtype, device: int, crowded: bool) -> None:
@@ -46,14 +46,14 @@ class Plan:
         )
         self.processors = launching.processors(device)
         self._small = (-(-labels // 4)) ** 2 <= 128  # 128 threads are enough for the tiles of pairs
-        self._kernels: dict[str, launching.Kernel] = {}
+        self._kernels: dict[str, launching.CompiledKernel] = {}
 
     def blocks(self, batch: int, time: int) -> tuple[int, int]:
         """Return the number of blocks that share the pieces of sentences in `expect_pairs`, and of their threads."""
         most = (8 if self._small else 4) * self.processors
         return min(batch * -(-time // _TOKENS), most), 128 if self._small else 256
 
-    def __getitem__(self, name: str) -> launching.Kernel:
+    def __getitem__(self, name: str) -> launching.CompiledKernel:
         """Return a kernel by name. Its prefix is the name of the source, except that `chain_best` is in `best`."""
         found = self._kernels.get(name)
         if found is None:
@@ -63,9 +63,9 @@ class Plan:
 
 
 @cache
-def plan(labels: int, kind: torch.dtype, device: int | None, crowded: bool = False) -> Plan:
+def plan(labels: int, kind: torch.dtype, device: int | None, crowded: bool = False) -> KernelSet:
     """Return the cached plan. `crowded`: for many more sentences than run at a time."""
-    return Plan(labels, kind, device or 0, crowded)
+    return KernelSet(labels, kind, device or 0, crowded)
 
 
 def _pointer(tensor: Tensor | None) -> int:
@@ -158,7 +158,7 @@ def _room(chain: Chain, into: Gradient | None) -> tuple[Gradient, tuple[int, ...
 
 
 def _reduce(
-    on: Plan,
+    on: KernelSet,
     labels: int,
     work: tuple[int, ...],
     blocks: int,

@@ -88,7 +88,7 @@ def _launcher() -> int:
     return ctypes.cast(_driver().cuLaunchKernel, ctypes.c_void_p).value or 0
 
 
-class Kernel:
+class CompiledKernel:
     """Compiled kernel that is launched on PyTorch's current stream of its device. Every argument is 64 bits wide.
 
     A thread that has not used the device yet, such as PyTorch's autograd thread, has no current context. Its first
@@ -110,9 +110,9 @@ class Kernel:
 
 
 @cache
-def kernel(source: str, device: int, macros: Macros, name: str) -> Kernel:
+def kernel(source: str, device: int, macros: Macros, name: str) -> CompiledKernel:
     """Return a kernel of a source file, compiled with these macros for this device."""
-    return Kernel(source, device, macros, name)
+    return CompiledKernel(source, device, macros, name)
 
 
 def _raw() -> Any:

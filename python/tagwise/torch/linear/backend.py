@@ -6,15 +6,15 @@ import torch
 
 from tagwise.learners.backends import Backend
 from tagwise.torch.linear.edges import EdgeObjective
-from tagwise.torch.linear.objective import Objective, Scorer, device
-from tagwise.torch.linear.vectors import Vectors
+from tagwise.torch.linear.objective import DeviceObjective, DeviceScorer, device
+from tagwise.torch.linear.vectors import DeviceVectors
 
 
-def objective(problem: Any, on: torch.device | None = None) -> Objective:
+def objective(problem: Any, on: torch.device | None = None) -> DeviceObjective:
     """Return the objective of a problem."""
-    return (EdgeObjective if problem.data.n_edge_attributes else Objective)(problem, on)
+    return (EdgeObjective if problem.data.n_edge_attributes else DeviceObjective)(problem, on)
 
 
-BACKEND = Backend("cuda", objective, Scorer, vectors=lambda n_jobs: Vectors(), check=device)
+BACKEND = Backend("cuda", objective, DeviceScorer, vectors=lambda n_jobs: DeviceVectors(), check=device)
 
-__all__ = ["BACKEND", "Objective", "Scorer", "Vectors", "device", "objective"]
+__all__ = ["BACKEND", "DeviceObjective", "DeviceScorer", "DeviceVectors", "device", "objective"]

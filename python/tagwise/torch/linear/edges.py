@@ -21,7 +21,7 @@ from tagwise.torch import losses
 from tagwise.torch.formulas import Pointwise
 from tagwise.torch.inputs import Target
 from tagwise.torch.linear import ragged
-from tagwise.torch.linear.objective import Objective
+from tagwise.torch.linear.objective import DeviceObjective
 from tagwise.torch.protocol import Chain, Chains
 
 #: Maximum number of label pairs, summed over the tokens of a group: eight bytes each, and more for the backward pass.
@@ -79,8 +79,8 @@ class Edges:
         self._to_weights(self.gradient, out[self.block])
 
 
-class EdgeObjective(Objective):
-    """Objective with the values and gradients of `Objective`, for transition scores that depend on the token."""
+class EdgeObjective(DeviceObjective):
+    """Objective with the values and gradients of `DeviceObjective`, for transition scores that depend on the token."""
 
     captured = False
 

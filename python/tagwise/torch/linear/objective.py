@@ -64,7 +64,7 @@ class _Level(NamedTuple):
     first: int  # index of the level's first sum among those of all levels
 
 
-class Rows:
+class WeightRows:
     """Weights of a layout as rows, and the sums of rows for the tokens of a dataset.
 
     One buffer holds the rows of all attributes, then transitions, start and end. `place` has the position of each
@@ -86,7 +86,7 @@ class Rows:
         self.short = _short(self.place, self.held)
         self.forbidden: Tensor | None = None
 
-    def kernel(self, name: str) -> launching.Kernel:
+    def kernel(self, name: str) -> launching.CompiledKernel:
         """Return a kernel of `linear.cu`."""
         return launching.kernel("linear", self.device.index or 0, (("WIDTH", self.width),), name)
 
@@ -169,7 +169,7 @@ class Sentences:
     def __init__(
         self,
         data: _core.Dataset,
-        rows: Rows,
+        rows: WeightRows,
         allowed: Support | None = None,
         pieces: NDArray[np.uint32] | None = None,
     ) -> None:
@@ -227,7 +227,7 @@ def _true_ends(
     return _on(offsets[:-1][first], on), _on(offsets[1:][last] - 1, on)
 
 
-def _barred(allowed: Support, rows: Rows) -> Tensor:
+def _barred(allowed: Support, rows: WeightRows) -> Tensor:
     sets, which = allowed
     return ~_on(sets, rows.device)[_on(which.astype(np.int64), rows.device)]
 
@@ -308,7 +308,7 @@ class Back:
         self.rows.kernel("linear_collect")(_blocks(len(self.index)), _THREADS, *given)
 
 
-class Objective:
+class DeviceObjective:
     """Loss and gradient of a training set on the device. Weights and gradients are NumPy arrays or tensors there.
 
         log            sum_i w_i l_i                       exp            sum_i w_i (e^{l_i} - 1)
@@ -323,7 +323,7 @@ class Objective:
     def __init__(self, problem: Any, on: torch.device | None = None) -> None:
         refuse(problem)
         on = device() if on is None else on
-        self.rows = Rows(problem.layout, on)
+        self.rows = WeightRows(problem.layout, on)
         self.rows.forbid(problem.forbidden)
         self.sentences = Sentences(problem.data, self.rows, problem.allowed, problem.pieces)
         self.back = Back(self.sentences)
@@ -446,7 +446,7 @@ class Objective:
         return self._run(w, gradient, True)
 
 
-class Scorer:
+class DeviceScorer:
     """Viterbi paths and marginals on the device. Other queries run on the CPU with the same weights."""
 
     def __init__(
@@ -461,7 +461,7 @@ class Scorer:
             raise ParameterError("device='cuda' does not support locally normalised models; use device='cpu'")
         self.layout, self.weights, self.local = layout, weights, local
         self._native = _core.Scorer(layout, weights, forbidden, local=local)
-        self._rows = Rows(layout, device() if on is None else on)
+        self._rows = WeightRows(layout, device() if on is None else on)
         self._rows.forbid(forbidden)
         self._rows.spread(_on(np.asarray(weights), self._rows.device))
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from tagwise.torch.linear.objective import device
 
 
-class Pairs:
+class DevicePairs:
     """Curvature pairs of L-BFGS: steps s, changes of the gradient y, and the direction -H g from inner products.
 
     The two-loop recursion (Nocedal 1980) runs on coefficients: with B = [s_1 .. s_m, y_1 .. y_m, g] the direction is
@@ -116,8 +116,8 @@ class Pairs:
             self.products = (rows @ rows.T).cpu().numpy()
 
 
-class Vectors:
-    """Implementation of `optimizers.base.Vectors` for float64 tensors on the device."""
+class DeviceVectors:
+    """Implementation of `optimizers.base.VectorSpace` for float64 tensors on the device."""
 
     def __init__(self, on: torch.device | None = None) -> None:
         self.device = device() if on is None else on
@@ -152,7 +152,7 @@ class Vectors:
         gradient.add_(w, alpha=2.0 * strength)
         return strength * float(w @ w)
 
-    def pairs(self, memory: int, scale: Any = None, *, keep: bool = False) -> Pairs:
+    def pairs(self, memory: int, scale: Any = None, *, keep: bool = False) -> DevicePairs:
         """Return an empty set of curvature pairs, in variables w / scale."""
         scaled = None if scale is None else torch.from_numpy(np.asarray(scale, np.float64)).to(self.device)
-        return Pairs(memory, scaled)
+        return DevicePairs(memory, scaled)

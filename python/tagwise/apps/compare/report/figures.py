@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tagwise.apps.compare.report.svg import SHAPES, Chart, Line, Point, Strip, dot_plot, draw_mark
+from tagwise.apps.compare.report.svg import SHAPES, Chart, Line, PlotPoint, Strip, dot_plot, draw_mark
 
 if TYPE_CHECKING:
     from tagwise.apps.compare.table import Comparison
@@ -144,7 +144,7 @@ def against(entries: Sequence[Mapping[str, Any]], palette: Palette, cost: str, n
         first = place in front and place not in seen
         seen.add(place)
         chart.points.append(
-            Point(
+            PlotPoint(
                 *place,
                 series=entry["learner"],
                 colour=palette.colour(entry["learner"]),
@@ -178,7 +178,7 @@ def by_size(entries: Sequence[Mapping[str, Any]], palette: Palette, features: st
         for i, e in enumerate(mine):
             label = learner if i + 1 == len(mine) else ""
             chart.points.append(
-                Point(
+                PlotPoint(
                     e["sentences"],
                     100 * e[key],
                     learner,
@@ -218,7 +218,7 @@ def by_iteration(
                 f"{row.learner}: {y:.2f} after {x} iterations" if dev else f"{row.learner}: {y:.2g} after {x}"
             )
             chart.points.append(
-                Point(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
+                PlotPoint(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
             )
     return chart.svg() if chart.lines else ""
 
@@ -244,7 +244,7 @@ def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> 
         if entry["recall"] is None or not entry["f1"]:
             continue
         chart.points.append(
-            Point(
+            PlotPoint(
                 100 * entry["recall"],
                 100 * entry["precision"],
                 entry["learner"],
@@ -287,7 +287,9 @@ def margins(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, fea
         chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner))
         x, y = max(points, key=lambda point: point[1])
         title = f"{row.learner}: median margin {row.margin}"
-        chart.points.append(Point(x, y, row.learner, palette.colour(row.learner), title, label=row.learner))
+        chart.points.append(
+            PlotPoint(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
+        )
     return chart.svg() if chart.lines else ""
 
 
@@ -307,7 +309,9 @@ def ranks(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, featu
         chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner))
         x, y = points[-1]
         title = f"{row.learner}: {y:.1f} % of the gold paths among the {k} best"
-        chart.points.append(Point(x, y, row.learner, palette.colour(row.learner), title, label=row.learner))
+        chart.points.append(
+            PlotPoint(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
+        )
     return chart.svg() if chart.lines else ""
 
 
@@ -326,7 +330,7 @@ def losses() -> str:
         chart.lines.append(Line(points, text, colour, text))
         x, y = points[8 if name == "exp" else 0]
         above = 0.1 if name == "exp" else 0.25
-        chart.points.append(Point(x, y + above, text, colour, text, shape="none", label=f"{text} loss"))
+        chart.points.append(PlotPoint(x, y + above, text, colour, text, shape="none", label=f"{text} loss"))
     return chart.svg()
 
 

@@ -12,7 +12,7 @@ SHAPES = ("circle", "square", "triangle", "diamond", "down")
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """One mark: where, which learner it belongs to, what it says when pointed at."""
 
     x: float
@@ -149,7 +149,7 @@ class Chart:
     title: str
     x: str
     y: str
-    points: list[Point] = field(default_factory=list)
+    points: list[PlotPoint] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     log_x: bool = False
     log_y: bool = False
@@ -329,4 +329,4 @@ def strip_chart(strips: Sequence[Strip], axis: str, title: str, width: int) -> s
     return "".join(parts)
 
 
-__all__ = ["SHAPES", "Chart", "Line", "Point", "Strip", "dot_plot", "draw_mark", "ticks"]
+__all__ = ["SHAPES", "Chart", "Line", "PlotPoint", "Strip", "dot_plot", "draw_mark", "ticks"]
