@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 import tagwise as tw
-from tagwise.apps.annotate.project import ProjectSettings, Work
+from tagwise.apps.annotate.folder import ProjectSettings
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.server import SWITCH, guarded
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.why import spans_of

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import tagwise as tw
-from tagwise.apps.annotate.project import ProjectSettings, Work
+from tagwise.apps.annotate.folder import ProjectSettings
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
 
 SENTENCES = [[f"w{i}", f"x{i % 7}", f"y{i % 3}"] for i in range(40)]

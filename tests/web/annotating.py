@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import tagwise as tw
-from tagwise.apps.annotate.project import ProjectSettings, Work
+from tagwise.apps.annotate.folder import ProjectSettings
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
 from tests.web.asking import Answer, ask
 

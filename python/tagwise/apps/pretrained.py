@@ -204,6 +204,3 @@ def pretrained(name: str, *, cache: Folder = True, verbose: int = 0) -> Tagger:
         )
         return made
     return info.kept(cache) or made
-
-
-__all__ = ["TAGGERS", "TaggerInfo", "info_of", "pretrained", "taggers"]

@@ -40,6 +40,3 @@ def load(kind: str, name: str) -> Any:
         raise ParameterError(
             f"{name!r} needs the package {error.name}, which is not installed: pip install 'tagwise[{extra}]'"
         ) from error
-
-
-__all__ = ["load", "names", "register"]

@@ -115,17 +115,3 @@ def transition_table(transitions: Sequence[tuple[str, str, float]]) -> Table:
     for before, after, weight in transitions:
         out.add_row(plain(before), plain(after), f"{weight:+.4f}")
     return out
-
-
-__all__ = [
-    "as_text",
-    "explanation_table",
-    "pair_table",
-    "parameter_table",
-    "percent",
-    "plain",
-    "table",
-    "transition_table",
-    "visible",
-    "vote_table",
-]

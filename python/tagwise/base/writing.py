@@ -180,6 +180,3 @@ def write_text(path: Path, text: str) -> None:
     """Write a text to a file as UTF-8, atomically."""
     with atomic(path) as out:
         out.write(text.encode("utf-8"))
-
-
-__all__ = ["atomic", "check_writable", "flush_folder", "is_temporary", "write_text"]

@@ -237,8 +237,9 @@ def opened(
     corpus: str | None, folder: Path, fresh: bool, learner: str, features: str, reading: Reading
 ) -> Any:
     """The work of a folder, or a new one with the sentences of a corpus."""
+    from tagwise.apps.annotate.folder import ProjectSettings
     from tagwise.apps.annotate.learning import learner_of
-    from tagwise.apps.annotate.project import ProjectSettings, Work
+    from tagwise.apps.annotate.project import Work
 
     begun = (folder / "work.json").exists()
     if corpus is None and not begun:
@@ -293,6 +294,3 @@ def run(session: Any, host: str, port: int) -> None:
     from tagwise.apps.annotate.server import run as run_server
 
     run_server(session, host, port, say)
-
-
-__all__ = ["annotate"]

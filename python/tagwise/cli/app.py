@@ -157,17 +157,3 @@ def cli() -> None:
       tagwise eval model.tagwise test.txt
       tagwise compare
     """
-
-
-__all__ = [
-    "EXIT_CLOSED_PIPE",
-    "EXIT_FAILED",
-    "EXIT_INTERRUPTED",
-    "EXIT_REFUSED",
-    "App",
-    "cli",
-    "debug_option",
-    "exit_code",
-    "fail",
-    "say",
-]

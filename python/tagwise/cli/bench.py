@@ -93,6 +93,3 @@ def bench(features: str, sentences: int, max_iter: int, n_jobs: int | None) -> N
         ("loading", f"{1000 * load:.2f} ms"),
     ]
     Console().print(pair_table(rows))
-
-
-__all__ = ["bench"]

@@ -502,6 +502,3 @@ def compare(
         raise problem
     seconds = time.perf_counter() - begin
     say(f"{len(cells)} runs in {seconds:.1f} s, {watch.cached} of them from the cache")
-
-
-__all__ = ["compare"]

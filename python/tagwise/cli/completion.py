@@ -110,6 +110,3 @@ def suggest(command: click.Command) -> None:
         found = found or NAMES.get(parameter.name or "") or METAVARS.get(metavar)
         if found is not None and type(parameter.type) is StringParamType:
             parameter.type = Suggested(*found)
-
-
-__all__ = ["Suggested", "suggest"]

@@ -116,6 +116,3 @@ def convert(
     if scheme:
         sentences = rewritten(sentences, source, from_scheme, scheme_name(scheme))
     write(sentences, target, target_format or format_of_name(target) or DEFAULT)
-
-
-__all__ = ["convert"]

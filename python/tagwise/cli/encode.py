@@ -158,6 +158,3 @@ def who(
         return by_ray, {"workers": workers}
     require("--backend ray", False, address=address, workers=workers)
     return encode_files, {"n_jobs": n_jobs}
-
-
-__all__ = ["encode", "parse_memory"]

@@ -65,6 +65,3 @@ def errors(
         console.print(found)
     else:
         click.echo(as_text(found, console.width))
-
-
-__all__ = ["errors"]

@@ -173,6 +173,3 @@ def evaluate(
     if confusion:
         errors = [(g, p, f"{n:,}") for g, p, n in report.errors(confusion)]
         console.print(table(("gold", "predicted", "tokens"), errors, left=2))
-
-
-__all__ = ["evaluate"]

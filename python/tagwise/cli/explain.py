@@ -93,6 +93,3 @@ def explain(
         console.print(found)
     else:
         click.echo(as_text(found, console.width))
-
-
-__all__ = ["explain"]

@@ -155,14 +155,3 @@ def is_model(path: str) -> bool:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
-
-
-__all__ = [
-    "corpus_options",
-    "is_model",
-    "known_corpus",
-    "model_columns",
-    "names_of",
-    "read_corpus",
-    "read_sentences",
-]

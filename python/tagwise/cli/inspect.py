@@ -154,6 +154,3 @@ def _short(value: Any) -> str:
     text = f"{value:,.6g}" if isinstance(value, float) else str(value)
     line = text.splitlines()[0] if text else ""
     return line + " ..." if line != text else text
-
-
-__all__ = ["inspect"]

@@ -38,6 +38,3 @@ class Interrupt:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
-
-
-__all__ = ["Interrupt"]

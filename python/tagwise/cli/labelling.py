@@ -19,6 +19,3 @@ class Labelling(NamedTuple):
         """Score and probability of the path as comment lines."""
         named = (("score", self.score), ("probability", self.probability))
         return [f"# {name} = {value:.6f}" for name, value in named if value is not None]
-
-
-__all__ = ["Labelling"]

@@ -121,6 +121,3 @@ def load_model(name: str, functions: Mapping[str, Any] | None = None, trust: boo
         if hint := meant(name, TAGGERS):
             raise refusal(ModelFileError, f"{error}{hint}", name, error.errno or 2) from error
         raise
-
-
-__all__ = ["DEVICES", "device_option", "function_options", "is_ready", "load_model", "names_model", "ready"]

@@ -86,6 +86,3 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
     console = Console()
     for entry in entries:
         click.echo(as_text(shown(entry), console.width) + "\n")
-
-
-__all__ = ["in_words", "pretrained"]

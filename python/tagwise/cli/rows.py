@@ -212,6 +212,3 @@ IN_PLACE: dict[str, Callable[[Raw, Sequence[str], str | None, bool], Rows]] = {
 def member_names(label: str | None) -> tuple[str, ...]:
     """What the member of the labels may be called, the name for a new one first."""
     return ("labels", "tags", "label") if label in (None, "label") else (label,)
-
-
-__all__ = ["IN_PLACE", "Rows"]

@@ -141,6 +141,3 @@ def serve(
         announce()
         supervise(workers, work)
     say("ended")
-
-
-__all__ = ["serve"]

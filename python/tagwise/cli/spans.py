@@ -62,6 +62,3 @@ def texts_written(
         if least is not None:
             found = [[span for span in spans if span[3] is None or span[3] >= least] for spans in found]
         yield "".join(write(sentence, spans) for sentence, spans in zip(batch, found))
-
-
-__all__ = ["TEXTS", "texts_written"]

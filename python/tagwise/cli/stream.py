@@ -68,6 +68,3 @@ def batches(items: Iterable[Item], size: int = BATCH, patience: float = PATIENCE
                 return
     finally:
         stopped.set()
-
-
-__all__ = ["batches"]

@@ -392,6 +392,3 @@ def form_of(form: str | None, untokenized: bool) -> str | None:
             f"--raw reads text that has no tokens yet, but {form} has: leave out one of them"
         )
     return form
-
-
-__all__ = ["tag"]

@@ -289,6 +289,3 @@ def tag_parquet(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
             )
             labels = pa.array([list(map(str, each)) for each in found[label.output]], pa.list_(pa.string()))
             out.write_batch(pa.RecordBatch.from_arrays([*batch.columns, labels], schema=schema))
-
-
-__all__ = ["FileOptions", "Wishes", "is_many", "many_options", "tag_files", "tag_parquet"]

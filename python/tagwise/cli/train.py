@@ -389,6 +389,3 @@ def summary(tagger: Any, data: Corpus | Shards, output: str, seconds: float) -> 
     size = os.path.getsize(output) / 1e6
     parts.append(f"{seconds:.1f} s")
     return "; ".join(parts) + f"\nwrote {output} ({size:.1f} MB)"
-
-
-__all__ = ["parse_settings", "train"]

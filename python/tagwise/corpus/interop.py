@@ -373,6 +373,3 @@ def _from_tagged(X: Iterable[Any], columns: Sequence[str], label: str) -> Iterat
                     f"sentence {s}, token {t}: {row!r:.60}, expected a tuple of {len(names)}: {', '.join(names)}"
                 )
         yield Sentence({name: [row[i] for row in rows] for i, name in enumerate(names)}, label)
-
-
-__all__ = ["corpus_of", "frame_rows", "is_tagged", "kind_of", "sentences_of", "to_series"]

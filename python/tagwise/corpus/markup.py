@@ -71,6 +71,3 @@ def page_html(title: str, parts: Sequence[str]) -> str:
         "body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}</style></head>"
         f"<body><h1>{safe(title)}</h1>\n" + "\n".join(parts) + "\n</body></html>\n"
     )
-
-
-__all__ = ["box", "hue", "page_html", "safe", "sentence_html", "table_html"]

@@ -78,6 +78,3 @@ class Raw:
         """Terminator of the most recent line: empty for the last line of a file that does not end in ``\\n``."""
         last = self._at == len(self._lines) and not self._chunks
         return "" if last and not self._closed else "\n"
-
-
-__all__ = ["Raw"]

@@ -56,6 +56,3 @@ def label_weights(given: Any, labels: Sequence[str], counts: NDArray[Any]) -> ND
     if unknown:
         raise ParameterError(f"class_weight: there is no label {unknown[0]!r}; there are: {' '.join(labels)}")
     return np.array([named.get(label, 1.0) for label in labels])
-
-
-__all__ = ["CLASS_WEIGHT", "label_counts", "label_weights"]

@@ -21,17 +21,6 @@ from tagwise.dataset.check import check_labels, check_lengths
 from tagwise.features.inputs import Inputs
 from tagwise.features.resolve import recipe_for
 
-__all__ = [
-    "NO_LABEL",
-    "Dataset",
-    "Vocabulary",
-    "build",
-    "collect_labels",
-    "encode_labels",
-    "prune",
-    "with_labels",
-]
-
 
 def build(
     X: Any, features: Any = "default", min_count: int = 1, n_jobs: int | None = None

@@ -89,6 +89,3 @@ def _report(
     if exponential:
         raise ParameterError(f"{text}; cut long sentences (max_length), or take a larger pi")
     logger.warning("%s; so do %d sentences in all, which count for nothing", text, len(lost))
-
-
-__all__ = ["length_weights"]

@@ -161,6 +161,3 @@ def _chunks(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[list[float]]:
     )
     ends = np.cumsum([len(found) for found in chunks]).tolist()
     return [p[a:b].tolist() for a, b in pairwise([0, *ends])]
-
-
-__all__ = ["Confidence", "chunk_probabilities", "confidences", "entropy", "sequence_probabilities"]

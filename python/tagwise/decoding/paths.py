@@ -157,6 +157,3 @@ def _first_lawful(
         else:
             return None
     return np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.uint16)
-
-
-__all__ = ["best", "kbest", "marginals"]

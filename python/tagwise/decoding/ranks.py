@@ -101,6 +101,3 @@ def gold_ranks(plan: Plan, gold: Sequence[Sequence[str]], k: int) -> Ranks:
         only = paths.kbest(plan_of(scoring, plan.X, plan.data, query), 1)
         margin[lost] = np.asarray(only[1], dtype=np.float64)[lost] - first[lost]
     return Ranks(rank, margin, k)
-
-
-__all__ = ["BEYOND", "Ranks", "gold_ranks"]

@@ -333,7 +333,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         vocabulary = _core.Vocabulary() if before is None else before.vocabulary.growing()
         data = recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:
-            data = encode.prune(vocabulary, data, params["min_count"])
+            data = _core.prune(vocabulary, data, params["min_count"])
         data = recipe.with_vectors(data, X, vocabulary)
         vocabulary.lock()
         return recipe, vocabulary, data

@@ -149,6 +149,3 @@ def spacy_component(
     made: Component = nlp.add_pipe(FACTORY, name=name, config={"into": into, "key": key}, **place)
     made.tagger = tagger
     return made
-
-
-__all__ = ["Component", "register", "spacy_component"]

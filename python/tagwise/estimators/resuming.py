@@ -98,6 +98,3 @@ def _plain(value: Any) -> Any:
         return json.loads(json.dumps(value, default=named))
     except (TypeError, ValueError):  # keys that are not strings
         return repr(value)
-
-
-__all__ = ["checked_checkpoint", "keeper_of"]

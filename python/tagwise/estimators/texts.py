@@ -100,6 +100,3 @@ class Texts:
                 of_text += text_spans(text, [span[:3] for span in of_sentence], chances, first)
             out.append(of_text)
         return out
-
-
-__all__ = ["Texts", "TokenSpan", "token_spans"]

@@ -241,6 +241,3 @@ def _spans(gold: Sequence[str], guess: Sequence[str]) -> Iterator[Wrong]:
     for j, b in enumerate(free):
         if j not in partner.values():
             yield "spurious", None, b[0], b[1], b[2]
-
-
-__all__ = ["Error", "Errors", "Group", "find_errors"]

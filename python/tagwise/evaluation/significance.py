@@ -54,6 +54,3 @@ def p_value(
         found = np.abs(_score(total_a + moved, chunked) - _score(total_b - moved, chunked))
         hits += int(np.count_nonzero(found >= observed - 1e-12))
     return (1 + hits) / (1 + trials)
-
-
-__all__ = ["TRIALS", "p_value"]

@@ -108,6 +108,3 @@ def choose(
             f"{best.min_probability:.4g}"
         )
     return max(able, key=lambda point: (point.recall, -point.min_probability))
-
-
-__all__ = ["Threshold", "check_probability", "choose", "span_curve", "without"]

@@ -20,8 +20,6 @@ from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
 from tagwise.features.sets import is_crfpp as is_template
 
-__all__ = ["is_template", "read_template", "template"]
-
 
 def template(text: str, columns: Sequence[str] = ("word",)) -> Recipe:
     """Return the recipe of a CRF++ template. `columns` excludes the label column, the last one in files of CRF++."""

@@ -398,6 +398,3 @@ def _part(piece: str, functions: bool) -> Any:
             "Features('default') + function"
         )
     return function_at(rest, "the feature function")
-
-
-__all__ = ["Features", "Gazetteer", "Mark", "Regex", "mark_of", "pieces", "spelled", "title"]

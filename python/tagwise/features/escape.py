@@ -49,6 +49,3 @@ def encode_name(text: str) -> bytes:
 def is_plain(text: str) -> bool:
     """Return whether a string contains no escapes, so that its UTF-8 encoding is the name."""
     return text.isascii() or _PRIVATE.search(text) is None
-
-
-__all__ = ["decode_name", "encode_name", "is_plain"]

@@ -278,6 +278,3 @@ def is_wapiti(text: str) -> bool:
     """Return whether a text consists of Wapiti patterns: lines that begin with u, b or *, some with a command."""
     lines = [line.split("#")[0].strip() for line in text.splitlines()]
     return bool(_WAPITI.search(text)) and all(re.match(r"[uUbB*]|$", line) for line in lines)
-
-
-__all__ = ["DIALECTS", "Pattern", "Patterns", "is_wapiti"]

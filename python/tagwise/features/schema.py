@@ -60,5 +60,3 @@ FEATURES = Variant(
         "attributes": Record(may=_VECTORS),
     },
 )
-
-__all__ = ["FEATURES"]

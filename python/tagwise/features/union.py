@@ -57,6 +57,3 @@ def _rows(
     ends = np.searchsorted(token, np.arange(n + 1)).tolist()
     rows = [items[begin:end] for begin, end in pairwise(ends)]
     return [rows[begin:end] for begin, end in pairwise(offsets)]
-
-
-__all__ = ["united"]

@@ -225,6 +225,3 @@ class Dense:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON for model files."""
         return {"size": self.size, "scale": self.scale}
-
-
-__all__ = ["Dense", "Vectors", "is_vectors", "taken_apart", "vectors"]

@@ -133,6 +133,3 @@ class Sum:
         total = total_of(found(), add)
         gradient[:] = total.gradient
         return total.value, total.largest
-
-
-__all__ = ["BACKENDS", "Backend", "Sum", "current", "devices", "exponential", "find", "using"]

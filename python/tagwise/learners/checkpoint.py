@@ -298,6 +298,3 @@ def digest(*values: Any) -> str:
 
     take(values)
     return found.hexdigest()
-
-
-__all__ = ["Checkpoint", "Keeper", "digest"]

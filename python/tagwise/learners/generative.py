@@ -154,17 +154,3 @@ def assemble(node: Array, moves: Moves, labels: int, smoothing: str, delta: floa
         likelihood += float((moves.starts * starts).sum())
         parts += [starts, steps[:, labels]]
     return np.concatenate(parts), likelihood
-
-
-__all__ = [
-    "Moves",
-    "Symbols",
-    "additive",
-    "assemble",
-    "count_moves",
-    "emission_weights",
-    "overlapping_weights",
-    "smooth",
-    "symbols",
-    "witten_bell",
-]

@@ -138,6 +138,3 @@ def progress(title: str, verbose: int) -> Iterator[TrainingProgress | None]:
         return
     with TrainingProgress(Console(stderr=True), title) as line:
         yield line
-
-
-__all__ = ["TrainingProgress", "in_notebook", "progress"]

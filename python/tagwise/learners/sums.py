@@ -101,6 +101,3 @@ def total_of(parts: Iterable[PartialSum], add: Callable[[PartialSum, PartialSum]
     for part in parts:
         tree.push(part)
     return tree.total()
-
-
-__all__ = ["PartialSum", "Tree", "added", "both", "logarithmic", "plain", "total_of"]

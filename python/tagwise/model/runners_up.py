@@ -101,6 +101,3 @@ class RunnersUp:
                 break
             right.append(label)
         return Detour(t - len(left) + 1, [*reversed(left), *right])
-
-
-__all__ = ["Detour", "RunnersUp"]

@@ -360,6 +360,3 @@ def decisions_html(decisions: Decisions) -> str:
             f"{table_html(('token', 'feature', 'adds', 'gives either'), rows, left=2)}</details>"
         )
     return f'<div style="line-height:1.5">{"".join(parts)}</div>'
-
-
-__all__ = ["Decision", "Decisions", "SentenceFeatures", "Vote", "votes"]

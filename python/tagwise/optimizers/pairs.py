@@ -65,6 +65,3 @@ class Pairs:
             step, change = s.astype(np.float64), y.astype(np.float64)
             nothing = np.zeros_like(step)
             self.push(nothing, step, nothing, change)
-
-
-__all__ = ["Pairs", "pairs_domain"]

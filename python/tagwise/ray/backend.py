@@ -139,6 +139,3 @@ def backend(shards: Shards, workers: int | None = None) -> ShardBackend:
     """
     connected()
     return lambda config: RayParts(shards, config, workers)
-
-
-__all__ = ["RayParts", "Worker", "backend"]

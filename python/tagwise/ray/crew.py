@@ -118,6 +118,3 @@ class Crew:
         for actor in self.actors:
             self.ray.kill(actor)
         self.actors = []
-
-
-__all__ = ["Crew", "connected", "places"]

@@ -256,6 +256,3 @@ def _answer(found: Any) -> Any:
     if isinstance(found, Failed):
         raise found.error
     return found
-
-
-__all__ = ["encode"]

@@ -113,6 +113,3 @@ class Jobs:
         """Create an actor. One for a repeated job reserves nothing, so that Ray can place it on any node."""
         kind = self.kind.options(num_cpus=0, memory=0) if anew else self.kind
         return kind.remote(self.config)
-
-
-__all__ = ["Failed", "Jobs"]

@@ -126,6 +126,3 @@ def _column(values: list[list[Any]]) -> Any:
     for i, value in enumerate(values):
         column[i] = value
     return column
-
-
-__all__ = ["Tag"]

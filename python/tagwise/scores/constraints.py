@@ -239,16 +239,3 @@ def intersect(*supports: Support | None) -> Support | None:
         sets = sets[used // len(more)] & more[used % len(more)]
         of = where.astype(np.uint32)
     return sets, of
-
-
-__all__ = [
-    "CONSTRAINTS",
-    "NO_GROUP",
-    "Constraints",
-    "Groups",
-    "Rules",
-    "Support",
-    "boundary_support",
-    "intersect",
-    "scheme_of",
-]

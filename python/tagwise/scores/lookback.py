@@ -178,13 +178,3 @@ class Lookback:
         pool = int(data.get("pool", OLD_POOL))
         settings = Lookback(m, far, bool(data["document"]), bool(data["tuples"]), pool=pool)
         return settings.with_weights(weights)
-
-
-__all__ = [
-    "CELLS",
-    "HISTORY",
-    "OLD_POOL",
-    "POOL",
-    "Lookback",
-    "parse",
-]

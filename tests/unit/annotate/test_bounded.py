@@ -13,8 +13,9 @@ import pytest
 import tagwise as tw
 from tagwise.apps.annotate import queue as queues
 from tagwise.apps.annotate import session as sessions
+from tagwise.apps.annotate.folder import ProjectSettings
 from tagwise.apps.annotate.learning import Learning
-from tagwise.apps.annotate.project import ProjectSettings, Work
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.queue import FIRST, SLICE
 from tagwise.apps.annotate.session import SHOWN, Session
 

@@ -14,9 +14,10 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps.annotate.agreement import agreement
+from tagwise.apps.annotate.folder import ProjectSettings
 from tagwise.apps.annotate.learning import Learning
 from tagwise.apps.annotate.mistakes import suspects
-from tagwise.apps.annotate.project import ProjectSettings, Work
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.queue import FIRST, SLICE, Queue
 from tagwise.apps.annotate.ranking import STRATEGIES, View, margins, wanted
 from tagwise.apps.annotate.session import Session

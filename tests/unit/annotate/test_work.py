@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
+from tagwise.apps.annotate.folder import ProjectSettings
 from tagwise.apps.annotate.journal import Journal, JournalError
-from tagwise.apps.annotate.project import ProjectSettings, Work
+from tagwise.apps.annotate.project import Work
 
 TOKENS = [["Peter", "flew", "to", "London", "."], ["Anna", "slept"], ["New", "York", "wins"]]
 

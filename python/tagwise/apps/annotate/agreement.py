@@ -69,6 +69,3 @@ def agreement(one: Corpus, two: Corpus) -> Agreement:
         if a != b
     ]
     return Agreement(len(one), n, same, kappa, evaluate(first, second).f1 if chunked else None, differ)
-
-
-__all__ = ["Agreement", "Disagreement", "agreement"]

@@ -18,7 +18,8 @@ from starlette.routing import Route
 from tagwise.apps.annotate.agreement import agreement
 from tagwise.apps.annotate.comparing import MOST as MOST_LEARNERS
 from tagwise.apps.annotate.comparing import Comparing
-from tagwise.apps.annotate.project import EXPORTS, LONGEST_LABEL, MOST_SENTENCES, MOST_TOKENS
+from tagwise.apps.annotate.folder import LONGEST_LABEL, MOST_SENTENCES, MOST_TOKENS
+from tagwise.apps.annotate.project import EXPORTS
 from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.session import LONGEST_SEARCH, Session
 from tagwise.apps.annotate.why import spans_of
@@ -296,6 +297,3 @@ def _agreement(session: Session, data: bytes) -> dict[str, Any]:
             for one in found.disagreements[:100]
         ],
     }
-
-
-__all__ = ["Annotate", "Events"]

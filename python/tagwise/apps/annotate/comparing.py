@@ -101,6 +101,3 @@ def _row(row: Any) -> Mapping[str, Any]:
         "accuracy": row.accuracy,
         "seconds": row.seconds,
     }
-
-
-__all__ = ["Comparing"]

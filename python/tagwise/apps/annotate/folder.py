@@ -195,17 +195,3 @@ def _summed(stream: IO[bytes]) -> tuple[int, int]:
     while data := stream.read(1 << 20):
         size, crc = size + len(data), zlib.crc32(data, crc)
     return size, crc
-
-
-__all__ = [
-    "DEED",
-    "OUTSIDE",
-    "UNKNOWN",
-    "ProjectSettings",
-    "check_label",
-    "is_begun",
-    "read_document",
-    "read_settings",
-    "write_document",
-    "write_settings",
-]

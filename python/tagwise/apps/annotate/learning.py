@@ -181,6 +181,3 @@ class Learning:
 def _right(entry: Iteration) -> bool:
     """Whether an epoch changed nothing: steps behind it would not either."""
     return entry.gradient_norm == 0
-
-
-__all__ = ["Learning", "fresh", "learner_of"]

@@ -70,6 +70,3 @@ def _judged(tagger: Any, corpus: Corpus, here: list[int]) -> list[Suspect]:
         ((_, gold),) = tagger.predict_kbest([sentence], 1, allowed=[sentence.labels])[0]
         out.append(Suspect(i, float(score - gold), sentence.labels, labels))
     return out
-
-
-__all__ = ["Suspect", "suspects"]

@@ -13,7 +13,6 @@ from typing import Any
 from tagwise.apps.annotate import folder as files
 from tagwise.apps.annotate.folder import (
     DEED,
-    LONGEST_LABEL,
     MOST_SENTENCES,
     MOST_TOKENS,
     OUTSIDE,
@@ -372,16 +371,3 @@ def _plain(sentence: Sentence, fresh: bool) -> Sentence:
         if schemes.has_chunks(found) and UNKNOWN not in found:
             labels = schemes.convert(found, None, "IOB2")
     return Sentence({**columns, "label": labels}, "label", doc=sentence.doc, meta=sentence.meta)
-
-
-__all__ = [
-    "EXPORTS",
-    "LONGEST_LABEL",
-    "MOST_SENTENCES",
-    "MOST_TOKENS",
-    "OUTSIDE",
-    "UNKNOWN",
-    "ProjectSettings",
-    "Work",
-    "check_label",
-]

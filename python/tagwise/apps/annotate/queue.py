@@ -106,6 +106,3 @@ class Queue:
             if most is not None:
                 break
         return self.stale
-
-
-__all__ = ["FIRST", "LOOKED", "SLICE", "Queue", "Slice"]

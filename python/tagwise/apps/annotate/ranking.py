@@ -139,6 +139,3 @@ def wanted(name: str, view: View, X: Sequence[Any], first: int = 0) -> Scores:
     if strategy.learned and view.model is None:
         return _in_order(view, X, first)
     return strategy.scores(view, X, first) if len(X) else np.zeros(0)
-
-
-__all__ = ["STRATEGIES", "Strategy", "View", "margins", "strategy_of", "wanted"]

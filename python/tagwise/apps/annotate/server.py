@@ -38,6 +38,3 @@ def run(session: Session, host: str, port: int, say: Callable[[str], None]) -> N
         ready=lambda: say(f"open {url}\nyour work is kept in {session.work.folder}; Ctrl-C ends"),
         grace=GRACE,
     )
-
-
-__all__ = ["guarded", "run"]

@@ -15,9 +15,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tagwise.apps.annotate.folder import OUTSIDE
 from tagwise.apps.annotate.learning import Learning, fresh
 from tagwise.apps.annotate.mistakes import suspects
-from tagwise.apps.annotate.project import EXPORTS, OUTSIDE, Work
+from tagwise.apps.annotate.project import EXPORTS, Work
 from tagwise.apps.annotate.queue import FIRST, LOOKED, Queue
 from tagwise.apps.annotate.ranking import STRATEGIES, View, strategy_of
 from tagwise.apps.annotate.why import spans_of, why
@@ -465,6 +466,3 @@ def _score(model: Model, dev: Corpus, n_jobs: int | None) -> float:
 
 def _finite(value: float) -> float | None:
     return value if abs(value) < 1e300 else None
-
-
-__all__ = ["Session"]

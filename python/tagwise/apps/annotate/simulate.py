@@ -197,6 +197,3 @@ def picked(corpus: Corpus, places: Iterable[int]) -> Corpus:
     return Corpus(
         [corpus[i] for i in places], columns=corpus.columns, label=corpus.label, source=corpus.source
     )
-
-
-__all__ = ["RANDOM", "Curve", "Simulation", "picked", "simulate"]

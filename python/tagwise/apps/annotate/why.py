@@ -86,6 +86,3 @@ def alike(
         {"id": i, "tokens": sentences[i].tokens, "spans": spans_of(labels, kind), "at": at}
         for _, i, at, labels in sorted(found, key=lambda one: one[:2])[:ALIKE]
     ]
-
-
-__all__ = ["spans_of", "why"]

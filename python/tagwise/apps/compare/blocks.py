@@ -216,6 +216,3 @@ def comparison_blocks(
         below.append(f"left out at this width: {', '.join(left)} (--wide shows them)")
     lines += [Text(visible(text, keep="\n"), style="dim") for text in (*below, caption) if text]
     return Group(*lines)
-
-
-__all__ = ["comparison_blocks"]

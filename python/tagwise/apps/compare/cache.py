@@ -255,6 +255,3 @@ class Names:
         }
         text = json.dumps(content, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-__all__ = ["CACHE_VARIABLE", "Cache", "Names", "code_version", "corpus_digest", "default_folder"]

@@ -249,6 +249,3 @@ def errors(test: Corpus, predicted: Sequence[Sequence[str]]) -> list[list[list[s
     wrong = [i for i, (s, p) in enumerate(zip(test, predicted)) if len(s) <= LONGEST and s.labels != list(p)]
     step = max(1, len(wrong) // KEPT_ERRORS)
     return [[test[i].tokens, test[i].labels, list(predicted[i])] for i in wrong[::step][:KEPT_ERRORS]]
-
-
-__all__ = ["Row", "is_result", "measure", "peak_memory"]

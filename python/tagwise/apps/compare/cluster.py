@@ -62,6 +62,3 @@ class Cluster:
                 yield Event("failed", index, self.cells[index], str(found.error))
             else:
                 yield Event("done", index, self.cells[index], result=self.cache.put(key, found))
-
-
-__all__ = ["Cluster"]

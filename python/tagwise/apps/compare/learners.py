@@ -109,6 +109,3 @@ def check_learner(name: str) -> tuple[Any, dict[str, Any]]:
 def make(name: str, **params: Any) -> Any:
     """The estimator a name stands for. Parameters given win over those of the name."""
     return parse(name).make(**params)
-
-
-__all__ = ["NAMES", "ComparedLearner", "check_learner", "estimator", "learner_names", "make", "parse"]

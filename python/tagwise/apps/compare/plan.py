@@ -257,22 +257,3 @@ def resolve_corpora(
         train = draw(train, (limits or {}).get(name), 0)
         out[name] = Data(train, test, parts[1] if len(parts) == 3 else None)
     return out
-
-
-__all__ = [
-    "Cell",
-    "CorpusSpec",
-    "Data",
-    "check_against",
-    "check_titles",
-    "draw",
-    "held_out",
-    "load_parts",
-    "noisy",
-    "pick",
-    "plan",
-    "resolve_corpora",
-    "tuning_parts",
-    "with_losses",
-    "with_noise",
-]

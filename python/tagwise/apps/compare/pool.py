@@ -209,6 +209,3 @@ def _measure(
     except BaseException as error:
         trace = "" if isinstance(error, ValueError) else "\n" + traceback.format_exc()
         return None, f"{type(error).__name__}: {error}{trace}"
-
-
-__all__ = ["Event", "Pool", "available_memory", "bytes_per_cell", "spread"]

@@ -139,5 +139,3 @@ def read_presets(text: str) -> dict[str, Preset]:
 
 
 PRESETS = read_presets(files("tagwise.apps.compare").joinpath("presets.toml").read_text("utf-8"))
-
-__all__ = ["PRESETS", "Preset", "read_presets"]

@@ -73,6 +73,3 @@ def run(
         cache.put(key, found)
         for i in waiting[key]:
             yield Event("done", i, cells[i], result=found)
-
-
-__all__ = ["run"]

@@ -353,6 +353,3 @@ def unarmed(value: Any) -> Any:
         return value
     text = visible(value)
     return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-__all__ = ["Comparison", "Published", "latex", "markdown", "percent", "unarmed"]

@@ -219,6 +219,3 @@ class Batcher:
             self._working.ask()
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)
-
-
-__all__ = ["BATCH", "TOGETHER", "TURN", "Batcher", "busy"]

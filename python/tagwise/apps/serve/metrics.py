@@ -72,6 +72,3 @@ class Metrics:
             yield from head(name, "gauge", name.replace("_", " ").capitalize() + ".")
             for model, value in values.items():
                 yield f'tagwise_{name}{{{own},model="{escaped(model)}"}} {value:g}'
-
-
-__all__ = ["BOUNDS", "Metrics"]

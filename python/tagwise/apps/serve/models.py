@@ -161,6 +161,3 @@ def named(given: str) -> tuple[str, str]:
     if found is not None and not os.path.exists(given):
         return found[1], found[2]
     return Path(given).name.split(".")[0] or given, given
-
-
-__all__ = ["Loaded", "Shelf", "Shelved", "named", "stamp_of"]

@@ -140,6 +140,3 @@ def page(models: list[str]) -> str:
         f"<h2>Refusals</h2><p><code>{{&quot;error&quot;: {{&quot;type&quot;, &quot;message&quot;, "
         f"&quot;status&quot;}}}}</code></p><table>{refusals}</table></body></html>\n"
     )
-
-
-__all__ = ["OPERATIONS", "REFUSALS", "STYLE", "document", "page"]

@@ -305,6 +305,3 @@ def application(
     limited = Limited(service.app(), service.settings.limits, is_stream, answers=True)
     guarded = Guards(limited, bound=bound, hosts=hosts, token=token, open_paths=("/health", "/ready"))
     return Counted(guarded, service.metrics, openapi.OPERATIONS)
-
-
-__all__ = ["NDJSON", "Service", "ServiceSettings", "application"]

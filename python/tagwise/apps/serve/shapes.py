@@ -74,6 +74,3 @@ def domain_of(schema: Schema) -> Domain:
 
 
 TAG_DOMAIN, EXPLAIN_DOMAIN = domain_of(TAG), domain_of(EXPLAIN)
-
-
-__all__ = ["EXPLAIN", "EXPLAIN_DOMAIN", "SENTENCE", "SOURCES", "TAG", "TAG_DOMAIN"]

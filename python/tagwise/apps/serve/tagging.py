@@ -385,6 +385,3 @@ def too_much_explained(most: int) -> RefusedRequest:
         f"/explain takes a sentence of at most {most:,} tokens; send a shorter one, or start the server with a higher "
         "--max-explained",
     )
-
-
-__all__ = ["Job", "Wish", "explained", "job_of", "job_of_words", "run"]

@@ -100,6 +100,3 @@ def _child(i: int, body: Callable[[int], None], mask: object) -> None:
         traceback.print_exc()
     finally:
         os._exit(code)
-
-
-__all__ = ["supervise"]

@@ -214,6 +214,3 @@ class Guards:
         response = RedirectResponse(path + ("?" + rest if rest else ""), 303)
         response.set_cookie(self.cookie(scope), self.token, httponly=True, samesite="strict")
         return response
-
-
-__all__ = ["HEADERS", "LOOPBACK", "POLICY", "Guards", "host_name", "hosts_for", "is_address", "new_token"]

@@ -118,6 +118,3 @@ class Limited:
             "higher --max-body",
             close=True,
         )
-
-
-__all__ = ["Limited", "RequestLimits", "late"]

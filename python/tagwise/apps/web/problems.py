@@ -114,16 +114,3 @@ async def respond(error: Exception, scope: Scope, receive: Receive, send: Send, 
         raise error
     if sent == "nothing":
         await response_of(problem)(scope, receive, send)
-
-
-__all__ = [
-    "HANDLERS",
-    "JSON",
-    "RefusedRequest",
-    "content_of",
-    "is_gone",
-    "parsed_body",
-    "problem_of",
-    "respond",
-    "response_of",
-]

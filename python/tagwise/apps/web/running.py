@@ -286,17 +286,3 @@ def running(app: ASGIApp, host: str = "127.0.0.1", port: int = 0, **settings: An
     finally:
         server.should_exit = True
         thread.join()
-
-
-__all__ = [
-    "CONNECTIONS",
-    "GRACE",
-    "Crowded",
-    "bound",
-    "protocol_class",
-    "punctual",
-    "run",
-    "running",
-    "server_of",
-    "url_of",
-]

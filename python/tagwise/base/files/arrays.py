@@ -121,6 +121,3 @@ class ArrayFile:
         if length is not None and found != length:
             raise DomainError(f"array {name!r} has {found:,} numbers; expected {length:,}")
         return self._core.array(name)
-
-
-__all__ = ["ArrayFile", "Placed", "is_array_file", "read_header", "write_arrays"]

@@ -111,6 +111,3 @@ def make_own_folder(path: Path, kind: type[TagwiseError]) -> None:
     except OSError as error:
         code, why = error.errno or errno.EIO, str(error.strerror)
     raise refusal(kind, f"{name}: cannot be made ({why}). Give another folder.", name, code)
-
-
-__all__ = ["handle_of", "make_own_folder", "open_regular", "read_regular"]

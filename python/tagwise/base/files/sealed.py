@@ -87,6 +87,3 @@ def unsealed(data: bytes, domain: Domain, at: str = "the file") -> dict[str, Any
     content: dict[str, Any] = parsed(body + b"}")
     domain.check(content, at)
     return content
-
-
-__all__ = ["distinct", "parsed", "sealed", "unsealed"]

@@ -71,6 +71,3 @@ class FeatureCodes:
         nothing = np.zeros(0, np.int64)
         codes = [self.node, self.edge, nothing, nothing, nothing]
         return layout_of(self.n_attributes, self.n_labels, codes, pairs=False)
-
-
-__all__ = ["FeatureCodes", "Instances"]

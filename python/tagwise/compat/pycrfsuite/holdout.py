@@ -45,6 +45,3 @@ def performance(
 def tagged(layout: _core.Layout, weights: NDArray[np.float64], data: _core.Dataset) -> NDArray[np.uint16]:
     """Return the Viterbi paths of instances, concatenated [tokens]."""
     return _core.Scorer(layout, weights.astype(np.float32)).viterbi(data)
-
-
-__all__ = ["performance", "tagged"]

@@ -93,6 +93,3 @@ class ItemSequence:
 
     def __repr__(self) -> str:
         return f"<ItemSequence of size {len(self)}>"
-
-
-__all__ = ["Item", "ItemSequence", "flat", "flat_sequence", "name_of"]

@@ -175,6 +175,3 @@ class Parameters:
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
-
-
-__all__ = ["ALGORITHMS", "ALIASES", "Parameter", "Parameters"]

@@ -40,6 +40,3 @@ class Rand:
         for i in range(n):
             j = self.next() % n
             order[i], order[j] = order[j], order[i]
-
-
-__all__ = ["Rand"]

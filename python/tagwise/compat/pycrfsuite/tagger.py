@@ -231,6 +231,3 @@ def dumped(model: OpenModel) -> bytes:
     return b"".join(
         b"%s = {\n%s}\n\n" % (name, b"".join(x + b"\n" for x in lines)) for name, lines in sections
     )
-
-
-__all__ = ["Tagger"]

@@ -181,6 +181,3 @@ class Trainer(BaseTrainer):
     def on_end(self, log: str) -> None:
         """Handle the end of training, after the model was written."""
         print(log, end="")
-
-
-__all__ = ["BaseTrainer", "Trainer"]

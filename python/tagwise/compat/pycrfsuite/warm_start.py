@@ -48,6 +48,3 @@ def ascent_points(data: _core.Dataset, layout: _core.Layout, c2: float) -> list[
         if step.gap <= GAP:
             break
     return list(last) if len(last) > EPOCHS else []
-
-
-__all__ = ["ascent_points", "has_default_stopping"]

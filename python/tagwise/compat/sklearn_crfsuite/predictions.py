@@ -45,6 +45,3 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for i, row in enumerate(rows):
         out[i] = row
     return out.view(Predictions)
-
-
-__all__ = ["Predictions", "joined"]

@@ -117,6 +117,3 @@ def write_raw(sentences: Iterable[Sentence], file: File) -> None:
     with writer(file) as write:
         for sentence in sentences:
             write(format_raw(sentence))
-
-
-__all__ = ["format_raw", "iter_raw", "read_raw", "write_raw"]

@@ -363,6 +363,3 @@ def write_spans(sentences: Iterable[Sentence], file: File) -> None:
         for sentence in sentences:
             write(records(sentence))
         write(records.rest())
-
-
-__all__ = ["format_spans", "iter_spans", "read_spans", "write_spans"]

@@ -398,13 +398,3 @@ def span_corpus(
     found = spans_to_labels(texts, spans, tokenizer=tokenizer, scheme=scheme, misaligned=misaligned)
     made = [s for text, labels in zip(found.texts, found.labels) for s in sentences_of(text, labels)]
     return Corpus([s for s in made if len(s)], columns=("word", "label"), label="label")
-
-
-__all__ = [
-    "Alignment",
-    "Misaligned",
-    "TextSpan",
-    "labels_to_spans",
-    "span_corpus",
-    "spans_to_labels",
-]

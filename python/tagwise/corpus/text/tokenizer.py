@@ -277,6 +277,3 @@ def offsets_of(text: str, tokens: Sequence[str]) -> Places | None:
         places.append((begin, begin + len(token)))
         at = begin + len(token)
     return np.array(places, dtype=np.uint32).reshape(-1, 2)
-
-
-__all__ = ["ABBREVIATIONS", "Tokenized", "Tokenizer", "Tokenizes", "offsets_of", "tokenized"]

@@ -360,6 +360,3 @@ def encoded_shard(
         "files": [list(file) for file in piece.files],
     }
     return {**note, "crc32": write(path, note, arrays)}
-
-
-__all__ = ["SHARD_TOKENS", "Encoded", "encode"]

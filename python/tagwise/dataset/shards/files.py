@@ -250,6 +250,3 @@ def half_of_memory() -> int | None:
     with contextlib.suppress(OSError, ValueError):  # no control group, or no limit
         most = min(most, int(Path("/sys/fs/cgroup/memory.max").read_text("ascii")))
     return most // 2
-
-
-__all__ = ["FORMAT", "memory_of", "open_shard", "opened", "read_manifest", "write", "write_manifest"]

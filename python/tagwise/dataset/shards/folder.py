@@ -118,6 +118,3 @@ class Output:
 def _refuse(path: Path, why: str, code: int) -> CorpusError:
     error: Any = refusal(CorpusError, f"{path}: not written ({why}). {_ELSEWHERE}", str(path), code)
     return error  # type: ignore[no-any-return]
-
-
-__all__ = ["Output", "make_folder"]

@@ -153,6 +153,3 @@ def merged_labels(found: Sequence[tuple[Sequence[str], Sequence[int]]]) -> tuple
             counts[label] += n
     ordered = counts.most_common()
     return [label for label, _ in ordered], [n for _, n in ordered]
-
-
-__all__ = ["Vocabularies", "merged_labels", "numbers"]

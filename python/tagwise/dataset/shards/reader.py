@@ -303,6 +303,3 @@ def _numbered(
         return ptr, ids, values
     before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(keep, dtype=np.uint64)])
     return before[ptr], ids[keep], values[keep] if len(values) else values
-
-
-__all__ = ["Shards"]

@@ -168,6 +168,3 @@ def _backend(shards: Shards, name: str, workers: int | None) -> ShardBackend:
     if workers is not None:
         raise ParameterError(f"workers={workers!r} needs backend='ray'; leave it out, or set n_jobs")
     return lambda config: LocalParts(shards, config, shards.memory)
-
-
-__all__ = ["LOCAL", "backends", "fit_shards"]

@@ -148,6 +148,3 @@ def learner_of(tagger: Tagger, params: dict[str, Any]) -> ShardedFit:
         )
     require("training on shards", params, found.supported)
     return found
-
-
-__all__ = ["LEARNERS", "ShardTask", "learner_of"]

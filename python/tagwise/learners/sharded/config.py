@@ -110,6 +110,3 @@ class LocalParts:
     def close(self) -> None:
         """Free the held object."""
         del self.held
-
-
-__all__ = ["LocalParts", "PartsBackend", "ShardBackend", "ShardConfig", "ShardRules"]

@@ -197,6 +197,3 @@ class DualShards:
         """Resume from a state."""
         self.parts.call("restore", list(zip(nodes, pairs, blocks)), epochs)
         self._w, self.epochs = np.array(weights), epochs
-
-
-__all__ = ["SWEEPS", "DualConfig", "DualShards", "PartSet", "Point"]

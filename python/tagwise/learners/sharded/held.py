@@ -118,6 +118,3 @@ def ranges(n: int, parts: int) -> list[range]:
     """
     parts = max(1, min(parts, n))
     return [range(a, b) for a, b in pairwise(n * i // parts for i in range(parts + 1))]
-
-
-__all__ = ["KEPT", "Held", "folder_of", "ranges"]

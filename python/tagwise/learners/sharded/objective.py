@@ -140,6 +140,3 @@ class OverShards:
         total = total_of(chain.from_iterable(self.parts.call("sums", w, kind, n_jobs=n_jobs)), _add(kind))
         gradient[:] = total.gradient
         return total.value, total.largest
-
-
-__all__ = ["Kind", "ObjectiveConfig", "OverShards", "ShardObjectives", "Steps"]

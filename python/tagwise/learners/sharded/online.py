@@ -190,6 +190,3 @@ def mixed(before: State, parts: Sequence[State]) -> State:
         sums += before["steps"] * before["weights"] - (gone if len(gone) else 0.0)
         sums = steps * weights - sums
     return {**out, "sums": sums}
-
-
-__all__ = ["OnlineConfig", "OnlineShards", "ShardLearner", "mixed"]

@@ -89,6 +89,3 @@ class ShardedProblem(Problem):
     def warms_up(self) -> bool:
         """False, since stochastic epochs need one training set in memory."""
         return False
-
-
-__all__ = ["ShardedProblem"]

@@ -162,14 +162,3 @@ def refuse_border(chain: ForeignModel, format: str) -> None:
         raise ModelFileError(
             f"{format} cannot express weights of first and last labels; train with start_end=False"
         )
-
-
-__all__ = [
-    "EXACT",
-    "FeatureWeights",
-    "ForeignModel",
-    "chain_of",
-    "parts_of",
-    "refuse_border",
-    "vocabulary_of",
-]

@@ -51,6 +51,3 @@ def format_by_name(name: str) -> ModelFormat:
         known = ", ".join(("tagwise", *FORMATS))
         raise ModelFileError(f"format={name!r}: unknown; expected one of {known}")
     return FORMATS[name]
-
-
-__all__ = ["FORMATS", "HEAD", "TABLE", "ModelFormat", "format_by_name", "format_of", "format_of_name"]

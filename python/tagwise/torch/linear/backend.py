@@ -16,5 +16,3 @@ def objective(problem: Any, on: torch.device | None = None) -> DeviceObjective:
 
 
 BACKEND = Backend("cuda", objective, DeviceScorer, vectors=lambda n_jobs: DeviceVectors(), check=device)
-
-__all__ = ["BACKEND", "DeviceObjective", "DeviceScorer", "DeviceVectors", "device", "objective"]

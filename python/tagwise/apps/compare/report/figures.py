@@ -375,6 +375,3 @@ def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[
             )
             out.append((f"Objective along training, {features}", drawn, text))
     return [(title, drawing, text) for title, drawing, text in out if drawing]
-
-
-__all__ = ["Palette", "at_a_glance", "best_front", "charts", "losses", "score_name"]

@@ -252,6 +252,3 @@ MODEL = (
 def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """Write a comparison as one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
     write_text(path, page(comparison))
-
-
-__all__ = ["page", "write"]

@@ -327,6 +327,3 @@ def strip_chart(strips: Sequence[Strip], axis: str, title: str, width: int) -> s
         f'<text x="{(left + width - right) / 2:.0f}" y="{height - 6}" class="name middle">{escape(axis)}</text></svg>'
     )
     return "".join(parts)
-
-
-__all__ = ["SHAPES", "Chart", "Line", "PlotPoint", "Strip", "dot_plot", "draw_mark", "ticks"]
