@@ -212,14 +212,11 @@ def by_iteration(
             points = [(i, share) for i, share in above_lowest(known) if share >= LEAST]
         if len(points) > 1 and len(chart.lines) < MOST_LINES:
             dashed = "unaveraged" in row.learner
-            chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner, dashed))
             x, y = points[-1]
             title = (
                 f"{row.learner}: {y:.2f} after {x} iterations" if dev else f"{row.learner}: {y:.2g} after {x}"
             )
-            chart.points.append(
-                PlotPoint(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
-            )
+            chart.curve(points, row.learner, palette.colour(row.learner), title, dashed=dashed)
     return chart.svg() if chart.lines else ""
 
 
@@ -284,12 +281,9 @@ def margins(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, fea
             continue
         unit = sorted(map(abs, found))[len(found) // 2] or 1.0
         points = [(x, 100 * y) for x, y in binned([m / unit for m in found])]
-        chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner))
-        x, y = max(points, key=lambda point: point[1])
+        top = max(range(len(points)), key=lambda i: points[i][1])
         title = f"{row.learner}: median margin {row.margin}"
-        chart.points.append(
-            PlotPoint(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
-        )
+        chart.curve(points, row.learner, palette.colour(row.learner), title, at=top)
     return chart.svg() if chart.lines else ""
 
 
@@ -306,12 +300,8 @@ def ranks(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, featu
         points = [
             (float(r + 1), 100 * sum(x <= r for x in known) / len(found)) for r in sorted({0, *known, k - 1})
         ]
-        chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner))
-        x, y = points[-1]
-        title = f"{row.learner}: {y:.1f} % of the gold paths among the {k} best"
-        chart.points.append(
-            PlotPoint(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
-        )
+        title = f"{row.learner}: {points[-1][1]:.1f} % of the gold paths among the {k} best"
+        chart.curve(points, row.learner, palette.colour(row.learner), title)
     return chart.svg() if chart.lines else ""
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
 
+from tagwise.apps.compare.report.svg import Chart, Line
 from tagwise.base.terminal import plain
 
 if TYPE_CHECKING:
     from tagwise.estimators.boosting import Round
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 260, 70, 40, 30
 #: Most points of a curve; more could not be told apart.
 POINTS = 1000
 
@@ -52,57 +51,21 @@ def rounds_table(rounds: Sequence[Round], top: int) -> Table:
     return out
 
 
-def _ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers between two others."""
-    if high <= low:
-        return [low]
-    rough = (high - low) / most
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * size for m in (1, 2, 5, 10) if m * size >= rough)
-    first = math.ceil(low / step)
-    return [i * step for i in range(first, math.floor(high / step) + 1)]
-
-
-def _panel(y0: int, title: str, xs: Sequence[float], ys: Sequence[float]) -> list[str]:
-    """One curve with its axes; y0 is the upper edge."""
-    pairs = [(x, y) for x, y in zip(xs, ys) if math.isfinite(y)]
-    low, high = min(y for _, y in pairs), max(y for _, y in pairs)
-    if high == low:
-        high = low + 1.0
-    right, below = max(max(xs), 1.0), y0 + HEIGHT - BOTTOM
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        px = LEFT + (WIDTH - LEFT - 20) * x / right
-        return px, below - (HEIGHT - BOTTOM - TOP) * (y - low) / (high - low)
-
-    out = [f'<text x="{LEFT}" y="{y0 + 18}" font-weight="bold">{escape(title)}</text>']
-    for tick in _ticks(low, high):
-        _, y = at(0.0, tick)
-        out.append(f'<line x1="{LEFT}" x2="{WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-        out.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:,.6g}</text>')
-    for tick in _ticks(0.0, right):
-        x, _ = at(tick, low)
-        out.append(f'<text x="{x:.1f}" y="{below + 18}" text-anchor="middle">{tick:,.6g}</text>')
-    every = -(-len(pairs) // POINTS)
-    shown = [*pairs[::every], pairs[-1]]
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*pair) for pair in shown))
-    out.append(f'<polyline points="{points}" fill="none" stroke="#1f6feb" stroke-width="1.5"/>')
-    out.append(f'<text x="{WIDTH - 20}" y="{below + 34}" text-anchor="end">chosen features</text>')
-    return out
-
-
 def rounds_svg(rounds: Sequence[Round]) -> str:
     """Logarithm of the loss, and the number of different features, against chosen features: an SVG document."""
-    if not rounds:
-        return '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>\n'
-    numbers = [float(i) for i in range(1, len(rounds) + 1)]
     seen: set[tuple[str, str, str]] = set()
-    different: list[float] = []
+    different = []
     for found in rounds:
         seen.add((found.kind, found.attribute, found.label))
         different.append(float(len(seen)))
-    body = _panel(0, "log of the training loss", numbers, [found.log_loss for found in rounds])
-    body += _panel(HEIGHT, "different features", numbers, different)
-    size = f'viewBox="0 0 {WIDTH} {2 * HEIGHT}" font-family="sans-serif" font-size="12"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
-    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *body, "</svg>"]) + "\n"
+    charts = []
+    for name, values in (
+        ("log of the training loss", [found.log_loss for found in rounds]),
+        ("different features", different),
+    ):
+        points = [(float(i), value) for i, value in enumerate(values, 1) if math.isfinite(value)]
+        shown = [*points[:: -(-len(points) // POINTS)], points[-1]] if points else []
+        chart = Chart(name, "chosen features", name, width=720, height=260)
+        chart.lines.append(Line(shown, name, "#1f6feb", name))
+        charts.append(chart)
+    return charts[0].document(charts[1])

@@ -158,6 +158,20 @@ class Chart:
     frontier: Sequence[tuple[float, float]] = ()  # the best that can be had, drawn behind the marks
     y_range: tuple[float, float] | None = None
 
+    def curve(
+        self,
+        points: Sequence[tuple[float, float]],
+        name: str,
+        colour: str,
+        title: str,
+        *,
+        at: int = -1,
+        dashed: bool = False,
+    ) -> None:
+        """Add a line with a mark and its name at one of its points."""
+        self.lines.append(Line(points, name, colour, name, dashed))
+        self.points.append(PlotPoint(*points[at], name, colour, title, label=name))
+
     def svg(self) -> str:
         """The drawing."""
         xs = [p.x for p in self.points] + [x for line in self.lines for x, _ in line.points]
@@ -168,37 +182,40 @@ class Chart:
         low, high = self.y_range or spread(ys, self.log_y)
         up = Axis(self.y, low, high, self.height - bottom, top, self.log_y)
         left = 32 + 6.5 * max(len(short(value)) for value in up.ticks())
-        ends = [len(p.label) for p in self.points] if self.lines else [0]
-        right = 14 + (6.2 * max(ends) if self.lines else 0)  # curves are named at their right ends
+        ends = [len(p.label) for p in self.points if self.lines]  # curves are named at their right ends
+        right = 14 + 6.2 * max(ends, default=0)
         across = Axis(self.x, *spread(xs, self.log_x), left, self.width - right, self.log_x)
+
+        def corners(points: Sequence[tuple[float, float]]) -> str:
+            return " ".join(f"{across.at(x):.1f},{up.at(y):.1f}" for x, y in points)
+
         parts = [
             f'<svg viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{escape(self.title)}" class="chart">'
         ]
         parts += self._grid(across, up)
         if len(self.frontier) > 1:
-            path = " ".join(
-                f"{'L' if i else 'M'}{across.at(x):.1f},{up.at(y):.1f}"
-                for i, (x, y) in enumerate(self.frontier)
-            )
-            parts.append(f'<path d="{path}" class="frontier"/>')
+            parts.append(f'<polyline points="{corners(self.frontier)}" class="frontier"/>')
         for line in self.lines:
-            path = " ".join(
-                f"{'L' if i else 'M'}{across.at(x):.1f},{up.at(y):.1f}"
-                for i, (x, y) in enumerate(line.points)
-            )
             dash = ' stroke-dasharray="5 4"' if line.dashed else ""
             parts.append(
-                f'<g data-series="{escape(line.series)}"><path d="{path}" class="line" stroke="{line.colour}"{dash}>'
-                f"<title>{escape(line.title)}</title></path></g>"
+                f'<g data-series="{escape(line.series)}">'
+                f'<polyline points="{corners(line.points)}" class="line" stroke="{line.colour}"{dash}>'
+                f"<title>{escape(line.title)}</title></polyline></g>"
             )
         parts += self._marks(across, up)
         return "".join(parts) + "</svg>"
 
-    def document(self) -> str:
-        """The drawing as a file of its own, with a ground and the style that a page gives otherwise."""
-        head, _, rest = (self.svg() or "<svg></svg>").partition(">")
-        size = f'xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}"'
-        return f'{head} {size}><style>{ALONE}</style><rect width="100%" height="100%" fill="white"/>{rest}\n'
+    def document(self, *below: Chart) -> str:
+        """The drawing, and others below it, as a file of its own with the style that a page gives otherwise."""
+        drawings, height = "", 0
+        for chart in (self, *below):
+            place = f'<svg y="{height}" width="{chart.width}" height="{chart.height}" '
+            drawings += chart.svg().replace("<svg ", place, 1)
+            height += chart.height
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{height}">'
+            f'<style>{ALONE}</style><rect width="100%" height="100%" fill="white"/>{drawings}</svg>\n'
+        )
 
     def _grid(self, across: Axis, up: Axis) -> list[str]:
         parts = []
