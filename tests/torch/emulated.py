@@ -59,7 +59,7 @@ def library(source: str, macros: launching.Macros) -> ctypes.PyDLL:
 
 
 class Emulated:
-    """Emulated kernel with the interface of `launching.Kernel`."""
+    """Emulated kernel with the interface of `launching.CompiledKernel`."""
 
     def __init__(self, source: str, device: int, macros: launching.Macros, name: str) -> None:
         self._held = library(source, macros)

@@ -102,7 +102,7 @@ def engine_on(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
     def scorer(*given: Any) -> Any:
         return objective.DeviceScorer(*given, on=on)
 
-    other = Backend("other", both, scorer, vectors=lambda n_jobs: backend.Vectors(on))
+    other = Backend("other", both, scorer, vectors=lambda n_jobs: backend.DeviceVectors(on))
     patch.setitem(BACKENDS, "other", other)
     with using("other"):
         yield made
@@ -287,7 +287,7 @@ def test_pairs(scaled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(0)
     n, memory = 700, 3
     d = draw.uniform(0.5, 1.0, n).astype(np.float32) if scaled else None
-    on = backend.Vectors(torch.device("cpu"))
+    on = backend.DeviceVectors(torch.device("cpu"))
     core, ours = HostVectors(1).pairs(memory, d), on.pairs(memory, d)
     curved = draw.uniform(0.5, 2.0, n)
     w, g = draw.normal(size=n), draw.normal(size=n)
