@@ -15,7 +15,7 @@ from tagwise import _core
 from . import told
 from .corpora import Corpus, constraints, lists, random_corpus
 from .online import corpus, native
-from .reference import chain, history, model
+from .reference import history, model
 from .strategies import Problem, problems, wholes
 
 Paths = list[list[tuple[float, tuple[int, ...]]]]
@@ -166,39 +166,6 @@ def test_threads_do_not_matter() -> None:
     assert case.native(3, n_jobs=1) == case.native(3, n_jobs=3)
 
 
-def test_a_document_goes_on() -> None:
-    """A document in two calls, the labels of the first handed over, is the document in one call."""
-    case = Case(9, 3, 1, 2, document=True)
-    case.starts = np.array([0], dtype=np.uint32)
-    whole = case.native()
-    scorer = _core.HistoryScorer(case.terms, case.far)
-    cut = len(case.lengths) // 2
-    counts = np.zeros((4, 3), dtype=np.float32)
-    for i in range(cut):
-        for t, y in enumerate(whole[i][0][1]):
-            counts[case.word[case.offsets[i] + t], y] += 1
-    order = np.array([2, 0, 3, 1], dtype=np.uint32)
-    rest = random_corpus(9, 3, n=12, longest=6)
-    ptr, ids, values = rest.data.node()
-    begin = case.offsets[cut]
-    vocabulary = _core.Vocabulary()
-    texts = [[f"{i}" for i in range(rest.layout.n_attributes)]]
-    _core.encode_attributes(vocabulary, [texts])
-    vocabulary.lock()
-    sentences = [
-        [
-            {str(ids[j]): float(values[j]) if len(values) else 1.0 for j in range(ptr[t], ptr[t + 1])}
-            for t in range(a, b)
-        ]
-        for a, b in pairwise(case.offsets[cut:])
-    ]
-    data = _core.encode_attributes(vocabulary, sentences)
-    words = (case.word[begin:], np.array([0], dtype=np.uint32))
-    _, scores, labels = scorer.kbest(case.scorer, data, 1, words=words, before=(order, counts[order]))
-    assert labels.tolist() == [y for ranked in whole[cut:] for y in ranked[0][1]]
-    assert scores.tolist() == [ranked[0][0] for ranked in whole[cut:]]
-
-
 # -- learning ---------------------------------------------------------------------------------------------
 
 
@@ -239,16 +206,6 @@ def test_perceptron_is_the_twin(p: Problem, m: int, far: int, document: bool) ->
     (last, mean), (slow_last, slow_mean) = learned(p, m, far, document, 0)
     np.testing.assert_array_equal(last, slow_last)
     np.testing.assert_allclose(mean, slow_mean, atol=1e-9)
-
-
-@pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize(("m", "far", "document"), [(1, 1, True), (1, 3, False), (2, 2, True)])
-def test_mira_is_the_twin(k: int, m: int, far: int, document: bool) -> None:
-    """One step: later ones may break ties of real numbers differently."""
-    for seed in range(5):
-        p = corpus(seed, 3, n=1, attributes=6)
-        (last, _), (slow, _) = learned(p, m, far, document, k, epochs=1)
-        np.testing.assert_allclose(last, slow, atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", ["perceptron", "mira"])
@@ -347,10 +304,3 @@ def test_where_documents_begin(n: int, starts: list[int], match: str | None) -> 
     else:
         with pytest.raises(ValueError, match=match):
             search.kbest(case.scorer, data, 1, words=words)
-
-
-def test_chain_twin_still_holds() -> None:
-    """The twin of history without any is the chain's own."""
-    case = Case(2, 3, 1, 1)
-    for s, local, T in zip(case.c.scores(case.w.astype(float)), case.locals(case.native()), case.lengths):
-        assert history.decode(local, T, 3, 1, 5) == chain.kbest(s, 5)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.base.exceptions import TrainingError
 from tagwise.scores.kernels import Kernel, KernelScorer, TokenMatrix
 
 from . import told
@@ -19,8 +18,8 @@ from .kernelled import TWIN, Kernelled, random_sparse
 from .margins import run
 from .online import corpus, orders
 from .online import run as run_epochs
-from .reference import chain, model, perceptron, svm
-from .strategies import Problem, problems, reals, wholes
+from .reference import chain, perceptron, svm
+from .strategies import Problem, problems, wholes
 
 LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)
 CUBIC, FLAT = Kernel("poly", 3, 0.5), Kernel("poly", 2, 1.0, 0.05)
@@ -125,16 +124,6 @@ def test_a_budget_holds_and_a_large_one_changes_nothing() -> None:
         k.perceptron(POLY, budget=0)
 
 
-def test_a_weight_scales_the_update_of_a_sentence() -> None:
-    p = Problem(model.Shape(1, 2), [np.ones((2, 1))], [(1, 0)])
-    k = Kernelled(p)
-    one, three = k.perceptron(POLY), k.perceptron(POLY, sample_weight=np.array([3.0], dtype=np.float32))
-    one.epoch()
-    three.epoch()
-    assert one.weights(False).any()
-    np.testing.assert_array_equal(3 * one.weights(False), three.weights(False))
-
-
 # -- the kernel SVM ---------------------------------------------------------------------------------------
 
 
@@ -203,18 +192,6 @@ def test_the_dual_perceptron_keeps_constraints_as_the_primal_does(labels: int) -
             assert (a["updates"], a["wrong_tokens"]) == (b["updates"], b["wrong_tokens"])
     free.epoch()
     assert free.weights(False).tolist() != dual.weights(False).tolist()  # else the rules did nothing
-
-
-def test_gold_outside_the_constraints_is_refused() -> None:
-    k = Kernelled(Problem(model.Shape(1, 2), [np.ones((2, 1))], [(1, 0)]))
-    edge, none = np.array([2], dtype=np.uint32), np.array([9], dtype=np.uint32)
-    sets = (np.array([[True, False]]), np.zeros(2, dtype=np.uint32))
-    for learner in (k.svm, k.perceptron):
-        for bad in ({"forbidden": edge}, {"allowed": sets}):
-            with pytest.raises(TrainingError, match="gold labels are outside"):
-                learner(POLY, **bad)
-        with pytest.raises(ValueError, match="outside the 2 by 2"):
-            learner(POLY, forbidden=none)
 
 
 @pytest.mark.parametrize("margin", [False, True])
@@ -348,24 +325,6 @@ def test_a_function_is_as_good_as_the_kernel_it_computes(values: bool) -> None:
     np.testing.assert_allclose(
         mine_scorer.native.node_scores(k.data), scorer.native.node_scores(k.data), rtol=1e-4, atol=1e-4
     )
-
-
-@settings(max_examples=20)
-@given(problems(values=reals(2.0).map(lambda v: round(v, 2)), max_sentences=2))
-def test_blocks_are_sparse_matrices(p: Problem) -> None:
-    seen: list[tuple[TokenMatrix, TokenMatrix]] = []
-
-    def kernel(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
-        seen.append((a, b))
-        np.testing.assert_allclose(a.dots(b), a.toarray() @ b.toarray().T, atol=1e-9)
-        np.testing.assert_allclose(a.squares(), (a.toarray() ** 2).sum(axis=1), atol=1e-9)
-        return a.dots(b)
-
-    k = Kernelled(p)
-    k.perceptron(Kernel("function", function=kernel)).epoch()
-    for a, b in seen:
-        assert a.shape[0] == 1
-        assert b.shape == (len(k.distinct), k.n)
 
 
 @pytest.mark.parametrize("learner", [tw.Perceptron, tw.HMSVM])
