@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -10,9 +11,10 @@ from typing import Any
 
 import click
 import pytest
+from rich.console import Console
 
 import tagwise as tw
-from tagwise.apps.compare import run
+from tagwise.apps.compare import Comparison, Event, plan, run
 from tagwise.base.exceptions import InternalError
 from tagwise.cli.files import known_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
@@ -156,6 +158,24 @@ def test_an_interrupted_comparison_shows_what_it_has(bench: Bench) -> None:
 
 
 # --- shown meanwhile ----------------------------------------------------------------------------------------
+
+
+def test_progress_of_a_comparison_counts_finished_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    """Finished and cached cells are counted, running cells have a line each, failures are reported on stderr."""
+    cells = plan(["hmm", "crf", "mira"], ["a"], ["S1"])
+    watch = sys.modules["tagwise.cli.compare"].Watch(Console(file=io.StringIO()), Comparison(), 3)
+    for event in (
+        Event("start", 0, cells[0]),
+        Event("progress", 0, cells[0], "iteration 4/9"),
+        Event("done", 2, cells[2], result={}, cached=True),
+        Event("failed", 1, cells[1], "too much memory"),
+    ):
+        watch(event)
+    assert (watch.done, watch.cached, list(watch.running)) == (1, 1, [0])
+    assert [str(line).strip() for line in watch.render().renderables[2:]] == [
+        "a hmm S1 seed 0: iteration 4/9"
+    ]
+    assert capsys.readouterr().err == "a crf S1 seed 0: too much memory\n"
 
 
 # --- files by their names -----------------------------------------------------------------------------------
