@@ -70,7 +70,9 @@ def tag_on_error(bench: Bench) -> None:
     given = ("tag", bench.model, bench.folder / "{test.txt,bad.jsonl}", "-o", f"{bench.path('out')}/")
     for option in ((), ("--on-error", "stop")):
         assert invoke(*given, *option).exit_code != 0
-    assert "bad.jsonl" in bench.ok(*given, "--on-error", "skip").stderr
+    said = bench.ok(*given, "--on-error", "skip").stderr
+    assert "bad.jsonl" in said
+    assert "1 files tagged, 0 as they were, 1 skipped" in said
     assert [path.name for path in bench.path("out").iterdir() if path.is_file()] == ["test.txt"]
 
 
