@@ -210,20 +210,27 @@ def train(
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("text", nargs="*", help="with --load: sentences to tag, words apart by blanks")
-    parser.add_argument("--load", type=Path, help="a model that was trained before, to tag with")
+    parser.add_argument("text", nargs="*", help="with --load: sentences to tag, words separated by blanks")
+    parser.add_argument("--load", type=Path, help="trained model to tag with")
     parser.add_argument("--corpus", default="wnut17-ner", help="wnut17-ner or ewt-pos (default: %(default)s)")
     parser.add_argument("--loss", default="log", choices=list(tt.LOSSES), help="default: %(default)s")
-    parser.add_argument("--epochs", type=int, default=30, help="at most so many (default: %(default)s)")
     parser.add_argument(
-        "--patience", type=int, default=5, help="epochs without a better dev score (%(default)s)"
+        "--epochs", type=int, default=30, help="maximum number of epochs (default: %(default)s)"
     )
-    parser.add_argument("--batch", type=int, default=32, help="sentences a step (default: %(default)s)")
     parser.add_argument(
-        "--hidden", type=int, default=100, help="states of the LSTM, each way (default: %(default)s)"
+        "--patience",
+        type=int,
+        default=5,
+        help="epochs without a better dev score before stopping (default: %(default)s)",
     )
-    parser.add_argument("--rate", type=float, default=3e-3, help="of Adam (default: %(default)s)")
-    parser.add_argument("--sentences", type=int, help="train on the first so many (default: all)")
+    parser.add_argument("--batch", type=int, default=32, help="sentences per step (default: %(default)s)")
+    parser.add_argument(
+        "--hidden", type=int, default=100, help="size of the LSTM state per direction (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=3e-3, help="learning rate of Adam (default: %(default)s)"
+    )
+    parser.add_argument("--sentences", type=int, help="number of training sentences (default: all)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--output", type=Path, default=Path("bilstm_crf.pt"), help="default: %(default)s")
@@ -251,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     for epoch in train(tagger, learn, dev, args, console):
         console.print(f"epoch {epoch.number:>3}  loss {epoch.loss:9.4f}  dev {100 * epoch.score:6.2f}")
     report = tw.evaluate(test, Tagger.load(args.output).to(args.device).predict(test.tokens))
-    console.print(f"test: {report.score_name} {100 * report.score:.2f}; the model is in {args.output}")
+    console.print(f"test: {report.score_name} {100 * report.score:.2f}, model saved to {args.output}")
     return report.score
 
 

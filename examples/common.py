@@ -24,7 +24,7 @@ def sentence(pieces: Iterable[Piece]) -> tw.Sentence:
     return tw.Sentence({"word": tokens, "label": labels}, "label")
 
 
-def slip(rng: random.Random, text: str, chance: float) -> str:
+def misspelled(rng: random.Random, text: str, chance: float) -> str:
     """Return the text, with some probability with a typing error: two letters swapped, one dropped, one doubled."""
     if rng.random() >= chance or len(text) < 5:
         return text
@@ -54,7 +54,7 @@ def two_lists(make: Callable[[random.Random], str], n: int, seed: int) -> tuple[
     return names[:n], names[n:]
 
 
-def commonest(train: tw.Corpus, test: tw.Corpus) -> list[list[str]]:
+def most_frequent(train: tw.Corpus, test: tw.Corpus) -> list[list[str]]:
     """Return the predictions of the baseline: the most frequent training label of each word, or of all words."""
     seen: dict[str, Counter[str]] = {}
     every: Counter[str] = Counter()
@@ -75,7 +75,7 @@ def run(
     """Parse the options, train, and print scores and a sentence. Return F1 (or accuracy) of tagger and baseline."""
     options = argparse.ArgumentParser(description=title)
     options.add_argument("--train", type=int, default=sizes[0], help="training sentences")
-    options.add_argument("--test", type=int, default=sizes[1], help="sentences held out")
+    options.add_argument("--test", type=int, default=sizes[1], help="test sentences")
     given = options.parse_args()
     return trained(title, tagger, *parts(given.train, given.test))
 
@@ -84,11 +84,13 @@ def trained(title: str, tagger: tw.Tagger, train: tw.Corpus, test: tw.Corpus) ->
     """Train on existing parts, and print and return the results as in `run`."""
     tagger.fit(train)
     found = tagger.predict(test)
-    report, base = tw.evaluate(test, found), tw.evaluate(test, commonest(train, test))
+    report, base = tw.evaluate(test, found), tw.evaluate(test, most_frequent(train, test))
     what = "F1" if report.chunked else "accuracy"
-    print(f"{title}: {len(train):,} sentences to learn from, {len(test):,} held out")
+    print(f"{title}: {len(train):,} training sentences, {len(test):,} held out")
     print(report)
-    print(f"{what} {100 * report.score:.1f}, each word's commonest label {100 * base.score:.1f}\n")
+    print(
+        f"{what} {100 * report.score:.1f}, baseline (most frequent label per word) {100 * base.score:.1f}\n"
+    )
     for word, label in zip(test[0].tokens, found[0]):
         print(f"  {word:<20} {label}")
     return report.score, base.score

@@ -69,7 +69,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         by[row["loss"]].append(row)
     spans = any(row["precision"] or row["recall"] for row in rows)  # token labels have neither
     more = ("test", "precision", "recall") if spans else ("test",)
-    lines = [f"| loss | best dev | its epoch | {' | '.join(more)} |", "|---" * (3 + len(more)) + "|"]
+    lines = [f"| loss | best dev | best epoch | {' | '.join(more)} |", "|---" * (3 + len(more)) + "|"]
     for loss in tt.LOSSES:
         mine = by.get(loss)
         if not mine:
@@ -84,7 +84,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 def picture(rows: Sequence[dict[str, Any]], score: str = "dev score, %") -> str:
     """Return dev scores by epoch as a standalone SVG, with a curve per loss (the mean over seeds)."""
-    chart = Chart("Dev score by epoch, a curve a loss", "epoch", score, width=640)
+    chart = Chart("Dev score by epoch and loss", "epoch", score, width=640)
     for loss, colour in zip(tt.LOSSES, COLOURS):
         runs = [row["dev"] for row in rows if row["loss"] == loss]
         if runs:

@@ -32,8 +32,8 @@ SPDX = {
 HEAD = """# Licences
 
 tagwise itself is under the MIT licence. The corpora in the package: `ewt-pos` CC BY-SA 4.0, `wnut17-ner` CC BY 4.0.
-`make licences` writes this page, the tests hold it against `Cargo.lock` and `pyproject.toml`, and `cargo deny`
-(`deny.toml`) refuses a crate under any other licence than these.
+`make licences` writes this page, `make lint` compares it with `Cargo.lock` and `pyproject.toml`, and `cargo deny`
+(`deny.toml`) rejects crates under other licences.
 """
 
 
@@ -75,8 +75,8 @@ def licence_of_package(name: str) -> str:
         return str(about["license_expression"])
     named = [c.split(" :: ")[-1] for c in classifiers if c.startswith("License :: ")]
     text = (about.get("license") or "").strip()
-    said = named or [text.splitlines()[0] if text else "?"]
-    return " OR ".join(SPDX.get(one, one) for one in said if one != "OSI Approved")
+    names = named or [text.splitlines()[0] if text else "?"]
+    return " OR ".join(SPDX.get(one, one) for one in names if one != "OSI Approved")
 
 
 def rows(text: str) -> dict[str, str]:
@@ -88,17 +88,17 @@ def faults() -> list[str]:
     """Return the differences between the page and the files."""
     _, *parts = PAGE.read_text("utf-8").split("\n## ")
     out = []
-    for said, wanted in zip(map(rows, parts), (packages(), crates()), strict=True):
-        for name in sorted(said.keys() | wanted.keys()):
-            if said.get(name) != wanted.get(name):
-                out.append(f"{name}: {wanted.get(name)} here, {said.get(name)} on the page")
+    for stated, actual in zip(map(rows, parts), (packages(), crates()), strict=True):
+        for name in sorted(stated.keys() | actual.keys()):
+            if stated.get(name) != actual.get(name):
+                out.append(f"{name}: {stated.get(name)} on the page, expected {actual.get(name)}")
     return out
 
 
 def page() -> str:
     """Return the text of the page."""
     of_crates = licences_of_crates()
-    lines = [HEAD, "## Packages of pyproject.toml\n", "| package | asked for by | licence |", "|---|---|---|"]
+    lines = [HEAD, "## Packages of pyproject.toml\n", "| package | required by | licence |", "|---|---|---|"]
     lines += [f"| `{name}` | {places} | {licence_of_package(name)} |" for name, places in packages().items()]
     lines += ["\n## Crates of Cargo.lock\n", "| crate | version | licence |", "|---|---|---|"]
     lines += [f"| `{name}` | {version} | {of_crates[name]} |" for name, version in sorted(crates().items())]
@@ -110,7 +110,11 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         found = faults()
         print(
-            "\n".join([*found, "make licences writes it anew"] if found else ["docs/licences.md is current"])
+            "\n".join(
+                [*found, "run make licences to update docs/licences.md"]
+                if found
+                else ["docs/licences.md is current"]
+            )
         )
         return int(bool(found))
     PAGE.write_text(page(), "utf-8")

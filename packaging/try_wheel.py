@@ -20,7 +20,7 @@ from pathlib import Path
 SENTENCE = ["The", "cat", "sat", "on", "the", "mat", "."]
 
 
-def tried(folder: Path) -> None:
+def check_package(folder: Path) -> None:
     """Test the Python package: a trained model predicts the same after saving and loading."""
     begin = time.perf_counter()
     import tagwise as tw
@@ -48,13 +48,15 @@ def tried(folder: Path) -> None:
     print("learners:", *tw.LEARNERS)
 
 
-def commanded(folder: Path) -> None:
+def check_command(folder: Path) -> None:
     """Test the installed command line with that model, and with one that it trains."""
     script = shutil.which("tagwise", path=str(Path(sys.executable).parent))
-    assert script is not None, f"no tagwise beside {sys.executable}"
+    assert script is not None, f"no command tagwise next to {sys.executable}"
     command = [script]
-    said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    assert said == f"tagwise {metadata.version('tagwise')}", said
+    version = subprocess.run(
+        [*command, "--version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert version == f"tagwise {metadata.version('tagwise')}", version
     model, other = str(folder / "pos.tagwise"), str(folder / "other.tagwise")
     options = ["--features", "S2", "--set", "max_iter=5", "--quiet", "--output", other]
     subprocess.run([*command, "train", "wnut17-ner:dev", *options], check=True)
@@ -77,9 +79,9 @@ def main() -> None:
     print(platform.platform(), platform.python_implementation(), platform.python_version())
     print(*sorted(f"{found.metadata['Name']}=={found.version}" for found in metadata.distributions()))
     with tempfile.TemporaryDirectory() as folder:
-        tried(Path(folder))
-        commanded(Path(folder))
-    print("well")
+        check_package(Path(folder))
+        check_command(Path(folder))
+    print("ok")
 
 
 if __name__ == "__main__":

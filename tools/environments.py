@@ -21,21 +21,23 @@ import sys
 import tempfile
 from pathlib import Path
 
+#: Markers of older and newer versions of Python.
+OLD, NEW = "python_version < '3.11'", "python_version >= '3.11'"
 #: Packages that run the tests, in every environment.
 RUNNERS = (
-    "hypothesis==6.168.5; python_version < '3.11'",
-    "hypothesis==6.170.15; python_version >= '3.11'",
+    f"hypothesis==6.168.5; {OLD}",
+    f"hypothesis==6.170.15; {NEW}",
     "pytest==9.2.0",
     "pytest-xdist==3.8.0",
 )
 #: Dependencies of the package itself, in environments that test extras.
 PACKAGE = (
-    "numpy==2.2.6; python_version < '3.11'",
-    "numpy==2.4.6; python_version >= '3.11'",
+    f"numpy==2.2.6; {OLD}",
+    f"numpy==2.4.6; {NEW}",
     "platformdirs==4.14.5",
     "rich==15.0.0",
     "rich-click==1.9.9",
-    "tomli==2.4.1; python_version < '3.11'",
+    f"tomli==2.4.1; {OLD}",
 )
 #: Add a row for a new extra.
 ENVIRONMENTS = {
@@ -59,7 +61,7 @@ ENVIRONMENTS = {
         "platformdirs==4.0.0",
         "rich==13.0.0",
         "rich-click==1.8.9",
-        "tomli==2.0.0; python_version < '3.11'",
+        f"tomli==2.0.0; {OLD}",
         "scikit-learn==1.4.0",
         "scipy==1.11.1",
     ),
@@ -67,7 +69,7 @@ ENVIRONMENTS = {
     "newest": (
         *RUNNERS,
         *("matplotlib", "numpy", "platformdirs", "rich", "rich-click", "scikit-learn", "scipy"),
-        "tomli; python_version < '3.11'",
+        f"tomli; {OLD}",
     ),
     "ray": (*RUNNERS, *PACKAGE, "ray[data]==2.60.0"),
     "torch": (
@@ -106,30 +108,32 @@ def python_of(environment: Path) -> Path:
 
 def make(name: str) -> Path:
     """Return the Python of an environment, which is created if it is missing."""
-    there = place(name)
-    if (there / STAMP).exists():
-        return python_of(there)
-    there.parent.mkdir(parents=True, exist_ok=True)
-    with open(there.with_suffix(".lock"), "w") as lock:
+    target = place(name)
+    if (target / STAMP).exists():
+        return python_of(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released when this process ends
-        if (there / STAMP).exists():
-            return python_of(there)
-        for left in (there, *there.parent.glob(f"{there.name}.making-*")):  # left by killed processes
+        if (target / STAMP).exists():
+            return python_of(target)
+        for left in (target, *target.parent.glob(f"{target.name}.making-*")):  # left by killed processes
             shutil.rmtree(left, ignore_errors=True)
-        made = Path(tempfile.mkdtemp(prefix=f"{there.name}.making-", dir=there.parent))
+        made = Path(tempfile.mkdtemp(prefix=f"{target.name}.making-", dir=target.parent))
         try:
             _fill(made, ENVIRONMENTS[name])
             (made / STAMP).write_text("\n".join(ENVIRONMENTS[name]) + "\n", "utf-8")
-            made.rename(there)
+            made.rename(target)
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)
             raise
-    return python_of(there)
+    return python_of(target)
 
 
 def _fill(made: Path, requirements: tuple[str, ...]) -> None:
     print(
-        f"making {made.name.partition('.')[0]} in {made.parent} (minutes, once)", file=sys.stderr, flush=True
+        f"creating {made.name.partition('.')[0]} in {made.parent} (takes minutes, once)",
+        file=sys.stderr,
+        flush=True,
     )
     quiet = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     quiet.pop("PYTHONPATH", None)

@@ -74,7 +74,7 @@ class Round:
 
     def pytest_runtest_logfinish(self) -> None:
         if time.time() > self.deadline:
-            pytest.exit("the time is over", returncode=0)
+            pytest.exit("time is up", returncode=0)
 
 
 def run(found: Round, arguments: list[str]) -> Round:
@@ -87,9 +87,13 @@ def run(found: Round, arguments: list[str]) -> Round:
 def main() -> int:
     """Explore and return the exit code, which is 1 if a test fails."""
     parser = argparse.ArgumentParser(prog="python -m tools.explore", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--minutes", type=float, default=5.0, help="how long to explore (default 5)")
-    parser.add_argument("--seed", type=int, help="of the first round; the others count up (default: random)")
-    parser.add_argument("--times", type=int, default=5, help="examples per test, as a multiple (default 5)")
+    parser.add_argument("--minutes", type=float, default=5.0, help="time limit in minutes (default 5)")
+    parser.add_argument(
+        "--seed", type=int, help="seed of the first round, incremented for the next ones (default: random)"
+    )
+    parser.add_argument(
+        "--times", type=int, default=5, help="factor for the number of examples per test (default 5)"
+    )
     known, arguments = parser.parse_known_args()
     first = random.SystemRandom().randrange(1 << 32) if known.seed is None else known.seed
     begin, total, tests, seed = time.time(), 0, 0, first

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 
 import tagwise as tw
-from examples.common import Piece, invented, run, sentence, slip, two_lists
+from examples.common import Piece, invented, misspelled, run, sentence, two_lists
 
 STARTS = (
     "Ash Bar Brook Clif Dun Elm Fair Green Hart Kings Lang Mill New Oak Pen Rich Stan Thorn West Wil".split()
@@ -42,17 +42,17 @@ def address(rng: random.Random, streets: list[str], towns: list[str]) -> list[Pi
         street: list[Piece] = [
             (f"{rng.choice(['PO Box', 'P.O. Box', 'Box'])} {rng.randint(10, 9999)}", "BOX")
         ]
-    elif rng.random() < 0.12:  # the number last, as in much of the world
-        street = [(f"{slip(rng, name, 0.1)} {way}", "STREET"), (number, "NUMBER")]
+    elif rng.random() < 0.12:  # the number last, as in many countries
+        street = [(f"{misspelled(rng, name, 0.1)} {way}", "STREET"), (number, "NUMBER")]
     else:
-        street = [(number, "NUMBER"), (f"{slip(rng, name, 0.1)} {way}", "STREET")]
+        street = [(number, "NUMBER"), (f"{misspelled(rng, name, 0.1)} {way}", "STREET")]
     comma: Piece = (",", None)
     unit: list[Piece] = []
     if rng.random() < 0.35:
         which = rng.choice([str(rng.randint(1, 40)), rng.choice("ABCD"), f"{rng.randint(1, 9)}B"])
         unit = [(f"{rng.choice(UNITS)} {which}", "UNIT")]
     town: list[Piece] = [
-        (slip(rng, rng.choice(["", "", "", "Port ", "St. "]) + rng.choice(towns), 0.1), "TOWN")
+        (misspelled(rng, rng.choice(["", "", "", "Port ", "St. "]) + rng.choice(towns), 0.1), "TOWN")
     ]
     state: list[Piece] = [(rng.choice(STATES), "STATE")] if rng.random() < 0.7 else []
     code: list[Piece] = [

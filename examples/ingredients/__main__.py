@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import tagwise as tw
-from examples.common import Piece, run, sentence, slip
+from examples.common import Piece, misspelled, run, sentence
 
 FOODS = (
     "flour|brown sugar|unsalted butter|olive oil|garlic|onion|chicken breasts|basmati rice|heavy cream|"
@@ -48,7 +48,7 @@ def amount(rng: random.Random) -> str:
 
 def line(rng: random.Random, foods: list[str]) -> list[Piece]:
     """Return one ingredient."""
-    food = slip(rng, rng.choice(foods), 0.08)
+    food = misspelled(rng, rng.choice(foods), 0.08)
     out: list[Piece] = []
     if rng.random() < 0.92:
         out.append((amount(rng), "QUANTITY"))

@@ -1,1 +1,1 @@
-"""Notes of a clinic."""
+"""Clinical notes."""

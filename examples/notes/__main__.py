@@ -8,13 +8,13 @@ from __future__ import annotations
 import random
 
 import tagwise as tw
-from examples.common import Piece, invented, run, sentence, slip, two_lists
+from examples.common import Piece, invented, misspelled, run, sentence, two_lists
 
 STEMS = "Ac Bel Cor Dex Fen Gal Lis Met Nor Pra Ral Sim Tri Val Zol".split()
 
 
 def problems(organs: str) -> list[str]:
-    """Return problems: an organ and an ending, some with a word in front."""
+    """Return problems: an organ and an ending, some with a preceding word."""
     front = ("", "", "chronic ", "acute ", "mild ", "L ", "recurrent ")
     return [
         before + organ + ending
@@ -48,8 +48,10 @@ def note(rng: random.Random, drugs: list[str], ills: list[str], signs: list[str]
         (rng.choice(("F", "M", "woman", "man")), None),
     ]
     drug = rng.choice(drugs)
-    first, second = (slip(rng, rng.choice(ills), 0.08) for _ in range(2))
-    one, other = (slip(rng, rng.choice([d, d, d.capitalize()]), 0.08) for d in (drug, rng.choice(drugs)))
+    first, second = (misspelled(rng, rng.choice(ills), 0.08) for _ in range(2))
+    one, other = (
+        misspelled(rng, rng.choice([d, d, d.capitalize()]), 0.08) for d in (drug, rng.choice(drugs))
+    )
     dose: list[Piece] = [(rng.choice(DOSES), "DOSE")] if rng.random() < 0.8 else []
     dose += [(rng.choice(OFTEN), "FREQUENCY")] if rng.random() < 0.75 else []
     kinds: list[list[Piece]] = [

@@ -32,4 +32,4 @@ def unseen(model: tw.Tagger, train: tw.Corpus, test: tw.Corpus) -> float:
 if __name__ == "__main__":
     model, sizes = tagger(), (4000, 1000)
     run("Parts of speech", model, parts, sizes)
-    print(f"\nwords that training never saw: {100 * unseen(model, *parts(*sizes)):.1f}")
+    print(f"\naccuracy on unseen words: {100 * unseen(model, *parts(*sizes)):.1f}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import tagwise as tw
-from examples.common import Piece, invented, run, sentence, slip, two_lists
+from examples.common import Piece, invented, misspelled, run, sentence, two_lists
 
 PEOPLE = two_lists(
     lambda r: invented(
@@ -38,7 +38,7 @@ JOURNALS = (
 def person(rng: random.Random, names: list[str], style: int) -> str:
     """Return a name in the style."""
     initials = " ".join(f"{rng.choice('ABCDEFGHJKLMPRST')}." for _ in range(rng.randint(1, 2)))
-    name = slip(rng, rng.choice(names), 0.05)
+    name = misspelled(rng, rng.choice(names), 0.05)
     return f"{name}, {initials}" if style else f"{initials} {name}"
 
 

@@ -24,7 +24,9 @@ def main(chosen: list[str]) -> int:
     """Return 1 if a check of the chosen modules (all by default) finds a fault or an example fails."""
     unknown = set(chosen) - set(MODULES)
     if unknown:
-        print(f"no checks {', '.join(sorted(unknown))}; there are: {', '.join(MODULES)}", file=sys.stderr)
+        print(
+            f"unknown checks {', '.join(sorted(unknown))}, choose from {', '.join(MODULES)}", file=sys.stderr
+        )
         return 2
     count, faults = 0, 0
     for name in chosen or MODULES:

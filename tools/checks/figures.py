@@ -39,7 +39,7 @@ def check_pages_are_current() -> Iterator[str]:
         found = text(name)
         cuts, figures = len(cited.CUT.findall(found)), len(cited.FIGURE.findall(found))
         if not found.count("<!-- cut ") == cuts > 0 or found.count("<!-- fig ") != figures:
-            yield f"{name}: a mark that is not closed"
+            yield f"{name}: unclosed marker"
 
 
 def check_runs() -> Iterator[str]:
@@ -47,19 +47,19 @@ def check_runs() -> Iterator[str]:
     for name, run in page.runs().items():
         dated = re.fullmatch(r"\d{4}-\d\d-\d\d", run["machine"]["date"])
         if name != run["name"] or name not in BENCHMARKS or not dated or not run["rows"]:
-            yield f"docs/benchmarks/{name}.json"
+            yield f"docs/benchmarks/{name}.json: wrong name, date or no rows"
 
 
 def check_tables() -> Iterator[str]:
     """Tables name their build and a preset, rows have as many cells as the head, pictures are on the page."""
     for name, table in TABLES.items():
         if not table["build"] or table["preset"] not in (None, *PRESETS):
-            yield f"{name}: build or preset"
+            yield f"{name}: missing build or unknown preset"
         rows = [*table["rows"], *table.get("from", [])]
         if {len(row) for row in rows} != {len(table["head"])}:
             yield f"{name}: rows do not fit the head"
         if len(table.get("from", table["rows"])) != len(table["rows"]):
-            yield f"{name}: as many sources as rows are needed"
+            yield f"{name}: the numbers of sources and rows differ"
         drawn = "picture" in table and table["build"] != study.NOT_RUN
         if drawn and f"(study/{name}.svg)" not in study.PAGE.read_text("utf-8"):
             yield f"{name}: its picture is not on the page"
@@ -80,7 +80,7 @@ def references(name: str, table: dict[str, Any]) -> Iterator[str]:
         for found in study.REFERENCE.findall(" ".join(row)):
             corpus, learner, features, *size, _ = (part.strip() for part in found.split(";"))
             if (corpus, learner, features) not in cells or not set(size) <= sizes:
-                yield f"{name}: {found} is not trained"
+                yield f"{name}: {found} is not trained by the preset"
 
 
 def check_figures_of_papers() -> Iterator[str]:
@@ -102,7 +102,7 @@ def check_figures_of_papers() -> Iterator[str]:
                         yield f"{name}, {row[0]}: {value} is not published"
             above = row
         if count != wanted:
-            yield f"{name}: {count} figures of papers, not {wanted}"
+            yield f"{name}: {count} figures of papers, expected {wanted}"
 
 
 def check_drawings() -> Iterator[str]:

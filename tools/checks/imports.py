@@ -91,7 +91,7 @@ def module_of(name: str) -> str:
 
 
 def check_cycles() -> Iterator[str]:
-    """There is no cycle between modules, counting lazy and type-only imports."""
+    """Modules have no cyclic imports, including lazy and type-only imports."""
     graph = {
         name: {module_of(found) for _, found in imported(path.read_text("utf-8"))} - {name}
         for name, path in MODULES.items()
@@ -122,7 +122,7 @@ def check_places() -> Iterator[str]:
         {p.parent.name for p in PACKAGE.glob("*/__init__.py")},
     )
     if loose != set(LOOSE) or packages != {*LIBRARY, *EXTENSIONS}:
-        yield f"modules {sorted(loose)}, packages {sorted(packages)}"
+        yield f"unexpected modules or packages: {sorted(loose)}, {sorted(packages)}"
 
 
 #: Functions of NumPy that call BLAS, which starts threads in addition to those of `n_jobs`.
@@ -132,7 +132,7 @@ BLAS = ("dot", "vdot", "inner", "matmul", "tensordot", "einsum", "linalg")
 def products(source: str) -> list[str]:
     """Return the products of vectors or matrices that NumPy computes.
 
-    >>> products("a @ b; np.linalg.norm(a); _core.dot(a, a, 1)")
+    >>> products("a @ b, np.linalg.norm(a), _core.dot(a, a, 1)")
     ['a @ b', 'np.linalg']
     """
     out = []
@@ -147,7 +147,10 @@ def check_products() -> Iterator[str]:
     """Training uses the vector arithmetic of the core."""
     for package in ("optimizers", "learners"):
         for path in (PACKAGE / package).rglob("*.py"):
-            yield from (f"{path.name}: {found}" for found in products(path.read_text("utf-8")))
+            yield from (
+                f"{path.name}: {found}, use _core instead of NumPy"
+                for found in products(path.read_text("utf-8"))
+            )
 
 
 # --- Rust ---------------------------------------------------------------------------------------------------
@@ -188,4 +191,4 @@ def check_rust() -> Iterator[str]:
     loose = [path.name for path in CRATE.glob("*.rs")]
     folders = {path.name for path in CRATE.iterdir() if path.is_dir()}
     if len(loose) > LOOSE_SOURCES or not folders <= set(RUST):
-        yield f"files {loose}, folders {sorted(folders)}"
+        yield f"unexpected files or folders: {loose}, {sorted(folders)}"

@@ -37,8 +37,8 @@ def missing(text: str) -> list[str]:
 
     >>> missing("tools/checks/names.py, `checks/names.py`, corpus/NAME.py, *.rs, a.rst and docs.rs/pyo3")
     []
-    >>> missing("see `rust/src/nowhere.rs` or learners/nobody.py: gone.rs")
-    ['rust/src/nowhere.rs', 'learners/nobody.py', 'gone.rs']
+    >>> missing("see `rust/src/nowhere.rs` or learners/missing.py: gone.rs")
+    ['rust/src/nowhere.rs', 'learners/missing.py', 'gone.rs']
     """
     return [n for n in NAMED.findall(text) if Path(n).stem not in EXAMPLES and n not in ENDINGS]
 
@@ -151,24 +151,24 @@ def undocumented(name: str) -> Iterator[str]:
         if not name.rpartition(".")[2].isupper():
             yield "not defined"
         return
-    said = ast.get_docstring(node) or ""
-    if not said:
+    docstring = ast.get_docstring(node) or ""
+    if not docstring:
         yield "no docstring"
     inside = [] if isinstance(node, ast.FunctionDef) else node.body
     functions = [n for n in inside if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     silent = sorted({n.name for n in functions} - {n.name for n in functions if ast.get_docstring(n)})
     if silent and not (isinstance(node, ast.ClassDef) and node.bases):
-        yield f"no docstring of {', '.join(silent)}"
+        yield f"no docstring for {', '.join(silent)}"
     has_none = isinstance(node, ast.Module) or (isinstance(node, ast.ClassDef) and name.endswith("Error"))
-    if not has_none and (">>> " in said) == (name in NO_EXAMPLE):
-        yield "an example, or a reason for none, is needed"
+    if not has_none and (">>> " in docstring) == (name in NO_EXAMPLE):
+        yield "must have either an example or a reason in NO_EXAMPLE"
 
 
 def check_reference() -> Iterator[str]:
     """The pages of the reference have every public name once, and each has a docstring and an example."""
     pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
     found = [name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text("utf-8"), re.M)]
-    yield from (f"{name} is there twice" for name in sorted(set(found)) if found.count(name) > 1)
+    yield from (f"{name} is listed twice" for name in sorted(set(found)) if found.count(name) > 1)
     yield from (f"{name} is missing" for name in sorted(expected() - set(found)))
     yield from (f"{name} is not public" for name in sorted(set(found) - expected()))
     yield from (f"{name}: {fault}" for name in sorted(expected()) for fault in undocumented(name))

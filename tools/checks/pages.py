@@ -18,13 +18,16 @@ LINK = re.compile(r"\]\((?P<target>[^)\s]*)(?: \"[^\"]*\")?\)")
 def check_blocks() -> Iterator[str]:
     """Code blocks are fenced with a language, data parse, blocks that are not run have a reason and are few."""
     for page in pages.PAGES:
-        yield from (f"{page}:{line}: an indented block; fence it" for line in pages.indented(text(page)))
+        yield from (
+            f"{page}:{line}: indented block, use a fence with a language"
+            for line in pages.indented(text(page))
+        )
         for block in pages.of(page):
             where = f"{page}:{block.line}"
             if block.language not in pages.RUN + pages.DATA:
-                yield f"{where}: language {block.language!r}"
+                yield f"{where}: unknown language {block.language!r}"
             if block.not_run and len(block.not_run.split()) < 2:
-                yield f"{where}: a mark without a reason"
+                yield f"{where}: marker without a reason"
             try:
                 pages.parsed(block)
             except (ValueError, AssertionError) as error:
@@ -32,9 +35,9 @@ def check_blocks() -> Iterator[str]:
     found = [count for _, count in pages.counts()]
     run, left = (sum(c["python"] + c["commands"] for c in found), sum(c["not run"] for c in found))
     if left * 3 > run:
-        yield f"{left} blocks are not run, {run} are"
+        yield f"{left} blocks are not run, only {run} are"
     if doctest.testmod(pages).failed:
-        yield "examples of tools/shows/pages.py fail"
+        yield "doctests of tools/shows/pages.py fail"
 
 
 def check_commands() -> Iterator[str]:
@@ -49,7 +52,7 @@ def check_commands() -> Iterator[str]:
     for page in pages.PAGES:
         found = [c for b in pages.of(page) if b.language in pages.COMMANDS for c in pages.commands(b)]
         for command in found + pages.inline(text(page)):
-            yield from (f"{page}: {name}" for name in pages.unknown(command, options, targets))
+            yield from (f"{page}: unknown {name}" for name in pages.unknown(command, options, targets))
 
 
 def prose(page: str) -> str:
@@ -79,7 +82,7 @@ def check_links() -> Iterator[str]:
             inside = not (page.startswith("docs/") and target) or ROOT / "docs" in path.parents
             known = not (anchor and path.suffix == ".md") or anchor in anchors(path)
             if not (path.exists() and inside and known):
-                yield f"{page}: {match['target']}"
+                yield f"{page}: broken link {match['target']}"
 
 
 def check_addresses() -> Iterator[str]:
@@ -91,7 +94,7 @@ def check_addresses() -> Iterator[str]:
         for address in re.findall(r"https?://[^\s)>`\"'|]+", prose(page))
     }
     yield from (f"{address} is not listed" for address in sorted(found - listed))
-    yield from (f"{address} is on no page" for address in sorted(listed - found))
+    yield from (f"{address} is listed but not on any page" for address in sorted(listed - found))
 
 
 def check_examples() -> Iterator[str]:
@@ -106,8 +109,8 @@ def check_picture() -> Iterator[str]:
     """The picture of the README is small, fetches nothing, and has a row for each learner of its command."""
     svg = picture.PICTURE.read_text("utf-8")
     if len(svg.encode()) > 150_000 or re.search(r"url\([\"']?http|href=.http", svg):
-        yield "large, or with something to fetch"
+        yield "the picture is too large or fetches something"
     shown = "".join(ElementTree.fromstring(svg).itertext()).replace("\xa0", " ")
     for learner in re.findall(r"--learner (\S+)", picture.COMMAND):
         if not re.search(rf"\b{learner} +.*\d\d\.\d\d", shown):
-            yield f"no row of {learner}"
+            yield f"no row for {learner}"

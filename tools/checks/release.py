@@ -48,7 +48,7 @@ def check_version() -> Iterator[str]:
         "docs/releases.md": (f"\n## {VERSION}\n" in text("docs/releases.md"), True),
     }  # fmt: skip
     yield from (
-        f"{place}: {found}, not {wanted}" for place, (found, wanted) in places.items() if found != wanted
+        f"{place}: {found}, expected {wanted}" for place, (found, wanted) in places.items() if found != wanted
     )
 
 
@@ -61,9 +61,9 @@ def check_changelog() -> Iterator[str]:
         [day for _, day in found[1:]],
     )
     if len(found) != log.count("\n## ") or found[0] != ("Unreleased", "") or not all(days):
-        yield "headings are not [Unreleased] and [VERSION] - DAY"
+        yield "headings must be [Unreleased] and [VERSION] - DATE"
     if versions != sorted(versions, reverse=True) or days != sorted(days, reverse=True):
-        yield "versions or days are out of order"
+        yield "versions or dates are out of order"
     cited = dict(re.findall(r"^(version|date-released): (.*)$", text("CITATION.cff"), re.M))
     if found[1][0] != VERSION or cited != {"version": VERSION, "date-released": found[1][1]}:
         yield f"{VERSION}: the changelog has {found[1]}, CITATION.cff {cited}"
@@ -85,7 +85,7 @@ def check_bounds() -> Iterator[str]:
     tried = dict(re.findall(r"^([\w-]+)==([\d.]+)", "\n".join(environments.ENVIRONMENTS["oldest"]), re.M))
     for name, bound in promised.items():
         if Version(tried[name]) != Version(bound):
-            yield f"{name}: {bound} is promised, {tried[name]} is tested"
+            yield f"{name}: {bound} is the lower bound, but {tried[name]} is tested"
     stated = {
         "Python (CPython)": PROJECT["requires-python"].removeprefix(">="),
         "NumPy": promised["numpy"],
@@ -108,9 +108,9 @@ def check_licences() -> Iterator[str]:
         yield done.stdout + done.stderr
     page, locked = text("docs/licences.md"), toml("Cargo.lock")["package"]
     if "| ? |" in page:
-        yield "a dependency without a licence"
+        yield "a dependency has no licence"
     if len({one["name"] for one in locked}) != len(locked):
-        yield "a crate in two versions"
+        yield "a crate is locked in two versions"
     sources = {one["source"] for one in locked if "source" in one}
     if sources != {"registry+https://github.com/rust-lang/crates.io-index"}:
         yield f"crates from {sources}"
@@ -123,8 +123,8 @@ def check_licences() -> Iterator[str]:
 
 def check_dependencies() -> Iterator[str]:
     """docs/dependencies.md gives the reason for every package and crate, and wheels contain only the package."""
-    asked = [*PROJECT["dependencies"], *(one for many in EXTRAS.values() for one in many)]
-    names = {re.split(r"[^\w-]", one)[0] for one in asked} | toml("Cargo.toml")["dependencies"].keys()
+    required = [*PROJECT["dependencies"], *(one for extra in EXTRAS.values() for one in extra)]
+    names = {re.split(r"[^\w-]", one)[0] for one in required} | toml("Cargo.toml")["dependencies"].keys()
     page = text("docs/dependencies.md")
     yield from (
         f"docs/dependencies.md does not mention {name}" for name in sorted(names) if f"`{name}`" not in page
@@ -170,9 +170,9 @@ def check_making() -> Iterator[str]:
             or environments.make("small") != python
             or filled.call_count != 1
         ):
-            yield "not created once"
+            yield "an environment is not created exactly once"
         if left.exists() or not (place / environments.STAMP).exists():
-            yield "what a killed run left stays"
+            yield "files of a killed run are not removed"
         try:
             environments.make("broken")
         except subprocess.CalledProcessError:

@@ -28,10 +28,10 @@ def values(tree: Any) -> Iterator[str]:
 def step_faults(step: dict[str, Any]) -> Iterator[str]:
     """Yield the faults of one step.
 
-    >>> list(step_faults({"uses": "somebody/action@v1"}))
-    ['somebody/action@v1 is not pinned by commit']
+    >>> list(step_faults({"uses": "example/action@v1"}))
+    ['example/action@v1 is not pinned by commit']
     >>> list(step_faults({"run": "echo ${{ github.head_ref }}"}))
-    ['an expression in a script runs the code of whoever fills it in']
+    ['an expression in a script allows code injection']
     """
     used = step.get("uses", "actions/")
     if not used.startswith(TRUSTED) and not re.search(r"@[0-9a-f]{40}$", used):
@@ -39,7 +39,7 @@ def step_faults(step: dict[str, Any]) -> Iterator[str]:
     if used.startswith("actions/checkout@") and step["with"]["persist-credentials"] is not False:
         yield "checkout persists credentials"
     if "${{" in step.get("run", ""):
-        yield "an expression in a script runs the code of whoever fills it in"
+        yield "an expression in a script allows code injection"
 
 
 def check_jobs() -> Iterator[str]:
@@ -50,18 +50,20 @@ def check_jobs() -> Iterator[str]:
         jobs = workflow["jobs"]
         if workflow["permissions"] != {"contents": "read"}:
             yield f"{path.stem}: permissions {workflow['permissions']}"
-        asked = {name: job["permissions"] for name, job in jobs.items() if "permissions" in job}
-        if asked != (PUBLISHER if path.stem == "release" else {}):
-            yield f"{path.stem}: jobs with permissions {asked}"
+        granted = {name: job["permissions"] for name, job in jobs.items() if "permissions" in job}
+        if granted != (PUBLISHER if path.stem == "release" else {}):
+            yield f"{path.stem}: jobs with permissions {granted}"
         for name, job in jobs.items():
             where = f"{path.stem}, {name}"
-            yield from (f"{where}: needs {other}" for other in set(job.get("needs", [])) - jobs.keys())
+            yield from (
+                f"{where}: needs unknown job {other}" for other in set(job.get("needs", [])) - jobs.keys()
+            )
             if "uses" in job:
                 if not (ROOT / job["uses"]).exists():
                     yield f"{where}: no file {job['uses']}"
                 continue
             if job["timeout-minutes"] > 60:
-                yield f"{where}: a limit of more than an hour"
+                yield f"{where}: the time limit is more than an hour"
             yield from (f"{where}: {fault}" for step in job["steps"] for fault in step_faults(step))
             words = "\n".join(values(job))
             named = set(re.findall(r"\bmake ([a-z-]+)", words)) | set(
@@ -79,13 +81,13 @@ def check_publishing() -> Iterator[str]:
     jobs = yaml.safe_load(text(".github/workflows/release.yml"))["jobs"]
     publish = jobs["publish"]
     if set(publish["needs"]) != jobs.keys() - {"publish"}:
-        yield "publish does not wait for all jobs"
+        yield "publish does not need all jobs"
     if publish["if"] != "startsWith(github.ref, 'refs/tags/')" or publish["environment"]["name"] != "pypi":
-        yield "publish is not for tags and the environment pypi alone"
+        yield "publish must be limited to tags and the environment pypi"
     linux = {f"{libc}-{machine}" for libc in ("manylinux", "musllinux") for machine in ("x86_64", "aarch64")}
     wheels = {row["name"] for row in jobs["wheels"]["strategy"]["matrix"]["include"]}
     if wheels != linux | {"macos-x86_64", "macos-arm64", "windows-x64"}:
-        yield f"wheels of {sorted(wheels)}"
+        yield f"unexpected set of wheels: {sorted(wheels)}"
 
 
 def check_forms() -> Iterator[str]:
@@ -97,4 +99,4 @@ def check_forms() -> Iterator[str]:
         for path in found:
             for field in yaml.safe_load(path.read_text("utf-8")).get("body", ()):
                 if field["type"] != "markdown" and not field["attributes"]["label"]:
-                    yield f"{path.name}: a field without a label"
+                    yield f"{path.name}: field without a label"

@@ -17,7 +17,7 @@ from . import tree as trees
 from .mutant import Mutant
 
 #: Maximum number of tests that may fail without a mutant, as on a busy machine. More mean that the copy is broken.
-UNSTEADY = 10
+MAX_FLAKY = 10
 
 
 def environment(tree: Path, folder: Path, mutant: int | None = None) -> dict[str, str]:
@@ -40,15 +40,15 @@ def reached(tree: Path, tests: list[str]) -> dict[str, dict[str, Any]]:
     print(run.stdout.strip().splitlines()[-1])
     found: dict[str, dict[str, Any]] = json.loads((folder / "reached.json").read_text())
     failed = sorted(name for name, entry in found.items() if entry.get("failed"))
-    if run.returncode > 1 or len(failed) > UNSTEADY:
+    if run.returncode > 1 or len(failed) > MAX_FLAKY:
         raise SystemExit(run.stdout[-4000:] + run.stderr[-2000:])
     for name in failed:
-        print(f"left out, fails without a mutant: {name}", flush=True)
+        print(f"excluded, fails without a mutant: {name}", flush=True)
         del found[name]
     return found
 
 
-def noticed_by_core(tree: Path, env: dict[str, str]) -> bool:
+def detected_by_core(tree: Path, env: dict[str, str]) -> bool:
     """Return whether the tests of the core fail or time out."""
     command = [tree / "core-tests", "-q"]
     try:
@@ -71,8 +71,8 @@ def verdict(
     folder.mkdir(exist_ok=True)
     env = environment(tree, folder, number)
     if not tests:
-        if native and noticed_by_core(tree, env):
-            return "killed", "the core's own tests"
+        if native and detected_by_core(tree, env):
+            return "killed", "tests of the core"
         return "not reached", ""
     chosen, seconds = [], 0.0
     for cost, name in tests:
@@ -106,13 +106,13 @@ def verdict(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return "killed", "time"
+        return "killed", "timeout"
     (folder / f"{number}.log").write_text(run.stdout[-20000:] + run.stderr[-5000:])
     if run.returncode == 0:
-        if native and noticed_by_core(tree, env):
-            return "killed", "the core's own tests"
+        if native and detected_by_core(tree, env):
+            return "killed", "tests of the core"
         whole = len(chosen) == len(tests)
-        return "survived", f"{len(chosen)} tests" + ("" if whole else f" of {len(tests)}, the quickest")
+        return "survived", f"{len(chosen)} tests" + ("" if whole else f" of {len(tests)}, the fastest ones")
     if run.returncode == 4 and "while loading conftest" in run.stderr:
         return "killed", "the package cannot be imported"
     if run.returncode in (4, 5):  # wrong usage, or no tests: an error of this program
@@ -124,30 +124,30 @@ def verdict(
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
-    parser.add_argument("--sample", type=int, default=300, help="mutants to draw")
-    parser.add_argument("--seed", type=int, default=1, help="of the draw")
-    parser.add_argument("--only", default="", help="draw from files whose path matches this")
+    parser.add_argument("--sample", type=int, default=300, help="number of mutants to draw")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sample")
+    parser.add_argument("--only", default="", help="regular expression of the files to draw from")
     parser.add_argument(
-        "--most", type=float, default=120.0, help="seconds of tests for one mutant, the quickest first"
+        "--most", type=float, default=120.0, help="seconds of tests per mutant, fastest tests first"
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants tried at a time")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants tested in parallel")
     parser.add_argument(
-        "--tree", type=Path, default=trees.ROOT / "target" / "mutants", help="where the copy goes"
+        "--tree", type=Path, default=trees.ROOT / "target" / "mutants", help="folder of the copy"
     )
-    parser.add_argument("--list", action="store_true", help="only count and list the sample")
+    parser.add_argument("--list", action="store_true", help="only list the sample")
     parser.add_argument(
-        "--again", type=Path, help="try the survivors of this result once more, with today's tests"
+        "--again", type=Path, help="test the survivors of this result again, with the current tests"
     )
     parser.add_argument(
         "--built",
         action="store_true",
-        help="take the copy that this sample's last run built, with today's tests",
+        help="use the copy built by the last run of this sample, with the current tests",
     )
-    parser.add_argument("--output", type=Path, help="where the result goes as JSON")
+    parser.add_argument("--output", type=Path, help="JSON file for the results")
     parser.add_argument("tests", nargs="*", default=["tests"], help="tests to run")
     args = parser.parse_args()
     found = trees.sites()
-    print(f"{len(found)} places for a mutant: {dict(Counter(Path(m.file).suffix for m in found))}")
+    print(f"{len(found)} possible mutants: {dict(Counter(Path(m.file).suffix for m in found))}")
     drawn = dict(enumerate(trees.sample(found, args.sample, args.seed, args.only)))
     if args.again:
         kept = {
@@ -180,7 +180,7 @@ def main() -> None:
         list(pool.map(one, mutants.items()))
     words = Counter(entry["verdict"] for entry in result)
     share = 100.0 * words["killed"] / max(1, len(result))
-    print(f"{words['killed']} of {len(result)} killed, {share:.1f} % (seed {args.seed}); {dict(words)}")
+    print(f"{words['killed']} of {len(result)} killed, {share:.1f} % (seed {args.seed}): {dict(words)}")
     print(f"{time.perf_counter() - begin:.0f} s")
 
 

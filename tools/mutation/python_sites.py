@@ -92,12 +92,12 @@ class Finder:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)):
             yield self.mutant(node, "operator dropped", self.text(*self.span(node.operand)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-            yield self.mutant(node, "flag turned", str(not node.value))
+            yield self.mutant(node, "flag negated", str(not node.value))
         elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
             yield self.mutant(node, "number changed", repr(changed(node.value)))
         elif isinstance(node, ast.IfExp):
             test = self.text(*self.span(node.test))
-            yield self.mutant(node.test, "condition turned", f"not ({test})")
+            yield self.mutant(node.test, "condition negated", f"not ({test})")
         elif isinstance(node, ast.Call):
             yield from self.call(node)
 
@@ -123,11 +123,11 @@ class Finder:
         text = self.text(begin, end)
         if isinstance(node, ast.Return) and node.value is not None:
             if not (isinstance(node.value, ast.Constant) and node.value.value is None):
-                yield self.mutant(node.value, "nothing returned", "None")
+                yield self.mutant(node.value, "None returned", "None")
         elif isinstance(node, (ast.If, ast.While)):
             test = self.text(*self.span(node.test))
             if test != "TYPE_CHECKING" and isinstance(node, ast.If):
-                yield self.mutant(node.test, "condition turned", f"not ({test})")
+                yield self.mutant(node.test, "condition negated", f"not ({test})")
         else:
             called = (
                 isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not SILENT.match(text)
@@ -136,7 +136,7 @@ class Finder:
                 node.targets[0], (ast.Attribute, ast.Subscript)
             )
             if called or placed or isinstance(node, (ast.AugAssign, ast.Raise)):
-                yield self.mutant(node, "left out", "")
+                yield self.mutant(node, "statement removed", "")
 
     def walk(self, node: ast.AST) -> Iterator[Mutant]:
         """Yield the mutants below a node, except in types, decorators, patterns and f-strings."""
@@ -190,5 +190,5 @@ def switched(source: bytes, mutants: dict[int, Mutant]) -> bytes:
         out = out[: m.begin] + new.encode() + out[m.end :]
     future = b"from __future__ import annotations"
     if out.count(future) < 1:
-        raise ValueError("a module without the import of annotations")
+        raise ValueError("the module does not import annotations from __future__")
     return out.replace(future, future + b"; from tagwise._mutants import on as _mutant", 1)

@@ -9,7 +9,7 @@ from typing import Any
 from .mutant import SWAPS, Mutant
 
 #: Nodes that cannot contain a switch: they are evaluated at compile time or are not code.
-LEFT_OUT = {
+EXCLUDED = {
     "attribute_item",
     "inner_attribute_item",
     "const_item",
@@ -65,7 +65,7 @@ def rust_sites(name: str, source: bytes) -> list[Mutant]:
     def text(begin: int, end: int) -> str:
         return source[begin:end].decode()
 
-    def here(node: Any) -> Iterator[Mutant]:
+    def local(node: Any) -> Iterator[Mutant]:
         begin, end = node.start_byte, node.end_byte
         if node.type in ("binary_expression", "compound_assignment_expr"):
             op = node.child_by_field_name("operator")
@@ -76,7 +76,7 @@ def rust_sites(name: str, source: bytes) -> list[Mutant]:
         elif node.type == "unary_expression" and node.text[:1] in (b"!", b"-"):
             yield mutant(node, "operator dropped", text(begin + 1, end))
         elif node.type == "boolean_literal":
-            yield mutant(node, "flag turned", "false" if node.text == b"true" else "true")
+            yield mutant(node, "flag negated", "false" if node.text == b"true" else "true")
         elif node.type == "integer_literal" and re.fullmatch(rb"[0-9_]+", node.text):
             yield mutant(node, "number changed", str(int(node.text.replace(b"_", b"")) + 1))
         elif node.type == "float_literal" and re.fullmatch(rb"[0-9_.]+(e-?[0-9]+)?", node.text):
@@ -85,11 +85,11 @@ def rust_sites(name: str, source: bytes) -> list[Mutant]:
         elif node.type in ("if_expression", "while_expression"):
             test = node.child_by_field_name("condition")
             if node.type == "if_expression" and "let" not in test.type:
-                yield mutant(test, "condition turned", f"!({test.text.decode()})")
+                yield mutant(test, "condition negated", f"!({test.text.decode()})")
         elif node.type == "expression_statement" and node.text.endswith(b";"):
             kinds = ("call_expression", "compound_assignment_expr", "assignment_expression")
             if node.named_children[0].type in kinds and not SILENT.match(node.text.decode()):
-                yield mutant(node, "left out", "")
+                yield mutant(node, "statement removed", "")
         elif node.type == "call_expression":
             function = node.child_by_field_name("function")
             field = function.child_by_field_name("field") if function.type == "field_expression" else None
@@ -99,11 +99,11 @@ def rust_sites(name: str, source: bytes) -> list[Mutant]:
                 yield mutant(node, f"{field.text.decode()} to {other}", new)
 
     def walk(node: Any) -> Iterator[Mutant]:
-        if node.type in LEFT_OUT or node.type.endswith("_type"):
+        if node.type in EXCLUDED or node.type.endswith("_type"):
             return
         if node.type in ("function_item", "mod_item", "impl_item") and (is_test(node) or is_constant(node)):
             return
-        yield from here(node)
+        yield from local(node)
         for child in node.named_children:
             if node.type == "array_expression" and child == node.child_by_field_name("length"):
                 continue
@@ -127,15 +127,15 @@ SWITCH = """//! The switch of the mutants in this copy.
 use std::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
 
 const N: usize = COUNT;
-const ASK: u32 = u32::MAX;
-static ACTIVE: AtomicU32 = AtomicU32::new(ASK);
+const UNREAD: u32 = u32::MAX;
+static ACTIVE: AtomicU32 = AtomicU32::new(UNREAD);
 static HITS: [AtomicU8; N] = [const { AtomicU8::new(0) }; N];
 
 #[cold]
-fn ask() -> u32 {
-    let wish = std::env::var("TAGWISE_MUTANT").ok().and_then(|text| text.parse().ok()).unwrap_or(ASK - 1);
-    ACTIVE.store(wish, Relaxed);
-    wish
+fn read() -> u32 {
+    let chosen = std::env::var("TAGWISE_MUTANT").ok().and_then(|text| text.parse().ok()).unwrap_or(UNREAD - 1);
+    ACTIVE.store(chosen, Relaxed);
+    chosen
 }
 
 pub fn on(number: u32) -> bool {
@@ -144,7 +144,7 @@ pub fn on(number: u32) -> bool {
         hit.store(1, Relaxed);
     }
     let active = ACTIVE.load(Relaxed);
-    number == if active == ASK { ask() } else { active }
+    number == if active == UNREAD { read() } else { active }
 }
 
 #[no_mangle]

@@ -104,9 +104,9 @@ def write(mutants: dict[int, Mutant], tree: Path, root: Path = ROOT) -> None:
     files: dict[str, dict[int, Mutant]] = {}
     for number, mutant in mutants.items():
         files.setdefault(mutant.file, {})[number] = mutant
-    for name, here in files.items():
+    for name, inside in files.items():
         switched = rust_sites.switched if name.endswith(".rs") else python_sites.switched
-        (tree / name).write_bytes(switched((root / name).read_bytes(), here))
+        (tree / name).write_bytes(switched((root / name).read_bytes(), inside))
     count = str(max(mutants, default=0) + 1)
     (tree / "rust/src/mutants.rs").write_text(rust_sites.SWITCH.replace("COUNT", count))
     library = tree / "rust/src/lib.rs"
@@ -121,7 +121,7 @@ def cargo(tree: Path, *args: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def refused(tree: Path, mutants: dict[int, Mutant]) -> set[int]:
+def uncompilable(tree: Path, mutants: dict[int, Mutant]) -> set[int]:
     """Return the mutants that do not compile."""
     run = cargo(tree, "check", "--quiet", "--lib")
     out: set[int] = set()
@@ -155,12 +155,12 @@ def build(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
     tree.mkdir(parents=True, exist_ok=True)
     while True:
         write(mutants, tree)
-        wrong = refused(tree, mutants)
-        if not wrong:
+        failed = uncompilable(tree, mutants)
+        if not failed:
             break
-        for number in sorted(wrong):
+        for number in sorted(failed):
             print(f"  does not compile: {mutants[number]}")
-        mutants = {number: m for number, m in mutants.items() if number not in wrong}
+        mutants = {number: m for number, m in mutants.items() if number not in failed}
     for args in (
         ["build", "--profile", "quick", "--config", "profile.quick.opt-level=1", "--lib"],
         ["test", "--no-default-features", "--no-run"],

@@ -3,7 +3,7 @@
 A page is one session: its `python` blocks share their names, and its commands (`sh`, and after `$ ` in `console`) share
 a folder. The output shown on a page is compared with the actual output. Examples after `>>>` are compared as in
 doctest. A `text` block directly after a `python` block, and the lines below a command of `console`, are compared line
-by line and in order, ignoring numbers. A line `...` matches any lines. A marker on the line before a block adds a
+by line and in order, ignoring numbers. A line `...` matches any lines. A marker directly before a block adds a
 condition:
 
     <!-- not run: REASON -->       counted, never run, but its commands must exist
@@ -42,7 +42,7 @@ PAGES = (
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "examples").rglob("*.md")),
 )
 FENCE = re.compile(
-    r"(?:^<!-- (?P<mark>not run|needs): (?P<said>[^\n]*?) -->\n)?"
+    r"(?:^<!-- (?P<mark>not run|needs): (?P<value>[^\n]*?) -->\n)?"
     r"^(?P<indent> *)```(?P<language>[\w+-]*)[^\n]*\n(?P<code>.*?)^(?P=indent)```[ ]*$",
     re.MULTILINE | re.DOTALL,
 )
@@ -68,7 +68,7 @@ class Block:
     needs: str = ""
     shown: str | None = None  # output in the text block after a python block
 
-    def here(self) -> bool:
+    def is_runnable(self) -> bool:
         """Return whether this environment can run the block."""
         return not self.not_run and (not self.needs or importlib.util.find_spec(self.needs) is not None)
 
@@ -93,8 +93,8 @@ def blocks(text: str) -> list[Block]:
             end = text.rfind("```", 0, match.start())
             if not text[end + 3 : match.start()].strip() and not before.code.startswith(">>>"):
                 out[-1] = Block(**{**before.__dict__, "shown": code})
-        said = {"not run": "not_run", "needs": "needs"}
-        marks = {said[match["mark"]]: match["said"]} if match["mark"] else {}
+        fields = {"not run": "not_run", "needs": "needs"}
+        marks = {fields[match["mark"]]: match["value"]} if match["mark"] else {}
         out.append(Block(language, code, line, **marks))
     return out
 
@@ -226,12 +226,12 @@ class Run:
             test = doctest.DocTestParser().get_doctest(
                 block.code, self.names, self.page, self.page, block.line
             )
-            said: list[str] = []
+            report: list[str] = []
             flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             outcome = doctest.DocTestRunner(verbose=False, optionflags=flags).run(
-                test, out=said.append, clear_globs=False
+                test, out=report.append, clear_globs=False
             )
-            assert not outcome.failed, "".join(said)
+            assert not outcome.failed, "".join(report)
             self.names = test.globs
         else:
             code = compile("\n" * block.line + block.code, str(ROOT / self.page), "exec")
@@ -249,16 +249,16 @@ class Run:
         for i, command in enumerate(commands(block)):
             printed = session.run(command, self.work, self.home)
             shown = parts[i][len(command) + 1 :] if parts else ""
-            said = f"{self.page}:{block.line}: {command}\n{printed}"
-            assert ("[exit status" in printed) == ("[exit status" in shown), said
+            context = f"{self.page}:{block.line}: {command}\n{printed}"
+            assert ("[exit status" in printed) == ("[exit status" in shown), context
             lost = missing(shown, printed)
-            assert not lost, f"{said}not printed: {lost}"
+            assert not lost, f"{context}not printed: {lost}"
         self.done += 1
 
     def all(self, *languages: str) -> int:
         """Run the blocks of these languages that this environment can run, and return their number."""
         for block in of(self.page):
-            if block.language in languages and block.here():
+            if block.language in languages and block.is_runnable():
                 self.python(block) if block.language == "python" else self.shell(block)
         return self.done
 
@@ -306,7 +306,7 @@ def counts() -> list[tuple[str, dict[str, int]]]:
 
 def main() -> None:
     """List the pages and their blocks: `python -m tools.shows.pages`."""
-    print(f"{'page':<34}{'python':>8}{'commands':>10}{'of these: needs a package':>28}{'not run':>9}")
+    print(f"{'page':<34}{'python':>8}{'commands':>10}{'needs a package':>28}{'not run':>9}")
     for page, found in counts():
         print(
             f"{page:<34}{found['python']:>8}{found['commands']:>10}{found['needs']:>28}{found['not run']:>9}"
