@@ -21,8 +21,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: Markers of older and newer versions of Python.
-OLD, NEW = "python_version < '3.11'", "python_version >= '3.11'"
+#: Markers of versions of Python and of platforms.
+OLD, NEW, BEFORE_3_12 = "python_version < '3.11'", "python_version >= '3.11'", "python_version < '3.12'"
+LINUX, UNIX = "sys_platform == 'linux'", "sys_platform != 'win32'"
 #: Packages that run the tests, in every environment.
 RUNNERS = (
     f"hypothesis==6.168.5; {OLD}",
@@ -49,7 +50,7 @@ ENVIRONMENTS = {
         "playwright==1.65.0",
         "starlette==1.10.0",
         "uvicorn==0.54.0",
-        "uvloop==0.23.0; sys_platform != 'win32'",
+        f"uvloop==0.23.0; {UNIX}",
     ),
     # Lower bounds of pyproject.toml (tools/checks/release.py), with click, pyparsing and scipy of the same time.
     "oldest": (
@@ -57,7 +58,7 @@ ENVIRONMENTS = {
         "click==8.2.0",
         "matplotlib==3.7.0",
         "pyparsing==3.1.0",
-        "numpy==1.24.0; python_version < '3.12'",
+        f"numpy==1.24.0; {BEFORE_3_12}",
         "platformdirs==4.0.0",
         "rich==13.0.0",
         "rich-click==1.8.9",
@@ -75,7 +76,7 @@ ENVIRONMENTS = {
     "torch": (
         *RUNNERS,
         *PACKAGE,
-        "cuda-core==1.2.2; sys_platform == 'linux'",
+        f"cuda-core==1.2.2; {LINUX}",
         "pytorch-crf==0.7.2",
         "setuptools==84.2.1",
         "torch==2.15.0",
