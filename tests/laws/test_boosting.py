@@ -263,7 +263,7 @@ def test_kept_sums_equal_a_recomputation(
         "joint": joint,
     }
     b = booster(n, **options)
-    done = b.run(150 if valued else 60)
+    done = b.run(400 if valued else 60)
     assert len(np.unique(done["feature"])) > 50
     again = booster(n, start=b.weights(), **options)
     assert b.log_loss == pytest.approx(again.log_loss, abs=1e-10)

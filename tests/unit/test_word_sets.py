@@ -46,20 +46,6 @@ def test_none_and_what_is_no_word() -> None:
         _core.WordSets([b"a"], [1]).of([3])
 
 
-def test_a_token_with_one_label_is_not_scored_and_the_path_is_the_best_one() -> None:
-    """Against all paths that the dictionary allows, by their scores in k-best lists."""
-    words, labels = ["a", "b", "c", "d"], ["X", "Y", "Z"]
-    rng = random.Random(1)
-    X = [rng.choices(words, k=rng.randrange(1, 6)) for _ in range(40)]
-    Y = [["X" if w == "a" else rng.choice(labels[: 2 if w == "b" else 3]) for w in s] for s in X]
-    tagger = tw.Perceptron(features="S1", epochs=3, dictionary=1).fit(X, Y)
-    every = tagger.predict_kbest(X, 3**5)
-    for sentence, path, ranked in zip(X, tagger.predict(X), every):
-        assert all(y == "X" for w, y in zip(sentence, path) if w == "a")
-        scores = {tuple(labels_): score for labels_, score in ranked}
-        assert scores[tuple(path)] == max(scores.values())
-
-
 COLUMNED = tw.Corpus(
     Sentence(dict(zip(("word", "kind", "label"), map(str.split, fields))), "label")
     for fields in (("a b é a", "p q p q", "X Y X X"), ("b c", "p p", "X Z"), ("", "", ""))
