@@ -12,7 +12,7 @@ use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Number of tokens from which on runs are faster.
+/// Minimum number of tokens for which runs are faster.
 pub const WORTH: usize = 4000;
 
 /// Run without attributes.
