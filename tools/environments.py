@@ -61,7 +61,7 @@ ENVIRONMENTS = {
         f"numpy==1.24.0; {BEFORE_3_12}",
         "platformdirs==4.0.0",
         "rich==13.0.0",
-        "rich-click==1.8.9",
+        "rich-click==1.9.3",
         f"tomli==2.0.0; {OLD}",
         "scikit-learn==1.4.0",
         "scipy==1.11.1",

@@ -35,12 +35,16 @@ class Wrong(Exception):
         (FileNotFoundError(2, "No such file", "x.txt"), 2, "error: x.txt: No such file\n"),
         (OSError(28, "No space left"), 1, "error: No space left\n"),
         (ValueError("not a number"), 2, "error: not a number\n"),
-        (MemoryError(), 1, "error: out of memory; train on fewer sentences, or raise min_count\n"),
+        (
+            MemoryError(),
+            1,
+            "error: out of memory; use fewer sentences or features, or train on shards: tagwise encode --help\n",
+        ),
         (InternalError("a panic"), 1, "error: a panic\n"),
         (
             Wrong("oh"),
             1,
-            "error: Wrong: oh (this is a defect of tagwise; --debug shows where)\n",
+            "error: Wrong: oh (this is a bug in tagwise; --debug shows the traceback)\n",
         ),
         (KeyboardInterrupt(), 130, "interrupted\n"),
         (BrokenPipeError(), 141, ""),

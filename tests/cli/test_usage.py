@@ -1,4 +1,4 @@
-"""Help, version, exit codes: what is said when a command is called wrongly or its data is wrong."""
+"""Messages and exit codes of wrong usage and wrong data."""
 
 from __future__ import annotations
 
@@ -6,40 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tagwise.cli import cli
-
 from .conftest import Run, shell
-
-COMMANDS = [
-    "encode",
-    "train",
-    "tag",
-    "eval",
-    "explain",
-    "errors",
-    "inspect",
-    "pretrained",
-    "compare",
-    "convert",
-    "annotate",
-    "serve",
-    "bench",
-]
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_examples(run: Run, name: str) -> None:
-    result = run(name, "--help")
-    assert result.exit_code == 0
-    assert "Examples:" in result.stdout
-    assert f"tagwise {name}" in result.stdout
-
-
-def test_the_menu_lists_all_commands(run: Run) -> None:
-    result = run("--help")
-    assert result.exit_code == 0
-    assert sorted(cli.commands) == sorted(COMMANDS)
-    assert all(name in result.stdout for name in COMMANDS)
 
 
 @pytest.mark.parametrize(

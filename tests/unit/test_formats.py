@@ -14,7 +14,7 @@ import pytest
 import tagwise as tw
 from tagwise.base.exceptions import CorpusError
 from tagwise.cli.spans import TEXTS
-from tagwise.cli.tag import OUTPUT
+from tagwise.cli.tag import WRITERS
 from tagwise.corpus import bundled, formats
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
@@ -472,8 +472,8 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_every_format_is_shown_by_the_command_line() -> None:
     """A row of the table of formats has one of the writers of labelled sentences or texts; turns are its own."""
     table = formats.TABLE.values()
-    assert OUTPUT.keys() | TEXTS.keys() == formats.TABLE.keys() == set(formats.FORMATS)
-    assert not OUTPUT.keys() & TEXTS.keys()
+    assert WRITERS.keys() | TEXTS.keys() == formats.TABLE.keys() == set(formats.FORMATS)
+    assert not WRITERS.keys() & TEXTS.keys()
     assert len({found.turn for found in table}) == len(table)
 
 

@@ -1,4 +1,4 @@
-"""What people type: ``tagwise`` and ``encode | train | tag | eval | errors | explain | inspect | compare ...``."""
+"""Command line: ``tagwise`` and its commands, one module per command."""
 
 from __future__ import annotations
 
@@ -18,16 +18,23 @@ from tagwise.cli.serve import serve
 from tagwise.cli.tag import tag
 from tagwise.cli.train import train
 
-for _command in (
-    *(encode, train, tag, evaluate, errors, explain, inspect, pretrained),
-    *(compare, convert, annotate, serve, bench),
-):
-    suggest(_command)
-    cli.add_command(_command)
+#: Commands by group, in the order in which people use them.
+GROUPS = {
+    "Train and tag": (train, tag, evaluate),
+    "Understand and improve": (errors, explain, inspect, compare),
+    "Annotate and serve": (annotate, serve),
+    "Data, models and speed": (convert, encode, pretrained, bench),
+}
+
+for _group, _commands in GROUPS.items():
+    for _command in _commands:
+        suggest(_command)
+        _command.panel = _group
+        cli.add_command(_command)
 
 
 def main() -> None:
-    """Run the command line; the process ends with its exit code."""
+    """Run the command line and exit with its code."""
     cli(prog_name="tagwise")
 
 

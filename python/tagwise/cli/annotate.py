@@ -12,6 +12,7 @@ from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_corpus
+from tagwise.cli.help import DATA, LEARNER, Command
 from tagwise.cli.models import load_model
 from tagwise.corpus import schemes
 from tagwise.corpus.formats import read
@@ -35,7 +36,9 @@ def sentences_of(corpus: str, form: str | None, columns: str | None, label: str 
     return read(corpus, form, columns=names, label=label or "label", optional_label=True)
 
 
-#: Strategies that a simulation plays, beside random order.
+# Groups of options.
+SERVER, OTHER = "Server", "Instead of labelling"
+#: Strategies that a simulation compares with random order by default.
 SIMULATED = ("margin", "span", "committee", "diversity")
 Reading = tuple[str | None, str | None, str | None]  # format, columns, label: as `corpus_options` has them
 
@@ -111,50 +114,120 @@ def simulated(
         write_text(output, found.chart().document())
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("corpus", metavar="[CORPUS|FILE]", required=False)
-@click.option("--model", metavar="MODEL", help="A model that proposes from the beginning, and learns on.")
 @click.option(
-    "--work", "folder", metavar="FOLDER", help="Where the work is kept; FILE.annotate if not given."
+    "--work",
+    "folder",
+    metavar="DIR",
+    show_default="FILE.annotate",
+    help="Folder that keeps the labels.",
+    panel=DATA,
 )
 @click.option(
-    "--labels", metavar="NAMES", help="Label types, by commas: PER,LOC; more can be typed in the page."
+    "--labels",
+    metavar="NAMES",
+    help="Types of labels, such as PER,LOC. More can be added in the browser.",
+    panel=DATA,
 )
-@click.option("--dev", metavar="DEV", help="A labelled corpus that is scored while you label.")
-@click.option("--fresh", is_flag=True, help="Leave out the labels that the sentences come with.")
-@click.option("--learner", default="mira", show_default=True, help="An online learner, or crf.")
+@click.option("--dev", metavar="DEV", help="Labelled corpus to score while you label.", panel=DATA)
+@click.option("--fresh", is_flag=True, help="Ignore labels that the sentences already have.", panel=DATA)
+@corpus_options
 @click.option(
-    "--features", "-f", metavar="SET", default="default", show_default=True, help="Feature set or template."
+    "--model",
+    metavar="MODEL",
+    help="Model that proposes labels from the start and learns from your corrections.",
+    panel=LEARNER,
+)
+@click.option(
+    "--learner",
+    metavar="NAME",
+    default="mira",
+    show_default=True,
+    help="Online learner, or crf.",
+    panel=LEARNER,
+)
+@click.option(
+    "-f",
+    "--features",
+    metavar="SET",
+    default="default",
+    show_default=True,
+    help="Feature set, as for tagwise train.",
+    panel=LEARNER,
 )
 @click.option(
     "--strategy",
     metavar="NAME",
-    help="What comes next: margin, span, committee, diversity, order, search; of a simulation, some by commas.",
+    help="Order of sentences: margin, span, committee, diversity, order, search. With --simulate, a list such as "
+    "margin,span.",
+    panel=LEARNER,
 )
 @click.option(
-    "--simulate", is_flag=True, help="Play labelling through on the labelled corpus CORPUS, and end."
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on.",
+    panel=SERVER,
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of a simulation.")
 @click.option(
-    "--epochs", type=click.IntRange(min=1), default=8, show_default=True, help="Of training in a simulation."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=8765,
+    show_default=True,
+    help="Port to listen on. 0 chooses a free one.",
+    panel=SERVER,
+)
+@click.option(
+    "--export",
+    "export",
+    metavar="FORMAT",
+    help="Write the labelled sentences to -o in this format and exit.",
+    panel=OTHER,
+)
+@click.option("--agreement", metavar="FILE", help="Compare the labels of two files and exit.", panel=OTHER)
+@click.option(
+    "--simulate",
+    is_flag=True,
+    help="Simulate labelling of a corpus that has labels, print how many sentences each strategy needs, and exit.",
+    panel=OTHER,
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="With --simulate, number of random starts.",
+    panel=OTHER,
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=8,
+    show_default=True,
+    help="With --simulate, epochs of training.",
+    panel=OTHER,
 )
 @click.option(
     "--growth",
     type=click.FloatRange(min=1.0, min_open=True),
+    metavar="X",
     default=1.2,
     show_default=True,
-    help="How much larger the labelled part is after each step of a simulation.",
-)
-@click.option("--agreement", metavar="OTHER", help="Compare the labels of FILE with those of OTHER, and end.")
-@click.option(
-    "--export", "export", metavar="FORMAT", help="Write what is labelled in FORMAT to OUTPUT, and end."
+    help="With --simulate, growth of the labelled part per step.",
+    panel=OTHER,
 )
 @click.option(
-    "-o", "--output", metavar="OUTPUT", help="A file: of --export, or the picture (SVG) of --simulate."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="File for --export, or for the learning curve (SVG) of --simulate.",
+    panel=OTHER,
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 for any.")
-@corpus_options
 @debug_option
 def annotate(
     corpus: str | None,
@@ -179,17 +252,18 @@ def annotate(
     label: str | None,
     form: str | None,
 ) -> None:
-    """Label the sentences of FILE in a browser; the tagger learns each one as you accept it.
+    """Label sentences in a browser with a model that learns from you.
 
-    The work is a folder that can be copied, versioned and gone on with: start the command again. Needs tagwise[web].
+    The model is updated whenever you accept a sentence. Labels are kept in a folder that can be copied and versioned.
+    To continue, run the command again. Needs pip install 'tagwise[web]'.
 
     \b
     Examples:
       tagwise annotate posts.txt --labels PER,LOC
-      tagwise annotate posts.txt --model ner.tagwise --dev dev.tsv
-      tagwise annotate wnut17-ner --fresh --dev wnut17-ner:dev
-      tagwise annotate posts.txt --export conll -o labelled.tsv
+      tagwise annotate posts.txt --model en-ner --dev dev.tsv
+      tagwise annotate posts.txt --export conll -o mine.tsv
       tagwise annotate mine.tsv --agreement theirs.tsv
+      tagwise annotate wnut17-ner --fresh --dev wnut17-ner:dev
       tagwise annotate wnut17-ner --simulate -o curve.svg
     """
     reading = (form, columns, label)

@@ -1,4 +1,4 @@
-"""The command group: how errors, Ctrl-C and closed pipes become messages and exit codes."""
+"""The command group, which turns errors, Ctrl-C and closed pipes into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from click.exceptions import Abort, Exit
 from tagwise._core import __version__
 from tagwise.base.exceptions import InternalError, TagwiseError
 from tagwise.base.terminal import visible
+from tagwise.cli.help import CONFIG, HELP, Context, in_options
 
-# 0 is success. 2: what was given cannot be used, whether options, files, data or models; click's own code for wrong
-# usage. 1: nothing is wrong with it, but the machine (memory, a full disk) or tagwise itself failed.
+# Success is 0. Code 2 is click's code for wrong usage. It also stands for unusable files, data or models. Code 1 is a
+# failure of the machine (out of memory, full disk) or of tagwise itself.
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
@@ -35,7 +36,7 @@ def _remember_debug(context: click.Context, _: click.Parameter, value: bool) -> 
 
 
 def debug_option(command: Decorated) -> Decorated:
-    """Let a command take ``--debug``."""
+    """Add ``--debug`` to a command."""
     option = click.option(
         "--debug",
         is_flag=True,
@@ -43,22 +44,23 @@ def debug_option(command: Decorated) -> Decorated:
         is_eager=True,
         callback=_remember_debug,
         help="Show the traceback of an error.",
+        panel=HELP,
     )
     return option(command)
 
 
 def say(message: str) -> None:
-    """A line for the person at the terminal: stderr, so that stdout stays data. Commands to it are made visible."""
+    """Print a line to stderr, so that stdout holds data only. Control characters are made visible."""
     click.echo(visible(message, keep="\n"), err=True)
 
 
 def fail(message: str) -> None:
-    """The one line an error is told in, however many it was written in."""
+    """Print an error message as one line."""
     say("error: " + " ".join(message.split()))
 
 
 def _close_stdout() -> None:
-    """Give stdout somewhere to flush to: the interpreter complains about a closed pipe at exit."""
+    """Redirect stdout to the null device: the interpreter reports a closed pipe when it flushes at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sink = os.open(os.devnull, os.O_WRONLY)
         os.dup2(sink, sys.stdout.fileno())
@@ -66,21 +68,26 @@ def _close_stdout() -> None:
 
 
 class App(click.RichGroup):
-    """A group whose commands end in a message and a code; in a traceback only with ``--debug``."""
+    """A group that turns the exceptions of its commands into a message and an exit code.
+
+    ``--debug`` raises them instead.
+    """
+
+    context_class = Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of work, not of the alphabet."""
+        """Return the commands in the order in which they were added."""
         return list(self.commands)
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
-        """Read the group's own arguments."""
+        """Parse the arguments of the group itself."""
         try:
             return super().make_context(*args, **settings)
         except click.UsageError as error:
             raise _refused(error) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the chosen command."""
+        """Run the command and translate its exceptions."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -98,16 +105,17 @@ class App(click.RichGroup):
         except Exception as error:
             if ctx.find_root().meta.get(_DEBUG):
                 raise
-            fail(_in_words(error))
+            command = self.get_command(ctx, ctx.invoked_subcommand or "") or self
+            fail(in_options(_in_words(error), command))
             ctx.exit(exit_code(error))
 
 
-#: A command without arguments shows its help, which clicks from 8.2 on raise as an error.
+#: Raised by click 8.2 and later for a command without arguments, which shows its help.
 _MENU: tuple[type[Exception], ...] = tuple(filter(None, [getattr(exceptions, "NoArgsIsHelpError", None)]))
 
 
 def _refused(error: click.ClickException) -> click.ClickException | Exit:
-    """The end of a command that was called wrongly: one line, with the command whose help says more."""
+    """Print a usage error as one line that names the help page, and return the exception that ends the command."""
     if isinstance(error, _MENU):
         return error
     message = error.format_message().rstrip(".")
@@ -116,12 +124,12 @@ def _refused(error: click.ClickException) -> click.ClickException | Exit:
     return Exit(EXIT_REFUSED)
 
 
-#: What the system says where nothing is wrong with what was asked: no room, no memory, a disk that fails.
+#: System errors that are failures of the machine rather than of the input: full disk, no memory, I/O error.
 _MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
 def exit_code(error: Exception) -> int:
-    """Whether an error is of what was given or of who was to work on it."""
+    """Return the exit code of an exception."""
     if isinstance(error, (InternalError, MemoryError)):
         return EXIT_FAILED
     if isinstance(error, OSError):
@@ -137,23 +145,24 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, (OSError, ValueError)) and str(error):
         return str(error)
     if isinstance(error, MemoryError):
-        return "out of memory; train on fewer sentences, or raise min_count"
-    return f"{type(error).__name__}: {error} (this is a defect of tagwise; --debug shows where)"
+        return "out of memory; use fewer sentences or features, or train on shards: tagwise encode --help"
+    return f"{type(error).__name__}: {error} (this is a bug in tagwise; --debug shows the traceback)"
 
 
-@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="tagwise", message="%(prog)s %(version)s")
+@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": CONFIG})
+@click.version_option(__version__, prog_name="tagwise", message="%(prog)s %(version)s", panel=HELP)
 @debug_option
 def cli() -> None:
-    """Label sequences: train a tagger, tag with it, measure it.
+    """Train, apply and evaluate sequence labelling models.
 
-    Corpora are files (CoNLL columns, CoNLL-U, JSONL, plain text; .gz too), - for stdin, or known by name:
-    ewt-pos, wnut17-ner:dev.
+    A corpus is a file (CoNLL columns, CoNLL-U, JSONL or plain text, also compressed), - for stdin, or the name of a
+    bundled corpus such as ewt-pos or wnut17-ner:dev. A model is a file, or the name of a pretrained tagger such as
+    en-ner. tagwise COMMAND --help shows the options of a command, with examples.
 
     \b
     Examples:
       tagwise train train.txt --dev dev.txt -o model.tagwise
       tagwise tag model.tagwise input.txt > tagged.txt
       tagwise eval model.tagwise test.txt
-      tagwise compare
+      echo "I love London !" | tagwise tag en-ner --format text
     """

@@ -15,6 +15,8 @@ from rich.console import Console
 
 from tagwise.base.parameters import cores
 from tagwise.cli.app import debug_option
+from tagwise.cli.files import n_jobs_option
+from tagwise.cli.help import DATA, LEARNER, Command
 
 
 def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
@@ -27,24 +29,35 @@ def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
     return statistics.median(spent)
 
 
-@click.command()
-@click.option("--features", "-f", metavar="SET", default="S3", show_default=True, help="Feature set.")
+@click.command(cls=Command)
+@click.option(
+    "-f", "--features", metavar="SET", default="S3", show_default=True, help="Feature set.", panel=DATA
+)
 @click.option(
     "--sentences",
     type=click.IntRange(min=1),
     default=3000,
+    metavar="N",
     show_default=True,
-    help="Training sentences of ewt-pos.",
+    help="Number of training sentences, taken from ewt-pos.",
+    panel=DATA,
 )
 @click.option(
-    "--max-iter", type=click.IntRange(min=1), default=20, show_default=True, help="Iterations of training."
+    "--max-iter",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="Number of training iterations.",
+    panel=LEARNER,
 )
-@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
+@n_jobs_option
 @debug_option
 def bench(features: str, sentences: int, max_iter: int, n_jobs: int | None) -> None:
-    """Measure training, tagging, marginals and loading on a bundled corpus.
+    """Measure the speed of training and tagging on this machine.
 
-    To compare with other taggers, run make bench in the sources.
+    The corpus is bundled, and the measurement takes about half a minute. For comparisons with other programs, run make
+    bench in the source tree.
 
     \b
     Examples:

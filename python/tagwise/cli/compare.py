@@ -36,13 +36,14 @@ from tagwise.base.parameters import cores, lookup, parameters_of
 from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
-from tagwise.cli.files import read_corpus, require
+from tagwise.cli.files import address_option, backend_option, read_corpus, require
+from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command
 from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
-from tagwise.estimators.sharded.fit import backends
 from tagwise.features.derived_columns import Features, spelled
 
-WIDE = 10_000  # cells: wider than any table
+LEARNERS = "Learners"  # group of options
+WIDE = 10_000  # columns of text, wider than any table
 WRITERS = (".csv", ".json", ".md", ".tex")
 
 
@@ -247,49 +248,63 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
         say(f"wrote {report}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("preset", metavar="[PRESET]", type=click.Choice(list(PRESETS)), default="bundled")
 @click.option(
-    "--list",
-    "listed",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=list_presets,
-    help="List the presets and end.",
+    "--corpus",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="Bundled corpus to train and score on. Repeatable.",
+    panel=DATA,
+)
+@click.option("--train", metavar="FILE", help="Training corpus of your own. Requires --test.", panel=DATA)
+@click.option("--test", metavar="FILE", help="Corpus to score on. Requires --train.", panel=DATA)
+@click.option(
+    "--dev",
+    "dev_file",
+    metavar="FILE",
+    help="Development corpus. It is scored after every iteration, and the best iteration is kept.",
+    panel=DATA,
+)
+@click.option(
+    "--columns",
+    metavar="NAMES",
+    help="Names of the columns of your files, such as word,pos,label.",
+    panel=DATA,
+)
+@click.option(
+    "--size",
+    "sizes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    multiple=True,
+    help="Number of training sentences. Repeat for a learning curve.",
+    panel=DATA,
 )
 @click.option(
     "--learner",
     "learners",
     metavar="NAME",
     multiple=True,
-    help="Learner to compare, parameters in brackets: 'mira(k=10)'; may be repeated.",
+    help="Learner to compare, with parameters in brackets if needed: 'mira(k=10)'. Repeatable.",
+    panel=LEARNERS,
 )
-@click.option("--loss", "losses", metavar="NAME", multiple=True, help="Loss of the learners that have one.")
-@click.option("--features", "-f", metavar="SET", multiple=True, help="Feature set; may be repeated.")
 @click.option(
-    "--corpus", "names", metavar="NAME", multiple=True, help="Corpus known by name; may be repeated."
-)
-@click.option("--train", metavar="FILE", help="Train on a file of your own ...")
-@click.option("--test", metavar="FILE", help="... and score on this one.")
-@click.option(
-    "--dev",
-    "dev_file",
-    metavar="FILE",
-    help="Development part of your own: scored after every iteration, the best iterate is kept.",
-)
-@click.option("--columns", metavar="NAMES", help="Names of their columns, by commas.")
-@click.option(
-    "--size",
-    "sizes",
-    type=click.IntRange(min=1),
+    "--loss",
+    "losses",
+    metavar="NAME",
     multiple=True,
-    help="Training sentences; repeat for a learning curve.",
+    help="Loss function of the learners that have one. Repeatable.",
+    panel=LEARNERS,
 )
 @click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    help="Runs of each cell; the table shows mean and deviation.",
+    "-f",
+    "--features",
+    metavar="SET",
+    multiple=True,
+    help="Feature set, as for tagwise train. Repeatable.",
+    panel=LEARNERS,
 )
 @click.option(
     "--set",
@@ -297,50 +312,50 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
     metavar="NAME=VALUE",
     multiple=True,
     callback=check_settings,
-    help="Parameter of every learner that has it; may be repeated.",
+    help="Parameter for all learners that have it. Repeatable.",
+    panel=LEARNERS,
 )
 @click.option(
     "--tune",
     "grid",
-    metavar="NAME=V1,V2,...",
+    metavar="NAME=LIST",
     multiple=True,
     callback=check_grid,
-    help="Choose a parameter of every learner that has it from these values; repeat for a grid. On dev parts, or by "
-    "cross-validation where a corpus has none.",
+    help="Choose the value of a parameter from a list such as l2=0.1,1, for all learners that have it. Repeat for a "
+    "grid. Values are scored on the dev parts, or by cross-validation if a corpus has none.",
+    panel=LEARNERS,
 )
 @click.option(
     "--folds",
     type=click.IntRange(min=1, max=HELD_OUT),
-    help=f"With --tune: choose on so many of {HELD_OUT} folds of the training sentences, not on dev.",
+    metavar="N",
+    help=f"With --tune, score on N of {HELD_OUT} folds of the training sentences instead of the dev parts.",
+    panel=LEARNERS,
 )
-@click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
+@click.option(
+    "--max-iter",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum number of iterations.",
+    panel=LEARNERS,
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of runs with different seeds. The table shows mean and standard deviation.",
+    panel=LEARNERS,
+)
+@click.option(
+    "--against", metavar="NAME", help="Test the other learners for differences from this one.", panel=OUTPUT
+)
 @click.option(
     "--risks",
     type=click.IntRange(min=2),
     metavar="K",
-    help="Rank gold paths in lists of the K best: rank risk and margins as columns and histograms.",
+    help="Rank gold paths among the K best ones, and report rank risk and margins.",
+    panel=OUTPUT,
 )
-@click.option("--against", metavar="NAME", help="Learner that the others are tested against.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=0),
-    help="Cells at a time, each in a process of its own; all cores if not given, 0 for this process.",
-)
-@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads of each; 1 where several run at a time.")
-@click.option(
-    "--memory", metavar="SIZE", callback=check_memory, help="Memory for all processes together, such as 8G."
-)
-@click.option(
-    "--backend",
-    type=click.Choice(backends()),
-    default="local",
-    help="Who trains: processes of this machine, or the workers of a Ray cluster, --jobs of them.",
-)
-@click.option(
-    "--address", metavar="HOST:PORT", help="The Ray cluster: an address, or auto for the one of this machine."
-)
-@click.option("--cache", "folder", metavar="DIR", help="Where results are kept [default: the user's cache].")
-@click.option("--fresh", is_flag=True, help="Train everything again, and keep nothing.")
 @click.option(
     "-o",
     "--output",
@@ -348,10 +363,63 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
     metavar="FILE",
     multiple=True,
     callback=check_outputs,
-    help="Also write the table: .csv, .json, .md or .tex; may be repeated.",
+    help="Also write the table to a file: .csv, .json, .md or .tex. Repeatable.",
+    panel=OUTPUT,
 )
-@click.option("--wide", is_flag=True, help="Show every column, however wide the table becomes.")
-@click.option("--report", metavar="FILE", help="Also write one HTML page with tables, curves and errors.")
+@click.option(
+    "--report", metavar="FILE", help="Also write an HTML page with tables, curves and errors.", panel=OUTPUT
+)
+@click.option(
+    "--wide", is_flag=True, help="Show all columns, even if the terminal is narrower.", panel=OUTPUT
+)
+@click.option(
+    "--cache",
+    "folder",
+    metavar="DIR",
+    show_default="the user's cache",
+    help="Folder that keeps results between runs.",
+    panel=RESUMING,
+)
+@click.option(
+    "--fresh", is_flag=True, help="Train everything again, and do not use the cache.", panel=RESUMING
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=0),
+    metavar="N",
+    show_default="all cores",
+    help="Number of rows to train at the same time, each in its own process. 0 trains in this process.",
+    panel=MACHINE,
+)
+@click.option(
+    "--n-jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="1 if --jobs is above 1",
+    help="Number of threads per process.",
+    panel=MACHINE,
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    callback=check_memory,
+    help="Memory for all processes together, such as 8G.",
+    panel=MACHINE,
+)
+@backend_option(
+    "Train on this machine (local) or on --jobs workers of a Ray cluster (ray).", MACHINE, "local"
+)
+@address_option(MACHINE)
+@click.option(
+    "--list",
+    "listed",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=list_presets,
+    help="List the presets and exit.",
+    panel=HELP,
+)
 @debug_option
 def compare(
     preset: str,
@@ -382,19 +450,23 @@ def compare(
     wide: bool,
     report: str | None,
 ) -> None:
-    """Train learners with feature sets on corpora and show one table.
+    """Train several learners on corpora and compare their scores.
 
-    Without an argument: the bundled corpora, every learner, in under two minutes. Options replace what the preset says.
-    Results are kept: what was trained once is not trained again, also after an interruption.
+    Without arguments, every learner is trained on the bundled corpora, in under two minutes. PRESET names another
+    experiment: see --list. Options replace the settings of the preset. Results are cached, so an interrupted
+    comparison continues where it stopped.
 
     \b
     Examples:
       tagwise compare --report table.html
-      tagwise compare --corpus ewt-pos -f S1 -f S3 --size 300 --size 1000
-      tagwise compare --train train.txt --test test.txt -f S3 -o table.csv
+      tagwise compare --corpus ewt-pos -f S1 -f S3 \\
+          --size 300 --size 1000
+      tagwise compare --train train.txt --test test.txt \\
+          -f S3 -o table.csv
+      tagwise compare --corpus wnut17-ner --learner crf \\
+          --learner memm --tune l2=0.01,0.1,1
       tagwise compare spanish-ner --jobs 2 --against crf
       tagwise compare spanish-ner --backend ray --address auto
-      tagwise compare --corpus wnut17-ner --learner crf --learner memm --tune l2=0.01,0.1,1 --tune min_count=1,2
     """
     chosen: Preset = PRESETS[preset]
     for path in outputs:

@@ -81,7 +81,7 @@ METAVARS: dict[str, tuple[Known, str]] = {
     "[PREDICTED|TEST]": (_corpora, "file"),
     "FILE": (_corpora, "file"),
     "IN": (_corpora, "file"),
-    "OUT": (_none, "file"),
+    "[OUT]": (_none, "file"),
     "DIR": (_none, "dir"),
     "MODEL": (_taggers, "file"),
     "GOLD|MODEL": (lambda: [*_taggers(), *_corpora()], "file"),

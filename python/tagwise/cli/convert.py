@@ -10,6 +10,7 @@ import rich_click as click
 from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_sentences
+from tagwise.cli.help import OUTPUT, Command
 from tagwise.corpus.formats import DEFAULT, FORMATS, format_of_name, write
 from tagwise.corpus.schemes import convert as convert_labels
 from tagwise.corpus.schemes import scheme_name
@@ -57,23 +58,31 @@ def convert_model(source: str, target: str, form: str | None, corpus: bool) -> N
     Model.load(source).save(target, format=form or foreign_of_name(target) or OWN)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("source", metavar="IN")
-@click.argument("target", metavar="OUT", default="-")
+@click.argument("target", metavar="[OUT]", default="-")
 @corpus_options
 @click.option(
     "--to",
     "target_format",
     type=click.Choice([*FORMATS, *MODELS]),
-    help="Format of OUT; by its name if not given, else conll, or tagwise for models.",
+    metavar="FORMAT",
+    show_default="by the name of OUT",
+    help=f"Format of OUT. For a corpus: {', '.join(FORMATS)}. For a model: {', '.join(MODELS)}.",
+    panel=OUTPUT,
 )
 @click.option(
-    "--scheme", metavar="NAME", help="Write labels in this scheme: IOB1, IOB2, IOE1, IOE2, IOBES, BILOU."
+    "--scheme",
+    metavar="NAME",
+    help="Convert labels to this scheme: IOB1, IOB2, IOE1, IOE2, IOBES or BILOU.",
+    panel=OUTPUT,
 )
 @click.option(
     "--from-scheme",
     metavar="NAME",
-    help="Scheme of the input; read by conlleval's rules, which take any, if not given.",
+    show_default="any, as conlleval reads it",
+    help="With --scheme, label scheme of the input.",
+    panel=OUTPUT,
 )
 @debug_option
 def convert(
@@ -86,9 +95,10 @@ def convert(
     scheme: str | None,
     from_scheme: str | None,
 ) -> None:
-    """Convert the corpus IN to OUT (stdout if not given): formats by name, label schemes by --scheme.
+    """Convert a corpus or a model to another format.
 
-    A model file of tagwise, CRFsuite, Wapiti or CRF++ becomes one of another of them where that can express it.
+    OUT is stdout by default. Models can be converted between tagwise, CRFsuite, Wapiti and CRF++, if the other program
+    can represent them.
 
     \b
     Examples:

@@ -12,11 +12,19 @@ from rich.console import Console
 
 from tagwise.base.exceptions import ParameterError
 from tagwise.cli.app import debug_option, say
-from tagwise.cli.files import corpus_options, names_of, require
+from tagwise.cli.files import (
+    address_option,
+    backend_option,
+    corpus_options,
+    n_jobs_option,
+    names_of,
+    require,
+    workers_option,
+)
+from tagwise.cli.help import DATA, LARGE, OUTPUT, Command
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
-from tagwise.estimators.sharded.fit import backends
 from tagwise.features.derived_columns import Features, spelled
 
 
@@ -28,52 +36,48 @@ def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> in
         raise click.BadParameter(str(error)) from error
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@corpus_options
+@click.option(
+    "-f",
+    "--features",
+    metavar="SET",
+    default="default",
+    show_default=True,
+    help="Features, as for tagwise train. They are computed here and stored in the shards.",
+    panel=DATA,
+)
 @click.option(
     "-o",
     "--output",
-    metavar="FOLDER",
+    metavar="DIR",
     required=True,
-    help="The folder of the shards, made if it is not there.",
+    help="Folder of the shards, created if needed.",
+    panel=OUTPUT,
 )
-@click.option(
-    "--features",
-    "-f",
-    metavar="SET",
-    default="default",
-    help="Feature set, template, or sum, as `tagwise train` takes it. They are made here, and stay with the shards.",
-)
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.", panel=OUTPUT)
 @click.option(
     "--shard-tokens",
     type=click.IntRange(min=1),
+    metavar="N",
     default=SHARD_TOKENS,
     show_default=True,
-    help="Tokens of a shard. The model depends on it in its last digits, and on nothing else of how it was computed.",
+    help="Number of tokens per shard. The weights of a model depend on it in their last digits.",
+    panel=LARGE,
 )
 @click.option(
     "--memory",
-    metavar="AMOUNT",
+    metavar="SIZE",
     callback=parse_memory,
-    help="The most that a shard's sentences, and the vocabulary, may need: 500M, 2G. More is refused with a word.",
+    help="Maximum memory for the sentences of a shard and for the vocabulary, such as 500M or 2G. Encoding stops with "
+    "an error if it needs more.",
+    panel=LARGE,
 )
-@click.option(
-    "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Shards are the same."
-)
-@click.option(
-    "--backend",
-    type=click.Choice(backends()),
-    default="local",
-    help="Who encodes: this process, or the workers of a Ray cluster, file by file. Shards are the same.",
-)
-@click.option(
-    "--address", metavar="HOST:PORT", help="The Ray cluster: an address, or auto for the one of this machine."
-)
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Workers of --backend ray; one a CPU if not given."
-)
-@corpus_options
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+@backend_option("Encode in this process (local) or on a Ray cluster, file by file (ray).", LARGE, "local")
+@address_option(LARGE)
+@workers_option(LARGE)
+@n_jobs_option
 @debug_option
 def encode(
     files: tuple[str, ...],
@@ -90,18 +94,20 @@ def encode(
     form: str | None,
     quiet: bool,
 ) -> None:
-    """Encode labelled FILES as shards in a folder, for corpora that are larger than memory.
+    """Encode a corpus that does not fit in memory as shards.
 
-    FILES are paths or patterns, .gz too. They are read as a stream, so memory is needed for one shard and for the
-    vocabulary. A run that was stopped is gone on with by the same command: shards that are there, whole and of the same
-    sentences, stay as they are.
+    FILES are labelled files or patterns, also compressed. They are read as a stream: encoding needs memory for one
+    shard and for the vocabulary. To resume an interrupted run, repeat the command. Complete shards of the same
+    sentences are kept.
 
     \b
     Examples:
       tagwise encode 'corpus/*.conll.gz' -o encoded/
       tagwise train encoded/ --dev dev.conll -o model.tagwise
-      tagwise encode 'corpus/*.conll.gz' -o encoded/ --backend ray --address auto
-      tagwise encode train.tsv --columns word,pos,label --features S3 -o encoded/ --memory 2G
+      tagwise encode train.tsv --columns word,pos,label \\
+          --features S3 --memory 2G -o encoded/
+      tagwise encode 'corpus/*.conll.gz' -o encoded/ \\
+          --backend ray --address auto
     """
     begin = time.perf_counter()
     engine, more = who(backend, address, workers, n_jobs)

@@ -12,21 +12,34 @@ from rich.console import Console
 from tagwise.base.terminal import as_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
+from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.labels import texts
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", metavar="MODEL")
 @click.argument("source", metavar="FILE")
 @corpus_options
 @click.option(
-    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Kinds of errors shown."
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Number of kinds of errors to show.",
+    panel=OUTPUT,
 )
 @click.option(
-    "--examples", type=click.IntRange(min=0), default=3, show_default=True, help="Errors shown of each kind."
+    "--examples",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=3,
+    show_default=True,
+    help="Number of errors to show of each kind.",
+    panel=OUTPUT,
 )
-@click.option("--json", "as_json", is_flag=True, help="All errors as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print all errors as JSON.", panel=OUTPUT)
 @function_options
 @debug_option
 def errors(
@@ -41,15 +54,17 @@ def errors(
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
-    """Tag the labelled FILE with MODEL and show what is wrong: kinds of errors, the most frequent first, in context.
+    """Show the errors of a model by kind, with examples in context.
 
-    Spans are missed, spurious, or have another type or other borders; without spans, tokens have another label.
+    FILE is a labelled corpus, which MODEL tags. The most frequent kinds come first. A span is missed, spurious, of the
+    wrong type or has wrong boundaries. If labels do not mark spans, errors are tokens with a wrong label.
 
     \b
     Examples:
       tagwise errors model.tagwise test.txt
-      tagwise errors model.tagwise test.txt --top 30 --examples 10 | less
-      tagwise errors model.tagwise wnut17-ner:dev --json | jq '.groups[0].errors[].text'
+      tagwise errors model.tagwise test.txt --top 30 | less
+      tagwise errors en-ner wnut17-ner:dev --json \\
+          | jq '.groups[0].errors[].text'
     """
     from tagwise.evaluation.errors import find_errors
 

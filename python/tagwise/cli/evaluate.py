@@ -12,6 +12,7 @@ from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.terminal import visible
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
+from tagwise.cli.help import MODEL, OUTPUT, Command
 from tagwise.cli.models import function_options, load_model, names_model, need_probabilities
 from tagwise.corpus.sentence import Corpus
 from tagwise.evaluation.metrics import Report
@@ -81,29 +82,36 @@ def _scored(
     return tagger.evaluate(corpus, min_probability=least), chosen
 
 
-@click.command("eval")
+@click.command("eval", cls=Command)
 @click.argument("first", metavar="GOLD|MODEL")
 @click.argument("second", metavar="[PREDICTED|TEST]", required=False)
 @corpus_options
 @click.option(
-    "--confusion", type=click.IntRange(min=0), default=0, help="Show the N most frequent confusions."
+    "--confusion",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    help="Also show the N most frequent confusions of two labels.",
+    panel=OUTPUT,
 )
+@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.", panel=OUTPUT)
 @click.option(
     "--min-probability",
     "least",
     type=click.FloatRange(0.0, 1.0),
     metavar="P",
-    help="With a model, leave out spans that are less probable, as `tag` does (CRF and MEMM).",
+    help="Drop spans with a probability below P, as tagwise tag does (crf, memm).",
+    panel=MODEL,
 )
 @click.option(
     "--threshold",
     "goal",
     metavar="GOAL",
     callback=_goal,
-    help="With a model, choose --min-probability on this corpus: precision=0.7 for the most recall with such a "
-    "precision, beta=0.5 for the best F-beta (beta=1: F1).",
+    help="Choose --min-probability on this corpus: precision=0.7 for the highest recall at that precision, beta=0.5 "
+    "for the best F-beta score (beta=1 is F1).",
+    panel=MODEL,
 )
-@click.option("--json", "as_json", is_flag=True, help="The scores as JSON.")
 @function_options
 @debug_option
 def evaluate(
@@ -119,16 +127,19 @@ def evaluate(
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
-    """Score predicted labels: precision, recall and F1 of spans as conlleval has them, and accuracy.
+    """Score a model or a file of predictions against gold labels.
 
-    With one file, its last two columns are gold and predicted. With two files, the last column of each
-    counts. With a model, the corpus is tagged first.
+    Scores are accuracy and, for labels of spans, precision, recall and F1 as computed by conlleval. A model tags TEST
+    first. Of two files, the label columns are compared. Of one file, the last two columns are gold and predicted
+    labels.
 
     \b
     Examples:
-      tagwise eval gold.txt predicted.txt
       tagwise eval model.tagwise test.txt
-      tagwise eval model.tagwise dev.txt --threshold precision=0.7
+      tagwise eval gold.txt predicted.txt
+      tagwise eval model.tagwise dev.txt --confusion 10
+      tagwise eval model.tagwise dev.txt \\
+          --threshold precision=0.7
       tagwise tag model.tagwise test.txt | tagwise eval -
     """
     import tagwise as tw

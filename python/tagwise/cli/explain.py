@@ -13,6 +13,7 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.base.terminal import as_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
+from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.sentence import Sentence
 
@@ -41,15 +42,34 @@ def sentence_of(tagger: Any, text: str) -> Any:
     return Sentence(dict(zip(wanted, map(list, zip(*cells)))))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", metavar="MODEL")
 @click.argument("text", metavar="TEXT")
-@click.option("--token", type=click.IntRange(min=1), help="Explain this token alone, counted from 1.")
-@click.option("--against", metavar="LABEL", help="Hold it against this label, not against the next best.")
 @click.option(
-    "--top", type=click.IntRange(min=1), default=5, show_default=True, help="Features shown of each."
+    "--token",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="every token",
+    help="Explain only the token at this position, counted from 1.",
+    panel="Question",
 )
-@click.option("--json", "as_json", is_flag=True, help="Every feature as JSON.")
+@click.option(
+    "--against",
+    metavar="LABEL",
+    show_default="the second best",
+    help="With --token, compare the predicted label with this one.",
+    panel="Question",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=5,
+    show_default=True,
+    help="Number of features to show per token.",
+    panel=OUTPUT,
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all features as JSON.", panel=OUTPUT)
 @function_options
 @debug_option
 def explain(
@@ -62,14 +82,17 @@ def explain(
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
-    """Show which features of TEXT, tokens apart by spaces, speak for each label and against the next best.
+    """Show which features decide the labels of a sentence.
 
-    What the features add sums to the difference of the scores of two label sequences (of a CRF: to their log-odds).
+    TEXT is a sentence with tokens separated by spaces. Each predicted label is compared with the second best one. The
+    contributions of the features add up to the difference between the scores of the two label sequences, which for a
+    CRF is their log-odds.
 
     \b
     Examples:
       tagwise explain model.tagwise "Peter flew to London ."
-      tagwise explain model.tagwise "Peter flew to London ." --token 4 --against O
+      tagwise explain en-ner "Peter flew to London ." \\
+          --token 4 --against O
     """
     tagger = load_model(model, functions, trust)
     known = dict(zip(tagger.model_.labels, tagger.classes_))  # as texts, which is how they are typed

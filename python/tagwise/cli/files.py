@@ -12,10 +12,12 @@ import rich_click as click
 
 from tagwise.base.exceptions import CorpusError, refusal
 from tagwise.base.parameters import meant
+from tagwise.cli.help import DATA, MACHINE
 from tagwise.corpus.bundled import corpora, load_corpus
 from tagwise.corpus.formats import FORMATS, iter_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
+from tagwise.estimators.sharded.fit import backends
 
 PARTS = ("train", "dev", "test")
 MAGIC = b"tagwise\n"
@@ -31,19 +33,80 @@ def require(needed: str, met: bool, **options: Any) -> None:
 
 
 def corpus_options(command: Decorated) -> Decorated:
-    """Let a command be told how its corpora are written."""
+    """Add the options that say how a corpus is read."""
     for option in (
         click.option(
             "--format",
             "form",
             type=click.Choice(FORMATS),
-            help="Format of files; seen by itself if not given.",
+            metavar="FORMAT",
+            show_default="by name and content",
+            help=f"File format: {', '.join(FORMATS)}.",
+            panel=DATA,
         ),
-        click.option("--label", metavar="NAME", help="The column with the label; the last one if not given."),
-        click.option("--columns", metavar="NAMES", help="Names of the columns, by commas: word,pos,label."),
+        click.option(
+            "--label",
+            metavar="NAME",
+            show_default="label, or the last one",
+            help="Column that holds the labels.",
+            panel=DATA,
+        ),
+        click.option(
+            "--columns",
+            metavar="NAMES",
+            help="Names of the columns, such as word,pos,label. The name _ skips a column.",
+            panel=DATA,
+        ),
     ):
         command = option(command)
     return command
+
+
+def backend_option(help: str, panel: str, default: str | None = None) -> Callable[[Decorated], Decorated]:
+    """Return ``--backend`` for a command, with its own help."""
+    return click.option(
+        "--backend",
+        type=click.Choice(backends()),
+        metavar="BACKEND",
+        default=default,
+        show_default="local",
+        help=f"{help} Results are the same.",
+        panel=panel,
+    )
+
+
+def address_option(panel: str) -> Callable[[Decorated], Decorated]:
+    """Return ``--address`` for a command."""
+    return click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Address of the Ray cluster, or auto for the one on this machine.",
+        panel=panel,
+    )
+
+
+def workers_option(panel: str) -> Callable[[Decorated], Decorated]:
+    """Return ``--workers`` for a command."""
+    return click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        show_default="one per CPU",
+        help="Number of workers on the Ray cluster.",
+        panel=panel,
+    )
+
+
+def n_jobs_option(command: Decorated) -> Decorated:
+    """Add ``--n-jobs``."""
+    return click.option(
+        "--n-jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        show_default="all cores",
+        help="Number of threads. It affects speed only.",
+        panel=MACHINE,
+    )(command)
 
 
 def names_of(columns: str | None, label: str | None) -> tuple[list[str] | None, str | None]:

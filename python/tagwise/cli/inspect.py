@@ -13,6 +13,7 @@ from rich.console import Console
 from tagwise.base.terminal import visible
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option
+from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, is_ready, load_model
 from tagwise.cli.pretrained import in_words
 
@@ -68,16 +69,24 @@ def _functions(model: Any) -> list[str]:
     return [f"{path} ({'missing' if path in missing else 'there'})" for path in model.named_functions]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", metavar="MODEL")
 @click.option(
-    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Features shown for each label."
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Number of features to show per label.",
+    panel=OUTPUT,
 )
 @click.option(
-    "--label", "only", metavar="LABEL", multiple=True, help="Show only this label; may be repeated."
+    "--label", "only", metavar="LABEL", multiple=True, help="Show only this label. Repeatable.", panel=OUTPUT
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
-@click.option("--plot", metavar="FILE", help="Write the curves of a boosted model's rounds to FILE (SVG).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.", panel=OUTPUT)
+@click.option(
+    "--plot", metavar="FILE", help="Write the learning curve of a boosted model as SVG.", panel=OUTPUT
+)
 @function_options
 @debug_option
 def inspect(
@@ -89,14 +98,15 @@ def inspect(
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
-    """Show what MODEL is: parameters, metrics, strongest features of each label, strongest transitions.
+    """Show the parameters, metrics and strongest features of a model.
 
-    A boosted model also shows its chosen features in order.
+    The strongest features are listed for each label, followed by the strongest transitions. A boosted model also lists
+    its features in the order in which they were chosen.
 
     \b
     Examples:
       tagwise inspect model.tagwise --top 20
-      tagwise inspect model.tagwise --label B-PER
+      tagwise inspect en-ner --label B-person
       tagwise inspect model.tagwise --json | jq .meta
       tagwise inspect boosted.tagwise --plot rounds.svg
     """

@@ -13,6 +13,7 @@ from tagwise.base.imports import function_at
 from tagwise.base.parameters import meant
 from tagwise.cli.app import say
 from tagwise.cli.files import is_model
+from tagwise.cli.help import MACHINE, MODEL, in_options
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Where a CRF can compute: the engines of `learners.backends`, which a shell that completes a word need not import.
@@ -43,45 +44,50 @@ def need_probabilities(tagger: Any, option: str) -> None:
 
 
 def function_options(command: Decorated) -> Decorated:
-    """Let a command be handed the functions that a model names."""
+    """Add the options for functions that a model names."""
     for option in (
         click.option(
             "--trust",
             is_flag=True,
-            help="Import the modules that MODEL names, which runs their code: as safe as its author.",
+            help="Import the modules that MODEL names. This runs their code, so trust the author of the file.",
+            panel=MODEL,
         ),
         click.option(
             "--functions",
-            metavar="MODULE:NAME",
+            metavar="MOD:NAME",
             multiple=True,
             callback=_imported,
-            help="A function that MODEL names (of features, a kernel), to be imported; may be repeated.",
+            help="Import a function that MODEL names, such as a feature function or a kernel. Repeatable.",
+            panel=MODEL,
         ),
     ):
         command = option(command)
     return command
 
 
-def _usable(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
-    """A device that is there: refused before anything is read."""
+def _usable(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
+    """Reject a device that the machine lacks, before anything is read."""
     from tagwise.learners.backends import find
 
     try:
         if name is not None:
             find(name).check()
     except ParameterError as error:
-        said = str(error).removeprefix("device='cuda': ").replace("device='cpu'", "--device cpu")
-        raise click.BadParameter(said, param_hint="--device") from error
+        message = in_options(str(error).removeprefix("device='cuda': "), context.command)
+        raise click.BadParameter(message, param_hint="--device") from error
     return name
 
 
 def device_option(command: Decorated) -> Decorated:
-    """Let a command be told where to compute."""
+    """Add ``--device``."""
     return click.option(
         "--device",
         type=click.Choice(DEVICES),
+        metavar="DEVICE",
         callback=_usable,
-        help="Where a CRF computes, cpu if not given; cuda needs a GPU and pip install 'tagwise[torch]'.",
+        show_default="cpu",
+        help="Device of a CRF: cpu, or cuda for a GPU (needs pip install 'tagwise[torch]').",
+        panel=MACHINE,
     )(command)
 
 

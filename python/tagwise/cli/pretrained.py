@@ -11,6 +11,7 @@ from rich.console import Console
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.terminal import as_text, pair_table, percent
 from tagwise.cli.app import debug_option
+from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import ready
 
 
@@ -55,15 +56,15 @@ def shown(entry: dict[str, Any]) -> Any:
     return pair_table(rows, title=entry["name"])
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.", panel=OUTPUT)
 @debug_option
 def pretrained(names: tuple[str, ...], as_json: bool) -> None:
-    """List the ready taggers: what they label, what they are made from, how good they are.
+    """List the pretrained taggers with their corpora and scores.
 
-    They are trained from bundled corpora at first use, which takes seconds, and kept in the user's cache. Their names
-    stand where a command takes a MODEL. Those that are NAMEd here are made ready now.
+    Their names can be used wherever a command takes a MODEL. A tagger is trained on a bundled corpus at first use,
+    which takes seconds, and kept in the user's cache. Each NAME is trained now, if it is not in the cache.
 
     \b
     Examples:

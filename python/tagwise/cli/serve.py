@@ -9,69 +9,105 @@ from typing import Any
 import rich_click as click
 
 from tagwise.cli.app import debug_option, say
+from tagwise.cli.help import MACHINE, Command
 from tagwise.cli.models import is_ready, ready
 
+# Groups of options.
+NETWORK, LIMITS = "Network", "Limits"
 
-@click.command()
+
+@click.command(cls=Command)
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0 for all.")
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. 0.0.0.0 accepts connections from other machines.",
+    panel=NETWORK,
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="N",
     default=8000,
     show_default=True,
-    help="Port to listen at; 0 for any that is free.",
+    help="Port to listen on. 0 chooses a free one.",
+    panel=NETWORK,
 )
 @click.option(
     "--allow-host",
     "hosts",
     metavar="NAME",
     multiple=True,
-    help="A further name that clients may call the server by; * for any. May be repeated.",
+    help="Host name that clients may use in addition to the address, or * for any. Repeatable.",
+    panel=NETWORK,
 )
-@click.option("--token", is_flag=True, help="Ask for a random token, which is printed with the URL.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--token", is_flag=True, help="Require a random token, which is printed with the URL.", panel=NETWORK
+)
 @click.option(
     "--max-body",
     type=click.IntRange(min=1),
+    metavar="BYTES",
     default=8 << 20,
     show_default=True,
-    help="Bytes that a request, or a line of a stream, may have.",
+    help="Maximum size of a request, or of one line of a stream.",
+    panel=LIMITS,
 )
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=1),
+    metavar="N",
     default=100_000,
     show_default=True,
-    help="Tokens that a request may have; with kbest, tokens times paths.",
+    help="Maximum number of tokens per request. With kbest, tokens times paths.",
+    panel=LIMITS,
 )
 @click.option(
     "--max-token-length",
     type=click.IntRange(min=1),
+    metavar="N",
     default=10_000,
     show_default=True,
-    help="Characters that a token may have.",
+    help="Maximum number of characters per token.",
+    panel=LIMITS,
 )
 @click.option(
     "--max-explained",
     type=click.IntRange(min=1),
+    metavar="N",
     default=1_000,
     show_default=True,
-    help="Tokens that a sentence of /explain may have.",
+    help="Maximum number of tokens per sentence for /explain.",
+    panel=LIMITS,
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
     default=30.0,
     show_default=True,
-    help="Seconds for a body to arrive, and for its answer; work that takes longer is stopped.",
+    help="Maximum time to receive a request, and to answer it.",
+    panel=LIMITS,
 )
 @click.option(
     "--queue",
     type=click.IntRange(min=1),
+    metavar="N",
     default=1024,
     show_default=True,
-    help="Requests that may wait; more are told to come back later (503).",
+    help="Maximum number of waiting requests. Further ones get status 503.",
+    panel=LIMITS,
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Number of processes.",
+    panel=MACHINE,
 )
 @debug_option
 def serve(
@@ -88,19 +124,21 @@ def serve(
     timeout: float,
     queue: int,
 ) -> None:
-    """Serve each MODEL over HTTP: a file, NAME=FILE, or a ready tagger by its name.
+    """Serve models over HTTP.
 
-    POST /tag takes texts or sentences as JSON; GET / describes the rest. A file that is replaced is read again without
-    a request being dropped; one that cannot be read leaves the model before it in place. Functions that a file names
-    are never imported. SIGTERM and Ctrl-C end the server once requests in flight are answered. Needs pip install
-    'tagwise[web]'.
+    MODEL is a file, NAME=FILE, or the name of a pretrained tagger. POST /tag takes texts or sentences as JSON, and
+    GET / describes the other endpoints. A model file that changes is reloaded without dropping requests. If the new
+    file cannot be read, the old model stays. Functions that a file names are never imported. SIGTERM and Ctrl-C stop
+    the server after the current requests. Needs pip install 'tagwise[web]'.
 
     \b
     Examples:
       tagwise serve model.tagwise
-      tagwise serve ner=ner.tagwise pos=pos.tagwise --port 9000 --workers 2
-      tagwise serve en-ner --host 0.0.0.0 --allow-host tagger.internal
-      curl -s localhost:8000/tag -d '{"text": "Peter flew to London."}'
+      tagwise serve ner=ner.tagwise pos=pos.tagwise \\
+          --port 9000 --workers 2
+      tagwise serve en-ner --host 0.0.0.0 \\
+          --allow-host tagger.internal
+      curl localhost:8000/tag -d '{"text": "I love London!"}'
     """
     from tagwise.apps.web import need
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import rich_click as click
+from click import get_current_context
 
 from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import known_corpus, model_columns, names_of, read_sentences
+from tagwise.cli.files import known_corpus, model_columns, n_jobs_option, names_of, read_sentences
+from tagwise.cli.help import DATA, OUTPUT, Command, in_options
 from tagwise.cli.labelling import Labelling
 from tagwise.cli.models import device_option, function_options, load_model, need_probabilities
 from tagwise.cli.rows import IN_PLACE, Rows
@@ -89,12 +91,12 @@ def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
 
 def output_writer(form: str, label: str | None) -> Callable[[Sentence, Labelling], str]:
     """How a labelled sentence is written in a format."""
-    return OUTPUT[form](label)
+    return WRITERS[form](label)
 
 
 #: By format: how a labelled sentence is written where the label's column has this name. Formats of texts with spans
 #: are those of `TEXTS`: a text is written at a time.
-OUTPUT: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]] = {
+WRITERS: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]] = {
     "conll": lambda _: as_conll,
     "conllu": lambda label: conllu_writer(label if label in ("upos", "xpos") else "upos"),
     "jsonl": lambda _: as_jsonl,
@@ -185,8 +187,8 @@ def move(tagger: Any, device: str) -> None:
     try:
         tagger.to(device)
     except ParameterError as error:
-        said = str(error).replace("device='cpu'", "--device cpu")
-        raise click.BadParameter(said, param_hint="--device") from error
+        message = in_options(str(error), get_current_context().command)
+        raise click.BadParameter(message, param_hint="--device") from error
 
 
 def check_replace(kind: str, names: list[str] | None, rows: Rows | None, label: str | None) -> None:
@@ -222,45 +224,76 @@ def written(
         yield rows.rest()
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", metavar="MODEL")
 @click.argument("source", metavar="[INPUT]", default="-")
-@click.option("-o", "--output", metavar="FILE", default="-", help="Where to write; stdout if not given.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Format of input and output; seen by itself if not given.",
+    metavar="FORMAT",
+    show_default="by name and content",
+    help=f"Format of the input: {', '.join(FORMATS)}.",
+    panel=DATA,
 )
 @click.option(
     "--raw",
     "untokenized",
     is_flag=True,
-    help="INPUT is raw text, one text a line, or JSONL with a member text; write JSONL with spans.",
+    help="Read text without tokens: one text per line, or JSONL with a member text. Write JSONL with spans.",
+    panel=DATA,
 )
-@click.option("--output-format", type=click.Choice(FORMATS), help="Another format for the output.")
 @click.option(
-    "--columns", metavar="NAMES", help="Names of the input's columns; those of training if not given."
+    "--columns",
+    metavar="NAMES",
+    show_default="those of training",
+    help="Names of the input's columns, such as word,pos.",
+    panel=DATA,
 )
-@click.option("--replace", is_flag=True, help="Put the label in the place of the one that the input has.")
-@click.option("--marginals", is_flag=True, help="Add the probability of each label.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="-",
+    show_default="stdout",
+    help="File to write, or a folder if INPUT is a pattern.",
+    panel=OUTPUT,
+)
+@click.option(
+    "--output-format",
+    type=click.Choice(FORMATS),
+    metavar="FORMAT",
+    show_default="that of the input",
+    help="Format of the output.",
+    panel=OUTPUT,
+)
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Replace the labels of the input instead of adding a column.",
+    panel=OUTPUT,
+)
+@click.option("--marginals", is_flag=True, help="Add the probability of each label.", panel=OUTPUT)
 @click.option(
     "--nbest",
     type=click.IntRange(min=1),
+    metavar="K",
     default=1,
-    help="Write the k best labellings, each with its score (and probability, for a CRF).",
+    help="Write the K best label sequences with their scores, and their probabilities for a CRF.",
+    panel=OUTPUT,
 )
 @click.option(
     "--min-probability",
     "least",
     type=click.FloatRange(0.0, 1.0),
     metavar="P",
-    help="Leave out spans that are less probable: their tokens are O (CRF and MEMM).",
+    help="Drop spans with a probability below P: their tokens are labelled O (crf, memm).",
+    panel=OUTPUT,
 )
-@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
 @many_options
-@device_option
 @function_options
+@n_jobs_option
+@device_option
 @debug_option
 def tag(
     model: str,
@@ -283,23 +316,26 @@ def tag(
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
-    """Label INPUT (a file or a known corpus; stdin if not given) with MODEL.
+    """Label text or a corpus with a model.
 
-    Output is the input, line by line, with the label appended to every token. Text is one sentence a line, its tokens
-    apart by spaces; with --raw it is text as people write it, and output is one JSON object a text with its spans.
-    Memory stays constant, whatever the length of the input.
+    The output is the input, line by line, with a label appended to every token. INPUT is a corpus, by default stdin.
+    It is processed as a stream in constant memory. Plain text has one sentence per line, with tokens separated by
+    spaces. With --raw it is text as people write it, and the output is one JSON object per text.
 
-    INPUT may be a pattern, with a folder for the output: each file is written there whole or not at all, and the same
-    command again leaves out those that are done. --backend ray has a cluster do it.
+    INPUT can also be a pattern if the output is a folder. Files appear there only when they are complete, and the
+    same command run again skips them.
 
     \b
     Examples:
       tagwise tag model.tagwise input.txt > tagged.txt
-      zcat big.txt.gz | tagwise tag model.tagwise --marginals | gzip > tagged.gz
-      echo "The cat sat ." | tagwise tag model.tagwise --format text
-      echo "I love London !" | tagwise tag en-ner --format text --min-probability 0.5
-      echo "Peter flew to London." | tagwise tag model.tagwise --raw
-      tagwise tag model.tagwise 'in/*.{conll,jsonl,txt,parquet}' -o out/ --backend ray --address auto
+      zcat big.txt.gz | tagwise tag model.tagwise --marginals
+      echo "The cat sat ." | tagwise tag en-pos --format text
+      echo "I love London !" | tagwise tag en-ner \\
+          --format text --min-probability 0.5
+      echo "Peter flew to London." | tagwise tag en-ner --raw
+      tagwise tag model.tagwise 'in/*.{conll,parquet}' -o out/
+      tagwise tag model.tagwise 'in/*.conll' -o out/ \\
+          --backend ray --address auto
     """
     wishes = Wishes(form, untokenized, output_format, columns, replace, marginals, nbest, least)
     tagger = ready_tagger(model, wishes, functions, trust, n_jobs, device)

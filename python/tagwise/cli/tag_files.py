@@ -20,14 +20,15 @@ from tagwise.base.files.regular import make_own_folder, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic
 from tagwise.cli.app import say
-from tagwise.cli.files import require
+from tagwise.cli.files import address_option, backend_option, require, workers_option
 from tagwise.dataset.shards.encode import expanded
 from tagwise.dataset.shards.files import FORMAT, checksum
 from tagwise.dataset.shards.folder import make_folder
 from tagwise.dataset.shards.reader import ON_ERROR
-from tagwise.estimators.sharded.fit import backends
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+#: Title of the group of options for many files.
+MANY = "Many files"
 #: Where the folder of the output keeps what each file was made of.
 NOTES = ".tagwise"
 #: Maximum size of such a note in bytes.
@@ -69,26 +70,19 @@ class FileOptions:
 
 
 def many_options(command: Decorated) -> Decorated:
-    """The options of many files."""
+    """Add the options for many files."""
     for option in (
         click.option(
             "--on-error",
             type=click.Choice(ON_ERROR),
-            help="Of many files, one that cannot be tagged stops the run, if not given, or is skipped with a word.",
+            metavar="ACTION",
+            show_default="stop",
+            help="What to do with a file that cannot be tagged: stop, or skip it with a message.",
+            panel=MANY,
         ),
-        click.option(
-            "--workers", type=click.IntRange(min=1), help="Workers of --backend ray; one a CPU if not given."
-        ),
-        click.option(
-            "--address",
-            metavar="HOST:PORT",
-            help="The Ray cluster: an address, or auto for the one of this machine.",
-        ),
-        click.option(
-            "--backend",
-            type=click.Choice(backends()),
-            help="Who tags many files: this process, or the workers of a Ray cluster. Results are the same.",
-        ),
+        workers_option(MANY),
+        address_option(MANY),
+        backend_option("Tag the files in this process (local) or on a Ray cluster (ray).", MANY),
     ):
         command = option(command)
     return command

@@ -17,12 +17,21 @@ from tagwise.base.parameters import lookup, parameters_of
 from tagwise.base.writing import check_writable
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
-from tagwise.cli.files import corpus_options, read_corpus, require
+from tagwise.cli.files import (
+    address_option,
+    backend_option,
+    corpus_options,
+    n_jobs_option,
+    read_corpus,
+    require,
+    workers_option,
+)
+from tagwise.cli.help import DATA, HELP, LARGE, LEARNER, OUTPUT, RESUMING, Command
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import ON_ERROR, Shards
-from tagwise.estimators.sharded.fit import backends, fit_shards
+from tagwise.estimators.sharded.fit import fit_shards
 from tagwise.features.derived_columns import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
@@ -92,92 +101,134 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     context.exit()
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("corpus", metavar="TRAIN")
 @click.option(
-    "--dev", metavar="DEV", help="Development corpus: scored while training; the best iterate is kept."
+    "--dev",
+    metavar="DEV",
+    help="Development corpus. It is scored after every iteration, and the best iteration is kept.",
+    panel=DATA,
 )
-@click.option("-o", "--output", metavar="MODEL", required=True, help="The model file to write.")
-@click.option("--learner", default="crf", show_default=True, help="What to train.")
+@corpus_options
+@click.option("-o", "--output", metavar="MODEL", required=True, help="Model file to write.", panel=OUTPUT)
 @click.option(
-    "--features",
+    "--prune",
+    is_flag=True,
+    help="Drop features whose weight is zero. The file gets smaller, the predictions stay the same.",
+    panel=OUTPUT,
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.", panel=OUTPUT)
+@click.option(
+    "--learner",
+    metavar="NAME",
+    default="crf",
+    show_default=True,
+    help="Learner to train. --params lists them with their parameters.",
+    panel=LEARNER,
+)
+@click.option(
     "-f",
+    "--features",
     metavar="SET",
-    help="Feature set (S1, S2, S3, pos, ner, default), a template, a file with one, or a sum: "
-    "default+gazetteer:cities.txt+regex:year=[0-9]{4}+function:module:name.",
+    show_default="default",
+    help="Features: a set (S1, S2, S3, pos, ner, default), a template, a file with a template, or a sum such as "
+    "default+gazetteer:cities.txt.",
+    panel=LEARNER,
 )
-@click.option("--loss", metavar="NAME", help="Loss of the learner.")
+@click.option("--loss", metavar="NAME", help="Loss function of the learner.", panel=LEARNER)
 @click.option(
-    "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="Any parameter; --params lists them."
+    "--set",
+    "pairs",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Parameter of the learner, such as l2=0.1 or max_iter=50. Repeatable.",
+    panel=LEARNER,
 )
-@click.option(
-    "--history", metavar="m=M,p=P", help="Cells of M labels, features on labels P back (perceptron, mira)."
-)
-@click.option("--document", is_flag=True, help="Features on the same word's labels earlier in the document.")
 @click.option(
     "--path",
-    metavar="NAME=V1,V2,...",
-    help="Train with each of these strengths, as l2=10,1,0.1; keep the best on DEV, or on the last tenth of TRAIN.",
+    metavar="NAME=LIST",
+    help="Train once for each value, as in l2=10,1,0.1. The model that scores best on DEV is kept, or on the last "
+    "tenth of TRAIN without --dev.",
+    panel=LEARNER,
 )
 @click.option(
-    "--warm-start", metavar="MODEL", help="Begin from the weights of a model; its labels and features stay."
+    "--history",
+    metavar="m=M,p=P",
+    help="Search over states of M labels, with features of labels up to P tokens back (perceptron, mira).",
+    panel=LEARNER,
 )
 @click.option(
-    "--forget", is_flag=True, help="With --warm-start: have the labels and features of TRAIN alone."
+    "--document",
+    is_flag=True,
+    help="Add features of the labels that the same word has earlier in the document (perceptron, mira).",
+    panel=LEARNER,
+)
+@click.option(
+    "--seed", type=int, metavar="N", show_default="0", help="Seed of the random numbers.", panel=LEARNER
 )
 @click.option(
     "--checkpoint",
-    metavar="every=TIME|N",
-    help="Keep the state of training in MODEL.checkpoint: every=5m, every=1h, or after every=10 iterations.",
+    metavar="every=T",
+    help="Save the state of training to MODEL.checkpoint at an interval: every=5m, every=1h, or every=10 for ten "
+    "iterations.",
+    panel=RESUMING,
 )
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on from MODEL.checkpoint, kept every=5m unless --checkpoint says otherwise; begin where there is none.",
+    help="Continue from MODEL.checkpoint, or start if there is none. Implies --checkpoint every=5m.",
+    panel=RESUMING,
+)
+@click.option(
+    "--warm-start",
+    metavar="MODEL",
+    help="Start from the weights of a model and keep its labels and features.",
+    panel=RESUMING,
+)
+@click.option(
+    "--forget",
+    is_flag=True,
+    help="With --warm-start, keep only labels and features that occur in TRAIN.",
+    panel=RESUMING,
 )
 @click.option(
     "--memory",
-    metavar="AMOUNT",
+    metavar="SIZE",
     callback=parse_memory,
-    help="What shards may take of memory: 500M, 2G; half of the machine's if not given. Results are the same.",
+    show_default="half of the RAM",
+    help="Memory for shards, such as 500M or 2G. Results do not depend on it.",
+    panel=LARGE,
 )
 @click.option(
     "--on-error",
     type=click.Choice(ON_ERROR),
-    help="A damaged shard stops the run, if not given, or is skipped with a warning.",
+    metavar="ACTION",
+    show_default="stop",
+    help="What to do with a damaged shard: stop, or skip it with a warning.",
+    panel=LARGE,
 )
-@click.option(
-    "--backend",
-    type=click.Choice(backends()),
-    help="Who works on shards: this process, or the workers of a Ray cluster. Results are the same.",
-)
+@backend_option("Train in this process (local) or on a Ray cluster (ray).", LARGE)
+@address_option(LARGE)
+@workers_option(LARGE)
 @click.option(
     "--parts",
     type=click.IntRange(min=1),
-    help="Parts of the shards that are trained at the same time: online learners, and crf with optimizer=dual.",
+    metavar="N",
+    help="Number of parts of the shards to train at the same time. For online learners and for crf with "
+    "optimizer=dual.",
+    panel=LARGE,
 )
-@click.option(
-    "--address", metavar="HOST:PORT", help="The Ray cluster: an address, or auto for the one of this machine."
-)
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Workers of --backend ray; one a CPU if not given."
-)
-@click.option(
-    "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
-)
-@click.option("--seed", type=int, help="Seed of whatever is random.")
+@n_jobs_option
 @device_option
-@corpus_options
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
 @click.option(
     "--params",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=print_parameters,
-    help="List the parameters of every learner and end.",
+    help="List the parameters of every learner and exit.",
+    panel=HELP,
 )
-@click.option("--prune", is_flag=True, help="Leave features of weight zero out of the file.")
 @debug_option
 def train(
     corpus: str,
@@ -209,23 +260,28 @@ def train(
     quiet: bool,
     prune: bool,
 ) -> None:
-    """Train a tagger on the corpus TRAIN, or on a folder of shards that `tagwise encode` has made.
+    """Train a tagger on a corpus and write it to a model file.
 
-    Ctrl-C stops after the running iteration and saves the model as it is then. A run with --checkpoint that was
-    stopped, by whatever, is gone on with by the same command and --resume: the model is the same to the bit.
+    TRAIN is a corpus, or a folder of shards written by tagwise encode. Press Ctrl-C once to stop after the current
+    iteration and save the model. To resume an interrupted run that had --checkpoint, repeat the command with
+    --resume: the result is identical to that of an uninterrupted run.
 
     \b
     Examples:
-      tagwise train train.txt --dev dev.txt --set l2=0.1 -o model.tagwise
-      tagwise train train.txt -o model.tagwise --checkpoint every=5m --resume
-      tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
-      tagwise train ner.txt --features default+gazetteer:cities.txt -o ner.tagwise
-      tagwise train train.txt --path l2=10,1,0.1,0.01 -o model.tagwise
-      tagwise train train.txt --device cuda -o model.tagwise
-      tagwise train encoded/ --memory 2G -o model.tagwise
-      tagwise train encoded/ --backend ray --address auto -o model.tagwise
+      tagwise train train.txt --dev dev.txt -o model.tagwise
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
-      tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
+      tagwise train train.tsv --columns word,pos,label \\
+          --features S3 --set l2=0.1 -o model.tagwise
+      tagwise train ner.txt -o ner.tagwise \\
+          --features default+gazetteer:cities.txt
+      tagwise train train.txt --path l2=10,1,0.1 -o m.tagwise
+      tagwise train train.txt -o model.tagwise \\
+          --checkpoint every=5m --resume
+      tagwise train ner.txt --learner mira \\
+          --history m=1,p=2 --document -o ner.tagwise
+      tagwise train encoded/ --memory 2G -o model.tagwise
+      tagwise train encoded/ -o model.tagwise \\
+          --backend ray --address auto
     """
     from tagwise.apps.compare import check_learner, make
 

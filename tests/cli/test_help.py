@@ -1,0 +1,108 @@
+"""Help pages fit a terminal of 80 columns, break no word, group every option and have examples that can be copied."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections import Counter
+
+import pytest
+import rich_click as click
+from click.testing import CliRunner
+
+from tagwise.cli import cli
+
+#: In the order in which people use them.
+COMMANDS = [
+    *("train", "tag", "eval", "errors", "explain", "inspect", "compare", "annotate", "serve"),
+    *("convert", "encode", "pretrained", "bench"),
+]
+PAGES = ["", *COMMANDS]
+WIDE = 1000
+
+
+def command_of(name: str) -> click.Command:
+    return cli.commands[name] if name else cli
+
+
+def page(name: str, width: int) -> list[str]:
+    """The lines of a help page without trailing spaces, as a terminal of that width shows it."""
+    result = CliRunner().invoke(
+        cli, [*name.split(), "--help"], prog_name="tagwise", env={"COLUMNS": str(width)}
+    )
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    return [line.rstrip() for line in lines]
+
+
+def examples_of(name: str) -> list[str]:
+    """The lines of a command's examples, as its docstring has them."""
+    _, _, block = inspect.cleandoc(command_of(name).help or "").partition("Examples:\n")
+    return block.rstrip().splitlines()
+
+
+def options_of(name: str) -> list[click.Option]:
+    return [option for option in command_of(name).params if isinstance(option, click.Option)]
+
+
+def test_commands_come_in_the_order_of_use() -> None:
+    listed = [
+        line.split()[0] for line in page("", 80) if line.startswith("  ") and line.split()[0] in COMMANDS
+    ]
+    assert listed == COMMANDS == list(cli.commands)
+
+
+@pytest.mark.parametrize("width", [80, 60])
+@pytest.mark.parametrize("name", PAGES)
+def test_no_line_is_too_long_and_no_word_is_broken(name: str, width: int) -> None:
+    """Wrapping moves words and never splits them: a narrow page has the words of a wide one."""
+    assert Counter(" ".join(page(name, width)).split()) == Counter(" ".join(page(name, WIDE)).split())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_option_is_in_one_group(name: str) -> None:
+    lines = page(name, 80)
+    titles = [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z, ]+:", line) and line != "Examples:"]
+    assert len(titles) == len(set(titles))
+    assert "Options" not in titles
+    for option in options_of(name):
+        assert getattr(option, "panel", None) in titles, option.name
+        assert option.help, option.name
+        spelled = max(option.opts, key=len)
+        rows = [line for line in lines if re.match(rf"  (-\w, )?{spelled}( |$)", line)]
+        assert len(rows) == 1, (spelled, rows)
+    assert "  -h, --help" in [line[:12] for line in lines]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_metavars_are_short(name: str) -> None:
+    for option in options_of(name):
+        if not option.is_flag:
+            assert option.metavar, option.name
+            assert len(option.metavar) <= 10, option.metavar
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_described_in_one_line_of_the_menu(name: str) -> None:
+    summary = (command_of(name).help or "").splitlines()[0]
+    assert any(line.split(maxsplit=1) == [name, summary] for line in page("", 80))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_examples_can_be_copied(name: str) -> None:
+    """Every line is shown as it was written, also on a narrow terminal, and every command has options that exist."""
+    block = examples_of(name)
+    for width in (80, 60):
+        lines = page(name, width)
+        at = lines.index("Examples:") + 1
+        assert lines[at : at + len(block)] == block
+    text = "\n".join(block).replace("\\\n", " ")
+    calls = re.findall(r"\btagwise ([^|>\n]+)", text)
+    assert any(call.split()[0] == name for call in calls) or not name
+    for call in calls:
+        first, *args = shlex.split(call)
+        command = cli.commands[first]
+        context = click.RichContext(command, resilient_parsing=True)
+        command.make_parser(context).parse_args(list(args))
