@@ -93,7 +93,7 @@ def test_a_second_interrupt_keeps_its_model_too(bench: Bench) -> None:
     out = bench.path("x.tagwise")
     result = invoke("train", bench.train, "-f", "S1", "--set", "tol=0", "--set", "max_iter=50", "-o", out)
     assert (result.exit_code, result.stdout) == (130, "")
-    assert f"stopped after iteration 2; {out} holds the model as it was then" in result.stderr
+    assert f"stopped after iteration 2; saved the model trained so far to {out}" in result.stderr
     assert tw.load(out).classes_
 
 
@@ -112,7 +112,10 @@ def test_an_interrupted_path_keeps_the_best_so_far(bench: Bench) -> None:
     args = ("train", bench.train, "-f", "S1", "--path", "l2=1,0.1,0.01")
     result = invoke(*args, "-o", bench.path("x"))
     assert result.exit_code == 130
-    assert f"stopped after 1 of 3 strengths; {bench.path('x')} holds the model of l2=1" in result.stderr
+    assert (
+        f"stopped after 1 of 3 values; saved the best model so far, l2=1, to {bench.path('x')}"
+        in result.stderr
+    )
     assert tw.load(bench.path("x")).l2 == 1.0
     result = invoke(*args, "-o", bench.path("y"))
     assert (result.exit_code, bench.path("y").exists()) == (130, False)
@@ -131,7 +134,7 @@ def test_an_interrupted_training_keeps_its_model(bench: Bench) -> None:
     out = bench.path("x.tagwise")
     result = invoke("train", bench.train, "-f", "S1", "--set", "tol=0", "--set", "max_iter=50", "-o", out)
     assert (result.exit_code, result.stdout) == (130, "")
-    assert f"stopped after iteration 2; {out} holds the model as it was then" in result.stderr
+    assert f"stopped after iteration 2; saved the model trained so far to {out}" in result.stderr
     assert tw.load(out).predict(TEST) == crf(max_iter=2).fit(TRAIN).predict(TEST)
 
 

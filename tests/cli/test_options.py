@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -279,16 +280,19 @@ def test_wrong_usage(bench: Bench, args: tuple[str, ...], said: str) -> None:
 
 @row("train", "-q", "--quiet")
 def train_quiet(bench: Bench) -> None:
-    """No summary, no progress; without it one line of what was trained and one of what was written."""
+    """No summary and no progress. Without it, lines on the training set, the iteration that was kept, and the file."""
     base = ("train", bench.train, "-o", bench.path("x"), "-f", "S1", "--set", "max_iter=4")
     for more in (("-q",), ("--quiet",), ("--path", "l2=1,2", "-q")):
         quiet = bench.ok(*base, *more)
         assert (quiet.stdout, quiet.stderr) == ("", "")
     loud = bench.ok(*base, "--dev", bench.dev)
-    first, second = loud.stderr.splitlines()
-    assert "24 sentences" in first
-    assert "; dev " in first
-    assert second.startswith(f"wrote {bench.path('x')} (")
+    trained, kept, wrote = loud.stderr.splitlines()
+    assert trained.startswith("trained crf on 24 sentences, ")
+    assert re.fullmatch(
+        r"kept iteration \d of 4 \(best dev F1 [\d.]+, objective [\d.]+\)\. Training stopped: reached max_iter=4",
+        kept,
+    )
+    assert wrote.startswith(f"wrote {bench.path('x')} (")
     shown = functools.partial(Console, force_terminal=True, width=200)
     bench.patch.setattr(sys.modules["tagwise.cli.train"], "Console", shown)
     assert "4/4" in bench.ok(*base).stderr
@@ -323,7 +327,7 @@ def train_shards(bench: Bench) -> None:
     for option in (("--memory", "1G"), ("--backend", "local")):
         refused = invoke("train", bench.train, "-o", bench.path("x"), *option)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert "requires encoded shards" in refused.stderr
+        assert "requires a folder of shards" in refused.stderr
     assert "--path" in invoke("train", folder, "-o", bench.path("x"), "--path", "l2=1,2").stderr
 
 
@@ -337,7 +341,7 @@ def train_parts(bench: Bench) -> None:
     ]
     assert bench.made(folder, "--set", "optimizer=dual", "--parts", 2) == expected[1] != expected[0]
     refused = invoke("train", bench.train, "-o", bench.path("x"), "--parts", 2)
-    assert "--parts requires encoded shards" in refused.stderr
+    assert "--parts requires a folder of shards" in refused.stderr
 
 
 @row("train", "--on-error")
@@ -353,7 +357,7 @@ def train_on_error(bench: Bench) -> None:
         assert "shard-00001.arrays" in stopped.stderr
     assert bench.made(folder, "--on-error", "skip") == expected
     refused = invoke("train", bench.train, "-o", bench.path("x"), "--on-error", "skip")
-    assert "--on-error requires encoded shards" in refused.stderr
+    assert "--on-error requires a folder of shards" in refused.stderr
 
 
 @row("train", "--address", "--workers")

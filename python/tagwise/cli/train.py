@@ -1,4 +1,4 @@
-"""``tagwise train``: a corpus in, a model file out."""
+"""``tagwise train``: train a tagger on a corpus or on shards."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from tagwise.cli.files import (
 from tagwise.cli.help import DATA, HELP, LARGE, LEARNER, OUTPUT, RESUMING, Command
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
+from tagwise.corpus.schemes import has_chunks
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import ON_ERROR, Shards
 from tagwise.estimators.sharded.fit import fit_shards
@@ -37,7 +38,7 @@ from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
 
-SHARDS = "encoded shards (tagwise encode)"
+SHARDS = "a folder of shards (see tagwise encode)"
 
 
 def check_output(path: str, option: str = "--output") -> None:
@@ -49,7 +50,7 @@ def check_output(path: str, option: str = "--output") -> None:
 
 
 def parse_settings(learner: Any, pairs: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
-    """``name=value`` texts as parameters of a learner, parsed by their declarations; `option` is where they stood."""
+    """Parse ``name=value`` pairs as parameters of a learner. `option` is named in errors."""
     declared = parameters_of(learner)
     out = {}
     for pair in pairs:
@@ -64,7 +65,7 @@ def parse_settings(learner: Any, pairs: tuple[str, ...], option: str = "--set") 
 
 
 def parse_path(learner: Any, text: str) -> tuple[str, list[float]]:
-    """``l2=10,1,0.1`` as a parameter's name and values."""
+    """Parse ``l2=10,1,0.1`` as the name and the values of a parameter."""
     name, equals, listed = text.partition("=")
     if not equals or not listed:
         raise click.BadParameter(f"{text!r}: expected name=value,value,...", param_hint="--path")
@@ -73,7 +74,7 @@ def parse_path(learner: Any, text: str) -> tuple[str, list[float]]:
 
 
 def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint | None:
-    """``every=5m`` as the checkpoints of a run, which lie beside its model; None where none are asked for."""
+    """Parse ``every=5m`` as checkpoints in the file `output`.checkpoint, or return None without both options."""
     if text is None and not resume:
         return None
     name, equals, every = (text or "every=5m").partition("=")
@@ -85,12 +86,12 @@ def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint 
     except ParameterError as error:
         raise click.BadParameter(str(error), param_hint="--checkpoint") from error
     if resume and not os.path.exists(checkpoint.path):
-        say(f"there is no {checkpoint.path} to go on from; training begins anew")
+        say(f"{checkpoint.path} does not exist; training starts from the beginning")
     return checkpoint
 
 
 def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print every learner's parameters as they are declared, and end."""
+    """Print the parameters of every learner and exit."""
     if not wanted:
         return
     from tagwise.base.terminal import parameter_table
@@ -322,10 +323,10 @@ def train(
     kept = parse_checkpoint(checkpoint, resume, output)
     if path is not None and isinstance(data, Shards):
         raise click.UsageError(
-            "--path is for a corpus in memory; train on shards with one strength at a time"
+            "--path needs a corpus in memory; on shards, train once for each value with --set"
         )
     if kept is not None and path is not None:
-        raise click.UsageError("--checkpoint and --resume are for one training run; --path is several")
+        raise click.UsageError("--checkpoint and --resume need a single training run; omit them, or --path")
     if path is not None:
         save = functools.partial(_saved, output=output, prune=prune)
         tagger, table = best_strength(tagger, data, dev_data, parse_path(kind, path), save, options)
@@ -348,9 +349,12 @@ def train(
     tagger.save(output, prune=prune)
     if interrupt.asked or at_once:
         say(
-            f"stopped after iteration {len(tagger.history_)}; "
-            f"{output} holds the model as it was then and can be used"
-            + (f"; --resume goes on from {kept.path}" if kept and os.path.exists(kept.path) else "")
+            f"stopped after iteration {len(tagger.history_)}; saved the model trained so far to {output}"
+            + (
+                "; to continue, repeat the command with --resume"
+                if kept and os.path.exists(kept.path)
+                else ""
+            )
         )
         raise Exit(EXIT_INTERRUPTED)
     if kept is not None:
@@ -362,7 +366,7 @@ def train(
 def read_training(
     name: str, form: str | None, columns: str | None, label: str | None, given: dict[str, Any]
 ) -> tuple[Corpus | Shards, str | None, str | None]:
-    """The training set, and how other corpora are to be read: columns of shards are those of their files."""
+    """Return the training set, and the names of the columns and of the label for reading other corpora."""
     if not os.path.isdir(name):
         require(SHARDS, False, **given)
         return read_corpus(name, form, columns, label, part="train"), columns, label
@@ -373,7 +377,7 @@ def read_training(
 
 
 def cluster(data: Any, backend: str | None, address: str | None, workers: int | None) -> dict[str, Any]:
-    """Who works, as `fit` is told; Ray is connected to the cluster that is meant."""
+    """Return the arguments of `fit_shards` for a backend, after connecting to the Ray cluster if it is ``ray``."""
     require(SHARDS, isinstance(data, Shards), backend=backend)
     if backend == "ray":
         from tagwise.ray.crew import connected
@@ -385,7 +389,7 @@ def cluster(data: Any, backend: str | None, address: str | None, workers: int | 
 
 
 def _saved(tagger: Any, *, output: str, prune: bool) -> str:
-    """Save a tagger; where to."""
+    """Save a tagger and return the path."""
     tagger.save(output, prune=prune)
     return output
 
@@ -398,7 +402,10 @@ def best_strength(
     save: Callable[[Any], str],
     options: dict[str, Any],
 ) -> tuple[Any, Any]:
-    """Train with each strength and save the best; it, and all of them. Ctrl-C saves the best so far and says so."""
+    """Train with each strength, save the best tagger, and return it with the table of all.
+
+    Ctrl-C saves the best tagger so far.
+    """
     import tagwise as tw
 
     (name, values), steps = strengths, list[Any]()
@@ -419,8 +426,8 @@ def best_strength(
         best = max(steps, key=lambda step: step.score)
         output = save(best.tagger)
         say(
-            f"stopped after {len(steps)} of {len(values)} strengths; {output} holds the model of "
-            f"{name}={best.strength:g}, the best so far, and can be used"
+            f"stopped after {len(steps)} of {len(values)} values; saved the best model so far, "
+            f"{name}={best.strength:g}, to {output}"
         )
         raise Exit(EXIT_INTERRUPTED) from None
     save(found.best.tagger)
@@ -428,20 +435,25 @@ def best_strength(
 
 
 def summary(tagger: Any, data: Corpus | Shards, output: str, seconds: float) -> str:
-    """What was trained, on what, how well, in one line."""
+    """Return the lines to print after training."""
     sentences = data.n_sentences if isinstance(data, Shards) else len(data)
-    tokens = data.n_tokens
-    last = tagger.history_[-1] if tagger.history_ else {}
-    parts = [
-        f"{sentences:,} sentences, {tokens:,} tokens, {len(tagger.classes_)} labels",
-        f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} not zero",
-        f"{len(tagger.history_)} iteration{'s'[: len(tagger.history_) != 1]}, objective {tagger.objective_:,.2f}",
-    ]
-    if tagger.stopped_.startswith("certified"):
-        parts.append(tagger.stopped_)
+    return (
+        f"trained {tagger.name} on {sentences:,} sentences, {data.n_tokens:,} tokens, {len(tagger.classes_)} labels: "
+        f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} nonzero\n"
+        f"{outcome(tagger)}\n"
+        f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB) in {seconds:.1f} s"
+    )
+
+
+def outcome(tagger: Any) -> str:
+    """Return which iteration was kept, its score, and why training stopped."""
+    best, last = f"objective {tagger.objective_:,.2f}", tagger.history_[-1]
     scores = [step["dev_score"] for step in tagger.history_ if step.get("dev_score") is not None]
-    if scores and last:
-        parts.append(f"dev {100 * max(scores):.2f}")
-    size = os.path.getsize(output) / 1e6
-    parts.append(f"{seconds:.1f} s")
-    return "; ".join(parts) + f"\nwrote {output} ({size:.1f} MB)"
+    if scores:
+        score = "F1" if has_chunks(tagger.model_.labels) else "accuracy"
+        best = f"best dev {score} {100 * max(scores):.2f}, {best}"
+    certified = tagger.stopped_.startswith("certified")
+    reason = f" at a certified gap of {last['gap']:.1e}" if certified else f": {tagger.stopped_}"
+    return (
+        f"kept iteration {tagger.best_iteration_} of {last['iteration']} ({best}). Training stopped{reason}"
+    )
