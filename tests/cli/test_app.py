@@ -152,10 +152,10 @@ def test_an_interrupted_comparison_shows_what_it_has(bench: Bench) -> None:
     out = bench.path("x.csv")
     result = invoke(*files, "--learner", "hmm", "-o", out)
     assert result.exit_code == 130
-    assert "interrupted after 1 of 2 rows; run it again to go on" in result.stderr
+    assert "interrupted after 1 of 2 rows; to continue, repeat the command" in result.stderr
     fresh = invoke(*files, "--learner", "hmm", "--fresh")
     assert fresh.exit_code == 130
-    assert "interrupted after 1 of 2 rows; nothing was kept, as --fresh asks" in fresh.stderr
+    assert "interrupted after 1 of 2 rows; no results were cached because of --fresh" in fresh.stderr
     assert "run it again" not in fresh.stderr
     assert len(out.read_text().splitlines()) == 2
     bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", run)

@@ -42,9 +42,9 @@ def output(bench: Bench) -> None:
     for spelling in ("-o", "--output"):
         said = bench.ok("encode", bench.train, spelling, bench.path(f"x{spelling}"), "-f", "S1").stderr
         assert tw.Shards(bench.path(f"x{spelling}")).manifest == manifest(bench)
-        assert "1 of them made now, 0 as they were" in said
+        assert "1 new shards, 0 from an earlier run" in said
     again = bench.ok("encode", bench.train, "-o", bench.path("x-o"), "-f", "S1").stderr
-    assert "0 of them made now, 1 as they were" in again
+    assert "0 new shards, 1 from an earlier run" in again
     assert "-o" in invoke("encode", bench.train).stderr
 
 

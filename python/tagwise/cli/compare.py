@@ -1,4 +1,4 @@
-"""``tagwise compare``: many learners, one table."""
+"""``tagwise compare``: train several learners and compare them in one table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WRITERS = (".csv", ".json", ".md", ".tex")
 
 
 def list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the presets and end."""
+    """Print the presets and exit."""
     if not wanted:
         return
     for preset in PRESETS.values():
@@ -57,7 +57,7 @@ def list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> No
 
 
 class Watch:
-    """The table as it grows, with a line for each running cell; on a terminal only."""
+    """A live view of the growing table with a line per running cell, shown on a terminal only."""
 
     def __init__(self, console: Console, comparison: Comparison, total: int) -> None:
         self.comparison = comparison
@@ -69,14 +69,14 @@ class Watch:
         self.shown = console.is_terminal
 
     def render(self) -> Group:
-        """The table and what runs."""
+        """Return the table followed by the running cells."""
         head = f"{self.done}/{self.total} cells, {self.cached} from the cache, {time.monotonic() - self.begin:.0f} s"
         return Group(
             self.comparison, Text(head, style="bold"), *(plain(line) for line in self.running.values())
         )
 
     def __call__(self, event: Event) -> None:
-        """Take note of an event."""
+        """Update the view with an event."""
         if event.kind in ("done", "failed"):
             self.running.pop(event.index, None)
         if event.kind in ("start", "progress"):
@@ -91,13 +91,11 @@ class Watch:
 def files_as_corpus(
     train: str | None, test: str | None, dev: str | None, columns: str | None
 ) -> Mapping[str, tuple[Corpus, ...]]:
-    """Training and test file (and dev file) as one corpus named after the first."""
+    """Return the given files as one corpus, named after the training file."""
     if train is None and test is None and dev is None:
         return {}
     if train is None or test is None:
-        raise click.UsageError(
-            "--train and --test go together: the table trains on one and scores on the other"
-        )
+        raise click.UsageError("--train and --test go together; give both, or --corpus for a bundled corpus")
     parts = (("train", train), ("dev", dev), ("test", test))
     data = tuple(
         read_corpus(path, None, columns, None, part=part) for part, path in parts if path is not None
@@ -106,7 +104,7 @@ def files_as_corpus(
 
 
 def against_of(given: str | None, chosen: Preset, cells: Sequence[Cell]) -> str | None:
-    """The learner that others are tested against: the given one, which must be there, or the preset's where it is."""
+    """Return the learner to test the others against: `given`, or that of the preset if it is part of the table."""
     if given is None:
         return chosen.against if chosen.against in {cell.learner.name for cell in cells} else None
     try:
@@ -116,7 +114,7 @@ def against_of(given: str | None, chosen: Preset, cells: Sequence[Cell]) -> str 
 
 
 def show(comparison: Comparison, console: Console, wide: bool) -> None:
-    """The table in the width of the terminal (of a pipe: COLUMNS, or 80), or as wide as it needs to be."""
+    """Print the table, at the width of the terminal (of a pipe: COLUMNS or 80) unless `wide`."""
     note = Text(comparison.note, style="dim") if comparison.note else None
     if console.is_terminal and not wide:
         console.print(comparison)
@@ -134,7 +132,7 @@ def show(comparison: Comparison, console: Console, wide: bool) -> None:
 
 
 def save(comparison: Comparison, path: str) -> None:
-    """Write the table in the format of its name."""
+    """Write the table in the format given by the file name."""
     writers = {
         ".csv": comparison.to_csv,
         ".json": comparison.to_json,
@@ -148,15 +146,15 @@ def save(comparison: Comparison, path: str) -> None:
 def check_outputs(
     _context: click.Context, _parameter: click.Parameter, paths: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Refuse an unknown ending before anything is trained."""
+    """Reject an unknown file extension before anything is trained."""
     for path in paths:
         if Path(path).suffix not in WRITERS:
-            raise click.BadParameter(f"{path}: expected a name that ends in {', '.join(WRITERS)}")
+            raise click.BadParameter(f"{path}: expected a file name that ends in {', '.join(WRITERS)}")
     return paths
 
 
 def check_memory(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
-    """Bytes of 8G, 500M, 4096M."""
+    """Parse a size such as ``8G`` as a number of bytes."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", text.strip(), re.IGNORECASE)
@@ -166,7 +164,7 @@ def check_memory(_context: click.Context, _parameter: click.Parameter, text: str
 
 
 def as_value(text: str) -> Any:
-    """A value as it is typed: a number where it reads as one, true or false, else the text."""
+    """Parse a value as an integer, a float, true or false, or else return the text."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -178,7 +176,7 @@ def as_value(text: str) -> Any:
 def check_grid(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, list[Any]]:
-    """name=value,value,... texts; of a name that is given again the last counts."""
+    """Parse ``name=value,value,...``. The last of several lists for one name counts."""
     out: dict[str, list[Any]] = {}
     for text in given:
         name, sign, values = text.partition("=")
@@ -192,12 +190,15 @@ def check_grid(
 def tuned(
     chosen: Preset, wanted: list[ComparedLearner], grid: dict[str, list[Any]], data: Mapping[str, Data]
 ) -> Preset:
-    """The preset with a grid for every learner that has its parameters, on the dev parts where all corpora have one."""
+    """Return the preset with a grid for the learners that have its parameters.
+
+    Values are scored on the dev parts if all corpora have one, and by cross-validation otherwise.
+    """
     for name, values in grid.items():
         havers = [learner for learner in wanted if learner.accepted({name: None})]
         if not havers:
             raise click.BadParameter(
-                f"none of these learners has a parameter {name!r} of its own to tune", param_hint="--tune"
+                f"none of the learners has a parameter {name!r} to tune", param_hint="--tune"
             )
         try:
             for kind in {learner.kind for learner in havers}:
@@ -214,7 +215,7 @@ def tuned(
 def check_settings(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, Any]:
-    """name=value pairs; a number where it reads as one."""
+    """Parse ``name=value`` pairs."""
     out: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")
@@ -225,7 +226,7 @@ def check_settings(
 
 
 def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
-    """The preset that trains nothing: losses by margin."""
+    """Print and write the preset ``losses``, which tabulates losses by margin without training."""
     curves = loss_curves()
     head = ["margin", "0-1", "exp", "log"]
     body = [[f"{c['margin']:+.2f}", *(f"{c[k]:.4f}" for k in ("zero_one", "exp", "log"))] for c in curves]
@@ -502,17 +503,17 @@ def compare(
     chosen = replace(chosen, params={**chosen.params, **settings})
     wanted = [
         parse(name) for name in chosen.chosen()
-    ]  # a name that means nothing fails before anything is read
+    ]  # before any corpus is read, so that unknown names fail early
     for name in settings:
         if not any(learner.accepted({name: None}) for learner in wanted):
-            raise click.BadParameter(f"none of these learners has a parameter {name!r}", param_hint="--set")
+            raise click.BadParameter(f"none of the learners has a parameter {name!r}", param_hint="--set")
     data = {**resolve_corpora(chosen.corpora, chosen.limits, chosen.held), **resolve_corpora(own)}
     if grid:
         chosen = tuned(chosen, wanted, grid, data)
     if folds is not None:
         if not chosen.tune:
             raise click.UsageError(
-                "--folds says how --tune chooses: give values to choose from, --tune l2=0.1,1"
+                "--folds requires --tune; add values to choose from, such as --tune l2=0.1,1"
             )
         chosen = replace(chosen, folds=folds)
     cells = chosen.cells(list(data), losses)
@@ -549,7 +550,7 @@ def compare(
     except KeyboardInterrupt:
         interrupted = True
     except TrainingError as error:
-        problem = error  # the others are shown first
+        problem = error  # raised after the other results are shown
     finally:
         events.close()
         if watch.shown:
@@ -563,14 +564,10 @@ def compare(
         write(comparison, report)
         say(f"wrote {report}")
     if interrupted:
-        rest = (
-            "nothing was kept, as --fresh asks; without it the next run goes on"
-            if fresh
-            else "run it again to go on"
-        )
+        rest = "no results were cached because of --fresh" if fresh else "to continue, repeat the command"
         say(f"interrupted after {len(comparison)} of {len(cells)} rows; {rest}")
         raise Exit(EXIT_INTERRUPTED)
     if problem is not None:
         raise problem
     seconds = time.perf_counter() - begin
-    say(f"{len(cells)} runs in {seconds:.1f} s, {watch.cached} of them from the cache")
+    say(f"finished {len(cells)} runs in {seconds:.1f} s, {watch.cached} of them from the cache")

@@ -1,4 +1,4 @@
-"""``tagwise encode``: files in, a folder of encoded shards out."""
+"""``tagwise encode``: encode files as a folder of shards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tagwise.features.derived_columns import Features, spelled
 
 
 def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> int | None:
-    """``2G`` as a number of bytes."""
+    """Parse a size such as ``2G`` as a number of bytes."""
     try:
         return memory_of(given)
     except ParameterError as error:
@@ -110,13 +110,13 @@ def encode(
           --backend ray --address auto
     """
     begin = time.perf_counter()
-    engine, more = who(backend, address, workers, n_jobs)
+    engine, more = encoder_of(backend, address, workers, n_jobs)
     parts = spelled(features, functions=True)
     names, label = names_of(columns, label)
     made: list[Encoded] = []
     with Console(stderr=True).status("encoding", spinner="line") as line:
 
-        def on_done(shard: Encoded) -> None:
+        def show(shard: Encoded) -> None:
             made.append(shard)
             tokens = sum(each.tokens for each in made)
             if not quiet:
@@ -133,7 +133,7 @@ def encode(
             format=form,
             shard_tokens=shard_tokens,
             memory=memory,
-            progress=on_done,
+            progress=show,
             **more,
         )
     if quiet:
@@ -141,24 +141,24 @@ def encode(
     size = sum(entry.stat().st_size for entry in shards.path.glob("*.arrays")) / 1e6
     new = sum(shard.made for shard in made)
     say(
-        f"{len(shards)} shards, {new} of them made now, {len(shards) - new} as they were; "
-        f"{shards.n_sentences:,} sentences, {shards.n_tokens:,} tokens, {len(shards.labels)} labels; "
-        f"{shards.manifest['attributes']:,} attributes; {time.perf_counter() - begin:.1f} s\n"
-        f"wrote {os.path.join(output, '')} ({size:.1f} MB); tagwise train {os.path.join(output, '')} goes on"
+        f"encoded {shards.n_sentences:,} sentences, {shards.n_tokens:,} tokens, {len(shards.labels)} labels, "
+        f"{shards.manifest['attributes']:,} attributes: {new} new shards, {len(shards) - new} from an earlier run\n"
+        f"wrote {os.path.join(output, '')} ({size:.1f} MB) in {time.perf_counter() - begin:.1f} s. "
+        f"Next: tagwise train {os.path.join(output, '')} -o MODEL"
     )
 
 
-def who(
+def encoder_of(
     backend: str, address: str | None, workers: int | None, n_jobs: int | None
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Return the function that encodes and its options."""
+    """Return the function that encodes, and the arguments that only it takes."""
     if backend == "ray":
         from tagwise.ray.crew import connected
         from tagwise.ray.encoding import encode as by_ray
 
         if n_jobs is not None:
             raise click.UsageError(
-                "--n-jobs is about this machine: say --workers, or leave --backend ray out"
+                "--n-jobs has no effect on a Ray cluster; use --workers, or omit --backend ray"
             )
         connected(address)
         return by_ray, {"workers": workers}

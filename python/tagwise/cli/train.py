@@ -452,6 +452,8 @@ def outcome(tagger: Any) -> str:
     if scores:
         score = "F1" if has_chunks(tagger.model_.labels) else "accuracy"
         best = f"best dev {score} {100 * max(scores):.2f}, {best}"
+    if tagger.stopped_ == "counted":  # a hidden Markov model
+        return f"counted labels and features in one pass ({best})"
     certified = tagger.stopped_.startswith("certified")
     reason = f" at a certified gap of {last['gap']:.1e}" if certified else f": {tagger.stopped_}"
     return (
