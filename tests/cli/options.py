@@ -191,7 +191,7 @@ def function_rows(command: str, *args: str) -> None:
         again = bench.ok(command, model, *rest, "--functions", "builtins:len", "--functions", path).stdout
         if command == "inspect":
             assert f"{path} (missing)" in " ".join(none.stdout.split())
-            assert all(f"{path} (there)" in " ".join(text.split()) for text in [*ways, again])
+            assert all(f"{path} (available)" in " ".join(text.split()) for text in [*ways, again])
         else:
             assert (none.exit_code, none.stdout) == (2, "")
             assert none.stderr.count("\n") == 1

@@ -16,7 +16,7 @@ from rich.console import Console
 import tagwise as tw
 from tagwise.apps.compare import Comparison, Event, plan, run
 from tagwise.base.exceptions import InternalError
-from tagwise.cli.files import known_corpus, model_columns, names_of
+from tagwise.cli.files import bundled_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.train import check_output
 from tagwise.learners.progress import TrainingProgress
@@ -38,13 +38,13 @@ class Wrong(Exception):
         (
             MemoryError(),
             1,
-            "error: out of memory; use fewer sentences or features, or train on shards: tagwise encode --help\n",
+            "error: out of memory. Use fewer sentences or features, or train on shards: tagwise encode --help\n",
         ),
         (InternalError("a panic"), 1, "error: a panic\n"),
         (
             Wrong("oh"),
             1,
-            "error: Wrong: oh (this is a bug in tagwise; --debug shows the traceback)\n",
+            "error: Wrong: oh (this is a bug in tagwise, add --debug for the traceback)\n",
         ),
         (KeyboardInterrupt(), 130, "interrupted\n"),
         (BrokenPipeError(), 141, ""),
@@ -59,7 +59,7 @@ def test_every_error_is_a_line_and_a_code(
     def raising(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(sys.modules["tagwise.cli.convert"], "known_corpus", raising)
+    monkeypatch.setattr(sys.modules["tagwise.cli.convert"], "bundled_corpus", raising)
     monkeypatch.setattr(sys.modules["tagwise.cli.app"], "_close_stdout", lambda: None)
     result = invoke("convert", "x")
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", said)
@@ -93,7 +93,7 @@ def test_a_second_interrupt_keeps_its_model_too(bench: Bench) -> None:
     out = bench.path("x.tagwise")
     result = invoke("train", bench.train, "-f", "S1", "--set", "tol=0", "--set", "max_iter=50", "-o", out)
     assert (result.exit_code, result.stdout) == (130, "")
-    assert f"stopped after iteration 2; saved the model trained so far to {out}" in result.stderr
+    assert f"stopped after iteration 2. Saved the model trained so far to {out}" in result.stderr
     assert tw.load(out).classes_
 
 
@@ -113,7 +113,7 @@ def test_an_interrupted_path_keeps_the_best_so_far(bench: Bench) -> None:
     result = invoke(*args, "-o", bench.path("x"))
     assert result.exit_code == 130
     assert (
-        f"stopped after 1 of 3 values; saved the best model so far, l2=1, to {bench.path('x')}"
+        f"stopped after 1 of 3 values. Saved the best model so far, l2=1, to {bench.path('x')}"
         in result.stderr
     )
     assert tw.load(bench.path("x")).l2 == 1.0
@@ -134,7 +134,7 @@ def test_an_interrupted_training_keeps_its_model(bench: Bench) -> None:
     out = bench.path("x.tagwise")
     result = invoke("train", bench.train, "-f", "S1", "--set", "tol=0", "--set", "max_iter=50", "-o", out)
     assert (result.exit_code, result.stdout) == (130, "")
-    assert f"stopped after iteration 2; saved the model trained so far to {out}" in result.stderr
+    assert f"stopped after iteration 2. Saved the model trained so far to {out}" in result.stderr
     assert tw.load(out).predict(TEST) == crf(max_iter=2).fit(TRAIN).predict(TEST)
 
 
@@ -152,10 +152,10 @@ def test_an_interrupted_comparison_shows_what_it_has(bench: Bench) -> None:
     out = bench.path("x.csv")
     result = invoke(*files, "--learner", "hmm", "-o", out)
     assert result.exit_code == 130
-    assert "interrupted after 1 of 2 rows; to continue, repeat the command" in result.stderr
+    assert "interrupted after 1 of 2 rows. To continue, repeat the command" in result.stderr
     fresh = invoke(*files, "--learner", "hmm", "--fresh")
     assert fresh.exit_code == 130
-    assert "interrupted after 1 of 2 rows; no results were cached because of --fresh" in fresh.stderr
+    assert "interrupted after 1 of 2 rows. No results were cached because of --fresh" in fresh.stderr
     assert "run it again" not in fresh.stderr
     assert len(out.read_text().splitlines()) == 2
     bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", run)
@@ -217,17 +217,17 @@ def test_a_corpus_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     files = sys.modules["tagwise.cli.files"]
     monkeypatch.setattr(files, "load_corpus", lambda name, label: (TRAIN, None, TEST))
     monkeypatch.chdir(tmp_path)
-    assert known_corpus("ewt-pos", "train", None) is TRAIN
-    assert known_corpus("ewt-pos", "test", None) is TEST
-    assert known_corpus("ewt-pos:test", "train", None) is TEST
-    assert known_corpus("no-such", "train", None) is None
+    assert bundled_corpus("ewt-pos", "train", None) is TRAIN
+    assert bundled_corpus("ewt-pos", "test", None) is TEST
+    assert bundled_corpus("ewt-pos:test", "train", None) is TEST
+    assert bundled_corpus("no-such", "train", None) is None
     with pytest.raises(click.UsageError, match="train, dev, test, not 'x'"):
-        known_corpus("ewt-pos:x", "train", None)
+        bundled_corpus("ewt-pos:x", "train", None)
     for name, part in (("ewt-pos:dev", "train"), ("ewt-pos", "dev")):
         with pytest.raises(tw.CorpusError, match="ewt-pos has no dev part"):
-            known_corpus(name, part, None)
+            bundled_corpus(name, part, None)
     (tmp_path / "ewt-pos").write_text("")
-    assert known_corpus("ewt-pos", "train", None) is None
+    assert bundled_corpus("ewt-pos", "train", None) is None
 
 
 def test_a_model_lends_its_columns() -> None:

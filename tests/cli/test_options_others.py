@@ -145,7 +145,7 @@ def eval_min_probability(bench: Bench) -> None:
     online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
     for call, said in (
         ((bench.model, bench.test, "--min-probability", 2), "0.0<=x<=1.0"),
-        ((bench.model, bench.test, "--min-probability", 0.5, "--threshold", "beta=1"), "exclude each other"),
+        ((bench.model, bench.test, "--min-probability", 0.5, "--threshold", "beta=1"), "cannot be combined"),
         ((bench.test, bench.test, "--min-probability", 0.5), "give a model first"),
         ((online, bench.test, "--min-probability", 0.5), "the scores of perceptron are not probabilities"),
     ):

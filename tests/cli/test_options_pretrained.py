@@ -36,7 +36,7 @@ def pretrained_names(bench: Bench) -> None:
     assert "not trained yet: tagwise pretrained en-tiny" in listed.stdout
     assert (listed.stderr, models(bench)) == ("", [])
     made = bench.ok("pretrained", "en-tiny")
-    assert "en-tiny is trained at first use, from wnut17-ner, and kept in" in made.stderr
+    assert "training en-tiny on wnut17-ner at first use. The model is kept in" in made.stderr
     (path,) = models(bench)
     scores = tw.load(path).evaluate(TEST)
     for text in (made.stdout, bench.ok("pretrained").stdout):

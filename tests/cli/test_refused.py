@@ -18,13 +18,13 @@ QUICK = {"max_iter": 3}
 
 #: A call, and what its line says. EMPTY, BARE and GOOD are files: without a sentence, without labels, of the bench.
 CALLS = {
-    "train EMPTY -o OUT": "EMPTY: there is no sentence in it",
-    "train GOOD --dev EMPTY -o OUT": "EMPTY: there is no sentence in it",
-    "eval MODEL EMPTY": "EMPTY: there is no sentence in it",
-    "eval EMPTY EMPTY": "EMPTY: there is no sentence in it",
-    "errors MODEL EMPTY": "EMPTY: there is no sentence in it",
-    "compare --train GOOD --test EMPTY": "EMPTY: there is no sentence in it",
-    "train BARE -o OUT": "BARE: no column is the label; it was read as text, with the columns word",
+    "train EMPTY -o OUT": "EMPTY: the file has no sentences",
+    "train GOOD --dev EMPTY -o OUT": "EMPTY: the file has no sentences",
+    "eval MODEL EMPTY": "EMPTY: the file has no sentences",
+    "eval EMPTY EMPTY": "EMPTY: the file has no sentences",
+    "errors MODEL EMPTY": "EMPTY: the file has no sentences",
+    "compare --train GOOD --test EMPTY": "EMPTY: the file has no sentences",
+    "train BARE -o OUT": "BARE: no column is the label. The file was read as text with the columns word",
     "compare --train GOOD --test BARE": "BARE: no column is the label",
     "train wnut17-nre -o OUT": "did you mean 'wnut17-ner'?",
     "train GOOD -o OUT --learner perceptron --loss exp": "for --loss: perceptron has no parameter 'loss'",

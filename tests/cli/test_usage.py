@@ -43,7 +43,7 @@ def test_wrong_usage_is_code_2(
     result = run(*args)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
-    assert (result.stderr.count("\n"), "; see " in result.stderr, result.stderr[-4:]) == (1, True, " -h\n")
+    assert (result.stderr.count("\n"), ". See " in result.stderr, result.stderr[-4:]) == (1, True, " -h\n")
     assert said in result.stderr
     assert "Traceback" not in result.output
     assert not list(tmp_path.iterdir())
@@ -61,7 +61,7 @@ def test_trouble_is_one_line_and_code_2(tmp_path: Path, model: Path, run: Run) -
     for args, names in (
         (["train", tmp_path / "absent.txt", "-o", tmp_path / "m.tagwise"], "absent.txt"),
         (["train", ragged, "-o", tmp_path / "m.tagwise"], "ragged.txt:2"),
-        (["train", nothing, "-o", tmp_path / "m.tagwise"], "empty.txt: there is no sentence"),
+        (["train", nothing, "-o", tmp_path / "m.tagwise"], "empty.txt: the file has no sentences"),
         (["tag", damaged], "damaged"),
         (["tag", ragged], "ragged.txt"),
         (["tag", tmp_path / "absent.tagwise"], "absent.tagwise"),

@@ -1,4 +1,4 @@
-"""``tagwise annotate``: label sentences in a browser, with a tagger that learns each one as it is accepted."""
+"""``tagwise annotate``: label sentences in a browser with a tagger that learns from each accepted sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import rich_click as click
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option, say
-from tagwise.cli.files import corpus_options, known_corpus, names_of, read_corpus
+from tagwise.cli.files import bundled_corpus, corpus_options, names_of, read_corpus
 from tagwise.cli.help import DATA, LEARNER, Command
 from tagwise.cli.models import load_model
 from tagwise.corpus import schemes
@@ -20,7 +20,7 @@ from tagwise.corpus.sentence import Corpus
 
 
 def folder_for(corpus: str | None, folder: str | None) -> Path:
-    """Return the folder of a project: the given one, or one named after the file, next to it."""
+    """Return the folder of a project: `folder`, or one named after the corpus in the current folder."""
     if folder is not None:
         return Path(folder)
     stem = os.path.basename(corpus or "labels").partition(":")[0]
@@ -28,10 +28,10 @@ def folder_for(corpus: str | None, folder: str | None) -> Path:
 
 
 def sentences_of(corpus: str, form: str | None, columns: str | None, label: str | None) -> Corpus:
-    """A corpus that may have labels, or have none."""
-    known = known_corpus(corpus, "train", label)
-    if known is not None:
-        return known
+    """Read a corpus with or without labels."""
+    bundled = bundled_corpus(corpus, "train", label)
+    if bundled is not None:
+        return bundled
     names, label = names_of(columns, label)
     return read(corpus, form, columns=names, label=label or "label", optional_label=True)
 
@@ -40,20 +40,20 @@ def sentences_of(corpus: str, form: str | None, columns: str | None, label: str 
 SERVER, OTHER = "Server", "Instead of labelling"
 #: Strategies that a simulation compares with random order by default.
 SIMULATED = ("margin", "span", "committee", "diversity")
-Reading = tuple[str | None, str | None, str | None]  # format, columns, label: as `corpus_options` has them
+Reading = tuple[str | None, str | None, str | None]  # format, columns, label: the options of `corpus_options`
 
 
-class Played(NamedTuple):
-    """How a simulation is played: names of strategies by commas, other beginnings, epochs, growth of a step."""
+class Simulated(NamedTuple):
+    """Options of a simulation."""
 
-    strategies: str | None
+    strategies: str | None  # names, separated by commas
     seeds: int
     epochs: int
-    growth: float
+    growth: float  # of the labelled part per step
 
 
 def in_iob2(corpus: Corpus) -> Corpus:
-    """A labelled corpus with its spans in IOB2, as pages have them; labels that mark no spans stay."""
+    """Return a labelled corpus with spans in IOB2, the scheme of the pages. Labels that mark no spans are kept."""
     if not schemes.has_chunks({y for labels in corpus.labels for y in labels}):
         return corpus
     found = [s.with_labels(schemes.convert(s.labels, None, "IOB2"), corpus.label) for s in corpus]
@@ -66,35 +66,35 @@ def simulated(
     learner: str,
     features: str,
     output: str | None,
-    played: Played,
+    simulation: Simulated,
     reading: Reading,
 ) -> None:
-    """Play labelling through, print the table, write the picture; a corpus known by name has a test part.
+    """Simulate labelling, print the table and write the chart.
 
-    Spans are those of the page: IOB2.
+    A bundled corpus is scored on its test part.
     """
     from tagwise.apps.annotate.learning import fresh, learner_of
     from tagwise.apps.annotate.ranking import strategy_of
     from tagwise.apps.annotate.simulate import Curve, simulate
 
     form, columns, label = reading
-    strategies = [strategy_of(one).name for one in (played.strategies or "").replace(",", " ").split()]
+    strategies = [strategy_of(one).name for one in (simulation.strategies or "").replace(",", " ").split()]
     learner_of(learner)
     name = corpus.partition(":")[0]
     train = read_corpus(corpus, form, columns, label, part="train")
     test = (
-        known_corpus(name, "test", label)
+        bundled_corpus(name, "test", label)
         if dev is None
         else read_corpus(dev, form, columns, label, part="test")
     )
     if test is None:
-        raise click.UsageError("--simulate on a file needs another to score on: --dev DEV")
+        raise click.UsageError("--simulate requires a corpus to score on. Add --dev DEV")
 
     def watch(curve: Curve) -> None:
         say(f"{curve.strategy}: {curve.sentences[-1]} sentences, score {100 * curve.scores[-1]:.1f}")
 
     def make() -> Any:
-        return fresh(learner, played.epochs, features=features)
+        return fresh(learner, simulation.epochs, features=features)
 
     found = simulate(
         name,
@@ -102,12 +102,12 @@ def simulated(
         in_iob2(test),
         make,
         strategies=strategies or SIMULATED,
-        seeds=played.seeds,
-        growth=played.growth,
+        seeds=simulation.seeds,
+        growth=simulation.growth,
         watch=watch,
     )
     click.echo(
-        f"{name}: {100 * found.full:.2f} with all {found.pool:,} sentences; needed to reach {100 * found.target:.2f}"
+        f"{name}: {100 * found.full:.2f} with all {found.pool:,} sentences. Needed to reach {100 * found.target:.2f}"
         f"\n\n{found.markdown()}"
     )
     if output is not None:
@@ -269,11 +269,11 @@ def annotate(
     reading = (form, columns, label)
     if simulate:
         if corpus is None:
-            raise click.UsageError("--simulate needs a labelled corpus")
-        simulated(corpus, dev, learner, features, output, Played(strategy, seeds, epochs, growth), reading)
+            raise click.UsageError("--simulate requires a labelled corpus. Add CORPUS")
+        simulated(corpus, dev, learner, features, output, Simulated(strategy, seeds, epochs, growth), reading)
     elif agreement is not None:
         if corpus is None:
-            raise click.UsageError("--agreement needs two files")
+            raise click.UsageError("--agreement requires two files. Add FILE")
         agreed(*(read_corpus(name, form, columns, label, part="train") for name in (corpus, agreement)))
     else:
         work = opened(corpus, folder_for(corpus, folder), fresh, learner, features, reading)
@@ -284,7 +284,9 @@ def annotate(
             if export is None:
                 serve(work, model, dev, host, port, reading)
             elif export not in EXPORTS or output is None:
-                raise click.UsageError(f"--export takes one of {', '.join(EXPORTS)}, with -o OUTPUT")
+                raise click.UsageError(
+                    f"--export requires -o FILE and one of the formats {', '.join(EXPORTS)}"
+                )
             else:
                 work.save(output, export)
         finally:
@@ -292,7 +294,7 @@ def annotate(
 
 
 def agreed(one: Corpus, two: Corpus) -> None:
-    """Print how far two files agree, and where they do not."""
+    """Print the agreement of two files and the sentences on which they disagree."""
     from tagwise.apps.annotate.agreement import agreement
 
     found = agreement(one, two)
@@ -303,21 +305,23 @@ def agreed(one: Corpus, two: Corpus) -> None:
     )
     for where in found.disagreements:
         tokens = one[where.sentence].tokens
-        shown = " ".join(f"{tokens[t]}/{where.one[t]}|{where.two[t]}" for t in where.tokens)
-        click.echo(f"sentence {where.sentence + 1}: {shown}")
+        pairs = " ".join(f"{tokens[t]}/{where.one[t]}|{where.two[t]}" for t in where.tokens)
+        click.echo(f"sentence {where.sentence + 1}: {pairs}")
 
 
 def opened(
     corpus: str | None, folder: Path, fresh: bool, learner: str, features: str, reading: Reading
 ) -> Any:
-    """The work of a folder, or a new one with the sentences of a corpus."""
+    """Open the project of a folder, or create one with the sentences of a corpus."""
     from tagwise.apps.annotate.folder import ProjectSettings
     from tagwise.apps.annotate.learning import learner_of
     from tagwise.apps.annotate.project import Work
 
     begun = (folder / "work.json").exists()
     if corpus is None and not begun:
-        raise click.UsageError("give a corpus or a file to label, or the folder of a work with --work")
+        raise click.UsageError(
+            "there is nothing to label. Add a corpus or a file, or --work DIR with an existing project"
+        )
     learner_of(learner)
     found = None if begun or corpus is None else sentences_of(corpus, *reading)
     work = Work(folder, ProjectSettings(learner=learner, features=features))
@@ -331,7 +335,7 @@ def opened(
 
 
 def settled(work: Any, labels: str | None, strategy: str | None) -> None:
-    """Add label types, set the strategy, and report what a killed run left behind."""
+    """Apply label types and strategy, and report a line that an interrupted process left incomplete."""
     from tagwise.apps.annotate.ranking import strategy_of
 
     for name in (labels or "").replace(",", " ").split():
@@ -339,20 +343,22 @@ def settled(work: Any, labels: str | None, strategy: str | None) -> None:
     if strategy is not None:
         work.set(strategy=strategy_of(strategy).name)
     if work.journal.cut:
-        say(f"{work.journal.path}: a line that was never finished is cut off; nothing accepted is lost")
+        say(f"{work.journal.path}: removed an incomplete last line. No accepted sentence is lost")
 
 
 def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, reading: Reading) -> None:
-    """Serve a project until the process is stopped."""
+    """Run the server of a project until it is stopped."""
     from tagwise.apps.annotate.session import Session
 
     form, columns, label = reading
     found = None if model is None else load_model(model).model_
     held_out = None if dev is None else read_corpus(dev, form, columns, label, part="dev")
     if found is not None and (found.lookback is not None or found.recipe.kind == "attributes"):
-        raise ParameterError("--model: take a first-order model whose features look at tokens")
+        raise ParameterError(
+            "--model requires a first-order model with features of tokens. Train it without --history and attributes"
+        )
     if not work.sentences:
-        raise CorpusError("the work has no sentence; give a file")
+        raise CorpusError("the project has no sentences. Add a file with sentences to the command")
     session = Session(work, model=found, dev=held_out)
     try:
         run(session, host, port)
@@ -361,7 +367,7 @@ def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, r
 
 
 def run(session: Any, host: str, port: int) -> None:
-    """Serve a session; needs tagwise[web]."""
+    """Serve a session."""
     from tagwise.apps.web import need
 
     need("tagwise annotate")

@@ -18,7 +18,7 @@ from tagwise.base.exceptions import InternalError, TagwiseError
 from tagwise.base.terminal import visible
 from tagwise.cli.help import CONFIG, HELP, Context, in_options
 
-# Success is 0. Code 2 is click's code for wrong usage. It also stands for unusable files, data or models. Code 1 is a
+# Success is 0. Code 2 is click's code for wrong usage. It also means unusable files, data or models. Code 1 is a
 # failure of the machine (out of memory, full disk) or of tagwise itself.
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
@@ -120,7 +120,7 @@ def _refused(error: click.ClickException) -> click.ClickException | Exit:
         return error
     message = error.format_message().rstrip(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
-    fail(message if context is None else f"{message}; see {context.command_path} -h")
+    fail(message if context is None else f"{message}. See {context.command_path} -h")
     return Exit(EXIT_REFUSED)
 
 
@@ -145,8 +145,8 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, (OSError, ValueError)) and str(error):
         return str(error)
     if isinstance(error, MemoryError):
-        return "out of memory; use fewer sentences or features, or train on shards: tagwise encode --help"
-    return f"{type(error).__name__}: {error} (this is a bug in tagwise; --debug shows the traceback)"
+        return "out of memory. Use fewer sentences or features, or train on shards: tagwise encode --help"
+    return f"{type(error).__name__}: {error} (this is a bug in tagwise, add --debug for the traceback)"
 
 
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": CONFIG})

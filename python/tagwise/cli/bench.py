@@ -1,4 +1,4 @@
-"""``tagwise bench``: how fast this machine is, in half a minute, without any peer."""
+"""``tagwise bench``: measure the speed of training and tagging on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tagwise.cli.help import DATA, LEARNER, Command
 
 
 def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
-    """The median time of some runs."""
+    """Return the median time of several runs."""
     spent = []
     for _ in range(times):
         begin = time.perf_counter()

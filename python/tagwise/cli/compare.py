@@ -95,7 +95,7 @@ def files_as_corpus(
     if train is None and test is None and dev is None:
         return {}
     if train is None or test is None:
-        raise click.UsageError("--train and --test go together; give both, or --corpus for a bundled corpus")
+        raise click.UsageError("--train and --test go together. Give both, or --corpus for a bundled corpus")
     parts = (("train", train), ("dev", dev), ("test", test))
     data = tuple(
         read_corpus(path, None, columns, None, part=part) for part, path in parts if path is not None
@@ -513,7 +513,7 @@ def compare(
     if folds is not None:
         if not chosen.tune:
             raise click.UsageError(
-                "--folds requires --tune; add values to choose from, such as --tune l2=0.1,1"
+                "--folds requires --tune. Add values to choose from, such as --tune l2=0.1,1"
             )
         chosen = replace(chosen, folds=folds)
     cells = chosen.cells(list(data), losses)
@@ -564,8 +564,8 @@ def compare(
         write(comparison, report)
         say(f"wrote {report}")
     if interrupted:
-        rest = "no results were cached because of --fresh" if fresh else "to continue, repeat the command"
-        say(f"interrupted after {len(comparison)} of {len(cells)} rows; {rest}")
+        rest = "No results were cached because of --fresh" if fresh else "To continue, repeat the command"
+        say(f"interrupted after {len(comparison)} of {len(cells)} rows. {rest}")
         raise Exit(EXIT_INTERRUPTED)
     if problem is not None:
         raise problem

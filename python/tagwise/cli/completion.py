@@ -1,4 +1,4 @@
-"""What a shell completes where a command takes a text: files, and the names of corpora, taggers, learners, features."""
+"""Shell completion of files and of the names of corpora, taggers, learners and features."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _none() -> list[str]:
 
 
 class Suggested(StringParamType):
-    """A text that may be one of some names, or that of a file ("file"), of a folder ("dir"), or of none ("")."""
+    """A text to complete from known names, and from files ("file") or folders ("dir") if `other` says so."""
 
     def __init__(self, known: Known, other: str = "") -> None:
         self.known, self.other = known, other
@@ -63,7 +63,7 @@ class Suggested(StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Names that begin so; where files do, the shell's own way with files, which goes into folders."""
+        """Return the matching names, or delegate to the file completion of the shell, which descends into folders."""
         names = [name for name in self.known() if name.startswith(incomplete)]
         paths = (
             sorted(glob.glob(glob.escape(incomplete) + "*")) if self.other and (names and incomplete) else []
@@ -73,7 +73,7 @@ class Suggested(StringParamType):
         return [CompletionItem(name) for name in [*names, *paths]]
 
 
-#: By the metavar of a parameter: what stands there.
+#: Completion by the metavar of a parameter.
 METAVARS: dict[str, tuple[Known, str]] = {
     "TRAIN": (_corpora, "file"),
     "DEV": (_corpora, "file"),
@@ -88,7 +88,7 @@ METAVARS: dict[str, tuple[Known, str]] = {
     "[NAME]...": (_taggers, ""),
     "SET": (_sets, "file"),
 }
-#: By the name of a parameter, where a metavar says less.
+#: Completion by the name of a parameter. It has precedence over the metavar.
 NAMES: dict[str, tuple[Known, str]] = {
     "learner": (_learners, ""),
     "learners": (_learners, ""),
@@ -103,7 +103,7 @@ NAMES: dict[str, tuple[Known, str]] = {
 
 
 def suggest(command: click.Command) -> None:
-    """Let the shell complete what a command takes."""
+    """Add shell completion to the parameters of a command."""
     for parameter in command.params:
         metavar: Any = parameter.metavar
         found = METAVARS.get(metavar) if metavar == "[NAME]..." else None

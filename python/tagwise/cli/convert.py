@@ -1,4 +1,4 @@
-"""``tagwise convert``: a corpus, or a model, from one format to another; labels from one scheme to another."""
+"""``tagwise convert``: convert a corpus or a model to another format, or labels to another scheme."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import rich_click as click
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import corpus_options, known_corpus, names_of, read_sentences
+from tagwise.cli.files import bundled_corpus, corpus_options, names_of, read_sentences
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.corpus.formats import DEFAULT, FORMATS, format_of_name, write
 from tagwise.corpus.schemes import convert as convert_labels
@@ -27,7 +27,7 @@ MODELS = (OWN, *FOREIGN)
 def rewritten(
     sentences: Iterator[Sentence], source: str, from_scheme: str | None, to_scheme: str
 ) -> Iterator[Sentence]:
-    """Sentences with their labels in another scheme."""
+    """Yield sentences with their labels converted to another scheme."""
     for sentence in sentences:
         try:
             labels = convert_labels(sentence.labels, from_scheme, to_scheme)
@@ -37,7 +37,7 @@ def rewritten(
 
 
 def is_model(path: str) -> bool:
-    """Whether a path is a model file, ours or another program's, by its first bytes."""
+    """Return whether a file begins like a model of tagwise or of another program."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -46,15 +46,17 @@ def is_model(path: str) -> bool:
 
 
 def convert_model(source: str, target: str, form: str | None, corpus: bool) -> None:
-    """A model file as another: its format by --to, by the name of OUT, else our own."""
+    """Convert a model file to the format of ``--to``, of the name of OUT, or of tagwise."""
     if corpus:
         raise click.UsageError(
-            f"{source} is a model; the options of columns, labels and schemes are for corpora"
+            f"{source} is a model. Omit the options for corpora: --columns, --label, --format and schemes"
         )
     if form is not None and form not in MODELS:
-        raise click.UsageError(f"--to {form} is for corpora; a model becomes one of {', '.join(MODELS)}")
+        raise click.UsageError(
+            f"--to {form} is a format of corpora. For a model use one of {', '.join(MODELS)}"
+        )
     if target == "-":
-        raise click.UsageError("a model is written to a file: give OUT")
+        raise click.UsageError("a model cannot be written to stdout. Add the file OUT")
     Model.load(source).save(target, format=form or foreign_of_name(target) or OWN)
 
 
@@ -108,18 +110,16 @@ def convert(
       tagwise convert address.crfsuite address.tagwise
     """
     if from_scheme and not scheme:
-        raise click.UsageError(
-            "--from-scheme says what labels are; --scheme says what they are to become: give it too"
-        )
+        raise click.UsageError("--from-scheme requires --scheme. Add the scheme to convert to")
     if is_model(source):
         given = (columns, label, form, scheme, from_scheme)
         convert_model(source, target, target_format, any(x is not None for x in given))
         return
     if target_format in MODELS:
-        raise click.UsageError(f"--to {target_format} is for models, and {source} is none")
-    known = known_corpus(source, "train", label)
-    if known is not None:
-        sentences: Iterator[Sentence] = iter(known)
+        raise click.UsageError(f"--to {target_format} is a format of models, but {source} is not a model")
+    bundled = bundled_corpus(source, "train", label)
+    if bundled is not None:
+        sentences: Iterator[Sentence] = iter(bundled)
     else:
         names, label = names_of(columns, label)
         _, sentences = read_sentences(source, form, names, label or "label")

@@ -158,7 +158,7 @@ def encoder_of(
 
         if n_jobs is not None:
             raise click.UsageError(
-                "--n-jobs has no effect on a Ray cluster; use --workers, or omit --backend ray"
+                "--n-jobs has no effect on a Ray cluster. Use --workers, or omit --backend ray"
             )
         connected(address)
         return by_ray, {"workers": workers}

@@ -1,4 +1,4 @@
-"""``tagwise errors``: where a model is wrong."""
+"""``tagwise errors``: show the errors of a model."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def errors(
 
     tagger = load_model(model, functions, trust)
     corpus = read_corpus(source, form, columns, label, part="test", tagger=tagger)
-    predicted, _ = texts(tagger.predict(corpus))  # as texts: files have no other labels
+    predicted, _ = texts(tagger.predict(corpus))  # labels of files are texts
     found = replace(find_errors(corpus, predicted), top=top, examples=examples)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))

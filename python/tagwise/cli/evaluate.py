@@ -1,4 +1,4 @@
-"""``tagwise eval``: labels against gold."""
+"""``tagwise eval``: score predicted labels against gold labels."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tagwise.corpus.sentence import Corpus
 from tagwise.evaluation.metrics import Report
 from tagwise.evaluation.thresholds import Threshold
 
-#: What a threshold may be chosen by, as `choose_threshold` of a tagger has it.
+#: Arguments of `Tagger.choose_threshold` that select a threshold.
 GOALS = ("precision", "beta")
 
 
 def _pair(corpus: Corpus, name: str) -> tuple[list[list[str]], list[list[str]]]:
-    """Gold and predicted labels of one file: its last two columns, as ``tag`` and conlleval have them."""
+    """Return gold and predicted labels of one file: its last two columns, as ``tag`` and conlleval write them."""
     if len(corpus.columns) < 3:
         raise CorpusError(
-            f"{name}: columns {', '.join(corpus.columns)}; expected gold and predicted labels as the "
-            "last two of three or more. Give a second file with the predicted labels."
+            f"{name}: expected three or more columns, the last two with gold and predicted labels, but found "
+            f"{', '.join(corpus.columns)}. Give a second file with the predicted labels."
         )
     gold, predicted = corpus.columns[-2:]
     return corpus.column(gold), corpus.column(predicted)
@@ -37,19 +37,19 @@ def _check_same(gold: Corpus, predicted: Corpus, names: tuple[str, str]) -> None
     if len(gold) != len(predicted):
         raise CorpusError(
             f"{names[0]} has {len(gold)} sentences, {names[1]} has {len(predicted)}. "
-            "Compare files of the same sentences."
+            "Give two files with the same sentences."
         )
     for index, (a, b) in enumerate(zip(gold, predicted)):
         if a.tokens != b.tokens:
             raise CorpusError(
-                f"{names[0]}:{a.line} and {names[1]}:{b.line}: sentence {index + 1} is not the same in both "
-                f"({' '.join(a.tokens[:5])} ... against {' '.join(b.tokens[:5])} ...). "
-                "Compare files of the same text."
+                f"{names[0]}:{a.line} and {names[1]}:{b.line}: sentence {index + 1} differs "
+                f"({' '.join(a.tokens[:5])} ... and {' '.join(b.tokens[:5])} ...). "
+                "Give two files with the same sentences."
             )
 
 
 def _goal(context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, float] | None:
-    """``precision=0.7`` or ``beta=0.5`` as it is typed."""
+    """Parse ``precision=0.7`` or ``beta=0.5``."""
     if text is None:
         return None
     name, _, value = text.partition("=")
@@ -59,17 +59,17 @@ def _goal(context: click.Context, parameter: click.Parameter, text: str | None) 
         return {name: float(value)}
     except ValueError:
         raise click.BadParameter(
-            f"{text!r}: expected precision=P (the most recall with such a precision) or beta=B (the best F-beta; "
-            "beta=1 is F1)",
+            f"{text!r}: expected precision=P (the highest recall at that precision) or beta=B (the best F-beta "
+            "score, with beta=1 for F1)",
             param_hint="--threshold",
         ) from None
 
 
 def _scored(
-    tagger: Any, corpus: Corpus, least: float | None, goal: dict[str, float] | None
+    tagger: Any, corpus: Corpus, min_probability: float | None, goal: dict[str, float] | None
 ) -> tuple[Report, Threshold | None]:
-    """Scores of a model on a corpus, without spans that are less probable than `least` or what `goal` chooses."""
-    if least is None and goal is None:
+    """Score a model on a corpus without improbable spans, and return the threshold that `goal` selects."""
+    if min_probability is None and goal is None:
         return tagger.evaluate(corpus), None
     need_probabilities(tagger, "--min-probability" if goal is None else "--threshold")
     chosen = None
@@ -78,8 +78,8 @@ def _scored(
             chosen = tagger.choose_threshold(corpus, **goal)
         except ParameterError as error:
             raise click.BadParameter(str(error), param_hint="--threshold") from error
-        least = chosen.min_probability
-    return tagger.evaluate(corpus, min_probability=least), chosen
+        min_probability = chosen.min_probability
+    return tagger.evaluate(corpus, min_probability=min_probability), chosen
 
 
 @click.command("eval", cls=Command)
@@ -97,7 +97,6 @@ def _scored(
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.", panel=OUTPUT)
 @click.option(
     "--min-probability",
-    "least",
     type=click.FloatRange(0.0, 1.0),
     metavar="P",
     help="Drop spans with a probability below P, as tagwise tag does (crf, memm).",
@@ -121,7 +120,7 @@ def evaluate(
     label: str | None,
     form: str | None,
     confusion: int,
-    least: float | None,
+    min_probability: float | None,
     goal: dict[str, float] | None,
     as_json: bool,
     functions: dict[str, Any],
@@ -147,13 +146,13 @@ def evaluate(
 
     if second is None and names_model(first):
         raise click.UsageError(
-            f"{first} is a model; name the corpus to score it on: tagwise eval {first} TEST"
+            f"{first} is a model. Add the corpus to score it on: tagwise eval {first} TEST"
         )
-    if least is not None and goal is not None:
-        raise click.UsageError("--min-probability and --threshold exclude each other: take one of them")
-    if (least is not None or goal is not None) and not names_model(first):
+    if min_probability is not None and goal is not None:
+        raise click.UsageError("--min-probability and --threshold cannot be combined. Omit one of them")
+    if (min_probability is not None or goal is not None) and not names_model(first):
         raise click.UsageError(
-            "--min-probability and --threshold need probabilities, which a file of labels has not: give a model first, "
+            "--min-probability and --threshold require probabilities, which a file of labels lacks. Give a model: "
             "tagwise eval MODEL TEST"
         )
     chosen = None
@@ -165,7 +164,7 @@ def evaluate(
         corpus = read_corpus(
             second, form, columns, label, part="test" if goal is None else "dev", tagger=tagger
         )
-        report, chosen = _scored(tagger, corpus, least, goal)
+        report, chosen = _scored(tagger, corpus, min_probability, goal)
     else:
         right = read_corpus(first, form, columns, label, part="test")
         guess = read_corpus(second, form, columns, label, part="test")

@@ -1,4 +1,4 @@
-"""``tagwise explain``: why a model labels a sentence as it does."""
+"""``tagwise explain``: show which features decide the labels of a sentence."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
 from tagwise.base.terminal import as_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
@@ -19,15 +20,15 @@ from tagwise.corpus.sentence import Sentence
 
 
 def sentence_of(tagger: Any, text: str) -> Any:
-    """Tokens apart by spaces, as the model takes them; further columns behind a token, apart by slashes."""
+    """Split a text at spaces into tokens, and tokens at slashes into the columns of the model."""
     names, label = model_columns(tagger)
     wanted = [name for name in tagger.model_.recipe.columns if name != label] or ["word"]
     words = text.split()
     if not words:
-        raise click.BadParameter("no token in the text; give tokens apart by spaces", param_hint="TEXT")
+        raise click.BadParameter("the text is empty. Give tokens separated by spaces", param_hint="TEXT")
     if tagger.model_.recipe.kind == "attributes":
         raise ParameterError(
-            "this model was trained on attributes that were given as they are; a text has tokens. Use it from Python: "
+            "this model was trained on lists of attributes, but a text has tokens. Use it from Python: "
             "tagwise.load(...).explain_prediction(sentence)"
         )
     if len(wanted) == 1:
@@ -36,7 +37,7 @@ def sentence_of(tagger: Any, text: str) -> Any:
     short = next((word for word, found in zip(words, cells) if len(found) != len(wanted)), None)
     if short is not None:
         raise click.BadParameter(
-            f"{short!r}: the model looks at the columns {', '.join(wanted)}; write each token as {'/'.join(wanted)}",
+            f"{short!r}: the model reads the columns {', '.join(wanted)}. Write each token as {'/'.join(wanted)}",
             param_hint="TEXT",
         )
     return Sentence(dict(zip(wanted, map(list, zip(*cells)))))
@@ -95,17 +96,18 @@ def explain(
           --token 4 --against O
     """
     tagger = load_model(model, functions, trust)
-    known = dict(zip(tagger.model_.labels, tagger.classes_))  # as texts, which is how they are typed
+    known = dict(zip(tagger.model_.labels, tagger.classes_))  # by their texts
     if against is not None and against not in known:
         raise click.BadParameter(
-            f"the model has no label {against!r}; it has: {' '.join(known)}", param_hint="--against"
+            f"the model has no label {against!r}{meant(against, known)}. It has: {' '.join(known)}",
+            param_hint="--against",
         )
     if against is not None and token is None:
-        raise click.UsageError("--against is for one token: name it with --token")
+        raise click.UsageError("--against requires --token. Add the position of the token")
     sentence = sentence_of(tagger, text)
     size = len(text.split())
     if token is not None and token > size:
-        raise click.BadParameter(f"the text has {size} tokens", param_hint="--token")
+        raise click.BadParameter(f"the text has only {size} tokens", param_hint="--token")
     place = None if token is None else token - 1
     found = replace(tagger.explain_prediction(sentence, token=place, against=known.get(against)), top=top)
     if as_json:

@@ -1,4 +1,4 @@
-"""Corpora as they are named on the command line: a file, ``-``, or a known corpus with its part."""
+"""Corpora on the command line: a file, ``-`` for stdin or a bundled corpus, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def require(needed: str, met: bool, **options: Any) -> None:
-    """Refuse options that were given although what they need was not."""
+    """Reject the given options unless what they need was given too."""
     for name in (name for name, value in options.items() if value not in (None, False) and not met):
         option = f"--{name.replace('_', '-')}"
-        raise click.UsageError(f"{option} requires {needed}; add that, or omit {option}")
+        raise click.UsageError(f"{option} requires {needed}. Add that, or omit {option}")
 
 
 def corpus_options(command: Decorated) -> Decorated:
@@ -110,7 +110,7 @@ def n_jobs_option(command: Decorated) -> Decorated:
 
 
 def names_of(columns: str | None, label: str | None) -> tuple[list[str] | None, str | None]:
-    """Column names as they are typed, and the label's: the last unless one is called ``label``."""
+    """Return the column names of a list, and that of the label: ``label`` if it is one of them, else the last."""
     if not columns:
         return None, label
     names = columns.replace(",", " ").split()
@@ -121,53 +121,61 @@ def names_of(columns: str | None, label: str | None) -> tuple[list[str] | None, 
 
 
 def model_columns(tagger: Any) -> tuple[list[str] | None, str | None]:
-    """The columns a model was trained on, and its label's name; None where it was not trained on columns."""
+    """Return the columns that a model was trained on and the name of its label, or None for each that is unknown."""
     model = tagger.model_
     columns, label = model.meta.get("columns"), model.meta.get("label")
-    if not columns and model.recipe.kind == "template":  # a file that says nothing: what its features look at
+    if not columns and model.recipe.kind == "template":  # no names in the file: those that its features read
         return [*model.recipe.columns, "label"], "label"
     return (list(columns) if columns else None), label
 
 
 def input_of(name: str) -> str | IO[bytes]:
-    """What to read from: a path, or stdin without a buffer.
+    """Return a path, or stdin as an unbuffered file for ``-``.
 
-    The buffer of ``sys.stdin`` has a lock: a thread that reads, and holds it, while the process ends is a
-    fatal error of the interpreter.
+    The buffer of ``sys.stdin`` has a lock. A thread that holds it in a read while the process exits causes a fatal
+    error of the interpreter.
     """
     if name != "-":
         return name
     try:
         raw = io.FileIO(sys.stdin.fileno(), closefd=False)
-    except (OSError, ValueError, AttributeError):  # stdin is no file of the system, as in tests
+    except (OSError, ValueError, AttributeError):  # stdin has no file descriptor, as in tests
         return name
     raw.name = "<stdin>"
     return cast("IO[bytes]", raw)
 
 
-def known_corpus(name: str, part: str, label: str | None) -> Corpus | None:
-    """A part of a corpus known by name (``ewt-pos``, ``ewt-pos:dev``), unless a file of that name exists."""
+def bundled_corpus(name: str, part: str, label: str | None) -> Corpus | None:
+    """Return a part of a bundled corpus (``ewt-pos``, ``ewt-pos:dev``), or None if a file has that name."""
     base, _, wanted = name.partition(":")
     if os.path.exists(name) or base not in {info.name for info in corpora()}:
         return None
     if wanted and wanted not in PARTS:
-        raise click.UsageError(f"{name}: a corpus has the parts {', '.join(PARTS)}, not {wanted!r}")
+        raise click.UsageError(
+            f"{name}: unknown part {wanted!r}{meant(wanted, PARTS)}. Use one of {', '.join(PARTS)}"
+        )
     found = dict(zip(PARTS, load_corpus(base, label)))[wanted or part]
     if found is None:
-        raise CorpusError(f"{base} has no {wanted or part} part. Use another part, or a file of your own.")
+        raise CorpusError(f"{base} has no {wanted or part} part. Use another part or a file.")
     return found
 
 
 def read_corpus(
     name: str, form: str | None, columns: str | None, label: str | None, *, part: str, tagger: Any = None
 ) -> Corpus:
-    """A whole corpus, with sentences and labels; a model lends its column names.
+    """Read a labelled corpus.
 
-    `part` is the one meant by the bare name of a known corpus.
+    Args:
+        name: file, ``-`` or bundled corpus.
+        form: format, or None to detect it.
+        columns: names of the columns, separated by commas.
+        label: name of the label column.
+        part: part of a bundled corpus whose name has none.
+        tagger: model whose column names are used if `columns` is None.
     """
-    known = known_corpus(name, part, label)
-    if known is not None:
-        return known
+    bundled = bundled_corpus(name, part, label)
+    if bundled is not None:
+        return bundled
     names, label = names_of(columns, label)
     if tagger is not None and names is None:
         names, trained = model_columns(tagger)
@@ -184,16 +192,14 @@ def read_corpus(
 
 
 def check_labelled(corpus: Corpus, kind: str) -> None:
-    """Refuse a corpus that nothing can be learnt from or scored on, by its name and what it was read as."""
+    """Reject a corpus without sentences or labels."""
     if not len(corpus):
-        raise CorpusError(
-            f"{corpus.source}: there is no sentence in it. Give a file with labelled sentences."
-        )
+        raise CorpusError(f"{corpus.source}: the file has no sentences. Give a file with labelled sentences.")
     if corpus.label is None:
         raise CorpusError(
-            f"{corpus.source}: no column is the label; it was read as {kind}, with the columns "
-            f"{', '.join(corpus.columns)}. If it has columns, say so with --format conll or the ending .conll, and "
-            "name them with --columns and --label."
+            f"{corpus.source}: no column is the label. The file was read as {kind} with the columns "
+            f"{', '.join(corpus.columns)}. For a file with columns use --format conll, and name them with --columns "
+            "and --label."
         )
 
 
@@ -205,12 +211,15 @@ def read_sentences(
     raw: Raw | None = None,
     among: Sequence[str] = (),
 ) -> tuple[str, Iterator[Sentence]]:
-    """Format (one `among` those given) and sentences of a file, as a stream; without labels where `label` is None."""
+    """Return the format of a file, detected `among` the given ones, and its sentences as a stream.
+
+    Sentences have no labels if `label` is None.
+    """
     return iter_sentences(input_of(name), form, columns=names, label=label, raw=raw, among=among)
 
 
 def is_model(path: str) -> bool:
-    """Whether a file begins as model files do; a pipe is left alone, what is read from it would be gone."""
+    """Return whether a regular file begins like a model file. Pipes are not read: that would consume their data."""
     if not os.path.isfile(path):
         return False
     try:

@@ -78,7 +78,7 @@ class Command(click.RichCommand):
     context_class = Context
 
 
-#: A keyword argument with or without its value. Calls, paths and quoted text are no arguments of the user.
+#: A keyword argument with or without its value. Calls, paths and quoted text do not match.
 _VALUE = r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]|\.\.\.|[^\s,;:()]*[^\s,;:().]"
 _ARGUMENT = re.compile(rf"(?<![\w.'\"/-])(?<!\w\()(?<!--set )(?P<name>[a-z]\w*)\b(?:=(?P<value>{_VALUE}))?")
 

@@ -1,4 +1,4 @@
-"""``tagwise inspect``: what is in a model file."""
+"""``tagwise inspect``: show the contents of a model file."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
+from tagwise.base.parameters import meant
 from tagwise.base.terminal import visible
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.help import OUTPUT, Command
-from tagwise.cli.models import function_options, is_ready, load_model
+from tagwise.cli.models import function_options, is_pretrained, load_model
 from tagwise.cli.pretrained import in_words
 
 
 def _file(tagger: Any, name: str, milliseconds: float) -> str:
-    """The file that a model was read from, as far as there is one."""
+    """Describe the file that a model was read from."""
     from tagwise.apps.pretrained import TAGGERS
 
-    path = str(TAGGERS[name].path()) if is_ready(name) else name
+    path = str(TAGGERS[name].path()) if is_pretrained(name) else name
     if tagger.model_.file is None or not os.path.exists(path):
-        return "none: it was trained now and could not be kept"
+        return "none: the model was trained now, and the cache cannot be written"
     return f"{path} ({os.path.getsize(path) / 1e6:.2f} MB, read in {milliseconds:.1f} ms)"
 
 
@@ -33,40 +34,44 @@ def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]
     labels = list(tagger.model_.labels)
     shown = " ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")
     return [
-        *_ready_facts(tagger.model_.meta.get("pretrained")),
+        *_pretrained_facts(tagger.model_.meta.get("pretrained")),
         ("file", _file(tagger, path, milliseconds)),
         *_foreign_facts(tagger.model_.meta),
         ("learner", tagger.name),
         ("features", recipe if "\n" not in recipe else f"template of {len(recipe.splitlines())} lines"),
-        ("weights", f"{tagger.n_features_:,}, {tagger.n_nonzero_:,} of them not zero"),
+        ("weights", f"{tagger.n_features_:,}, {tagger.n_nonzero_:,} of them nonzero"),
         ("labels", f"{len(labels)}: {shown}"),
         *(("function", text) for text in _functions(tagger.model_)),
     ]
 
 
-def _ready_facts(said: Any) -> list[tuple[str, str]]:
-    """What a ready tagger says of itself."""
-    if not isinstance(said, dict):
+def _pretrained_facts(card: Any) -> list[tuple[str, str]]:
+    """Describe a pretrained tagger."""
+    if not isinstance(card, dict):
         return []
     return [
-        ("labels what", str(said.get("task", ""))),
-        ("made from", f"{said.get('corpus', '')} ({said.get('licence', '')})"),
-        ("how good", in_words(said.get("test"))),
+        ("task", str(card.get("task", ""))),
+        ("trained on", f"{card.get('corpus', '')} ({card.get('licence', '')})"),
+        ("scores", in_words(card.get("test"))),
     ]
 
 
 def _foreign_facts(meta: Any) -> list[tuple[str, str]]:
-    """The program that wrote a model's file, which does not say how it was trained."""
+    """Name the program that wrote the file of a foreign model."""
     from tagwise.model.formats.table import FORMATS
 
     format = FORMATS.get(str(meta.get("foreign", {}).get("format")))
-    return [] if format is None else [("made by", f"{format.program}; its files do not keep parameters")]
+    return (
+        []
+        if format is None
+        else [("written by", f"{format.program}, whose files have no training parameters")]
+    )
 
 
 def _functions(model: Any) -> list[str]:
-    """The functions that a model's file names, and whether they are there."""
+    """List the functions that a model file names, with their state."""
     missing = {found.path for found in model.missing}
-    return [f"{path} ({'missing' if path in missing else 'there'})" for path in model.named_functions]
+    return [f"{path} ({'missing' if path in missing else 'available'})" for path in model.named_functions]
 
 
 @click.command(cls=Command)
@@ -120,14 +125,15 @@ def inspect(
     unknown = [label for label in only if label not in tagger.model_.labels]
     if unknown:
         raise click.BadParameter(
-            f"the model has no label {unknown[0]!r}; it has: {' '.join(tagger.model_.labels)}",
+            f"the model has no label {unknown[0]!r}{meant(unknown[0], tagger.model_.labels)}. It has: "
+            f"{' '.join(tagger.model_.labels)}",
             param_hint="--label",
         )
     rounds = rounds_of(tagger.model_)
     if plot is not None:
         if not rounds:
             raise click.BadParameter(
-                f"the model has no rounds to plot; it was made by {tagger.name}, not by boosting",
+                f"a model of {tagger.name} has no rounds to plot. Train it with --learner boosting",
                 param_hint="--plot",
             )
         write_text(plot, rounds_svg(rounds))

@@ -1,4 +1,4 @@
-"""Ctrl-C while something trains: a wish to stop, not an accident."""
+"""Ctrl-C during training, which stops it after the current iteration."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from tagwise.cli.app import say
 
 
 class Interrupt:
-    """Ctrl-C once: training stops after the running iteration. Twice: at once, as without this class."""
+    """A callback that stops training after the current iteration once Ctrl-C was pressed.
+
+    A second Ctrl-C raises KeyboardInterrupt.
+    """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def __call__(self, _: Any = None) -> bool:
-        return self.asked
+        return self.requested
 
     @contextmanager
     def armed(self) -> Iterator[None]:
-        """Listen for Ctrl-C while the block runs."""
+        """Handle Ctrl-C while the block runs."""
 
         def handle(_number: int, _frame: FrameType | None) -> None:
-            self.asked = True
-            line = (
-                "\n" if sys.stderr.isatty() else ""
-            )  # below the line of progress, whose locks a handler must not ask for
-            say(line + "stopping after this iteration; Ctrl-C again to stop at once")
+            self.requested = True
+            # Below the progress line, which cannot be cleared here: a signal handler must not acquire its locks.
+            line = "\n" if sys.stderr.isatty() else ""
+            say(line + "stopping after this iteration. Press Ctrl-C again to stop at once")
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
         before = signal.signal(signal.SIGINT, handle)

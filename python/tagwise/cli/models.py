@@ -1,4 +1,4 @@
-"""Models as they are named on the command line: a file or a ready tagger, and the functions that a file names."""
+"""Models on the command line: a file or a pretrained tagger, and the functions that a file names."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tagwise.cli.files import is_model
 from tagwise.cli.help import MACHINE, MODEL, in_options
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-#: Where a CRF can compute: the engines of `learners.backends`, which a shell that completes a word need not import.
+#: Devices of a CRF: the names in `learners.backends`, which takes long to import for a shell completion.
 DEVICES = ("cpu", "cuda")
 
 
 def _imported(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> dict[str, Any]:
-    """The functions that a user names, by import path and by name."""
+    """Import functions, and return them by import path and by name."""
     out: dict[str, Any] = {}
     for path in paths:
         name = path.partition(":")[2]
@@ -35,11 +35,11 @@ def _imported(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> 
 
 
 def need_probabilities(tagger: Any, option: str) -> None:
-    """Refuse an option that needs probabilities for a model whose scores are not."""
+    """Reject an option that needs probabilities if the scores of the model are not."""
     if not tagger.probabilistic:
         raise click.UsageError(
-            f"{option}: the scores of {tagger.name} are not probabilities; use a model of crf, hmm or memm, or "
-            "tag --nbest 2 for scores"
+            f"{option}: the scores of {tagger.name} are not probabilities. Train crf, hmm or memm, or use "
+            "tagwise tag --nbest 2 for scores"
         )
 
 
@@ -91,36 +91,36 @@ def device_option(command: Decorated) -> Decorated:
     )(command)
 
 
-def is_ready(name: str) -> bool:
-    """Whether a name stands for a ready tagger; a file of that name goes before it."""
+def is_pretrained(name: str) -> bool:
+    """Return whether a name is that of a pretrained tagger. A file of the same name has precedence."""
     from tagwise.apps.pretrained import TAGGERS
 
     return name in TAGGERS and not os.path.exists(name)
 
 
 def names_model(name: str) -> bool:
-    """Whether a name stands for a model: a file that begins as models do, or a ready tagger."""
-    return is_ready(name) or is_model(name)
+    """Return whether a name is that of a model file or of a pretrained tagger."""
+    return is_pretrained(name) or is_model(name)
 
 
-def ready(name: str) -> Any:
-    """A ready tagger; at first use a line says that it is trained now, and from what."""
+def load_pretrained(name: str) -> Any:
+    """Return a pretrained tagger. A message is printed if it is trained now."""
     from tagwise.apps.pretrained import info_of, pretrained
 
     info = info_of(name)
     path = info.path()
     if path is not None and not path.exists():
-        say(f"{name} is trained at first use, from {info.corpus}, and kept in {path.parent}")
+        say(f"training {name} on {info.corpus} at first use. The model is kept in {path.parent}")
     return pretrained(name, verbose=1)
 
 
 def load_model(name: str, functions: Mapping[str, Any] | None = None, trust: bool = False) -> Any:
-    """The tagger of a model file, or a ready one by its name."""
+    """Load a model file or a pretrained tagger."""
     import tagwise as tw
     from tagwise.apps.pretrained import TAGGERS
 
-    if is_ready(name):
-        return ready(name)
+    if is_pretrained(name):
+        return load_pretrained(name)
     try:
         return tw.load(name, functions=functions, trust=trust)
     except FileNotFoundError as error:

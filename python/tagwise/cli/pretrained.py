@@ -1,4 +1,4 @@
-"""``tagwise pretrained``: the ready taggers, what they are and how good."""
+"""``tagwise pretrained``: list the pretrained taggers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.base.terminal import as_text, pair_table, percent
 from tagwise.cli.app import debug_option
 from tagwise.cli.help import OUTPUT, Command
-from tagwise.cli.models import ready
+from tagwise.cli.models import load_pretrained
 
 
 def in_words(scores: Any) -> str:
-    """The scores of a ready tagger on the test part of its corpus."""
+    """Format the scores of a pretrained tagger on the test part of its corpus."""
     if not isinstance(scores, dict):
-        return "not known"
+        return "unknown"
     names = {"f1": "F1", "accuracy": "accuracy", "sequence_accuracy": "sentences"}
     known = {name: scores[name] for name in names if isinstance(scores.get(name), (int, float))}
     parts = [f"{names[name]} {percent(value)}" for name, value in known.items()]
@@ -26,8 +26,8 @@ def in_words(scores: Any) -> str:
 
 
 def described(info: Any, tagger: Any) -> dict[str, Any]:
-    """What is said of a ready tagger; its scores where it is in the cache."""
-    said = {} if tagger is None else tagger.model_.meta["pretrained"]
+    """Return the description of a pretrained tagger, with its scores if it is in the cache."""
+    card = {} if tagger is None else tagger.model_.meta["pretrained"]
     path = info.path()
     return {
         "name": info.name,
@@ -36,21 +36,21 @@ def described(info: Any, tagger: Any) -> dict[str, Any]:
         "licence": info.licence,
         "learner": info.learner,
         "params": dict(info.params),
-        "test": said.get("test"),
+        "test": card.get("test"),
         "file": str(path) if path is not None and path.exists() else None,
     }
 
 
 def shown(entry: dict[str, Any]) -> Any:
-    """The same as lines."""
+    """Return the description as a table."""
     settings = ", ".join(f"{name}={value}" for name, value in entry["params"].items())
-    good = in_words(entry["test"])
+    scores = in_words(entry["test"])
     if entry["test"] is None:
-        good = f"not trained yet: tagwise pretrained {entry['name']}"
+        scores = f"not trained yet: tagwise pretrained {entry['name']}"
     rows = [
-        ("labels what", entry["task"]),
-        ("made from", f"{entry['corpus']} ({entry['licence']}), {entry['learner']}({settings})"),
-        ("how good", good),
+        ("task", entry["task"]),
+        ("trained on", f"{entry['corpus']} ({entry['licence']}), {entry['learner']}({settings})"),
+        ("scores", scores),
         ("file", entry["file"] or "none yet"),
     ]
     return pair_table(rows, title=entry["name"])
@@ -78,7 +78,7 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
         wanted = [info_of(name) for name in names]
     except ParameterError as error:
         raise click.BadParameter(str(error), param_hint="NAME") from error
-    entries = [described(info, ready(info.name)) for info in wanted] or [
+    entries = [described(info, load_pretrained(info.name)) for info in wanted] or [
         described(info, info.kept()) for info in taggers()
     ]
     if as_json:

@@ -1,4 +1,4 @@
-"""Labels put into the lines that were read: everything but the label's column stays as it stood, byte for byte."""
+"""Insertion of labels into input lines. Everything except the label column is copied byte for byte."""
 
 from __future__ import annotations
 
@@ -18,51 +18,50 @@ _CELL = re.compile(r"[^ \t]+")
 
 
 def stem_and_end(line: str) -> tuple[str, str]:
-    """A line and the carriage returns that end it."""
+    """Split a line from its trailing carriage returns."""
     stem = line.rstrip("\r")
     return stem, line[len(stem) :]
 
 
 class Rows:
-    """Puts labellings of sentences, one after the other, into the lines of `raw`."""
+    """Inserts the labels of one sentence after the other into the lines of `raw`."""
 
     def __init__(self, raw: Raw) -> None:
         self.raw = raw
-        self.marginals = False  # whether labels have their probabilities beside them
+        self.marginals = False  # whether a probability follows each label
 
     def text(self, lines: list[str]) -> str:
-        """Lines that were just taken, with their ends."""
+        """Join the lines that were taken last, with their line ending."""
         return "\n".join(lines) + self.raw.ending if lines else ""
 
     def __call__(self, sentence: Sentence, labelling: Labelling) -> str:
-        """All lines up to the end of a sentence, its own with labels."""
+        """Return all lines up to the end of a sentence, those of its tokens with labels."""
         before = self.text(self.passed(self.raw.upto(sentence.line or 1)))
         return before + self.text(self.labelled(sentence, labelling))
 
     def pause(self) -> str:
-        """The blank lines behind a sentence, for those who wait for its end."""
+        """Return the blank lines after a sentence, so that readers of a stream see its end at once."""
         return self.text(self.raw.blank())
 
     def rest(self) -> str:
-        """What is left when all sentences are written."""
+        """Return the lines after the last sentence."""
         return self.text(self.passed(self.raw.rest()))
 
     def passed(self, lines: list[str]) -> list[str]:
-        """Lines that hold no tokens."""
+        """Return the output for lines without tokens."""
         return lines
 
     def labelled(self, sentence: Sentence, labelling: Labelling) -> list[str]:
-        """The lines of a sentence, taken and labelled."""
+        """Take the lines of a sentence and return them with labels."""
         raise NotImplementedError
 
 
 class ConllRows(Rows):
-    """CoNLL columns: the label, and its probability, behind a row or in the place of one of its cells.
+    """CoNLL columns: the label and its probability are appended to a row or replace one of its cells.
 
-    The separator is the file's: a tab, or a space where columns stand apart by spaces; a tab for a column of words
-    alone. Marks of documents have as many columns as tokens, because conlleval wants it so; their label is ``O``.
-    `names` are the columns of a file that has the label, `label` is the one to take the place of; a file that lacks
-    it has it appended.
+    The separator is that of the file, or a tab if it has a single column. Document marks get the label ``O``, because
+    conlleval requires the same number of columns everywhere. `names` are the columns of a file that has labels, and
+    `label` is the one to replace. It is appended if a file lacks it.
     """
 
     def __init__(self, raw: Raw, names: Sequence[str] = (), label: str | None = None) -> None:
@@ -71,7 +70,7 @@ class ConllRows(Rows):
 
     @property
     def place(self) -> int | None:
-        """The column whose place the label takes, counted from 0; None appends it."""
+        """Index of the column to replace, or None to append one."""
         known = self.label in self.names and self.raw.columns == len(self.names)
         return self.names.index(self.label) if known and self.label is not None else None
 
@@ -103,7 +102,7 @@ class ConllRows(Rows):
         return [f"{line}{sep}{cell}" for line, cell in zip(lines, cells)]
 
     def between_comments(self, cells: Sequence[str], sep: str) -> list[str]:
-        """As above where comments may stand between the tokens: lines that begin with # and have no tab."""
+        """Label the tokens of a sentence with comments in between: lines that begin with # and have no tab."""
         out: list[str] = []
         left = list(reversed(cells))
         while left:
@@ -113,7 +112,7 @@ class ConllRows(Rows):
         return out
 
     def put(self, line: str, cell: str, sep: str) -> str:
-        """One row with its label."""
+        """Return a row with its label."""
         stem, end = stem_and_end(line)
         place = self.place
         if place is None:
@@ -135,7 +134,7 @@ class ConllRows(Rows):
 
 
 class ConlluRows(Rows):
-    """CoNLL-U: the label in its column, its probability behind what MISC holds."""
+    """CoNLL-U: the label goes to its column, its probability to the end of MISC."""
 
     def __init__(self, raw: Raw, column: str = "upos") -> None:
         super().__init__(raw)
@@ -162,10 +161,9 @@ class ConlluRows(Rows):
 
 
 class JsonlRows(Rows):
-    """JSONL: members behind those that are there, or in the place of those of their names.
+    """JSONL: new members are appended, and members of the same name are replaced.
 
-    `names` are what the member of the labels may be called that they take the place of; without any, ``predicted`` is
-    added.
+    `names` are possible names of the member with the labels to replace. Without names, ``predicted`` is added.
     """
 
     def __init__(self, raw: Raw, names: Sequence[str] = ()) -> None:
@@ -182,13 +180,13 @@ class JsonlRows(Rows):
         begin = line.index(body)
         head, tail = line[:begin], line[begin + len(body) :]
         if self.names or not known.isdisjoint(found):
-            return [head + self.again(body, found) + tail]
+            return [head + self.replaced(body, found) + tail]
         if body[0] == "[":
             body = f'{{"tokens": {body}}}'
         return [f"{head}{body[:-1].rstrip()}, {json.dumps(found, ensure_ascii=False)[1:]}{tail}"]
 
-    def again(self, body: str, found: dict[str, Any]) -> str:
-        """The object written anew, its members in their order."""
+    def replaced(self, body: str, found: dict[str, Any]) -> str:
+        """Return the object with replaced members, in their order."""
         value = json.loads(body)
         value = {"tokens": value} if isinstance(value, list) else value
         name = next((n for n in self.names if n in value), None)
@@ -198,8 +196,8 @@ class JsonlRows(Rows):
         return json.dumps(value, ensure_ascii=False)
 
 
-#: By format: how labels are put into the lines of a file, given its columns and the label's name; the last says whether
-#: the label that is there is replaced. A format that is not here has no rows to put them into.
+#: By format: a function of the raw lines, the columns, the name of the label, and whether existing labels are replaced.
+#: Other formats have no rows to insert labels into.
 IN_PLACE: dict[str, Callable[[Raw, Sequence[str], str | None, bool], Rows]] = {
     "conll": lambda raw, names, label, replace: ConllRows(raw, names, label if replace else None),
     "conllu": lambda raw, _names, label, _replace: ConlluRows(
@@ -210,5 +208,5 @@ IN_PLACE: dict[str, Callable[[Raw, Sequence[str], str | None, bool], Rows]] = {
 
 
 def member_names(label: str | None) -> tuple[str, ...]:
-    """What the member of the labels may be called, the name for a new one first."""
+    """Return possible names of the member with the labels. The first is that of a new member."""
     return ("labels", "tags", "label") if label in (None, "label") else (label,)

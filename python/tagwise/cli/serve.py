@@ -1,4 +1,4 @@
-"""``tagwise serve``: models behind HTTP."""
+"""``tagwise serve``: serve models over HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import rich_click as click
 
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.help import MACHINE, Command
-from tagwise.cli.models import is_ready, ready
+from tagwise.cli.models import is_pretrained, load_pretrained
 
 # Groups of options.
 NETWORK, LIMITS = "Network", "Limits"
@@ -152,8 +152,8 @@ def serve(
 
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
     shelf = Shelf.read(
-        [name for name in models if not is_ready(name)],
-        {name: ready(name) for name in models if is_ready(name)},
+        [name for name in models if not is_pretrained(name)],
+        {name: load_pretrained(name) for name in models if is_pretrained(name)},
     )
     settings = ServiceSettings(
         RequestLimits(max_body, max_tokens, timeout, max_explained, max_token_length), waiting=queue
@@ -162,7 +162,8 @@ def serve(
     listening = bound(host, port)
     url = url_of(listening)
 
-    # What is there now stays to the end: it is not looked through for rubbish again and again, nor copied in workers.
+    # Models live as long as the process. Frozen, they are neither traversed by the garbage collector nor copied to
+    # workers page by page.
     gc.collect()
     gc.freeze()
 
@@ -178,4 +179,4 @@ def serve(
     else:
         announce()
         supervise(workers, work)
-    say("ended")
+    say("server stopped")

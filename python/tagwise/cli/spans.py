@@ -1,4 +1,4 @@
-"""Texts with their spans, as ``tag`` writes them."""
+"""Writers of texts with spans for ``tag``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tagwise.corpus.text.spans import text_spans
 from tagwise.decoding.lookback import DocumentState
 from tagwise.estimators.texts import TokenSpan, token_spans
 
-#: A sentence and its spans as text; what has to wait for the rest of its text comes with that.
+#: Formats a sentence and its spans. Output that depends on later sentences of the text is returned with those.
 Writes = Callable[[Sentence, list[TokenSpan]], str]
 
 
 def as_record(chunked: bool, marginals: bool) -> Writes:
-    """One JSON object a text: its spans with their texts, and their probabilities where asked for."""
+    """Return a writer of one JSON object per text, with its spans and, if `marginals`, their probabilities."""
     put = Records(chunked, says_text=True)
 
     def write(sentence: Sentence, spans: list[TokenSpan]) -> str:
@@ -32,7 +32,7 @@ def as_record(chunked: bool, marginals: bool) -> Writes:
 
 
 def as_marked(chunked: bool, marginals: bool) -> Writes:
-    """The text itself, its spans in brackets with their labels: [London LOC], [London LOC 0.9801]."""
+    """Return a writer of the text with its spans in brackets: [London LOC], [London LOC 0.9801]."""
 
     def write(sentence: Sentence, spans: list[TokenSpan]) -> str:
         text, parts, at = text_of(sentence), [], 0
@@ -46,19 +46,25 @@ def as_marked(chunked: bool, marginals: bool) -> Writes:
     return write
 
 
-#: By format: how texts with spans are written.
+#: Writers by format.
 TEXTS: dict[str, Callable[[bool, bool], Writes]] = {span_jsonl.NAME: as_record, raw_text.NAME: as_marked}
 
 
 def texts_written(
-    tagger: Any, sentences: Iterator[Sentence], form: str, marginals: bool, least: float | None = None
+    tagger: Any,
+    sentences: Iterator[Sentence],
+    form: str,
+    marginals: bool,
+    min_probability: float | None = None,
 ) -> Iterator[str]:
-    """The output, a batch at a time; without spans that are less probable than `least`."""
+    """Yield the output batch by batch, without spans whose probability is below `min_probability`."""
     memory = DocumentState()
     write = TEXTS[form](has_chunks(tagger.model_.labels), marginals)
     for batch in batches(sentences):
-        sure = marginals or least is not None
+        sure = marginals or min_probability is not None
         found = token_spans(tagger, Corpus(batch), probability=sure, memory=memory)
-        if least is not None:
-            found = [[span for span in spans if span[3] is None or span[3] >= least] for spans in found]
+        if min_probability is not None:
+            found = [
+                [span for span in spans if span[3] is None or span[3] >= min_probability] for spans in found
+            ]
         yield "".join(write(sentence, spans) for sentence, spans in zip(batch, found))

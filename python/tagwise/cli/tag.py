@@ -1,4 +1,4 @@
-"""``tagwise tag``: sentences in, the same sentences with labels out, as a stream."""
+"""``tagwise tag``: label sentences as a stream."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from click import get_current_context
 
 from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import known_corpus, model_columns, n_jobs_option, names_of, read_sentences
+from tagwise.cli.files import bundled_corpus, model_columns, n_jobs_option, names_of, read_sentences
 from tagwise.cli.help import DATA, OUTPUT, Command, in_options
 from tagwise.cli.labelling import Labelling
 from tagwise.cli.models import device_option, function_options, load_model, need_probabilities
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
-from tagwise.cli.tag_files import FileOptions, Wishes, is_many, many_options, tag_files, tag_parquet
+from tagwise.cli.tag_files import ManyOptions, TagOptions, is_many, many_options, tag_files, tag_parquet
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
 from tagwise.corpus.formats import FORMATS, TABLE, format_of_name
@@ -34,14 +34,14 @@ from tagwise.decoding.lookback import DocumentState
 
 
 def _fresh(name: str, fields: dict[str, list[str]]) -> str:
-    """A column name that the input does not have yet."""
+    """Return `name`, with underscores appended until the input has no such column."""
     while name in fields:
         name += "_"
     return name
 
 
 def as_conll(sentence: Sentence, labelling: Labelling) -> str:
-    """Input columns, then the label, then its probability; comments above."""
+    """Write comments, then the input columns, the label and its probability."""
     fields = {**sentence.fields, _fresh("predicted", sentence.fields): list(labelling.labels)}
     if labelling.probabilities is not None:
         fields[_fresh("probability", fields)] = [f"{p:.4f}" for p in labelling.probabilities]
@@ -51,7 +51,7 @@ def as_conll(sentence: Sentence, labelling: Labelling) -> str:
 
 
 def as_jsonl(sentence: Sentence, labelling: Labelling) -> str:
-    """One object a sentence: its columns, ``predicted``, and ``probability``, ``score`` where asked for."""
+    """Write one object per sentence: its columns, ``predicted``, and ``probability`` and ``score`` on request."""
     meta = dict(sentence.meta or {})
     if labelling.probabilities is not None:
         meta["probability"] = [round(p, 6) for p in labelling.probabilities]
@@ -64,7 +64,7 @@ def as_jsonl(sentence: Sentence, labelling: Labelling) -> str:
 
 
 def as_text(sentence: Sentence, labelling: Labelling) -> str:
-    """One line a sentence: ``word/LABEL``, or ``word/LABEL/0.9801``."""
+    """Write one line per sentence: ``word/LABEL``, or ``word/LABEL/0.9801``."""
     labels = list(labelling.labels)
     if labelling.probabilities is not None:
         labels = [f"{label}/{p:.4f}" for label, p in zip(labels, labelling.probabilities)]
@@ -74,7 +74,7 @@ def as_text(sentence: Sentence, labelling: Labelling) -> str:
 
 
 def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
-    """CoNLL-U with the label in its own column."""
+    """Return a function that writes CoNLL-U with the label in `column`."""
 
     def as_conllu(sentence: Sentence, labelling: Labelling) -> str:
         labels = list(labelling.labels)
@@ -90,12 +90,12 @@ def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
 
 
 def output_writer(form: str, label: str | None) -> Callable[[Sentence, Labelling], str]:
-    """How a labelled sentence is written in a format."""
+    """Return the function that writes a labelled sentence in a format."""
     return WRITERS[form](label)
 
 
-#: By format: how a labelled sentence is written where the label's column has this name. Formats of texts with spans
-#: are those of `TEXTS`: a text is written at a time.
+#: By format: a function of the name of the label column that returns the writer of a labelled sentence. `TEXTS` has the
+#: formats of texts with spans, which are written one text at a time.
 WRITERS: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]] = {
     "conll": lambda _: as_conll,
     "conllu": lambda label: conllu_writer(label if label in ("upos", "xpos") else "upos"),
@@ -105,9 +105,14 @@ WRITERS: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]]
 
 
 def label_batch(
-    tagger: Any, batch: Corpus, marginals: bool, nbest: int, memory: DocumentState, least: float | None = None
+    tagger: Any,
+    batch: Corpus,
+    marginals: bool,
+    nbest: int,
+    memory: DocumentState,
+    min_probability: float | None = None,
 ) -> Iterator[list[Labelling]]:
-    """For each sentence of a batch, the labellings to write; `memory` carries a document over from the last batch."""
+    """Yield the labellings to write for each sentence. `memory` carries a document over from the previous batch."""
     if nbest > 1:
         found = [
             [(texts([labels])[0][0], score) for labels, score in paths]
@@ -122,10 +127,10 @@ def label_batch(
                 for (labels, score), (_, p) in zip(paths, chances)
             ]
         return
-    if least is None:
+    if min_probability is None:
         predicted, _ = texts(tagger.predict(batch, memory=memory))
     else:
-        predicted, _ = texts(tagger.predict(batch, min_probability=least))
+        predicted, _ = texts(tagger.predict(batch, min_probability=min_probability))
     if not marginals:
         yield from ([Labelling(labels)] for labels in predicted)
         return
@@ -138,7 +143,7 @@ def label_batch(
 def named(
     sentences: Iterator[Sentence], names: list[str], label: str | None, source: str
 ) -> Iterator[Sentence]:
-    """Sentences with the columns of training, which may lack the label's."""
+    """Yield sentences with the column names of training, with or without the label column."""
     bare = [name for name in names if name != label]
     for sentence in sentences:
         values = list(sentence.fields.values())
@@ -148,39 +153,41 @@ def named(
                 "<stdin>" if source == "-" else source,
                 sentence.line,
                 f"{len(values)} columns, but the model was trained on {', '.join(names)}",
-                f"Give {' '.join(bare)}, with or without {label}, or name the columns with --columns.",
+                f"Give the columns {' '.join(bare)}, with or without {label}, or name them with --columns.",
             )
         yield Sentence(
             dict(zip(chosen, values)), comments=sentence.comments, doc=sentence.doc, line=sentence.line
         )
 
 
-def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int, least: float | None) -> None:
-    """Refuse what the model cannot give before any input is read."""
+def check_supported(
+    tagger: Any, model: str, marginals: bool, nbest: int, min_probability: float | None
+) -> None:
+    """Reject options that the model does not support, before any input is read."""
     if tagger.model_.recipe.kind == "attributes":
         raise TagwiseError(
-            f"{model}: this model was trained on attributes that were given as they are; files hold tokens. "
-            "Use it from Python: tagwise.load(...).predict(X) with X made as for training."
+            f"{model}: this model was trained on lists of attributes, but files contain tokens. "
+            "Use it from Python: tagwise.load(...).predict(X) with the attributes used for training."
         )
     for function in tagger.model_.missing:
         function()
-    for option, asked in (("--marginals", marginals), ("--min-probability", least is not None)):
-        if asked:
+    for option, used in (("--marginals", marginals), ("--min-probability", min_probability is not None)):
+        if used:
             need_probabilities(tagger, option)
-    if least is not None:
+    if min_probability is not None:
         if nbest > 1:
-            raise click.UsageError("--min-probability and --nbest exclude each other: take one of them")
-        tagger.predict([], min_probability=least)
+            raise click.UsageError("--min-probability and --nbest cannot be combined. Omit one of them")
+        tagger.predict([], min_probability=min_probability)
     if nbest > 1 and marginals:
-        raise click.UsageError("--marginals and --nbest exclude each other: take one of them")
+        raise click.UsageError("--marginals and --nbest cannot be combined. Omit one of them")
 
 
 def move(tagger: Any, device: str) -> None:
-    """Let a tagger decode on a device."""
+    """Move a tagger to the device that it decodes on."""
     if not hasattr(tagger, "to"):
         if device != "cpu":
             raise click.BadParameter(
-                f"a model of {tagger.name} is used on the CPU; leave it out, or say --device cpu",
+                f"a model of {tagger.name} runs on the CPU only. Omit --device, or use --device cpu",
                 param_hint="--device",
             )
         return
@@ -192,16 +199,16 @@ def move(tagger: Any, device: str) -> None:
 
 
 def check_replace(kind: str, names: list[str] | None, rows: Rows | None, label: str | None) -> None:
-    """Refuse to replace what has no place."""
+    """Reject ``--replace`` for inputs without a label to replace."""
     if rows is None:
         raise click.UsageError(
-            "--replace needs rows to put labels into: the output must have the format of the input "
-            "(conll, conllu or jsonl), with one labelling a sentence"
+            "--replace requires an output in the format of the input (conll, conllu or jsonl) with one label sequence "
+            "per sentence. Omit --replace, --output-format or --nbest"
         )
     if TABLE[kind].unnamed and (names is None or label not in names):
         raise click.UsageError(
-            f"--replace: which column is the label? Name those of the input with --columns, {label or 'label'} among "
-            "them"
+            f"--replace: the column to replace is unknown. Name the columns of the input with --columns, one of them "
+            f"{label or 'label'}"
         )
 
 
@@ -211,13 +218,13 @@ def written(
     write: Rows | Callable[[Sentence, Labelling], str],
     marginals: bool,
     nbest: int,
-    least: float | None = None,
+    min_probability: float | None = None,
 ) -> Iterator[str]:
-    """The output, a batch at a time."""
+    """Yield the output, batch by batch."""
     memory = DocumentState()
     rows = write if isinstance(write, Rows) else None
     for batch in batches(sentences):
-        labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory, least)
+        labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory, min_probability)
         text = "".join(write(s, labelling) for s, found in zip(batch, labelled) for labelling in found)
         yield text if rows is None else text + rows.pause()
     if rows is not None:
@@ -284,7 +291,6 @@ def written(
 )
 @click.option(
     "--min-probability",
-    "least",
     type=click.FloatRange(0.0, 1.0),
     metavar="P",
     help="Drop spans with a probability below P: their tokens are labelled O (crf, memm).",
@@ -306,7 +312,7 @@ def tag(
     replace: bool,
     marginals: bool,
     nbest: int,
-    least: float | None,
+    min_probability: float | None,
     n_jobs: int | None,
     backend: str | None,
     address: str | None,
@@ -337,57 +343,59 @@ def tag(
       tagwise tag model.tagwise 'in/*.conll' -o out/ \\
           --backend ray --address auto
     """
-    wishes = Wishes(form, untokenized, output_format, columns, replace, marginals, nbest, least)
-    tagger = ready_tagger(model, wishes, functions, trust, n_jobs, device)
-    options = FileOptions(backend, address, workers, on_error)
+    options = TagOptions(
+        form, untokenized, output_format, columns, replace, marginals, nbest, min_probability
+    )
+    tagger = ready_tagger(model, options, functions, trust, n_jobs, device)
+    many = ManyOptions(backend, address, workers, on_error)
     if is_many(output):
         loading = {"functions": functions, "trust": trust}
-        tag_files(tagger, model, source, output, wishes, options, loading, tag_one)
+        tag_files(tagger, model, source, output, options, many, loading, tag_one)
         return
-    options.refuse()
-    tag_one(tagger, source, output, wishes)
+    many.reject()
+    tag_one(tagger, source, output, options)
 
 
 def ready_tagger(
     model: str,
-    wishes: Wishes,
+    options: TagOptions,
     functions: dict[str, Any],
     trust: bool,
     n_jobs: int | None = None,
     device: str | None = None,
 ) -> Any:
-    """The tagger of a model, told how to work; refused where it cannot do what is wished."""
+    """Load a model for the given options, and raise an error if it does not support them."""
     tagger = load_model(model, functions, trust)
     if n_jobs is not None:
         tagger.set_params(n_jobs=n_jobs)
     if device is not None:
         move(tagger, device)
-    check_wishes(tagger, model, wishes.marginals, wishes.nbest, wishes.least)
+    check_supported(tagger, model, options.marginals, options.nbest, options.min_probability)
     return tagger
 
 
-def tag_one(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
-    """Label one input, and write it."""
-    form, untokenized, nbest = wishes.form, wishes.untokenized, wishes.nbest
-    marginals, least, replace = wishes.marginals, wishes.least, wishes.replace
+def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
+    """Label one input and write the output."""
+    form, untokenized, nbest = options.form, options.untokenized, options.nbest
+    marginals, min_probability, replace = options.marginals, options.min_probability, options.replace
     if source.endswith(".parquet"):
-        tag_parquet(tagger, source, output, wishes)
+        tag_parquet(tagger, source, output, options)
         return
     names, label = model_columns(tagger)
-    given = names_of(wishes.columns, None)[0]
+    given = names_of(options.columns, None)[0]
     raw = Raw() if nbest == 1 else None
     among = (raw_text.NAME, span_jsonl.NAME) if untokenized else ()
-    known = known_corpus(source, "test", None)
-    if known is not None:  # no file whose lines could stay as they are
+    bundled = bundled_corpus(source, "test", None)
+    if bundled is not None:  # there is no file whose lines could be copied
         if untokenized:
-            raise click.UsageError(f"--raw: {source} has tokens already: leave --raw out")
-        kind, sentences, raw = "conll", iter(known), None
+            raise click.UsageError(f"--raw: {source} is tokenized already. Omit --raw")
+        kind, sentences, raw = "conll", iter(bundled), None
     else:
         kind, sentences = read_sentences(source, form_of(form, untokenized), given, None, raw, among)
     if untokenized:
         check_untokenized(source, form, kind)
-    target = wishes.output_format or (span_jsonl.NAME if kind in TEXTS else kind)
-    if known is None and TABLE[kind].unnamed and given is None and names is not None:
+    target = options.output_format or (span_jsonl.NAME if kind in TEXTS else kind)
+    if bundled is None and TABLE[kind].unnamed and given is None and names is not None:
         sentences = named(sentences, names, label, source)
     rows = None
     if raw is not None and target == kind and kind in IN_PLACE:
@@ -400,11 +408,13 @@ def tag_one(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
     if target in TEXTS:
         if nbest > 1:
             raise click.UsageError(
-                f"--nbest gives labellings of sentences; choose an --output-format other than {target}"
+                f"--nbest writes label sequences, which {target} cannot hold. Choose another --output-format"
             )
-        output_of = texts_written(tagger, sentences, target, marginals, least)
+        output_of = texts_written(tagger, sentences, target, marginals, min_probability)
     else:
-        output_of = written(tagger, sentences, rows or output_writer(target, label), marginals, nbest, least)
+        output_of = written(
+            tagger, sentences, rows or output_writer(target, label), marginals, nbest, min_probability
+        )
     with writer(output) as put:
         for text in output_of:
             put(text)
@@ -413,18 +423,18 @@ def tag_one(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
 
 
 def check_untokenized(source: str, form: str | None, kind: str) -> None:
-    """Refuse a file of tokens in place of raw text."""
-    detected = format_of_name(source)
-    if form is None and kind == raw_text.NAME and detected is not None:
+    """Reject a tokenized file in place of raw text."""
+    named = format_of_name(source)
+    if form is None and kind == raw_text.NAME and named is not None:
         raise click.UsageError(
-            f"--raw: {source} looks like {detected}, which has tokens already: leave --raw out, or add --format raw"
+            f"--raw: {source} looks like {named}, which is tokenized already. Omit --raw, or add --format raw"
         )
 
 
 def form_of(form: str | None, untokenized: bool) -> str | None:
-    """The format of the input; None where it is to be seen."""
+    """Return the format of the input, or None to detect it."""
     if untokenized and form not in (None, *TEXTS):
         raise click.UsageError(
-            f"--raw reads text that has no tokens yet, but {form} has: leave out one of them"
+            f"--raw reads text without tokens, but --format {form} has tokens. Omit one of them"
         )
     return form

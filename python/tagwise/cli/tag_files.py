@@ -1,4 +1,4 @@
-"""``tagwise tag`` over many files: into a folder, each whole or not at all, here or by the workers of a Ray cluster."""
+"""``tagwise tag`` for many files: into a folder, in this process or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from tagwise.dataset.shards.reader import ON_ERROR
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Title of the group of options for many files.
 MANY = "Many files"
-#: Where the folder of the output keeps what each file was made of.
+#: Folder inside the output folder that records what each file was made from.
 NOTES = ".tagwise"
-#: Maximum size of such a note in bytes.
-MOST_NOTE = 1 << 20
-#: Rows of a Parquet file that are tagged at once, and columns that may hold the tokens, the first that is there.
+#: Maximum size of such a record in bytes.
+MAX_NOTE = 1 << 20
+#: Rows of a Parquet file that are tagged at once, and names of columns with tokens. The first that exists is used.
 ROWS, TOKENS = 4096, ("tokens", "words", "text")
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """How an input is read, and what is written."""
+class TagOptions:
+    """Options on how an input is read and what is written."""
 
     form: str | None = None
     untokenized: bool = False
@@ -48,24 +48,24 @@ class Wishes:
     replace: bool = False
     marginals: bool = False
     nbest: int = 1
-    least: float | None = None
+    min_probability: float | None = None
 
 
 @dataclass(frozen=True)
-class FileOptions:
-    """Who works on many files, and what becomes of one that cannot be read."""
+class ManyOptions:
+    """Options that apply to many files only."""
 
     backend: str | None
     address: str | None
     workers: int | None
     on_error: str | None
 
-    def refuse(self) -> None:
-        """Say that these are about many files, where there is one."""
+    def reject(self) -> None:
+        """Reject these options for a single file."""
         require("many files (a pattern and -o FOLDER/)", False, **vars(self))
 
     def check(self) -> None:
-        """Refuse a cluster's options without a cluster."""
+        """Reject options of a Ray cluster without ``--backend ray``."""
         require("--backend ray", self.backend == "ray", address=self.address, workers=self.workers)
 
 
@@ -89,12 +89,12 @@ def many_options(command: Decorated) -> Decorated:
 
 
 def is_many(output: str) -> bool:
-    """Whether files go into a folder."""
+    """Return whether the output is a folder."""
     return output.endswith(("/", os.sep)) or os.path.isdir(output)
 
 
 def braced(pattern: str) -> list[str]:
-    """A pattern for each way through its braces.
+    """Expand the braces of a pattern.
 
     >>> braced("in/*.{conll,txt}")
     ['in/*.conll', 'in/*.txt']
@@ -107,7 +107,7 @@ def braced(pattern: str) -> list[str]:
 
 
 def places(source: str, output: str) -> list[tuple[str, str]]:
-    """Each file and where it goes: below the folder as it lies below the one that all files have in common."""
+    """Return each file with its output, whose path below `output` is that below the common folder of all files."""
     files: list[str] = []
     for pattern in braced(source):
         try:
@@ -115,26 +115,26 @@ def places(source: str, output: str) -> list[tuple[str, str]]:
         except CorpusError:
             continue
     if not files:
-        raise CorpusError(f"{source}: there is no such file. Give a path, or a pattern such as 'in/*.conll'.")
+        raise CorpusError(f"{source}: no file matches. Give a path, or a pattern such as 'in/*.conll'.")
     base = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in files])
     out = [(path, os.path.join(output, os.path.relpath(os.path.abspath(path), base))) for path in files]
     for path, place in out:
         if os.path.abspath(path) == os.path.abspath(place):
-            raise click.BadParameter(f"{path} would be written over; name another folder", param_hint="-o")
+            raise click.BadParameter(f"{path} would be overwritten. Choose another folder", param_hint="-o")
     return out
 
 
 class Notes:
-    """What each file of the output was made of: a run that was stopped leaves out what is done."""
+    """Records of the inputs, model and options of each output file, so that a repeated run skips complete files."""
 
-    def __init__(self, output: str, model: str, wishes: Wishes) -> None:
+    def __init__(self, output: str, model: str, options: TagOptions) -> None:
         self.folder = Path(output) / NOTES
         same = checksum(Path(model)) if os.path.isfile(model) else model
         self.how = {
             "format": FORMAT,
             "tagwise": _core.__version__,
             "model": same,
-            **dataclasses.asdict(wishes),
+            **dataclasses.asdict(options),
         }
 
     def _path(self, place: str) -> Path:
@@ -145,36 +145,36 @@ class Notes:
         return {**self.how, "source": made, "output": checksum(Path(place))}
 
     def is_done(self, source: str, place: str) -> bool:
-        """Whether a file is there, and made of the same in the same way."""
+        """Return whether an output exists and was made from the same input in the same way."""
         try:
-            data = read_regular(self._path(place), MOST_NOTE, CorpusError, "", follow=False)
+            data = read_regular(self._path(place), MAX_NOTE, CorpusError, "", follow=False)
             return unsealed(data, Anything()) == self._note(source, place)
-        except (OSError, TagwiseError):  # one of the two is not there, or not whole
+        except (OSError, TagwiseError):  # a file is missing or damaged
             return False
 
     def keep(self, source: str, place: str) -> None:
-        """Note that a file is done."""
+        """Record that a file is complete."""
         make_own_folder(self.folder, CorpusError)
         with atomic(self._path(place), CorpusError) as out:
             out.write(sealed(self._note(source, place)))
 
 
-Tagging = Callable[[Any, str, str, Wishes], None]
+Tagging = Callable[[Any, str, str, TagOptions], None]
 
 
 class FileTagger:
-    """Tags one file after the other, with a model that is loaded once: what an actor is."""
+    """A Ray actor that loads a model once and tags one file after the other."""
 
-    def __init__(self, config: tuple[str, Wishes, dict[str, Any], Tagging]) -> None:
+    def __init__(self, setup: tuple[str, TagOptions, dict[str, Any], Tagging]) -> None:
         import tagwise as tw
 
-        model, self.wishes, loading, self.tag = config
+        model, self.options, loading, self.tag = setup
         self.tagger = tw.load(model, mmap=True, **loading)
         self.tagger.set_params(n_jobs=1)
 
     def work(self, source: str, place: str) -> int:
-        """Tag a file; the process that did it."""
-        self.tag(self.tagger, source, place, self.wishes)
+        """Tag a file and return the id of the process."""
+        self.tag(self.tagger, source, place, self.options)
         return os.getpid()
 
 
@@ -183,46 +183,46 @@ def tag_files(
     model: str,
     source: str,
     output: str,
-    wishes: Wishes,
-    options: FileOptions,
+    options: TagOptions,
+    many: ManyOptions,
     loading: dict[str, Any],
     tag: Tagging,
 ) -> None:
-    """Tag what a pattern names, into a folder. `tag` does one file."""
-    options.check()
+    """Tag the files that match a pattern into a folder. `tag` does one file."""
+    many.check()
     todo = places(source, output)
     make_folder(Path(output))
-    notes = Notes(output, model, wishes)
+    notes = Notes(output, model, options)
     missing = [(path, place) for path, place in todo if not notes.is_done(path, place)]
     for _, place in missing:
         os.makedirs(os.path.dirname(place) or ".", exist_ok=True)
-    if options.backend == "ray":
-        done = _by_ray(tagger, model, missing, wishes, options, loading, tag)
+    if many.backend == "ray":
+        done = _by_ray(tagger, model, missing, options, many, loading, tag)
     else:
-        done = _here(tagger, missing, wishes, tag)
+        done = _locally(tagger, missing, options, tag)
     skipped = 0
     for (path, place), error in done:
         if error is None:
             notes.keep(path, place)
-        elif options.on_error == "skip" and isinstance(error, (TagwiseError, OSError)):
+        elif many.on_error == "skip" and isinstance(error, (TagwiseError, OSError)):
             skipped += 1
             say(f"skipped {path}: {error}")
         else:
             raise error
-    note = f", {skipped} skipped" if skipped else ""
     say(
-        f"{len(missing) - skipped} files tagged, {len(todo) - len(missing)} as they were{note}; wrote {output}"
+        f"tagged {len(missing) - skipped} files, kept {len(todo) - len(missing)} from an earlier run, skipped {skipped}"
+        f"\nwrote {output}"
     )
 
 
 Done = Iterator[tuple[tuple[str, str], BaseException | None]]
 
 
-def _here(tagger: Any, missing: list[tuple[str, str]], wishes: Wishes, tag: Tagging) -> Done:
-    """Files one after the other in this process."""
+def _locally(tagger: Any, missing: list[tuple[str, str]], options: TagOptions, tag: Tagging) -> Done:
+    """Tag files one after the other in this process."""
     for path, place in missing:
         try:
-            tag(tagger, path, place, wishes)
+            tag(tagger, path, place, options)
         except (TagwiseError, OSError) as error:
             yield (path, place), error
         else:
@@ -233,38 +233,41 @@ def _by_ray(
     tagger: Any,
     model: str,
     missing: list[tuple[str, str]],
-    wishes: Wishes,
-    options: FileOptions,
+    options: TagOptions,
+    many: ManyOptions,
     loading: dict[str, Any],
     tag: Tagging,
 ) -> Done:
-    """Files by workers, each of which has one at a time."""
+    """Tag files on a Ray cluster. Each worker has one at a time."""
     from tagwise.ray.crew import connected
     from tagwise.ray.jobs import Failed, Jobs
 
     if not os.path.isfile(model):
-        raise click.UsageError(f"--backend ray needs a model file that every machine sees; {model} is none")
-    connected(options.address)
-    config = (os.path.abspath(model), wishes, loading, tag)
-    asked = [(path, (os.path.abspath(path), os.path.abspath(place))) for path, place in missing]
-    with Jobs(FileTagger, config, options.workers) as jobs:
-        for i, found in jobs.run(asked):
+        raise click.UsageError(
+            f"--backend ray requires a model file that every machine can read, but {model} is not a file"
+        )
+    connected(many.address)
+    setup = (os.path.abspath(model), options, loading, tag)
+    tasks = [(path, (os.path.abspath(path), os.path.abspath(place))) for path, place in missing]
+    with Jobs(FileTagger, setup, many.workers) as jobs:
+        for i, found in jobs.run(tasks):
             yield missing[i], found.error if isinstance(found, Failed) else None
 
 
-def tag_parquet(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
-    """Label the rows of a Parquet file: its columns, and `predicted`, a list of labels, beside them."""
-    for name in ("output_format", "marginals", "replace", "untokenized", "least"):
-        if getattr(wishes, name):
+def tag_parquet(tagger: Any, source: str, output: str, options: TagOptions) -> None:
+    """Copy a Parquet file with an additional column ``predicted``, a list of labels per row."""
+    for name in ("output_format", "marginals", "replace", "untokenized", "min_probability"):
+        if getattr(options, name):
             raise click.UsageError(
-                f"{source}: Parquet files get one column of labels; leave other wishes out"
+                f"{source}: Parquet files get one column of labels. Omit --"
+                f"{'raw' if name == 'untokenized' else name.replace('_', '-')}"
             )
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError as error:
         raise TagwiseError(
-            f"{source}: Parquet files need the package pyarrow, which is not installed: pip install pyarrow, or "
+            f"{source}: Parquet files need the package pyarrow, which is not installed. Run pip install pyarrow, or "
             "'tagwise[ray]'"
         ) from error
     from tagwise.ray.tagging import Tag
@@ -272,8 +275,8 @@ def tag_parquet(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
     try:
         file = pq.ParquetFile(source)
     except (pa.ArrowException, OSError) as error:
-        raise CorpusError(f"{source}: cannot be read as Parquet ({error}). Write it anew.") from error
-    column = wishes.columns or next((name for name in TOKENS if name in file.schema_arrow.names), TOKENS[0])
+        raise CorpusError(f"{source}: cannot be read as Parquet ({error}). Write the file again.") from error
+    column = options.columns or next((name for name in TOKENS if name in file.schema_arrow.names), TOKENS[0])
     label = Tag(tagger.model_, column, n_jobs=tagger.get_params()["n_jobs"] or 0)
     schema = file.schema_arrow.append(pa.field(label.output, pa.list_(pa.string())))
     with atomic(output, CorpusError) as raw, pq.ParquetWriter(raw, schema) as out:

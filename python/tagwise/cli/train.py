@@ -86,7 +86,7 @@ def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint 
     except ParameterError as error:
         raise click.BadParameter(str(error), param_hint="--checkpoint") from error
     if resume and not os.path.exists(checkpoint.path):
-        say(f"{checkpoint.path} does not exist; training starts from the beginning")
+        say(f"{checkpoint.path} does not exist. Training starts from the beginning")
     return checkpoint
 
 
@@ -323,10 +323,10 @@ def train(
     kept = parse_checkpoint(checkpoint, resume, output)
     if path is not None and isinstance(data, Shards):
         raise click.UsageError(
-            "--path needs a corpus in memory; on shards, train once for each value with --set"
+            "--path needs a corpus in memory. On shards, train once for each value with --set"
         )
     if kept is not None and path is not None:
-        raise click.UsageError("--checkpoint and --resume need a single training run; omit them, or --path")
+        raise click.UsageError("--checkpoint and --resume need a single training run. Omit them, or --path")
     if path is not None:
         save = functools.partial(_saved, output=output, prune=prune)
         tagger, table = best_strength(tagger, data, dev_data, parse_path(kind, path), save, options)
@@ -347,11 +347,11 @@ def train(
             raise
         at_once = True
     tagger.save(output, prune=prune)
-    if interrupt.asked or at_once:
+    if interrupt.requested or at_once:
         say(
-            f"stopped after iteration {len(tagger.history_)}; saved the model trained so far to {output}"
+            f"stopped after iteration {len(tagger.history_)}. Saved the model trained so far to {output}"
             + (
-                "; to continue, repeat the command with --resume"
+                ". To continue, repeat the command with --resume"
                 if kept and os.path.exists(kept.path)
                 else ""
             )
@@ -426,7 +426,7 @@ def best_strength(
         best = max(steps, key=lambda step: step.score)
         output = save(best.tagger)
         say(
-            f"stopped after {len(steps)} of {len(values)} values; saved the best model so far, "
+            f"stopped after {len(steps)} of {len(values)} values. Saved the best model so far, "
             f"{name}={best.strength:g}, to {output}"
         )
         raise Exit(EXIT_INTERRUPTED) from None
