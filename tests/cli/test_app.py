@@ -73,9 +73,9 @@ def test_the_first_interrupt_is_a_wish_the_second_is_none(capsys: pytest.Capture
     before = signal.getsignal(signal.SIGINT)
     interrupt = Interrupt()
     with interrupt.armed():
-        assert (interrupt.asked, interrupt()) == (False, False)
+        assert (interrupt.requested, interrupt()) == (False, False)
         os.kill(os.getpid(), signal.SIGINT)
-        assert (interrupt.asked, interrupt()) == (True, True)
+        assert (interrupt.requested, interrupt()) == (True, True)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) == before
@@ -221,7 +221,7 @@ def test_a_corpus_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert bundled_corpus("ewt-pos", "test", None) is TEST
     assert bundled_corpus("ewt-pos:test", "train", None) is TEST
     assert bundled_corpus("no-such", "train", None) is None
-    with pytest.raises(click.UsageError, match="train, dev, test, not 'x'"):
+    with pytest.raises(click.UsageError, match=r"unknown part 'x'\. Use one of train, dev, test"):
         bundled_corpus("ewt-pos:x", "train", None)
     for name, part in (("ewt-pos:dev", "train"), ("ewt-pos", "dev")):
         with pytest.raises(tw.CorpusError, match="ewt-pos has no dev part"):

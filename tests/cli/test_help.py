@@ -6,12 +6,14 @@ import inspect
 import re
 import shlex
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import rich_click as click
 from click.testing import CliRunner
 
 from tagwise.cli import cli
+from tagwise.cli.help import in_options
 
 #: In the order in which people use them.
 COMMANDS = [
@@ -106,3 +108,40 @@ def test_examples_can_be_copied(name: str) -> None:
         command = cli.commands[first]
         context = click.RichContext(command, resilient_parsing=True)
         command.make_parser(context).parse_args(list(args))
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("use device='cpu'", "use --device cpu"),
+        ("name those of the file with columns=(...).", "name those of the file with --columns NAMES."),
+        ("columns=('word', 'label')", "--columns word,label"),
+        ("pass forget=True, or warm_start", "pass --forget, or --warm-start"),
+        ("use l1=0, or optimizer='owlqn'", "use --set l1=0, or --set optimizer=owlqn"),
+        (
+            "use S3(window=2), or order=1 with constraints=False",
+            "use S3(window=2), or --set order=1 with --set constraints=False",
+        ),
+        ("a/l2=1/x.txt: 'l2=1' is a file", "a/l2=1/x.txt: 'l2=1' is a file"),
+        ("call tagwise.load(path, device='cpu')", "call tagwise.load(path, device='cpu')"),
+        ("--set l2=1: no", "--set l2=1: no"),
+        ("the columns and the label", "the columns and the label"),
+        ("colour=3", "colour=3"),
+    ],
+)
+def test_messages_name_options_instead_of_arguments(message: str, shown: str) -> None:
+    assert in_options(message, cli.commands["train"]) == shown
+
+
+def test_a_remedy_is_an_option(tmp_path: Path) -> None:
+    """A file that cannot be read and parameters that exclude each other are explained in terms of the command line."""
+    ragged = tmp_path / "ragged.txt"
+    ragged.write_text("a\tX\nb\tY\tZ\n")
+    args = ["train", "wnut17-ner:dev", "-o", str(tmp_path / "m"), "--set", "l1=1", "--set", "optimizer=lbfgs"]
+    for given, remedy in (
+        (["convert", str(ragged)], "--columns NAMES"),
+        (args, "--set optimizer=lbfgs cannot handle --set l1=1"),
+    ):
+        result = CliRunner().invoke(cli, given)
+        assert result.exit_code == 2
+        assert remedy in result.stderr

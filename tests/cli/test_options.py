@@ -390,7 +390,7 @@ def train_checkpoint(bench: Bench) -> None:
     plain = bench.made(bench.train)
     call = ("train", bench.train, "-o", out, *QUICK)
     began = bench.ok(*call, "--resume")
-    assert f"there is no {kept} to go on from; training begins anew" in began.stderr
+    assert f"{kept} does not exist. Training starts from the beginning" in began.stderr
     assert (out.read_bytes(), kept.exists()) == (plain, False)
     crf().fit(TRAIN, checkpoint=tw.Checkpoint(kept, every=2), callbacks=[lambda e: e.iteration == 2])
     entries: list[int] = []

@@ -115,4 +115,4 @@ def test_a_ready_tagger_that_cannot_be_kept_is_used_all_the_same(bench: Bench) -
     given(bench)
     bench.path("usual").write_text("a file where the folder should be")
     assert bench.ok("tag", "en-tiny", bench.test).stdout == bench.ok("tag", bench.model, bench.test).stdout
-    assert "could not be kept" in bench.ok("inspect", "en-tiny").stdout
+    assert "the cache cannot be written" in bench.ok("inspect", "en-tiny").stdout

@@ -180,8 +180,8 @@ def tag_raw(bench: Bench) -> None:
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "the scores of perceptron are not probabilities" in refused.stderr
     for more, said in (
-        (("--format", "conll"), "--raw reads text that has no tokens yet"),
-        (("--nbest", 2), "choose an --output-format other than spans"),
+        (("--format", "conll"), "--raw reads text without tokens"),
+        (("--nbest", 2), "which spans cannot hold. Choose another --output-format"),
     ):
         result = invoke("tag", model, "--raw", *more, text=lines)
         assert (result.exit_code, result.stdout) == (2, "")

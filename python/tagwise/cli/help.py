@@ -78,9 +78,11 @@ class Command(click.RichCommand):
     context_class = Context
 
 
-#: A keyword argument with or without its value. Calls, paths and quoted text do not match.
+#: A call, which is left as it is, or a keyword argument with or without its value. Paths and quoted text do not match.
 _VALUE = r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]|\.\.\.|[^\s,;:()]*[^\s,;:().]"
-_ARGUMENT = re.compile(rf"(?<![\w.'\"/-])(?<!\w\()(?<!--set )(?P<name>[a-z]\w*)\b(?:=(?P<value>{_VALUE}))?")
+_ARGUMENT = re.compile(
+    rf"[\w.]+\([^()]*\)|(?<![\w.'\"/-])(?<!--set )(?P<name>[a-z]\w*)\b(?:=(?P<value>{_VALUE}))?"
+)
 
 
 def in_options(message: str, command: click.Command) -> str:
@@ -99,7 +101,7 @@ def in_options(message: str, command: click.Command) -> str:
     parameters = {name for kind in LEARNERS.values() for name in parameters_of(kind)}
 
     def spelled(found: re.Match[str]) -> str:
-        name, value = found["name"], found["value"]
+        name, value = found["name"] or "", found["value"]
         flag = f"--{name.replace('_', '-')}"
         option = flags.get(flag)
         if value is None:
