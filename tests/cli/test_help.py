@@ -116,6 +116,7 @@ def test_examples_can_be_copied(name: str) -> None:
         ("use device='cpu'", "use --device cpu"),
         ("name those of the file with columns=(...).", "name those of the file with --columns NAMES."),
         ("columns=('word', 'label')", "--columns word,label"),
+        ("name them with columns={'a': 1} now", "name them with --columns NAMES now"),
         ("pass forget=True, or warm_start", "pass --forget, or --warm-start"),
         ("use l1=0, or optimizer='owlqn'", "use --set l1=0, or --set optimizer=owlqn"),
         (

@@ -76,7 +76,7 @@ def test_loading_imports_and_calls_nothing(where: str, tmp_path: Path, evil: Pat
     X, y = KINDS[make.SAVED[name][0]].train()
     for one in (tagger, pickle.loads(pickle.dumps(tagger))):
         with pytest.raises(
-            tw.MissingFunctionError, match=r"'evil_module:f' is not there: .*functions=.*--functions.*--trust"
+            tw.MissingFunctionError, match=r"'evil_module:f' is missing: .*functions=.*trust=True"
         ):
             one.predict(X) if needs == "predict" else one.fit(X, y)
     assert ("evil_module:f" in {found.path for found in tagger.model_.missing}) == (needs == "predict")

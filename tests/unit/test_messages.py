@@ -74,7 +74,7 @@ def test_a_label_by_name_asks_for_names() -> None:
         with pytest.raises(
             tw.CorpusError,
             match=r"no column 'ner': the 3 columns of the file have no names\. Name them all, as in "
-            r"columns=\('word', 'pos', 'ner'\); on the command line --columns",
+            r"columns=\('word', 'pos', 'ner'\)\.",
         ):
             read(io.StringIO(text), label="ner")
         assert read(io.StringIO(text), label="pos").labels == [["DT", "NN"]]

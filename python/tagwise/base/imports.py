@@ -17,9 +17,9 @@ class Missing:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         raise MissingFunctionError(
-            f"{self.what} {self.path!r} is not there: a model file names it, and loading imports nothing that a file "
-            f"names. Hand it over: tagwise.load(path, functions={{{self.path!r}: function}}), on the command line "
-            f"--functions {self.path}; or, where you trust the author of the file, trust=True (--trust) imports it"
+            f"{self.what} {self.path!r} is missing: a model file names it, and loading does not import functions. Pass "
+            f"it when loading with functions={{{self.path!r}: function}}, or if you trust the author of the file, "
+            "import it with trust=True"
         )
 
     def __repr__(self) -> str:

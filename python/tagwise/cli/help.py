@@ -79,7 +79,7 @@ class Command(click.RichCommand):
 
 
 #: A call, which is left as it is, or a keyword argument with or without its value. Paths and quoted text do not match.
-_VALUE = r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]|\.\.\.|[^\s,;:()]*[^\s,;:().]"
+_VALUE = r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\.\.\.|[^\s,;:()]*[^\s,;:().]"
 _ARGUMENT = re.compile(
     rf"[\w.]+\([^()]*\)|(?<![\w.'\"/-])(?<!--set )(?P<name>[a-z]\w*)\b(?:=(?P<value>{_VALUE}))?"
 )
@@ -111,7 +111,8 @@ def in_options(message: str, command: click.Command) -> str:
             return f"--set {name}={value}" if "--set" in flags and name in parameters else found[0]
         if getattr(option, "is_flag", False):
             return flag
-        return f"{flag} {option.metavar or name.upper() if '...' in value else value}"
+        example = value == "..." or value.startswith("{")
+        return f"{flag} {option.metavar or name.upper() if example else value}"
 
     return _ARGUMENT.sub(spelled, message)
 

@@ -37,7 +37,7 @@ def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
         if label != "label" and k > 2:  # with two columns, the label can only be the second
             raise CorpusError(
                 f"there is no column {label!r}: the {k} columns of the file have no names. Name them all, as in "
-                f"columns=({', '.join(map(repr, [*names[:-1], label]))}); on the command line --columns."
+                f"columns=({', '.join(map(repr, [*names[:-1], label]))})."
             )
         names[-1] = label
     return tuple(names)

@@ -144,8 +144,7 @@ def iter_sentences(
                 line,
                 f"{n} column{'s' * (n != 1)} in {shown(row)} where most of the first lines have {k}, "
                 "so this is neither text nor columns",
-                "Give every token the same columns, or say what the file is: format='conll' or format='text' "
-                "(--format on the command line).",
+                "Give every token the same columns, or name the format: format='conll' or format='text'.",
             )
         chunks = itertools.chain([head] if head else [], chunks)
     if format == jsonl.NAME:  # keys of the file are accepted in place of column names
