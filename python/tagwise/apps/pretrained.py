@@ -1,4 +1,4 @@
-"""Taggers by name: trained from a bundled corpus at first use, kept in the user's cache from then on."""
+"""Pretrained taggers, which are trained on a bundled corpus at first use and kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tagwise.estimators import LEARNERS, Tagger, load
 from tagwise.evaluation.metrics import Report
 from tagwise.learners.loop import logger
 
-#: The entry of a model's `meta` that says which ready tagger it is.
+#: Entry of a model's `meta` that describes a pretrained tagger.
 ENTRY = "pretrained"
 
 Folder = str | os.PathLike[str] | bool
@@ -27,23 +27,41 @@ Folder = str | os.PathLike[str] | bool
 
 @dataclass(frozen=True)
 class TaggerInfo:
-    """A tagger that `pretrained` knows: what it labels, and what it is trained from."""
+    """Description of a pretrained tagger.
+
+    Args:
+        name: Name for `pretrained`.
+        task: What it labels, and the label set.
+        corpus: Name of the bundled corpus that it is trained on.
+        label: Column of the corpus that holds the labels.
+        learner: Name of the learner.
+        params: Parameters of the learner.
+
+    Attributes:
+        licence: Licence of the corpus.
+        key: Digest of everything that determines the model.
+
+    >>> import tagwise as tw
+    >>> info = tw.taggers()[-1]
+    >>> info.name, info.corpus, info.learner
+    ('en-ner', 'wnut17-ner', 'crf')
+    """
 
     name: str
     task: str
-    corpus: str  # a bundled one
-    label: str  # the column of the corpus that is learnt
+    corpus: str
+    label: str
     learner: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def licence(self) -> str:
-        """What the licence of the corpus asks."""
+        """Licence of the corpus."""
         return corpus_info(self.corpus).licence
 
     @property
     def key(self) -> str:
-        """A digest of all that decides the model: the code that trains, the corpus, the recipe."""
+        """Digest of everything that determines the model: training code, corpus, learner and parameters."""
         content = {
             "code": code_version(),
             "corpus": corpus_digest(self.corpus),
@@ -54,7 +72,14 @@ class TaggerInfo:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def path(self, cache: Folder = True) -> Path | None:
-        """Where its model is kept; None where none is to be kept, or the user has no home to keep it in."""
+        """Return the path of the model in the cache.
+
+        Args:
+            cache: Folder of models, True for the default one, or False for none.
+
+        Returns:
+            The path, whether or not the file exists, or None without a cache folder.
+        """
         if cache is False:
             return None
         try:
@@ -64,25 +89,41 @@ class TaggerInfo:
         return folder / f"{self.name}-{self.key[:16]}.tagwise"
 
     def kept(self, cache: Folder = True) -> Tagger | None:
-        """The tagger as it lies in the cache, or None; a warning names a file that is damaged or another model's."""
+        """Return the tagger in the cache.
+
+        A file that is damaged or belongs to another model is reported by a warning.
+
+        Args:
+            cache: Folder of models, True for the default one, or False for none.
+
+        Returns:
+            The tagger, or None if it is not in the cache.
+        """
         path = self.path(cache)
         if path is None or not path.exists():
             return None
         try:
             tagger = load(path)
-        except FileNotFoundError:  # somebody cleaned up meanwhile
+        except FileNotFoundError:  # removed since the check
             return None
         except (TagwiseError, OSError) as error:
-            logger.warning("%s; %s is trained again", error, self.name)
+            logger.warning("%s. Training %s again", error, self.name)
             return None
-        said = tagger.model_.meta.get(ENTRY)
-        if not isinstance(said, dict) or said.get("key") != self.key:
-            logger.warning("%s: this is not the model of %s, which is trained again", path, self.name)
+        card = tagger.model_.meta.get(ENTRY)
+        if not isinstance(card, dict) or card.get("key") != self.key:
+            logger.warning("%s: this is not the model of %s. Training it again", path, self.name)
             return None
         return tagger
 
     def train(self, verbose: int = 0) -> Tagger:
-        """The tagger, trained now and scored on the test part; its `meta` says what it is and how good."""
+        """Train the tagger and score it on the test part of its corpus.
+
+        Args:
+            verbose: 1 shows a progress line.
+
+        Returns:
+            The tagger, with its description and scores in ``tagger.model_.meta["pretrained"]``.
+        """
         train, dev, test = load_corpus(self.corpus, self.label)
         params = {**self.params, "verbose": verbose}
         tagger = LEARNERS[self.learner](**params)
@@ -101,7 +142,7 @@ class TaggerInfo:
 
 
 def scores_of(report: Report) -> dict[str, float]:
-    """The figures of a report that a ready tagger is known by."""
+    """Return the scores that describe a pretrained tagger."""
     spans = {"precision": report.precision, "recall": report.recall, "f1": report.f1}
     return {
         "accuracy": report.accuracy,
@@ -112,7 +153,7 @@ def scores_of(report: Report) -> dict[str, float]:
 
 @functools.cache
 def corpus_digest(name: str) -> str:
-    """A digest of the files of a bundled corpus."""
+    """Return a digest of the files of a bundled corpus."""
     digest = hashlib.sha256()
     for path in files_of(name):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -151,7 +192,10 @@ TAGGERS = {
 
 
 def taggers() -> list[TaggerInfo]:
-    """The taggers that `pretrained` knows.
+    """List the pretrained taggers.
+
+    Returns:
+        A `TaggerInfo` per tagger.
 
     >>> [info.name for info in taggers()]
     ['en-pos', 'en-upos', 'en-ner']
@@ -160,27 +204,34 @@ def taggers() -> list[TaggerInfo]:
 
 
 def info_of(name: str) -> TaggerInfo:
-    """The ready tagger of a name; a ParameterError lists those there are."""
+    """Return the description of a pretrained tagger, or raise a ParameterError that lists all of them."""
     if name not in TAGGERS:
         raise ParameterError(
-            f"there is no ready tagger {name!r}{meant(name, TAGGERS)}; there are: {', '.join(TAGGERS)}. "
-            "A model file of your own is read by tagwise.load"
+            f"there is no pretrained tagger {name!r}{meant(name, TAGGERS)}. Use one of {', '.join(TAGGERS)}, or "
+            "tagwise.load for a model file"
         )
     return TAGGERS[name]
 
 
 def pretrained(name: str, *, cache: Folder = True, verbose: int = 0) -> Tagger:
-    """A tagger that is ready for use, by its name; `taggers()` lists them.
+    """Return a pretrained tagger.
 
-    It is trained from a bundled corpus at first use, which takes seconds, and kept in the user's cache (the folder
-    `models` in that of TAGWISE_CACHE where that is set) under a name that says which code, corpus and parameters made
-    it. `tagger.model_.meta["pretrained"]` says what it is, and how good: its scores on the test part of the corpus.
+    It is trained on a bundled corpus at first use, which takes seconds, and kept in the user's cache: the folder
+    ``models`` inside ``TAGWISE_CACHE``, if that variable is set. The file name depends on code, corpus and parameters,
+    so a new version of tagwise trains it again. ``tagger.model_.meta["pretrained"]`` has its description and its scores
+    on the test part of the corpus.
 
     Args:
-        name: one of `taggers()`.
-        cache: the folder where models are kept, True for the usual one, False to train now and keep nothing. Where it
-            cannot be written to, a warning says so and the tagger is there all the same.
-        verbose: 1 shows a line of progress while it is trained, as of any tagger.
+        name: Name of a tagger. `taggers` lists them.
+        cache: Folder of models, True for the default one, or False to train now and keep nothing. If the folder cannot
+            be written, a warning is logged and the tagger is returned all the same.
+        verbose: 1 shows a progress line during training.
+
+    Returns:
+        A fitted tagger.
+
+    Raises:
+        ParameterError: If there is no pretrained tagger of that name.
 
     >>> tagger = pretrained("en-ner", cache="models")
     >>> tagger.predict([["Justin", "Bieber", "is", "in", "London"]])
@@ -193,14 +244,16 @@ def pretrained(name: str, *, cache: Folder = True, verbose: int = 0) -> Tagger:
     made, path = info.train(verbose), info.path(cache)
     if path is None:
         if cache is not False:
-            logger.warning("there is no folder to keep %s in; set TAGWISE_CACHE to one", name)
+            logger.warning("%s cannot be kept: there is no cache folder. Set TAGWISE_CACHE to one", name)
         return made
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         made.save(path)
     except OSError as error:
         logger.warning(
-            "%s: models cannot be kept there (%s); going on without the cache", path.parent, error.strerror
+            "%s: the cache cannot be written (%s). Set TAGWISE_CACHE to another folder",
+            path.parent,
+            error.strerror,
         )
         return made
     return info.kept(cache) or made

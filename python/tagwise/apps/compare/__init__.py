@@ -1,4 +1,4 @@
-"""Learners by losses by feature sets by corpora by sizes by seeds, each trained once, as one table.
+"""Comparison of learners, losses, feature sets, corpora and training sizes in one table.
 
 >>> import tagwise as tw
 >>> train, dev, test = tw.load_corpus("wnut17-ner")
@@ -51,32 +51,47 @@ def compare(
     caption: str = "",
     verbose: int = 0,
 ) -> Comparison:
-    """Train every learner with every feature set on every corpus, and score each on its test part.
+    """Train every learner with every feature set on every corpus, and score each on the test part.
+
+    Each combination of learner, loss, feature set, corpus, size and seed is a cell, which is trained once. Runs that
+    differ in the seed alone share a row of the summary.
 
     Args:
-        learners: names: those of ``tagwise.LEARNERS``, variants such as ``crf-l1``, parameters in brackets:
-            ``mira(k=10)``.
-        corpus: the name of a corpus or several; (train, test) or (train, dev, test); a mapping of a name to either.
-        features: a list of feature sets, templates, functions or sums (`Features`), as estimators take them.
-        losses: for every learner that has a loss: these, each as a row.
-        sizes: numbers of training sentences, for learning curves; all sentences if not given.
-        seeds: how often each cell is trained. Seed 0 takes the first sentences, others draw theirs.
-        params: parameters for every learner that has them, such as ``{"max_iter": 50, "n_jobs": 2}``.
-        tune: values to choose from on held-out training sentences: ``{"crf": {"l2": [0.1, 1.0]}}``; of several
-            parameters every combination. The same sentences are held out for all learners.
-        folds: how often every fifth sentence is held out for that, others each time: 5 is cross-validation over all of
-            them; 0 chooses on the dev part instead.
-        against: the learner that the others are tested against (paired approximate randomisation); the table shows p.
-        cache: a folder where results are kept, True for the usual one; what lies there is not trained again.
-        jobs: processes that train at a time; 0 trains in this one.
-        memory: bytes that these processes may hold together.
-        backend: "ray" has the workers of the Ray cluster train, `jobs` of them (0: one a CPU), each with the memory
-            that it needs for its cell.
-        risks: also rank the gold paths of the test part in lists of so many: rank risk and margins stand beside the
-            0-1 risk (sequences) and the Hamming risk (accuracy).
-        title: what to print above the table.
-        caption: what to print below it.
-        verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every cell to the logger `tagwise`.
+        learners: Names of learners from ``tagwise.LEARNERS``, variants such as ``crf-l1``, or names with parameters
+            such as ``mira(k=10)``.
+        corpus: Name of a bundled corpus, a list of names, a tuple (train, test) or (train, dev, test), or a mapping of
+            names to such tuples.
+        features: List of feature sets, templates, functions or `Features`, as estimators accept them.
+        losses: Losses of the learners that have one. Each is a row. By default each learner uses its own.
+        sizes: Numbers of training sentences. Give several for a learning curve. None uses all sentences.
+        seeds: Number of runs per cell. Seed 0 trains on the first sentences, others draw a sample. Use 3 or more to
+            see how much scores vary.
+        params: Parameters for all learners that have them, such as ``{"max_iter": 50, "n_jobs": 2}``.
+        tune: Values to choose from on held-out training sentences, such as ``{"crf": {"l2": [0.1, 1.0]}}``. All
+            combinations are tried, and all learners hold out the same sentences. Tune for a fair comparison of
+            learners whose defaults do not suit the corpus.
+        folds: Number of folds, each a fifth of the training sentences, to score these values on. 1 is fastest, 5 is
+            cross-validation, 0 uses the dev part instead.
+        against: Learner to test the others against by paired approximate randomisation. The table then shows p-values.
+        cache: Folder that keeps results, or True for the default one. Cells found there are not trained again.
+        jobs: Number of processes that train cells at the same time. 0 trains in this process.
+        memory: Bytes that all processes together may use. None does not limit them.
+        backend: ``"local"``, or ``"ray"`` to train on `jobs` workers of a Ray cluster (0: one per CPU), each with the
+            memory that its cell needs.
+        risks: Length of k-best lists in which gold paths of the test part are ranked. The table then shows rank risk
+            and margins in addition to the 0-1 risk (sequences) and the Hamming risk (accuracy). None skips them.
+        title: Title of the table.
+        caption: Text below the table.
+        verbose: 1 shows a progress line on a terminal or in a notebook and logs every cell to the logger ``tagwise``.
+
+    Returns:
+        A `Comparison`. It prints as a table, and has `rows`, `summary()`, `to_csv()`, `to_json()`, `to_markdown()` and
+        `to_latex()`.
+
+    Raises:
+        ParameterError: If a name or a value is unknown, or `against` is not one of the learners.
+        CorpusError: If a corpus cannot be read.
+        TrainingError: If cells failed. It is raised after all other cells are trained, and lists the failures.
 
     >>> import tagwise as tw
     >>> train, _, test = tw.load_corpus("wnut17-ner")
@@ -106,18 +121,20 @@ def compare(
         cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs, backend=check_backend(backend)
     )
     with progress("compare", verbose) as line:
-        return collect(table, events, cells, told(line, len(cells)) if line is not None else lambda _: None)
+        return collect(
+            table, events, cells, reporter(line, len(cells)) if line is not None else lambda _: None
+        )
 
 
 def check_backend(name: str) -> str:
-    """Who trains cells: refused where it is nobody."""
+    """Return the name of a backend, or raise a ParameterError if it is unknown."""
     if name not in backends():
         raise ParameterError(f"backend={name!r}: expected one of {', '.join(backends())}")
     return name
 
 
-def told(line: TrainingProgress, total: int) -> Callable[[Event], None]:
-    """Who shows the events of a comparison: a line, and the log."""
+def reporter(line: TrainingProgress, total: int) -> Callable[[Event], None]:
+    """Return a function that shows the events of a comparison in the progress line and in the log."""
     done = 0
 
     def watch(event: Event) -> None:
@@ -136,7 +153,10 @@ def collect(
     cells: Sequence[Cell],
     watch: Callable[[Event], Any] = lambda _: None,
 ) -> Comparison:
-    """Fill a table from the events of `run`, rows in the order of the cells; a failed cell raises at the end."""
+    """Fill a table from the events of `run`, with rows in the order of the cells.
+
+    A TrainingError that lists failed cells is raised at the end.
+    """
     found: dict[int, tuple[Row, Mapping[str, Any] | None]] = {}
     failed: list[str] = []
     for event in events:
