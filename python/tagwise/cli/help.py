@@ -115,6 +115,3 @@ def in_options(message: str, command: click.Command) -> str:
         return f"{flag} {option.metavar or name.upper() if example else value}"
 
     return _ARGUMENT.sub(spelled, message)
-
-
-__all__ = ["CONFIG", "Command", "Context", "in_options"]
