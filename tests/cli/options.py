@@ -195,7 +195,7 @@ def function_rows(command: str, *args: str) -> None:
         else:
             assert (none.exit_code, none.stdout) == (2, "")
             assert none.stderr.count("\n") == 1
-            assert f"'{path}' is not there" in none.stderr
+            assert f"'{path}' is missing" in none.stderr
             assert f"--functions {path}" in none.stderr
             assert ways[0] == ways[1] == again != ""
         for wrong in ("nothing", "no_such_module:f", "builtins:no_such_name", "builtins:"):

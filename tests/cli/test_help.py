@@ -116,7 +116,6 @@ def test_examples_can_be_copied(name: str) -> None:
         ("use device='cpu'", "use --device cpu"),
         ("name those of the file with columns=(...).", "name those of the file with --columns NAMES."),
         ("columns=('word', 'label')", "--columns word,label"),
-        ("name them with columns={'a': 1} now", "name them with --columns NAMES now"),
         ("pass forget=True, or warm_start", "pass --forget, or --warm-start"),
         ("use l1=0, or optimizer='owlqn'", "use --set l1=0, or --set optimizer=owlqn"),
         (
@@ -132,6 +131,9 @@ def test_examples_can_be_copied(name: str) -> None:
 )
 def test_messages_name_options_instead_of_arguments(message: str, shown: str) -> None:
     assert in_options(message, cli.commands["train"]) == shown
+    functions = "pass functions={'m:f': function}, or trust=True"
+    assert in_options(functions, cli.commands["tag"]) == "pass --functions m:f, or --trust"
+    assert in_options(functions, cli.commands["train"]) == functions
 
 
 def test_a_remedy_is_an_option(tmp_path: Path) -> None:

@@ -106,12 +106,12 @@ def in_options(message: str, command: click.Command) -> str:
         option = flags.get(flag)
         if value is None:
             return flag if option is not None and "_" in name else found[0]
-        value = re.sub(r"[][()'\" ]", "", value)
+        mapping = re.match(r"\{'([^']*)'", value)  # of names to functions
+        value = mapping[1] if mapping else re.sub(r"[][()'\" ]", "", value)
         if option is None:
             return f"--set {name}={value}" if "--set" in flags and name in parameters else found[0]
         if getattr(option, "is_flag", False):
             return flag
-        example = value == "..." or value.startswith("{")
-        return f"{flag} {option.metavar or name.upper() if example else value}"
+        return f"{flag} {option.metavar or name.upper() if value == '...' else value}"
 
     return _ARGUMENT.sub(spelled, message)
