@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from tools.shows import pages
 
+#: Pages that train on whole corpora for more than some seconds.
+LONG = {"docs/learners/crf.md"}
+
 
 @pytest.mark.parametrize(
     "page",
     [
-        page
+        pytest.param(page, marks=[pytest.mark.slow] if page in LONG else [])
         for page in pages.PAGES
         if page not in pages.PROMISES
         and any(b.language == "python" and not b.not_run for b in pages.of(page))

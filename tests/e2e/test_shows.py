@@ -46,7 +46,17 @@ def answers(page: str) -> list[tuple[str, list[str], bool]]:
     return out
 
 
-@pytest.mark.parametrize("book", sorted(path.name for path in DOCS.glob("*.ipynb")))
+#: Notebooks that train on whole corpora for more than some seconds.
+LONG = {"everyday.ipynb"}
+
+
+@pytest.mark.parametrize(
+    "book",
+    [
+        pytest.param(path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
+        for path in sorted(DOCS.glob("*.ipynb"))
+    ],
+)
 def test_a_notebook_runs_and_shows_what_it_shows(
     book: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,7 +223,7 @@ def test_every_step_is_the_projection(name: str, augment: bool, labels: int, wei
     mask = model.observed(list(zip(p.X, p.y)), p.shape)
     online, compared, moved = learner(n, name, augment=augment, **given), 0, 0
     seen: set[float] = set()
-    for i in functools.reduce(operator.iadd, orders(p, 4 if labels > 3 else 6 if weighted else 8, 1), []):
+    for i in functools.reduce(operator.iadd, orders(p, 4 if labels > 3 else 6 if weighted else 5, 1), []):
         w, v = np.zeros(p.shape.size), np.ones(p.shape.size)
         before = online.state()
         w[n.at] = before["weights"]

@@ -11,7 +11,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwise import corpus as tc
@@ -116,6 +116,7 @@ class TestSentenceAndCorpus:
 
 
 class TestConll:
+    @settings(max_examples=10)
     @given(sentence_lists(3), st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(["\t", " "]))
     def test_round_trip(self, rows: list[list[tuple[str, ...]]], marks: list[bool], separator: str) -> None:
         c = corpus_of(rows, marks)
