@@ -50,7 +50,7 @@ def test_a_ragged_row_among_tokens_alone(at: int) -> None:
     rows = [[row[0]] for row in ROWS]
     rows[at].append("extra")
     with pytest.raises(
-        CorpusError, match=rf"<stream>:{at + 1}: 2 columns in '\w+ extra' where most .* have 1"
+        CorpusError, match=rf"<stream>:{at + 1}: 2 columns in '\w+ extra', but most .* have 1"
     ):
         tw.read(io.StringIO(as_text(rows) + as_text([[row[0]] for row in ROWS])))
 
@@ -113,7 +113,7 @@ def test_the_command_line_says_so(tmp_path: Path) -> None:
     damaged.write_text("EU NNP B-ORG\nrejects VBZ\nGerman JJ B-MISC\ncall NN O\n\n")
     result = CliRunner().invoke(cli, ["tag", str(model), str(damaged)])
     assert result.exit_code == 2
-    assert "in.txt:2: 2 columns in 'rejects VBZ' where most of the first lines have 3" in result.stderr
+    assert "in.txt:2: 2 columns in 'rejects VBZ', but most of the first lines have 3" in result.stderr
     assert result.stdout == ""
 
 

@@ -127,16 +127,16 @@ def test_what_is_wrong_with_a_frame_is_told(kind: str, monkeypatch: pytest.Monke
             r"which column is that of the token\? There are sentence, x",
         ),
         (frame(**two, form=["a", "b"]), {}, "the columns word, form may all be that of token"),
-        (frame(**two), {"label": "tagg"}, "there is no column 'tagg'; the columns are sentence, word"),
-        (frame(**two), {"label": "word"}, "is that of the tokens and of the labels"),
-        (frame(**two), {"columns": ["pos"]}, "there is no column 'pos'"),
+        (frame(**two), {"label": "tagg"}, r"no column is named 'tagg'\. The columns are sentence, word"),
+        (frame(**two), {"label": "word"}, "cannot contain both the tokens and the labels"),
+        (frame(**two), {"columns": ["pos"]}, "no column is named 'pos'"),
         (
             frame(sentence=[1, 1], word=["a", None]),
             {},
             r"row 1 \(index 11\): the token in column 'word' is missing",
         ),
         (frame(**two, label=["X", None]), {}, r"row 1 \(index 11\): the label in column 'label' is missing"),
-        (frame(sentence=[None, 1], word=["a", "b"]), {}, "the first row names no sentence"),
+        (frame(sentence=[None, 1], word=["a", "b"]), {}, "the first row does not name a sentence"),
     ]
     for found, keywords, message in cases:
         with pytest.raises(tw.CorpusError, match=message):
@@ -182,7 +182,7 @@ def test_columns_of_a_data_set(kind: str) -> None:
     if kind == "fake":  # the real one refuses it itself
         wrong = makers.dataset(kind, {"tokens": [["a"]], "tags": [[-100]]}, {"tags": NAMES})
         with pytest.raises(
-            tw.CorpusError, match=r"sentence 0, token 0, column 'tags': -100 is the number of no"
+            tw.CorpusError, match=r"sentence 0, token 0, column 'tags': -100 is not the number of a label"
         ):
             tw.corpus_of(wrong)
         text = makers.dataset(kind, {"text": ["a sentence"]}, {})
@@ -332,11 +332,11 @@ def test_sentences_of_conllu_are_those_of_the_file(kind: str) -> None:
 def test_what_is_of_no_library_is_refused() -> None:
     for wrong in ([["a", "b"]], 3, "text", {"a": 1}, [[["w=a"]]]):
         assert kind_of(wrong) is None
-        with pytest.raises(tw.CorpusError, match="is none of: a pandas frame"):
+        with pytest.raises(tw.CorpusError, match="Pass a pandas DataFrame"):
             tw.corpus_of(wrong)
-    with pytest.raises(tw.CorpusError, match="sentence='s' is a column of a frame"):
+    with pytest.raises(tw.CorpusError, match="sentence='s' names a column of a DataFrame"):
         tw.corpus_of([[("a", "X")]], sentence="s")
-    with pytest.raises(tw.CorpusError, match="token='w' is a column of a table"):
+    with pytest.raises(tw.CorpusError, match="token='w' names a column of a table"):
         tw.corpus_of([[("a", "X")]], token="w")
 
 

@@ -121,7 +121,7 @@ def test_values_that_conll_cannot_hold(value: str, separator: str) -> None:
     s = Sentence({"word": ["ok", value], "label": ["X", "Y"]}, "label", line=7)
     by = "tabs" if separator == "\t" else "spaces"
     refused(
-        rf"token 1 of the sentence at line 7: word is .*cannot stand in a CoNLL file with {by} between columns.*JSONL",
+        rf"token 1 of the sentence at line 7: word is .* a CoNLL file with {by} between columns cannot contain.*JSONL",
         lambda: format_conll(s, separator=separator),
     )
     bare = Sentence({"word": [value]})
@@ -142,7 +142,7 @@ def test_conll_columns_to_write() -> None:
     )
     refused(r"no column named\. The columns are", lambda: format_conll(s, columns=[]))
     refused(
-        "a sentence without tokens cannot stand in a CoNLL file", lambda: format_conll(Sentence({"word": []}))
+        "a CoNLL file cannot contain a sentence without tokens", lambda: format_conll(Sentence({"word": []}))
     )
     for comments, head in ((True, "# c\n"), (False, "")):
         out = io.StringIO()
@@ -204,10 +204,13 @@ def test_conllu_names() -> None:
         ("1\tHi\n", r"<stream>:1: 2 columns in '1\\tHi', expected the 10 of CoNLL-U"),
         ("Hi\n", r"<stream>:1: 1 column in 'Hi', expected the 10"),
         (ROW.replace("\thi\t", "\t\t"), "<stream>:1: an empty value in column lemma of"),
-        (ROW.replace("1", "2", 1), r"<stream>:1: id '2' after token 0\. Number tokens 1, 2"),
+        (
+            ROW.replace("1", "2", 1),
+            r"<stream>:1: id '2' after token 0\. Number the tokens of each sentence 1, 2",
+        ),
         (
             ROW + ROW,
-            r"<stream>:2: id '1' after token 1\. .*\(here 2\); a multiword token is 2-3, an empty node 1\.1",
+            r"<stream>:2: id '1' after token 1\. .*\(here 2\)\. A multiword token is 2-3, an empty node 1\.1",
         ),
         ("0.1" + ROW[1:], "<stream>:1: a sentence without tokens"),
         ("1-3" + ROW[1:] + ROW, "<stream>:1: a multiword token up to 3 in a sentence of 1 tokens"),
@@ -242,13 +245,13 @@ def test_conllu_to_write() -> None:
     assert out.getvalue().splitlines()[4] == "# newdoc"
     refused(r"label_column='ner' is not one of word, lemma", lambda: format_conllu(s, label_column="ner"))
     refused(
-        "a sentence without tokens cannot stand in a CoNLL-U file",
+        "a CoNLL-U file cannot contain a sentence without tokens",
         lambda: format_conllu(Sentence({"word": []})),
     )
     for value in ("", " a", "a ", "a\tb", "a\nb", "a\rb", "a\0b"):
         bad = Sentence({"word": ["ok", value]})
         refused(
-            r"token 1: word is .*cannot stand in a CoNLL-U file\. Replace", lambda bad=bad: format_conllu(bad)
+            r"token 1: word is .*a CoNLL-U file cannot contain\. Replace", lambda bad=bad: format_conllu(bad)
         )
 
 
@@ -312,7 +315,7 @@ def test_jsonl_of_any_columns() -> None:
 @pytest.mark.parametrize("tokens", [[], [""], ["a b"], ["a\tb"], ["a\nb"], ["a", "\r"], ["\0"]])
 def test_lines_of_tokens_that_cannot_be(tokens: list[str]) -> None:
     """A token with a space in it would be two."""
-    refused("cannot stand in a line of tokens", lambda: format_text(Sentence({"word": tokens})))
+    refused("cannot be written as text", lambda: format_text(Sentence({"word": tokens})))
 
 
 def test_lines_of_tokens() -> None:
@@ -454,7 +457,7 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
     assert train.columns == ("word", "pos", "chunk", "label")
     train, dev, test = tw.load_corpus("ptb-sample", label="label")
     assert (len(train), dev, len(test)) == (3400, None, 2)
-    refused("there is no corpus 'x'", lambda: tw.load_corpus("x"))
+    refused("no corpus is named 'x'", lambda: tw.load_corpus("x"))
     refused(
         r"label='chunk' of ptb-sample is unknown\. Use pos", lambda: tw.load_corpus("ptb-sample", "chunk")
     )

@@ -134,7 +134,7 @@ def test_the_type_of_a_model_holds_on() -> None:
         lambda: tw.Perceptron().partial_fit(X, ints).partial_fit(X, texts),
         lambda: tw.evaluate(ints, texts),
     ):
-        with pytest.raises(tw.CorpusError, match="give labels of one type"):
+        with pytest.raises(tw.CorpusError, match="Give labels of one type"):
             wrong()
     grown = tw.Perceptron(epochs=1).fit(X, ints).partial_fit([["new"]], [[9]])
     assert grown.classes_[-1] == 9

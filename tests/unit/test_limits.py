@@ -153,7 +153,7 @@ def test_long_sentences_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_limit_is_a_number(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
     """Whatever else the variables hold is said."""
     monkeypatch.setenv(variable, value)
-    with pytest.raises(CorpusError, match=f"{variable}='{value}' is no limit"):
+    with pytest.raises(CorpusError, match=f"{variable}='{value}' is not a valid limit"):
         consumed(io.StringIO("a b\n"))
 
 

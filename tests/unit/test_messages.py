@@ -73,7 +73,7 @@ def test_a_label_by_name_asks_for_names() -> None:
     for read in (tw.read_conll, lambda file, **more: tw.read(file, "conll", **more)):
         with pytest.raises(
             tw.CorpusError,
-            match=r"no column 'ner': the 3 columns of the file have no names\. Name them all, as in "
+            match=r"no column is named 'ner': the 3 columns of the file have no names\. Name them all, as in "
             r"columns=\('word', 'pos', 'ner'\)\.",
         ):
             read(io.StringIO(text), label="ner")

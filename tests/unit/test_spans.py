@@ -103,8 +103,8 @@ TEXT = "A Londoner’s  view."
             r"sentence 1, span 0 \(2 to 8, LOC 'London'\): it ends at 8, inside the token 'Londoner' \(2 to 10\)",
         ),
         ([(0, 1, "X"), (4, 10, "Y")], r"span 1 \(4 to 10, Y .*: it begins at 4, inside the token 'Londoner'"),
-        ([(2, 13, "X")], r"span 0 .* blanks around its tokens, which go from 2 to 12"),
-        ([(12, 14, "X")], "span 0 .* there is no token in it"),
+        ([(2, 13, "X")], r"span 0 .* white space around its tokens, which extend from 2 to 12"),
+        ([(12, 14, "X")], "span 0 .* does not contain a token"),
         ([(0, 10, "X"), (2, 10, "Y")], r"span 1 \(2 to 10, Y .* shares tokens with the span before it \(X\)"),
         (
             [(2, 8, "X"), (4, 10, "Y")],
@@ -122,17 +122,17 @@ def test_what_does_not_align_is_named(spans: list[Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("span", "said"),
     [
-        ((3, 3, "X"), "sentence 0, span 0: 3 to 3 is no piece of the text of 19 characters"),
-        ((-1, 3, "X"), "-1 to 3 is no piece"),
-        ((3, 20, "X"), r"3 to 20 is no piece .* counts characters \(not bytes\)"),
-        ((0, True, "X"), "0 to True is no piece"),
-        ((0.0, 1.0, "X"), "0.0 to 1.0 is no piece"),
-        ((0, 1, ""), "the label '' is no text"),
-        ((0, 1, 5), "the label 5 is no text"),
-        ((0, 1), r"\(0, 1\) is no span; give \(start, end, label\)"),
-        ({"start": 0, "label": "X"}, "0 to None is no piece"),
-        ({"start": 0, "end": 1, "label": "X", "text": "B"}, "its text is said to be 'B'"),
-        ("abc", "'abc' is no span"),
+        ((3, 3, "X"), "sentence 0, span 0: 3 to 3 is not inside the text of 19 characters"),
+        ((-1, 3, "X"), "-1 to 3 is not inside"),
+        ((3, 20, "X"), r"3 to 20 is not inside .* counts characters \(not bytes\)"),
+        ((0, True, "X"), "0 to True is not inside"),
+        ((0.0, 1.0, "X"), "0.0 to 1.0 is not inside"),
+        ((0, 1, ""), "the label '' is not valid"),
+        ((0, 1, 5), "the label 5 is not valid"),
+        ((0, 1), r"\(0, 1\) is not a span\. Give \(start, end, label\)"),
+        ({"start": 0, "label": "X"}, "0 to None is not inside"),
+        ({"start": 0, "end": 1, "label": "X", "text": "B"}, "its text differs from the given 'B'"),
+        ("abc", "'abc' is not a span"),
     ],
 )
 def test_what_is_no_span_is_refused_whatever_the_policy(span: Any, said: str, policy: Any) -> None:
@@ -153,7 +153,7 @@ def test_numbers_of_lists_and_names_of_policies() -> None:
         tw.ParameterError, match="misaligned='snap'; expected one of error, expand, shrink, drop"
     ):
         tw.spans_to_labels([], [], misaligned="snap")  # type: ignore[arg-type]
-    with pytest.raises(tw.CorpusError, match="no label scheme 'XYZ'"):
+    with pytest.raises(tw.CorpusError, match="unknown label scheme 'XYZ'"):
         tw.spans_to_labels([], [], scheme="XYZ")
 
 
@@ -165,7 +165,7 @@ def test_labels_of_tokens_that_are_no_chunks() -> None:
     assert tw.spans_to_labels(texts, spans, scheme="token").labels == labels
     with pytest.raises(tw.CorpusError, match=r"sentence 1: the token '\?' \(3 to 4\) has no span"):
         tw.spans_to_labels(texts, [spans[0], spans[1][:1]], scheme="token")
-    with pytest.raises(tw.CorpusError, match="it has 2 tokens, and labels are of one token each"):
+    with pytest.raises(tw.CorpusError, match="it has 2 tokens, but scheme='token' needs one span per token"):
         tw.spans_to_labels(["a b"], [[(0, 3, "X")]], scheme="token")
 
 
@@ -242,7 +242,7 @@ def test_texts_of_other_formats() -> None:
     tw.write_spans(tw.read_conllu(io.StringIO(lines.replace("= Rosa's", "= Roses"))), out)
     assert json.loads(out.getvalue())["text"] == "Rosa 's"
     wrong = tw.Sentence({"word": ["a"]}, meta={"text": "b"}, line=4)
-    with pytest.raises(tw.CorpusError, match="line 4: the text 'b' is not made of the tokens 'a'"):
+    with pytest.raises(tw.CorpusError, match="line 4: the text 'b' does not contain the tokens 'a'"):
         tw.write_spans([wrong], io.StringIO())
 
 
@@ -250,8 +250,8 @@ def test_texts_of_other_formats() -> None:
     ("lines", "said"),
     [
         (["{"], "<stream>:1: not valid JSON"),
-        (["[]"], "<stream>:1: '\\[\\]' is no object with a text"),
-        (['{"text": 3}'], "is no object with a text"),
+        (["[]"], "<stream>:1: '\\[\\]' is not an object with a text"),
+        (['{"text": 3}'], "is not an object with a text"),
         (['{"text": "a", "spans": 3}'], "<stream>:1: 'spans' is '3', not an array"),
         (
             ['{"text": "a", "spans": []}', "", '{"text": "a"}'],
@@ -261,8 +261,8 @@ def test_texts_of_other_formats() -> None:
             ['{"text": "ab", "spans": [{"start": 0, "end": 1, "label": "X"}]}'],
             "<stream>:1: span 0 .*inside the token 'ab'",
         ),
-        (['{"text": "ab", "spans": [7]}'], "<stream>:1: span 0: 7 is no span"),
-        (['{"text": "ab", "spans": [], "scheme": "X"}'], "<stream>:1: 'scheme': there is no label scheme"),
+        (['{"text": "ab", "spans": [7]}'], "<stream>:1: span 0: 7 is not a span"),
+        (['{"text": "ab", "spans": [], "scheme": "X"}'], "<stream>:1: 'scheme': unknown label scheme"),
         (['{"text": "ab", "spans": [], "newdoc": 1}'], "<stream>:1: 'newdoc' is not a name"),
         (['{"text": "\\ud800", "spans": []}'], "<stream>:1: a lone surrogate"),
     ],
@@ -310,5 +310,5 @@ def test_raw_text() -> None:
     assert out.getvalue() == text.replace("\n\n", "\n")
     assert tw.read_raw(io.StringIO(text), tokenizer=str.split)[0].tokens == ["It's", "here.", "It", "isn't!"]
     assert iter_sentences(io.StringIO(text), "raw")[0] == "raw"
-    with pytest.raises(tw.CorpusError, match="a line end in it cannot stand in a line"):
+    with pytest.raises(tw.CorpusError, match="a text with a line end cannot be written as raw text"):
         tw.write_raw([tw.Sentence({"word": ["a", "b"]}, meta={"text": "a\nb"})], io.StringIO())

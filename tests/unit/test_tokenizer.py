@@ -219,8 +219,8 @@ def test_a_tokenizer_of_ones_own() -> None:
         (lambda _: ["ab", "xy"], r"text 1, token 1: 'xy' is not in the text from character 2 on \(' cd'\)"),
         (lambda _: ["cd", "ab"], "text 1, token 1: 'ab' is not in the text from character 5 on"),
         (lambda _: [""], "text 1, token 0: '' is not in the text"),
-        (lambda _: [(0, 3), (2, 5)], r"text 1, token 1: \(2, 5\) overlaps the token before"),
-        (lambda _: [(0, 9)], "leaves the text of 5 characters"),
+        (lambda _: [(0, 3), (2, 5)], r"text 1, token 1: \(2, 5\) overlaps the previous token"),
+        (lambda _: [(0, 9)], "is not inside the text of 5 characters"),
         (lambda _: [3], "text 1, token 0: 3 is neither a string nor a pair"),
         (lambda _: "ab cd", "text 1: the tokenizer returned str; expected a list of tokens"),
         (lambda _: None, "text 1: the tokenizer returned NoneType"),
@@ -236,7 +236,7 @@ def test_what_a_tokenizer_may_not_return(own: object, said: str) -> None:
 
 def test_what_is_no_text() -> None:
     """A single text, things that are none, halves of characters."""
-    with pytest.raises(tw.CorpusError, match="put a single text into a list"):
+    with pytest.raises(tw.CorpusError, match="Put a single text into a list"):
         tw.Tokenizer().many("text")
     with pytest.raises(tw.CorpusError, match="text 1: expected a string, found int"):
         tw.Tokenizer().many(["a", 3])  # type: ignore[list-item]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import meant
 from tagwise.corpus.conll import read_conll
 from tagwise.corpus.sentence import Corpus
 
@@ -129,12 +130,12 @@ def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
     if not given:
         raise CorpusError(
             f"corpus {info.name} ({info.licence}) does not come with tagwise. Set the environment variable "
-            f"{DATA_VARIABLE} to the folder that holds {info.folder}/, or pass root=..."
+            f"{DATA_VARIABLE} to the folder that contains {info.folder}/, or pass root=..."
         )
     if not os.path.isdir(given):
         name = "root" if root is not None else DATA_VARIABLE
         raise CorpusError(
-            f"{name}={os.fspath(given)!r} is not a folder. Give the one that holds {info.folder}/."
+            f"{name}={os.fspath(given)!r} is not a folder. Give the folder that contains {info.folder}/."
         )
     return Path(given)
 
@@ -142,7 +143,9 @@ def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
 def corpus_info(name: str) -> CorpusInfo:
     """Return the description of a corpus. An unknown name raises a CorpusError that lists the corpora."""
     if name not in _CORPORA:
-        raise CorpusError(f"there is no corpus {name!r}. Known are {', '.join(_CORPORA)}.")
+        raise CorpusError(
+            f"no corpus is named {name!r}{meant(name, _CORPORA)}. The corpora are {', '.join(_CORPORA)}."
+        )
     return _CORPORA[name]
 
 

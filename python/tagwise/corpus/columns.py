@@ -35,7 +35,7 @@ def check_columns(
     if not kept or len(set(kept)) != len(kept) or not all(isinstance(n, str) and n for n in names):
         raise CorpusError(
             f"columns={names!r} are not column names. "
-            "Give one distinct name a column, '_' for one to leave out."
+            "Give one distinct name per column, or '_' to skip a column."
         )
     if label is not None and label not in kept:
         if label != "label":

@@ -36,7 +36,7 @@ def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
     if label is not None and k > 1 and label not in names:
         if label != "label" and k > 2:  # with two columns, the label can only be the second
             raise CorpusError(
-                f"there is no column {label!r}: the {k} columns of the file have no names. Name them all, as in "
+                f"no column is named {label!r}: the {k} columns of the file have no names. Name them all, as in "
                 f"columns=({', '.join(map(repr, [*names[:-1], label]))})."
             )
         names[-1] = label
@@ -44,7 +44,7 @@ def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
 
 
 def _wanted(names: tuple[str, ...] | None) -> str:
-    return f"{len(names)} ({', '.join(names)})" if names else "as many as in the first row"
+    return f"{len(names)} ({', '.join(names)})" if names else "the same number as in the first row"
 
 
 class Columns:
@@ -80,13 +80,13 @@ class Columns:
 
     def bad_row(self, line: int, row: str, k: int) -> NoReturn:
         by = "a tab" if self.separator == "\t" else "spaces"
-        hint = "; pass comments=True if lines that begin with # are comments" if row.startswith("#") else ""
+        hint = " Pass comments=True if lines that begin with # are comments." if row.startswith("#") else ""
         fail(
             self.name,
             line,
             f"{k} column{'s' * (k != 1)} separated by {by} in {shown(row)}, "
             f"expected {_wanted(self.names or self.given)}",
-            f"Give every token the same columns, or name those of the file with columns=(...){hint}",
+            f"Give every token the same columns, or name the columns of the file with columns=(...).{hint}",
         )
 
     def bad_block(self, line: int, lines: list[str]) -> NoReturn:
@@ -380,9 +380,7 @@ def _unsafe(text: str, separator: str) -> bool:
 def _refuse(sentence: Sentence, names: list[str], cols: list[list[str]], separator: str) -> None:
     """Raise a CorpusError if a CoNLL file cannot hold one of the values."""
     if not len(sentence):
-        raise CorpusError(
-            "a sentence without tokens cannot stand in a CoNLL file. Leave it out, or write JSONL."
-        )
+        raise CorpusError("a CoNLL file cannot contain a sentence without tokens. Remove it, or write JSONL.")
     bad = "\t\n\r\0 " if separator == " " else "\t\n\r\0"
     for name, values in zip(names, cols):
         for t, value in enumerate(values):
@@ -390,9 +388,9 @@ def _refuse(sentence: Sentence, names: list[str], cols: list[list[str]], separat
             if wrong or (value == DOCSTART and name == names[0]):
                 place = f" of the sentence at line {sentence.line}" if sentence.line else ""
                 raise CorpusError(
-                    f"token {t}{place}: {name} is {shown(value)}, which cannot stand in a CoNLL file with "
-                    f"{'tabs' if separator != ' ' else 'spaces'} between columns. "
-                    "Replace it, or write JSONL, which holds any text."
+                    f"token {t}{place}: {name} is {shown(value)}, which a CoNLL file with "
+                    f"{'tabs' if separator != ' ' else 'spaces'} between columns cannot contain. "
+                    "Replace it, or write JSONL, which can contain any text."
                 )
 
 

@@ -149,7 +149,7 @@ def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoRetu
             name,
             line,
             f"a comment inside a sentence: {shown(text)}",
-            "Comments stand before the sentence's tokens.",
+            "Write comments before the tokens of the sentence.",
         )
     if len(cells) != 10:
         fail(
@@ -160,9 +160,7 @@ def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoRetu
             "Give all ten (_ for no value), or read the file with read_conll.",
         )
     column = ("id", *CONLLU_COLUMNS)[cells.index("")]
-    fail(
-        name, line, f"an empty value in column {column} of {shown(text)}", "Write _ where there is no value."
-    )
+    fail(name, line, f"an empty value in column {column} of {shown(text)}", "Write _ for a missing value.")
 
 
 def _split_rows(
@@ -188,8 +186,8 @@ def _split_rows(
                 name,
                 line + i,
                 f"id {shown(key)} after token {n}",
-                f"Number tokens 1, 2, ... in each sentence (here {n + 1}); a multiword token is "
-                f"{n + 1}-{n + 2}, an empty node {n}.1. A blank line must stand between sentences.",
+                f"Number the tokens of each sentence 1, 2, ... (here {n + 1}). A multiword token is "
+                f"{n + 1}-{n + 2}, an empty node {n}.1. Write a blank line between sentences.",
             )
         extra.append((n, text))
     if last_range > len(tokens):
@@ -244,7 +242,7 @@ def format_conllu(sentence: Sentence, *, label_column: str = "upos") -> str:
     T = len(sentence)
     if not T:
         raise CorpusError(
-            "a sentence without tokens cannot stand in a CoNLL-U file. Leave it out, or write JSONL."
+            "a CoNLL-U file cannot contain a sentence without tokens. Remove it, or write JSONL."
         )
     fields = dict(sentence.fields)
     fields.setdefault("word", sentence.tokens)
@@ -255,8 +253,8 @@ def format_conllu(sentence: Sentence, *, label_column: str = "upos") -> str:
         for t, value in enumerate(values):
             if not value or value[0] == " " or value[-1] == " " or any(c in value for c in "\t\n\r\0"):
                 raise CorpusError(
-                    f"token {t}: {name} is {shown(value)}, which cannot stand in a CoNLL-U file. "
-                    "Replace it (_ for no value), or write JSONL, which holds any text."
+                    f"token {t}: {name} is {shown(value)}, which a CoNLL-U file cannot contain. "
+                    "Replace it (_ for no value), or write JSONL, which can contain any text."
                 )
     out = [f"{t}\t" + "\t".join(cells) for t, cells in enumerate(zip(*cols), 1)]
     for at, row in reversed(sentence.rows):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import meant
 from tagwise.corpus import conll, conllu, jsonl, pretokenized
 from tagwise.corpus.columns import OpenFile, check_columns, collect
 from tagwise.corpus.conll import data_lines
@@ -97,7 +98,9 @@ def format_of_text(head: str, among: Sequence[str] = ()) -> str:
 
 def _check_format(format: str | None) -> None:
     if format is not None and format not in TABLE:
-        raise CorpusError(f"format={format!r} is unknown. Use one of {', '.join(FORMATS)}.")
+        raise CorpusError(
+            f"format={format!r} is unknown{meant(str(format), FORMATS)}. Use one of {', '.join(FORMATS)}."
+        )
 
 
 def iter_sentences(
@@ -142,7 +145,7 @@ def iter_sentences(
             fail(
                 name,
                 line,
-                f"{n} column{'s' * (n != 1)} in {shown(row)} where most of the first lines have {k}, "
+                f"{n} column{'s' * (n != 1)} in {shown(row)}, but most of the first lines have {k}, "
                 "so this is neither text nor columns",
                 "Give every token the same columns, or name the format: format='conll' or format='text'.",
             )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import meant
 from tagwise.corpus.conllu import iter_conllu
 from tagwise.corpus.sentence import Corpus, Sentence
 
@@ -54,8 +55,8 @@ def kind_of(X: Any) -> str | None:
     if root == "datasets":
         if isinstance(X, Mapping):
             raise CorpusError(
-                f"a {type(X).__name__} has the parts {', '.join(map(str, X))}; "
-                f"choose one: X['{next(iter(X), 'train')}']"
+                f"a {type(X).__name__} has the parts {', '.join(map(str, X))}. "
+                f"Choose one: X['{next(iter(X), 'train')}']"
             )
         return "dataset" if hasattr(X, "features") else None
     if root == "spacy" and hasattr(X, "ents"):
@@ -105,15 +106,17 @@ def corpus_of(
     kind = kind_of(X)
     if kind == "frame":
         return _from_frame(X, sentence, token, label, columns)
-    for name, value in (("sentence", sentence),):
-        if value is not None:
-            raise CorpusError(
-                f"{name}={value!r} is a column of a frame; X is {type(X).__name__}, leave it out"
-            )
+    if sentence is not None:
+        raise CorpusError(
+            f"sentence={sentence!r} names a column of a DataFrame, but X is {type(X).__name__}. "
+            "Drop the argument."
+        )
     if kind == "dataset":
         return _from_dataset(X, token, label, columns)
     if token is not None:
-        raise CorpusError(f"token={token!r} is a column of a table; X is {type(X).__name__}, leave it out")
+        raise CorpusError(
+            f"token={token!r} names a column of a table, but X is {type(X).__name__}. Drop the argument."
+        )
     if kind in ("document", "documents"):
         return Corpus(list(_from_documents([X] if kind == "document" else X, label, columns)))
     if kind == "conllu":
@@ -124,9 +127,9 @@ def corpus_of(
     if kind == "tagged" or is_tagged(X):
         return Corpus(list(_from_tagged(X, columns, label or "label")))
     raise CorpusError(
-        f"{type(X).__name__} is none of: a pandas frame, a Hugging Face data set, spaCy documents, NLTK's tagged "
-        "sentences (lists of pairs of a word and a label), conllu's sentences; pass lists of tokens to fit and predict "
-        "as they are"
+        f"cannot convert {type(X).__name__} to a corpus. Pass a pandas DataFrame, a Hugging Face dataset, spaCy "
+        "documents, NLTK's tagged sentences (lists of pairs of a word and a label) or conllu's sentences. Lists of "
+        "tokens need no conversion for fit and predict."
     )
 
 
@@ -137,12 +140,16 @@ def _column(given: str | None, known: Sequence[Any], usual: Sequence[str], what:
     """Return the given column, or else the only column with one of the usual names, or None."""
     if given is not None:
         if given not in known:
-            raise CorpusError(f"there is no column {given!r}; the columns are {', '.join(map(str, known))}")
+            names = list(map(str, known))
+            raise CorpusError(
+                f"no column is named {given!r}{meant(given, names)}. The columns are {', '.join(names)}."
+            )
         return given
     found = [name for name in known if str(name).casefold() in usual]
     if len(found) > 1:
         raise CorpusError(
-            f"the columns {', '.join(map(str, found))} may all be that of {what}; name it: corpus_of(X, {what}=...)"
+            f"several columns may contain the {what}: {', '.join(map(str, found))}. Name one: "
+            f"corpus_of(X, {what}=...)"
         )
     return found[0] if found else None
 
@@ -150,7 +157,7 @@ def _column(given: str | None, known: Sequence[Any], usual: Sequence[str], what:
 def _needed(found: Any, known: Sequence[Any], what: str) -> Any:
     if found is None:
         raise CorpusError(
-            f"which column is that of the {what}? There are {', '.join(map(str, known))}; name it: "
+            f"the column of the {what} cannot be determined. The columns are {', '.join(map(str, known))}. Name one: "
             f"corpus_of(X, {what}=...)"
         )
     return found
@@ -176,7 +183,7 @@ def frame_rows(frame: Any, sentence: str | None = None) -> list[list[int]]:
         if not _missing(value):
             here = value
         elif at == 0:
-            raise CorpusError(f"column {name!r}: the first row names no sentence; give it one")
+            raise CorpusError(f"column {name!r}: the first row does not name a sentence. Fill it.")
         rows.setdefault(here, []).append(at)
     return list(rows.values())
 
@@ -187,8 +194,8 @@ def _cells(frame: Any, name: Any, what: str) -> list[Any]:
     at = next((i for i, value in enumerate(values) if _missing(value)), None)
     if at is not None:
         raise CorpusError(
-            f"row {at} (index {frame.index[at]}): the {what} in column {name!r} is missing; fill it, or read the file "
-            "with keep_default_na=False where words such as NA and null are meant"
+            f"row {at} (index {frame.index[at]}): the {what} in column {name!r} is missing. Fill it, or read the file "
+            "with keep_default_na=False if words such as NA and null are meant."
         )
     return values if what == "label" else [value if type(value) is str else str(value) for value in values]
 
@@ -202,7 +209,9 @@ def _from_frame(
     word = _needed(_column(token, known, TOKENS, "token"), known, "token")
     target = _column(label, known, LABELS, "label")
     if target == word:
-        raise CorpusError(f"column {word!r} is that of the tokens and of the labels; name another: label=...")
+        raise CorpusError(
+            f"column {word!r} cannot contain both the tokens and the labels. Name another: label=..."
+        )
     cells = {word: _cells(frame, word, "token")}
     for name in columns:
         chosen = _column(name, known, (), "token")
@@ -239,12 +248,14 @@ def to_series(
     rows = frame_rows(frame, sentence)
     if len(rows) != len(labels):
         raise CorpusError(
-            f"{len(labels)} label sequences for {len(rows)} sentences; give what predict gave for the frame"
+            f"{len(labels)} label sequences for {len(rows)} sentences. Pass the result of predict for this frame."
         )
     out: list[Any] = [None] * len(frame)
     for s, (places, found) in enumerate(zip(rows, labels)):
         if len(places) != len(found):
-            raise CorpusError(f"sentence {s} has {len(places)} rows, but {len(found)} labels; give one a row")
+            raise CorpusError(
+                f"sentence {s} has {len(places)} rows, but {len(found)} labels. Give one label per row."
+            )
         for at, value in zip(places, found):
             out[at] = value
     import pandas
@@ -285,8 +296,8 @@ def _values(values: Any, names: list[str] | None, s: int, column: str) -> list[A
     """Return the values of one column in one row, with integers replaced by their names if they have names."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise CorpusError(
-            f"sentence {s}, column {column!r}: {type(values).__name__}, expected a list with a value a token; "
-            "split texts into tokens first"
+            f"sentence {s}, column {column!r}: {type(values).__name__}, expected a list with one value per token. "
+            "Split texts into tokens first."
         )
     found = list(values)
     if names is None:
@@ -294,8 +305,8 @@ def _values(values: Any, names: list[str] | None, s: int, column: str) -> list[A
     for t, number in enumerate(found):
         if type(number) is not str and not 0 <= number < len(names):
             raise CorpusError(
-                f"sentence {s}, token {t}, column {column!r}: {number!r} is the number of no label; there are "
-                f"{len(names)}, from 0. Drop tokens that are marked to be ignored"
+                f"sentence {s}, token {t}, column {column!r}: {number!r} is not the number of a label. The "
+                f"{len(names)} labels are numbered from 0. Remove tokens that are marked as ignored."
             )
     return [number if type(number) is str else names[number] for number in found]
 

@@ -86,7 +86,7 @@ def opened(file: OpenFile) -> Iterator[Sentence]:
 def jsonl_sentences(
     name: str, chunks: Iterator[str], names: tuple[str, ...] | None, label: str | None
 ) -> Iterator[Sentence]:
-    example = 'Write {"tokens": ["..."], "labels": ["..."]}, one object a line'
+    example = 'Write {"tokens": ["..."], "labels": ["..."]}, one object per line'
     for line, text in lines_of(chunks):
         try:
             value = json.loads(text)
@@ -126,7 +126,7 @@ def jsonl_sentences(
                     name,
                     line,
                     f"{len(values)} values of {key!r} for {size} tokens",
-                    "Give one value a token, or name the columns of the file with columns=(...).",
+                    "Give one value per token, or name the columns of the file with columns=(...).",
                 )
             for t, v in enumerate(values):
                 if not isinstance(v, str) or not v:
@@ -135,7 +135,7 @@ def jsonl_sentences(
                         if v == "" and column == label
                         else f"{shown(json.dumps(v))} in {key!r}"
                     )
-                    fail(name, line, f"{what} at token {t}", "Give a string that is not empty.")
+                    fail(name, line, f"{what} at token {t}", "Give a non-empty string.")
         if "\\u" in text:
             try:
                 json.dumps(value, ensure_ascii=False).encode()

@@ -73,7 +73,7 @@ def text(label: Any) -> str:
 def lists(y: Iterable[Any], what: str = "y") -> Sequence[Sequence[Any]]:
     """Return labels as one list per sentence. Generators and other iterables are consumed."""
     if isinstance(y, (str, bytes, Mapping)) or not isinstance(y, Iterable):
-        raise CorpusError(f"{what} is {type(y).__name__}, expected a list of lists of labels, one a token")
+        raise CorpusError(f"{what} is {type(y).__name__}, expected a list of lists of labels, one per token")
     found = y if isinstance(y, Sequence) else list(y)
     if all(isinstance(sentence, (list, tuple)) for sentence in found):
         return found
@@ -81,7 +81,7 @@ def lists(y: Iterable[Any], what: str = "y") -> Sequence[Sequence[Any]]:
     for s, sentence in enumerate(found):
         if isinstance(sentence, (str, bytes, Mapping)) or not isinstance(sentence, Iterable):
             raise CorpusError(
-                f"sentence {s} ({what}[{s}]) is {_called(sentence)}, expected a list of labels, one a token"
+                f"sentence {s} ({what}[{s}]) is {_called(sentence)}, expected a list of labels, one per token"
             )
         out.append(sentence if isinstance(sentence, list) else list(sentence))
     return out
@@ -111,7 +111,7 @@ def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | No
             )
         if name == "float" and label != label:
             raise CorpusError(
-                f"sentence {s}, token {t}: the label is nan, as tables have it where a value is missing; fill it"
+                f"sentence {s}, token {t}: the label is nan, as in an empty cell of a table. Fill it."
             )
         if name not in found:
             found[name] = (s, t, label)
@@ -119,7 +119,7 @@ def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | No
                 (first, (s0, t0, other)), _ = found.items()
                 raise CorpusError(
                     f"sentence {s}, token {t}: the label {label!r} is {name}, but {other!r} of sentence {s0}, "
-                    f"token {t0} is {first}; give labels of one type"
+                    f"token {t0} is {first}. Give labels of one type."
                 )
         return text(label)
 
@@ -150,7 +150,7 @@ def check_type(found: str | None, wanted: str | None, what: str, whose: str) -> 
     """Raise a CorpusError if two groups of labels have different types."""
     if found is not None and wanted is not None and found != wanted:
         raise CorpusError(
-            f"the labels of {what} are {found}, those of {whose} {wanted}; give labels of one type"
+            f"the labels of {what} are {found}, those of {whose} are {wanted}. Give labels of one type."
         )
 
 

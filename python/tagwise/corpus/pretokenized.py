@@ -80,9 +80,8 @@ def format_text(sentence: Sentence, *, join: str | None = None) -> str:
     text = " ".join(values)
     if not values or text.count(" ") != len(values) - 1 or "" in values or any(c in text for c in "\t\n\r\0"):
         raise CorpusError(
-            f"{shown(text)}: a token that is empty or has a space or line end in it cannot stand "
-            "in a line of tokens. "
-            "Replace it, or write JSONL, which holds any text."
+            f"{shown(text)}: a token that is empty or contains a space or a line end cannot be written as text. "
+            "Replace it, or write JSONL, which can contain any text."
         )
     return text + "\n"
 

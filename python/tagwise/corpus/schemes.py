@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import meant
 
 SCHEMES = ("IOB2", "IOE2", "IOBES", "BILOU", "IOB1", "IOE1")
 
@@ -70,7 +71,9 @@ def scheme_name(scheme: str) -> str:
     """
     name = _ALIASES.get(scheme.upper(), scheme.upper())
     if name not in _TAGS:
-        raise CorpusError(f"there is no label scheme {scheme!r}. Use one of {', '.join(SCHEMES)}.")
+        raise CorpusError(
+            f"unknown label scheme {scheme!r}{meant(name, SCHEMES)}. Use one of {', '.join(SCHEMES)}."
+        )
     return name
 
 
@@ -194,7 +197,7 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
             begin = -1
         if begins:
             if not is_chunk_label(y):
-                raise CorpusError(f"token {t}: label {y!r} belongs to no chunk scheme. {_EXPECTED}")
+                raise CorpusError(f"token {t}: label {y!r} does not belong to a chunk scheme. {_EXPECTED}")
             begin, kind = t, split_label(y)[1]
         previous = y
     if begin >= 0:
@@ -202,7 +205,7 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
     return found
 
 
-_EXPECTED = "Expected O, or B-, I-, E- ... with a type; name the right scheme or label column."
+_EXPECTED = "Expected O, or B-, I-, E- ... with a type. Name the right scheme or label column."
 
 
 def from_spans(chunks: Iterable[Span | tuple[str, int, int]], length: int, scheme: str) -> list[str]:
@@ -230,7 +233,7 @@ def from_spans(chunks: Iterable[Span | tuple[str, int, int]], length: int, schem
     for i, (kind, begin, end) in enumerate(ordered):
         if not at <= begin < end <= length:
             raise CorpusError(
-                f"chunk {kind or '(no type)'} from {begin} to {end} overlaps another or leaves the "
+                f"chunk {kind or '(no type)'} from {begin} to {end} overlaps another one or is not inside the "
                 f"{length} tokens. Give disjoint chunks in order."
             )
         touches = i > 0 and at == begin and ordered[i - 1].type == kind
@@ -268,7 +271,7 @@ def convert(labels: Sequence[str], source: str | None, target: str) -> list[str]
     """
     for t, y in enumerate(labels):
         if not is_chunk_label(y):
-            raise CorpusError(f"token {t}: label {y!r} belongs to no chunk scheme. {_EXPECTED}")
+            raise CorpusError(f"token {t}: label {y!r} does not belong to a chunk scheme. {_EXPECTED}")
     return from_spans(spans(labels, source), len(labels), target)
 
 

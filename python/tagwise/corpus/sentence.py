@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import meant
 
 
 class Sentence:
@@ -53,12 +54,12 @@ class Sentence:
         if len(lengths) != 1:
             sizes = ", ".join(f"{name}: {len(values)}" for name, values in fields.items()) or "no columns"
             raise CorpusError(
-                f"the columns of a sentence need one value a token, but their lengths are {sizes}. "
+                f"the columns of a sentence need one value per token, but their lengths are {sizes}. "
                 "Give at least one column, and every column the same number of values."
             )
         if label is not None and label not in fields:
             raise CorpusError(
-                f"there is no column {label!r}. The columns are {', '.join(fields)}; name one of them."
+                f"no column is named {label!r}{meant(label, fields)}. The columns are {', '.join(fields)}."
             )
         self.fields = fields
         self.label = label
@@ -105,7 +106,7 @@ class Sentence:
             where = f" at line {self.line}" if self.line else ""
             raise CorpusError(
                 f"{len(labels)} labels for the sentence{where} of {len(self)} tokens "
-                f"({' '.join(self.tokens[:6])} ...). Give one label a token."
+                f"({' '.join(self.tokens[:6])} ...). Give one label per token."
             )
         fields = {**self.fields, name: labels}
         return Sentence(
@@ -301,8 +302,8 @@ class Corpus(Sequence[Sentence]):
             return []
         if self.label is None:
             raise CorpusError(
-                f"{self.source or 'this corpus'} has no label column; "
-                f"its columns are {', '.join(self.columns)}. "
+                f"{self.source or 'this corpus'} has no label column. "
+                f"Its columns are {', '.join(self.columns)}. "
                 "Name it when reading: label='...' with one of these columns."
             )
         return [s.fields[self.label] for s in self._sentences]
@@ -324,7 +325,7 @@ class Corpus(Sequence[Sentence]):
         """
         if name not in self.columns:
             raise CorpusError(
-                f"{self.source or 'this corpus'} has no column {name!r}. "
+                f"{self.source or 'this corpus'} has no column {name!r}{meant(name, self.columns)}. "
                 f"Its columns are {', '.join(self.columns)}."
             )
         return [s.fields[name] for s in self._sentences]
@@ -372,7 +373,7 @@ class Corpus(Sequence[Sentence]):
         if len(labels) != len(self):
             raise CorpusError(
                 f"{len(labels)} label sequences for {len(self)} sentences. "
-                "Give one label sequence a sentence."
+                "Give one label sequence per sentence."
             )
         columns = self.columns if name in self.columns else (*self.columns, name)
         made = [s.with_labels(y, name) for s, y in zip(self._sentences, labels)]

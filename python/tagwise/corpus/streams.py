@@ -65,7 +65,7 @@ def limit(variable: str) -> int:
         return LIMITS[variable]
     if not given.isdecimal() or int(given) < 1:
         raise CorpusError(
-            f"{variable}={given!r} is no limit. Set it to a whole number from 1, or leave it unset."
+            f"{variable}={given!r} is not a valid limit. Set it to an integer >= 1, or leave it unset."
         )
     return int(given)
 
@@ -76,8 +76,8 @@ def check_size(source: str, line: int, size: int, most: int) -> None:
         fail(
             source,
             line,
-            f"a sentence that goes on for more than {most:,} bytes",
-            "Give one sentence a line, or a blank line between sentences; "
+            f"a sentence of more than {most:,} bytes",
+            "Write one sentence per line, or a blank line between sentences. "
             "TAGWISE_MAX_SENTENCE=BYTES in the environment sets another limit.",
         )
 
@@ -206,8 +206,8 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
                 fail(
                     name,
                     line,
-                    f"cannot be read on from about here ({e})",
-                    "The file is truncated or damaged; fetch or compress it again.",
+                    f"reading failed near this line ({e})",
+                    "The file is truncated or damaged. Download or compress it again.",
                     e,
                 )
             if not data:
@@ -217,8 +217,8 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
                 fail(
                     name,
                     line,
-                    f"{text:,} bytes of text out of {packed.taken:,} compressed ones, more than {most} times as many",
-                    "The file is made to fill the memory of whoever reads it, or very repetitive; "
+                    f"{packed.taken:,} compressed bytes expand to {text:,} bytes, more than {most} times as many",
+                    "The file is a decompression bomb or very repetitive. "
                     "TAGWISE_MAX_EXPANSION=TIMES in the environment sets another limit.",
                 )
             yield data
@@ -278,7 +278,7 @@ def text_chunks(
         except UnicodeDecodeError as e:
             at = line + data.count(b"\n", 0, e.start)
             utf16 = line == 1 and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-            kind = "; it looks like UTF-16" if utf16 else ""
+            kind = ", probably UTF-16" if utf16 else ""
             fail(
                 name,
                 at,
@@ -312,7 +312,7 @@ def text_chunks(
                 name,
                 line + chunk.count(b"\n", 0, nul),
                 "a NUL byte",
-                "The file is binary, damaged or UTF-16; give UTF-8 text (iconv -f UTF-16 -t UTF-8).",
+                "The file is binary, damaged or UTF-16. Give UTF-8 text (iconv -f UTF-16 -t UTF-8).",
             )
         cut = chunk.rfind(b"\n") + 1
         if not cut:

@@ -92,7 +92,8 @@ def format_raw(sentence: Sentence, end: str = "\n") -> str:
     text = text_of(sentence).text
     if any(c in text for c in "\n\r\0"):
         raise CorpusError(
-            f"{shown(text)}: a text with a line end in it cannot stand in a line. Write spans, which hold any text."
+            f"{shown(text)}: a text with a line end cannot be written as raw text. Write spans, which can contain any "
+            "text."
         )
     return text if (sentence.meta or {}).get(CONTINUED) is True else text + end
 

@@ -29,7 +29,7 @@ from tagwise.corpus.text.spans import (
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, offsets_of, tokenized
 
 NAME = "spans"
-EXAMPLE = 'Write {"text": "...", "spans": [{"start": 0, "end": 5, "label": "..."}]}, one object a line'
+EXAMPLE = 'Write {"text": "...", "spans": [{"start": 0, "end": 5, "label": "..."}]}, one object per line'
 #: Prefix of the CoNLL-U comment with the untokenized sentence.
 _COMMENT = "# text = "
 
@@ -166,7 +166,7 @@ def names_of(file: OpenFile) -> tuple[str, str]:
         fail(
             file.name,
             None,
-            f"raw text has a column of tokens, and one of labels perhaps, but {', '.join(kept)} are asked for",
+            f"raw text has one column of tokens and at most one of labels, found {', '.join(kept) or 'no tokens'}",
             "Name a column of tokens and one of labels, or give a file with columns.",
         )
     return kept[0], file.label or "label"
@@ -189,7 +189,7 @@ def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
                         how.name,
                         line,
                         "'spans' is missing, unlike in the lines before",
-                        f"{EXAMPLE}; if only [].",
+                        f"{EXAMPLE}. Write [] for a text without spans.",
                     )
             except CorpusError as raised:
                 error = raised
@@ -209,7 +209,7 @@ def read_record(how: How, line: int, text: str) -> SpanRecord:
     except (ValueError, RecursionError) as e:
         fail(how.name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{EXAMPLE}.", e)
     if not isinstance(value, dict) or not isinstance(value.get(TEXT), str):
-        fail(how.name, line, f"{shown(text)} is no object with a text", f"{EXAMPLE}.")
+        fail(how.name, line, f"{shown(text)} is not an object with a text", f"{EXAMPLE}.")
     if "\\u" in text:
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -317,8 +317,8 @@ def text_of(sentence: Sentence) -> Tokenized:
         if offsets is None:
             where = f"line {sentence.line}: " if sentence.line else ""
             raise CorpusError(
-                f"{where}the text {shown(own)} is not made of the tokens {shown(' '.join(tokens))}. Give tokens that "
-                "are pieces of their text, in order, or leave the text out."
+                f"{where}the text {shown(own)} does not contain the tokens {shown(' '.join(tokens))} in order. Give "
+                "tokens that are pieces of the text, or remove the text."
             )
         return Tokenized(own, offsets, bounds)
     for comment in sentence.comments:

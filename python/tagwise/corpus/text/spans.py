@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import meant
 from tagwise.corpus import schemes
 from tagwise.corpus.labels import lists
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -120,23 +121,23 @@ def span_of(value: Any, text: str, i: int, k: int) -> TextSpan:
         own = None
     else:
         raise CorpusError(
-            f"sentence {i}, span {k}: {value!r} is no span; give (start, end, label), or start, end and label by name"
+            f"sentence {i}, span {k}: {value!r} is not a span. Give (start, end, label), or a mapping with these keys."
         )
     whole = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in (start, end))
     if not whole or not 0 <= start < end <= len(text):
         raise CorpusError(
-            f"sentence {i}, span {k}: {start!r} to {end!r} is no piece of the text of {len(text)} characters; start "
-            "counts characters (not bytes) from 0, end is the one behind the last"
+            f"sentence {i}, span {k}: {start!r} to {end!r} is not inside the text of {len(text)} characters. start "
+            "counts characters (not bytes) from 0, and end is exclusive."
         )
     if not isinstance(label, str) or not label:
         raise CorpusError(
-            f"sentence {i}, span {k}: the label {label!r} is no text; give a string that is not empty"
+            f"sentence {i}, span {k}: the label {label!r} is not valid. Give a non-empty string."
         )
     found = TextSpan(label, text[start:end], int(start), int(end))
     if own is not None and own != found.text:
         raise CorpusError(
-            f"{place_of(i, k, found)}: its text is said to be {own!r}; start and end count characters (not bytes) of "
-            "the text as it stands"
+            f"{place_of(i, k, found)}: its text differs from the given {own!r}. start and end count characters (not "
+            "bytes) of the unmodified text."
         )
     return found
 
@@ -173,12 +174,15 @@ def spans_to_labels(
     [['O', 'B-LOC', 'I-LOC', 'O']]
     """
     if misaligned not in POLICIES:
-        raise ParameterError(f"misaligned={misaligned!r}; expected one of {', '.join(POLICIES)}")
+        raise ParameterError(
+            f"misaligned={misaligned!r} is unknown{meant(str(misaligned), POLICIES)}. "
+            f"Use one of {', '.join(POLICIES)}."
+        )
     scheme = scheme if scheme == TOKEN else schemes.scheme_name(scheme)
     found = tokenized(texts, tokenizer)
     given = list(spans)
     if len(given) != len(found):
-        raise CorpusError(f"{len(given)} lists of spans for {len(found)} texts; give one a text")
+        raise CorpusError(f"{len(given)} lists of spans for {len(found)} texts. Give one list per text.")
     labels, reports = [], []
     for i, (text, of_text) in enumerate(zip(found, given)):
         one, report = aligned(text, of_text, i, scheme, misaligned)
@@ -210,7 +214,7 @@ def aligned(
         if first < last and chunks and first < chunks[-1].end:
             reason, last = f"it shares tokens with the span before it ({chunks[-1].type})", first
         if first < last and scheme == TOKEN and last - first > 1:
-            reason, last = f"it has {last - first} tokens, and labels are of one token each", first
+            reason, last = f"it has {last - first} tokens, but scheme='token' needs one span per token", first
         if reason is not None:
             report.append(Misaligned(i, k, span, reason, range(first, max(first, last))))
         if first < last:
@@ -218,8 +222,8 @@ def aligned(
     if report and misaligned == "error":
         more = f" ({len(report) - 1} more in this text)" if len(report) > 1 else ""
         raise CorpusError(
-            f"{report[0]}{more}; mend the span, take a tokenizer that cuts there, or pass misaligned='expand', "
-            "'shrink' or 'drop'"
+            f"{report[0]}{more}. Correct the span, use a tokenizer that splits there, or pass misaligned='expand', "
+            "'shrink' or 'drop'."
         )
     if scheme == TOKEN:
         return _of_tokens(text, chunks, i), report
@@ -229,7 +233,7 @@ def aligned(
 def _misfit(text: Tokenized, span: TextSpan, first: int, last: int) -> str | None:
     """Return why a span does not fit the tokens it touches, or None if it fits."""
     if first >= last:
-        return "there is no token in it"
+        return "it does not contain a token"
     (begin, head), (tail, end) = text.offsets[first].tolist(), text.offsets[last - 1].tolist()
     for wrong, what, place, token in (
         (begin < span.start, "begins", span.start, (begin, head)),
@@ -238,7 +242,7 @@ def _misfit(text: Tokenized, span: TextSpan, first: int, last: int) -> str | Non
         if wrong:
             return f"it {what} at {place}, inside the token {text.text[slice(*token)]!r} ({token[0]} to {token[1]})"
     if begin > span.start or end < span.end:
-        return f"it has blanks around its tokens, which go from {begin} to {end}"
+        return f"it includes white space around its tokens, which extend from {begin} to {end}"
     return None
 
 
@@ -251,8 +255,8 @@ def _of_tokens(text: Tokenized, chunks: Sequence[schemes.Span], i: int) -> list[
         t = labels.index("")
         begin, end = text.offsets[t].tolist()
         raise CorpusError(
-            f"sentence {i}: the token {text.tokens[t]!r} ({begin} to {end}) has no span; with scheme='token' every "
-            "token needs one"
+            f"sentence {i}: the token {text.tokens[t]!r} ({begin} to {end}) has no span. With scheme='token' every "
+            "token needs one."
         )
     return labels
 
@@ -281,12 +285,14 @@ def labels_to_spans(
     """
     found, given = tokenized(texts, tokenizer), lists(labels, "labels")
     if len(given) != len(found):
-        raise CorpusError(f"{len(given)} lists of labels for {len(found)} texts; give one a text")
+        raise CorpusError(f"{len(given)} lists of labels for {len(found)} texts. Give one list per text.")
     chunked = is_chunked(y for of_text in given for y in of_text)
     out = []
     for i, (text, of_text) in enumerate(zip(found, given)):
         if len(of_text) != len(text):
-            raise CorpusError(f"sentence {i}: {len(of_text)} labels for {len(text)} tokens; give one a token")
+            raise CorpusError(
+                f"sentence {i}: {len(of_text)} labels for {len(text)} tokens. Give one label per token."
+            )
         try:
             chunks = token_spans(of_text, chunked)
         except CorpusError as error:

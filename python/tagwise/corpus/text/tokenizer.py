@@ -179,7 +179,7 @@ def list_of(texts: Any) -> list[Any]:
     """Return texts as a list. Raise a CorpusError for a single string."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         raise CorpusError(
-            f"expected a list of texts, found {type(texts).__name__}; put a single text into a list"
+            f"expected a list of texts, found {type(texts).__name__}. Put a single text into a list."
         )
     return list(texts)
 
@@ -191,7 +191,7 @@ def tokenized(
     given = list_of(texts)
     if tokenizer is not None and not callable(tokenizer):
         raise ParameterError(
-            f"tokenizer={tokenizer!r} is {type(tokenizer).__name__}; expected a tagwise.Tokenizer, or a function of a "
+            f"tokenizer={tokenizer!r} is {type(tokenizer).__name__}, expected a tagwise.Tokenizer, or a function of a "
             "text that returns its tokens"
         )
     todo = [i for i, text in enumerate(given) if not isinstance(text, Tokenized)]
@@ -216,7 +216,7 @@ def _placed(tokenizer: Tokenizes, text: Any, i: int) -> Tokenized:
         return made
     if isinstance(made, (str, bytes)) or not isinstance(made, Iterable):
         raise CorpusError(
-            f"text {i}: the tokenizer returned {type(made).__name__}; expected a list of tokens, of pairs (begin, "
+            f"text {i}: the tokenizer returned {type(made).__name__}, expected a list of tokens, of pairs (begin, "
             "end), or of sentences of these"
         )
     sentences = [entry if isinstance(entry, list) else (entry,) for entry in (list(made))]
@@ -242,8 +242,8 @@ def _place(text: str, entry: Any, at: int, what: str) -> tuple[int, int]:
         begin = text.find(entry, at)
         if not entry or begin < 0:
             raise CorpusError(
-                f"{what}: {entry!r} is not in the text from character {at} on ({text[at : at + 20]!r}); a tokenizer "
-                "returns pieces of the text in their order, unchanged, or pairs (begin, end)"
+                f"{what}: {entry!r} is not in the text from character {at} on ({text[at : at + 20]!r}). Return "
+                "unmodified pieces of the text in order, or pairs (begin, end)."
             )
         return begin, begin + len(entry)
     if (
@@ -254,8 +254,8 @@ def _place(text: str, entry: Any, at: int, what: str) -> tuple[int, int]:
         begin, end = map(int, entry)
         if not at <= begin < end <= len(text):
             raise CorpusError(
-                f"{what}: ({begin}, {end}) overlaps the token before, is empty or leaves the text of {len(text)} "
-                "characters; give pairs (begin, end) in order"
+                f"{what}: ({begin}, {end}) overlaps the previous token, is empty or is not inside the text of "
+                f"{len(text)} characters. Return pairs (begin, end) in order."
             )
         return begin, end
     raise CorpusError(f"{what}: {entry!r} is neither a string nor a pair (begin, end)")
