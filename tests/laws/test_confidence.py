@@ -141,7 +141,7 @@ def test_honest_confidences_are_calibrated() -> None:
     p = rng.uniform(size=20_000)
     assert tw.calibration(p, rng.uniform(size=20_000) < p).ece < 0.02
     assert tw.calibration([1.0] * 100, [False] * 100).ece == 1.0
-    with pytest.raises(tw.CorpusError, match="no probability"):
+    with pytest.raises(tw.CorpusError, match="not a probability"):
         tw.calibration([1.5], [True])
 
 

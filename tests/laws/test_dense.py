@@ -183,7 +183,7 @@ def test_scale() -> None:
     with pytest.raises(tw.CorpusError, match=r"the scale 3\.0, those of training"):
         own.predict([tw.Vectors(a, scale=3.0) for a in arrays])
     for scale in (0, -1.0, float("nan"), float("inf"), "unit", True):
-        with pytest.raises(tw.ParameterError, match="of vectors; expected a number above 0, or 'auto'"):
+        with pytest.raises(tw.ParameterError, match="of vectors, expected a number above 0 or 'auto'"):
             tw.CRF().fit([tw.Vectors(a, scale=scale) for a in arrays], y)
 
 
@@ -226,7 +226,7 @@ def test_what_vectors_cannot_be() -> None:
     tagger = tw.CRF(max_iter=2).fit(arrays, y)
     mixed = tw.CRF(features="word[0]", max_iter=2).fit(tw.vectors(words, arrays), y)
     for call, said in (
-        (lambda: tagger.predict([arrays[0], words[1]]), "sentence 1 has no vectors, unlike those before it"),
+        (lambda: tagger.predict([arrays[0], words[1]]), "sentence 1 has no vectors, unlike the sentences before"),
         (lambda: tagger.predict([a[:, :3] for a in arrays]), "have 3 numbers, those of training 4"),
         (
             lambda: tagger.predict([arrays[0], arrays[1][:, :3]]),
@@ -234,7 +234,7 @@ def test_what_vectors_cannot_be() -> None:
         ),
         (
             lambda: mixed.predict(words),
-            r"trained on vectors of 4 numbers a token, X has none; pass .*tagwise\.vectors",
+            r"trained on vectors of 4 numbers per token, X has none\. Pass .*tagwise\.vectors",
         ),
         (
             lambda: tw.CRF(features="word[0]", max_iter=2).fit(words, y).predict(tw.vectors(words, arrays)),
@@ -254,7 +254,7 @@ def test_what_vectors_cannot_be() -> None:
         (lambda: tw.Vectors([["a"]]), "found one of <U1"),
         (
             lambda: tagger.predict([*arrays[:2], np.full((2, 4), np.nan)]),
-            "sentence 2, token 0: its vector holds numbers that are not finite",
+            "sentence 2, token 0: its vector contains numbers that are not finite",
         ),
     ):
         with pytest.raises(tw.CorpusError, match=said):

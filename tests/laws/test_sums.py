@@ -154,7 +154,7 @@ def test_a_sum_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert spelled("default") is None
     assert spelled("word[0].one_of('+pos')?") is None
     assert spelled("word[0]\n# default+S1") is None
-    with pytest.raises(tw.ParameterError, match=r"a text may name a function on the command line alone"):
+    with pytest.raises(tw.ParameterError, match=r"a string can name a function only on the command line"):
         resolve("S1+function:os.path:basename")
     assert spelled("S1+function:os.path:basename", functions=True)[1].__name__ == "basename"  # type: ignore[index]
 
@@ -163,18 +163,18 @@ def test_a_sum_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ("spec", "error", "message"),
     [
         (lambda: tw.Features(), tw.ParameterError, "no part"),
-        (lambda: tw.Features("S1") + 3, tw.ParameterError, "3 of type int is no part of features"),
-        (lambda: tw.Features("S1", "attributes"), tw.ParameterError, "no part of a sum"),
+        (lambda: tw.Features("S1") + 3, tw.ParameterError, "3 of type int cannot be part of features"),
+        (lambda: tw.Features("S1", "attributes"), tw.ParameterError, "cannot be part of a sum"),
         (lambda: tw.Features("S1", "sufix"), tw.TemplateError, "no feature set 'sufix'"),
         (lambda: tw.Features("S1", "word[0].sufix(2)"), tw.TemplateError, "did you mean 'suffix'"),
         (lambda: "S1" + CITIES + "citis[0]", tw.TemplateError, 'no column "citis"'),
-        (lambda: CITIES + tw.Regex("cities", "x"), tw.TemplateError, "more than one column 'cities'"),
-        (lambda: "S1" + tw.Regex("word", "x"), tw.TemplateError, "more than one column 'word'"),
+        (lambda: CITIES + tw.Regex("cities", "x"), tw.TemplateError, "several columns are named 'cities'"),
+        (lambda: "S1" + tw.Regex("word", "x"), tw.TemplateError, "several columns are named 'word'"),
         (lambda: "regex:[0-9]", tw.ParameterError, "expected regex:NAME=PATTERN"),
         (lambda: "gazetteer:no.such.file", tw.TemplateError, "no.such.file: cannot be read"),
         (lambda: tw.Gazetteer(["a"]), tw.ParameterError, "need a name"),
-        (lambda: tw.Gazetteer([], name="g"), tw.ParameterError, "no entry"),
-        (lambda: tw.Gazetteer(["a", " "], name="g"), tw.ParameterError, "entry 1 .* is no name"),
+        (lambda: tw.Gazetteer([], name="g"), tw.ParameterError, "no entries"),
+        (lambda: tw.Gazetteer(["a", " "], name="g"), tw.ParameterError, "entry 1 .* is not a name"),
         (lambda: tw.Gazetteer([b"a"], name="g"), tw.ParameterError, "entry 0"),
         (lambda: tw.Gazetteer([["a", 3]], name="g"), tw.ParameterError, "entry 0"),
         (lambda: tw.Gazetteer(["a " * 101], name="g"), tw.ParameterError, "1 to 100 tokens"),
@@ -182,7 +182,7 @@ def test_a_sum_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (lambda: tw.Gazetteer(["a"], name="bias"), tw.ParameterError, "cannot be its name"),
         (lambda: tw.Gazetteer(["a"], name="g", window=11), tw.ParameterError, "window=11"),
         (lambda: tw.Regex("r", "(a"), tw.TemplateError, "Regex r: .*unclosed group"),
-        (lambda: tw.Regex("r", b"a"), tw.ParameterError, "is no pattern"),  # type: ignore[arg-type]
+        (lambda: tw.Regex("r", b"a"), tw.ParameterError, "is not a pattern"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_wrong_is_told(spec: Any, error: type[Exception], message: str) -> None:
@@ -225,7 +225,7 @@ def test_a_file_names_its_gazetteer(tmp_path: Path) -> None:
     with pytest.raises(tw.TemplateError, match=r"cannot read the gazetteer .*UTF-8"):
         tw.Gazetteer(path)
     path.write_text(" \n")
-    with pytest.raises(tw.TemplateError, match="has no entry"):
+    with pytest.raises(tw.TemplateError, match="has no entries"):
         tw.Gazetteer(path)
 
 

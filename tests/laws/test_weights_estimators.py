@@ -389,7 +389,7 @@ def test_going_on_takes_weights() -> None:
     assert scores(got) == pytest.approx({path: 2 * score for path, score in scores(want).items()})
     for bad in ([1.0], [], [-1.0] * 12, [np.nan] * 12):
         with pytest.raises(
-            ParameterError, match=r"^sample_weight needs 12 finite numbers >= 0, one a sentence; "
+            ParameterError, match=r"^sample_weight needs 12 finite numbers >= 0, one per sentence, "
         ):
             got.partial_fit(*then, sample_weight=bad)
 
@@ -404,17 +404,17 @@ EVERY: dict[str, Callable[[], tw.Tagger]] = {
     "sgd": lambda: crf(optimizer="sgd", max_iter=5),
 }  # fmt: skip
 BAD: dict[str, tuple[Any, str]] = {
-    "too few": ([1.0] * 19, "got 19"),
-    "too many": ([1.0] * 21, "got 21"),
-    "none": ([], "got 0"),
-    "one": ([1.0], "got 1"),
-    "a number": (1.0, "got a single number"),
-    "a table": ([[1.0]] * 20, "got 20x1"),
-    "below zero": ([1.0] * 19 + [-1.0], "sentence 19 has -1"),
-    "no number": ([1.0, np.nan] + [1.0] * 18, "sentence 1 has nan"),
-    "endless": ([np.inf] + [1.0] * 19, "sentence 0 has inf"),
-    "beyond": ([1e39] + [1.0] * 19, "sentence 0 has 1e+39"),  # endless in single precision
-    "text": (["heavy"] * 20, "got list of 20"),
+    "too few": ([1.0] * 19, "found 19"),
+    "too many": ([1.0] * 21, "found 21"),
+    "none": ([], "found 0"),
+    "one": ([1.0], "found 1"),
+    "a number": (1.0, "found a single number"),
+    "a table": ([[1.0]] * 20, "found 20x1"),
+    "below zero": ([1.0] * 19 + [-1.0], "but sentence 19 has -1"),
+    "no number": ([1.0, np.nan] + [1.0] * 18, "but sentence 1 has nan"),
+    "endless": ([np.inf] + [1.0] * 19, "but sentence 0 has inf"),
+    "beyond": ([1e39] + [1.0] * 19, "but sentence 0 has 1e+39"),  # endless in single precision
+    "text": (["heavy"] * 20, "found list of 20"),
 }
 
 
@@ -427,7 +427,7 @@ def test_weights_that_make_no_sense_are_refused(name: str) -> None:
         with pytest.raises(ParameterError) as caught:
             tagger.fit(X, gold, sample_weight=weight)
         assert str(caught.value).startswith(
-            "sample_weight needs 20 finite numbers >= 0, one a sentence; " + why
+            "sample_weight needs 20 finite numbers >= 0, one per sentence, " + why
         )
 
 

@@ -276,7 +276,7 @@ def test_too_many_labels_and_labels_read_once() -> None:
     """16 bits hold so many and no more; labels of an iterator are gone before they can be placed."""
     assert len(collect_labels([[str(i) for i in range(NO_LABEL - 1)]])) == NO_LABEL - 1
     with pytest.raises(
-        CorpusError, match=rf"{NO_LABEL} labels, more than {NO_LABEL - 1}; is the label column the right"
+        CorpusError, match=rf"{NO_LABEL} labels, more than {NO_LABEL - 1}\. Is the label column the right"
     ):
         collect_labels([[str(i) for i in range(NO_LABEL)]])
     with pytest.raises(CorpusError, match="unknown label 'Z'"):

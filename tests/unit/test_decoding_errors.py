@@ -24,9 +24,9 @@ def crf() -> tw.CRF:
     ("allowed", "words"),
     [
         ([[None, None]], "allowed has 1 sentences, X has 2"),
-        ([[None], [None]], "sentence 0 has 2 tokens, allowed has 1"),
+        ([[None], [None]], "sentence 0 has 2 tokens, but allowed has 1"),
         ([["XX", None], [None]], "sentence 0, token 0: unknown label 'XX'"),
-        ([[None, None], [set()]], "sentence 1, token 0: no label allowed"),
+        ([[None, None], [set()]], "sentence 1, token 0: no label in allowed"),
         ([[3, None], [None]], "sentence 0, token 0: allowed is 3"),
         (["OO", [None]], "sentence 0: allowed is 'OO'"),
         ([7, [None]], "sentence 0: allowed is 7"),
@@ -58,8 +58,8 @@ def test_local_models_have_no_beam() -> None:
 @pytest.mark.parametrize(
     ("chunk", "words"),
     [
-        (("LOC", 0), "a chunk is"),
-        ("LOC", "a chunk is"),
+        (("LOC", 0), "expected a chunk"),
+        ("LOC", "expected a chunk"),
         (("LOC", -1, 1), "not inside its 2 tokens"),
         (("LOC", 1, 1), "not inside its 2 tokens"),
         (("LOC", 0, 9), "not inside its 2 tokens"),

@@ -152,9 +152,9 @@ def test_wrong_kinds_are_named() -> None:
     for recipe, X, words in [
         (two, [["a"]], "only tokens"),
         (two, [{"word": ["a"]}], "no column 'pos'"),
-        (two, [{"word": ["a"], "pos": ["b"]}, ["a"]], "do not mix"),
-        (two, [[["a"]]], "holds attributes"),
-        (resolve("attributes"), [["a"]], "holds tokens"),
+        (two, [{"word": ["a"], "pos": ["b"]}, ["a"]], "Do not mix"),
+        (two, [[["a"]]], "contains attributes"),
+        (resolve("attributes"), [["a"]], "contains tokens"),
         (resolve("S1"), [["a"], [["b"]]], "sentence 1, token 0"),
         (resolve("attributes"), [[["a"]], ["b"]], "sentence 1, token 0"),
     ]:
@@ -212,7 +212,7 @@ def test_specifications_that_mean_nothing() -> None:
     ]:
         with pytest.raises(TemplateError, match=words):
             resolve(spec)
-    with pytest.raises(TemplateError, match="no column to look at"):
+    with pytest.raises(TemplateError, match="no columns for features"):
         resolve("S1", [])
     with pytest.raises(ParameterError, match="expected S1"):
         resolve(3)

@@ -277,7 +277,7 @@ def test_tagged_sentences(kind: str, plain: tw.Tagger) -> None:
     assert found.columns == ("word", "label")
     assert found.tagged() == pairs
     assert same(crf().fit(found), plain)
-    with pytest.raises(tw.ParameterError, match=r"no labels: .*make one: corpus_of\(X\)"):
+    with pytest.raises(tw.ParameterError, match=r"no labels: .*pass corpus_of\(X\)"):
         crf().fit(pairs)
     assert kind_of(pairs) is None
     three = tw.corpus_of([[("a", "N", "X")], []], columns=["tag"], label="y")

@@ -105,7 +105,7 @@ def test_ner_finds_the_tag_column_or_does_without() -> None:
     assert resolve("ner", ["word"]).columns == ("word",)
     with pytest.raises(CorpusError, match="only tokens"):
         resolve("ner", ["word", "pos"]).render(["a"])
-    with pytest.raises(TemplateError, match="write its template out"):
+    with pytest.raises(TemplateError, match="write a template"):
         resolve("ner(window=2)")
 
 

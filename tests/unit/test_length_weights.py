@@ -78,9 +78,9 @@ def test_what_is_no_number_is_said(caplog: pytest.LogCaptureFixture) -> None:
     """A loss that does not grow like e^T goes on with a word in the log; one that does is refused."""
     with caplog.at_level(logging.WARNING, "tagwise"):
         assert weights([1, 400], 0.1).tolist() == [2.0, 0.0]
-    assert "pi=0.1: sentence 1 of 400 tokens weighs too little" in caplog.text
+    assert "pi=0.1: the weight of sentence 1 (400 tokens) underflows" in caplog.text
     X, y = labelled(LONG, SHORT[:1])
-    with pytest.raises(tw.ParameterError, match=r"sentence 0 of 400 tokens .*max_length"):
+    with pytest.raises(tw.ParameterError, match=r"sentence 0 \(400 tokens\) .*max_length"):
         tw.CRF(features="S1", loss="exp", pi=0.1).fit(X, y)
-    with pytest.raises(tw.ParameterError, match="sentence 1 of 900 tokens"):
+    with pytest.raises(tw.ParameterError, match=r"sentence 1 \(900 tokens\)"):
         weights([1, 900], 0.1, exponential=True, penalised=False)

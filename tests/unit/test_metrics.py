@@ -189,12 +189,12 @@ def test_nothing_to_calibrate() -> None:
 
 def test_what_is_no_confidence_is_refused() -> None:
     """As many answers as confidences, at least a bin, from 0 to 1."""
-    with pytest.raises(CorpusError, match="2 confidences for 1 answers; give one each"):
+    with pytest.raises(CorpusError, match=r"2 confidences for 1 answers\. Give one per answer"):
         calibration([0.1, 0.2], [True])
     with pytest.raises(CorpusError, match="bins=0: expected 1 or more"):
         calibration([0.1], [True], bins=0)
     for bad in (-0.1, 1.1, float("nan")):
-        with pytest.raises(CorpusError, match=rf"a confidence of {bad} is no probability; expected 0 to 1"):
+        with pytest.raises(CorpusError, match=rf"a confidence of {bad} is not a probability, expected 0 to 1"):
             calibration([bad], [True])
 
 

@@ -81,7 +81,7 @@ def test_other_signs_and_files(tmp_path: Path) -> None:
         ({}, [[None]], CorpusError, "no token"),
         ({"partial": True}, [["A|"]], CorpusError, "empty part"),
         ({}, [[{"A"}, {"B"}]], CorpusError, "1 tokens and 2 labels"),
-        ({}, [[[]]], CorpusError, "no collection"),
+        ({}, [[[]]], CorpusError, "not a collection"),
         ({"optimizer": "sgd"}, [[{"A", "B"}]], ParameterError, "sgd"),
     ],
 )

@@ -81,8 +81,8 @@ def test_sets_of_labels_that_are_no_texts(labels: Any) -> None:
 
 def test_names_of_columns() -> None:
     """They go into the file, so they are texts."""
-    with pytest.raises(tw.CorpusError, match="no name in Unicode text"):
+    with pytest.raises(tw.CorpusError, match="is not valid Unicode"):
         tw.CRF(features="S1").fit([{LONE: ["a", "b"]}, {LONE: ["c"]}], Y)
     sentence = tw.Sentence({"word": ["a"], LONE: ["A"]}, LONE)
-    with pytest.raises(tw.CorpusError, match="no name in Unicode text"):
+    with pytest.raises(tw.CorpusError, match="is not valid Unicode"):
         tw.CRF(features="S1", max_iter=1).fit(tw.Corpus([sentence]))

@@ -68,10 +68,10 @@ def test_kinds_by_hand() -> None:
     titles = {g.title: g.kind for g in find_errors(corpus(gold), guess).groups}
     assert titles == {
         "A with other borders": "borders",
-        "B where there is none": "spurious",
+        "spurious B": "spurious",
         "A taken for B": "type",
         "B taken for A": "type",
-        "A where there is none": "spurious",
+        "spurious A": "spurious",
         "A missed": "missed",
     }
     text = str(find_errors(corpus(gold), guess))

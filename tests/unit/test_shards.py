@@ -214,7 +214,7 @@ def test_what_cannot_be_encoded_is_refused(file: Path, tmp_path: Path) -> None:
     with pytest.raises(tw.CorpusError, match=r"other\.conll:1: columns word, pos, label"):
         encode(file, files=[file, tmp_path / "other.conll"])
     (tmp_path / "text.txt").write_text("one line of text\n")
-    with pytest.raises(tw.CorpusError, match=r"text\.txt:1: no column is the label"):
+    with pytest.raises(tw.CorpusError, match=r"text\.txt:1: no label column"):
         encode(file, files=tmp_path / "text.txt", format="text")
     with pytest.raises(tw.ParameterError, match="is_rare"):
         encode(file, features="pos")

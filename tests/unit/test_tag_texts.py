@@ -116,7 +116,7 @@ def test_what_cannot_be_tagged() -> None:
     with pytest.raises(tw.NotFittedError):
         tw.CRF().tag("Rosa")
     rows = [{"word": ["a"], "pos": ["N"]}]
-    with pytest.raises(tw.CorpusError, match="look at pos, but X holds only tokens"):
+    with pytest.raises(tw.CorpusError, match="need pos, but X contains only tokens"):
         tw.CRF(features="pos[0]").fit(rows, [["X"]]).tag("a")
 
 

@@ -28,17 +28,17 @@ def check_labels(labels: Iterable[Any], y: Iterable[Sequence[Any]] = ()) -> None
     for label in distinct:
         if not isinstance(label, str):
             raise CorpusError(
-                f"the label {label!r} is {type(label).__name__}, expected a string; convert it with str()"
+                f"the label {label!r} is {type(label).__name__}, expected a string. Convert it with str()."
             )
         if not is_text(label):
             raise CorpusError(
-                f"the label {label!a} holds a lone surrogate and is no Unicode text; read the corpus as UTF-8"
+                f"the label {label!a} contains a lone surrogate and is not valid Unicode. Read the corpus as UTF-8."
             )
         if break_in(label) is not None:
-            raise CorpusError(f"{_place_of(label, y)}{broken(label)}; rename it, or read the corpus again")
+            raise CorpusError(f"{_place_of(label, y)}{broken(label)}. Rename it, or read the corpus again.")
     if len(distinct) > MAX_LABELS:
         raise CorpusError(
-            f"{len(distinct)} labels, more than {MAX_LABELS}; is the label column the right one?"
+            f"{len(distinct)} labels, more than {MAX_LABELS}. Is the label column the right one?"
         )
 
 
@@ -56,12 +56,12 @@ def check_lengths(data: Dataset, y: Sequence[Sequence[object]]) -> None:
     lengths = lengths_of(data)
     if len(y) != len(lengths):
         raise CorpusError(
-            f"{len(y)} sentences of labels for {len(lengths)} sentences of tokens; X and y must match"
+            f"{len(y)} sentences of labels for {len(lengths)} sentences of tokens. X and y must match."
         )
     for s, (length, sentence) in enumerate(zip(lengths.tolist(), y)):
         if len(sentence) != length:
             raise CorpusError(
-                f"sentence {s} has {length} tokens and {len(sentence)} labels; every token needs one"
+                f"sentence {s} has {length} tokens and {len(sentence)} labels. Give one label per token."
             )
 
 
@@ -77,16 +77,16 @@ def checked_weights(
     """Return checked weights of `n` sentences, [n], or None if all are 1. They are >= 0 and finite in float32."""
     if sample_weight is None:
         return None
-    wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"
+    wanted = f"sample_weight needs {n} finite numbers >= 0, one per sentence"
     try:
         if isinstance(sample_weight, Iterator):
             sample_weight = list(sample_weight)
         weight = np.array(sample_weight, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{wanted}; got {shown(sample_weight)}") from None
+        raise ParameterError(f"{wanted}, found {shown(sample_weight)}") from None
     if weight.shape != (n,):
-        raise ParameterError(f"{wanted}; got {'x'.join(map(str, weight.shape)) or 'a single number'}")
+        raise ParameterError(f"{wanted}, found {'x'.join(map(str, weight.shape)) or 'a single number'}")
     bad = np.flatnonzero(~((weight >= 0.0) & (weight <= np.finfo(np.float32).max)))
     if len(bad):
-        raise ParameterError(f"{wanted}; sentence {bad[0]} has {weight[bad[0]]:g}")
+        raise ParameterError(f"{wanted}, but sentence {bad[0]} has {weight[bad[0]]:g}")
     return weight

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tagwise.base.domains import Anything
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
 from tagwise.corpus.labels import text
 
 BALANCED = "balanced"
@@ -24,7 +25,7 @@ def _checked(given: Any) -> Any:
         raise ValueError(f"expected {CLASS_WEIGHT.describe()}")
     for label, weight in given.items():
         if type(weight) not in (int, float) or not (math.isfinite(weight) and weight > 0):
-            raise ValueError(f"expected {CLASS_WEIGHT.describe()}; the weight of {label!r} is {weight!r}")
+            raise ValueError(f"expected {CLASS_WEIGHT.describe()}, but the weight of {label!r} is {weight!r}")
     return {label: float(weight) for label, weight in given.items()}
 
 
@@ -54,5 +55,8 @@ def label_weights(given: Any, labels: Sequence[str], counts: NDArray[Any]) -> ND
     named = {text(label): weight for label, weight in given.items()}
     unknown = [label for label in named if label not in labels]
     if unknown:
-        raise ParameterError(f"class_weight: there is no label {unknown[0]!r}; there are: {' '.join(labels)}")
+        raise ParameterError(
+            f"class_weight: unknown label {unknown[0]!r}{meant(unknown[0], labels)}. The labels are: "
+            f"{' '.join(labels)}"
+        )
     return np.array([named.get(label, 1.0) for label in labels])

@@ -31,7 +31,7 @@ def build(
     other sentences with it.
     """
     if min_count < 1:
-        raise ParameterError(f"min_count={min_count}; expected 1 (keep every attribute) or more")
+        raise ParameterError(f"min_count={min_count}, expected 1 (keep every attribute) or more")
     vocab, X = Vocabulary(), Inputs.of(X)
     recipe = recipe_for(features, X).learned(X)
     data = recipe.encode(X, vocab, n_jobs)
@@ -49,7 +49,7 @@ def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
     counts = Counter(known)
     for s, sentence in enumerate(y if known is None else ()):
         if isinstance(sentence, str):
-            raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one a token")
+            raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one per token")
         counts.update(sentence)
     check_labels(counts, y)
     return [str(label) for label, _ in counts.most_common()]
@@ -81,8 +81,8 @@ def encode_labels(
             for t, label in enumerate(sentence):
                 if label not in index:
                     raise CorpusError(
-                        f"sentence {s}, token {t}: the label {label!r} is none of the {len(index)} known; "
-                        "it does not occur in the training data"
+                        f"sentence {s}, token {t}: the label {label!r} is not one of the {len(index)} labels of the "
+                        "training data"
                     ) from None
         raise CorpusError(f"unknown label {error.args[0]!r}") from None
 

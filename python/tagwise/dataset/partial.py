@@ -44,7 +44,7 @@ def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") 
                 seen[text] = None
             elif "" in parts:
                 raise CorpusError(
-                    f"the label {text!r} has an empty part; write A{separator}B, or {unknown!r} for any"
+                    f"the label {text!r} has an empty part. Write A{separator}B, or {unknown!r} for any label."
                 )
             else:
                 seen[text] = tuple(dict.fromkeys(parts))
@@ -62,7 +62,8 @@ def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") 
                 found = list(label) if isinstance(label, Iterable) else []
                 if not found or not all(isinstance(name, str) for name in found):
                     raise CorpusError(
-                        f"sentence {s}, token {t}: {label!r} is no collection of labels; give strings, or None for any"
+                        f"sentence {s}, token {t}: {label!r} is not a collection of labels. Give strings, or None for "
+                        "any label."
                     )
                 ordered = sorted(found) if isinstance(label, (set, frozenset)) else found
                 known.append(tuple(map(str, dict.fromkeys(ordered))))
@@ -77,7 +78,7 @@ def collect(known: list[list[Known]]) -> list[str]:
         for labels in sentence:
             counts.update(labels or ())
     if not counts:
-        raise CorpusError("no token of the training set has a known label; label at least some of them")
+        raise CorpusError("no token of the training set has a known label. Label at least some of them.")
     check_labels(counts, ([labels or () for labels in sentence] for sentence in known))
     return [label for label, _ in counts.most_common()]
 

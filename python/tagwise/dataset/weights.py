@@ -83,9 +83,9 @@ def _report(
     longest = int(lost[np.argmax(lengths[lost])])
     shortest = int(lengths[counts].min())
     text = (
-        f"{told}: sentence {longest} of {lengths[longest]} tokens weighs too little for a number beside one of "
-        f"{shortest}"
+        f"{told}: the weight of sentence {longest} ({lengths[longest]} tokens) underflows relative to a sentence of "
+        f"{shortest} tokens"
     )
     if exponential:
-        raise ParameterError(f"{text}; cut long sentences (max_length), or take a larger pi")
-    logger.warning("%s; so do %d sentences in all, which count for nothing", text, len(lost))
+        raise ParameterError(f"{text}. Split long sentences (max_length), or use a larger pi.")
+    logger.warning("%s. In total, %d sentences have weight 0", text, len(lost))

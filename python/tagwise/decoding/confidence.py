@@ -57,8 +57,8 @@ def _share(part: NDArray[np.float64], whole: NDArray[np.float64], data: _core.Da
     if bool(np.any(part - whole > slack)):
         at = int(np.argmax(part - whole - slack))
         raise InternalError(
-            f"sentence {at}: some of its paths have the log score {part[at]:.6g}, all of them {whole[at]:.6g}; "
-            "please report this with the model and the sentence"
+            f"sentence {at}: some of its paths have the log score {part[at]:.6g}, all of them {whole[at]:.6g}. "
+            "Please report this with the model and the sentence."
         )
     out: NDArray[np.float64] = np.exp(np.minimum(part - whole, 0.0))
     return out
@@ -89,7 +89,7 @@ def chunk_probabilities(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[lis
         )
     if len(chunks) != len(plan.data):
         raise CorpusError(
-            f"{len(chunks)} lists of chunks for {len(plan.data)} sentences; give one a sentence"
+            f"{len(chunks)} lists of chunks for {len(plan.data)} sentences. Give one list per sentence."
         )
     return _chunks(plan, chunks)
 
@@ -118,30 +118,31 @@ def _chunks(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[list[float]]:
     labels = plan.scoring.labels
     if plan.scoring.lookback is not None:
         raise ParameterError(
-            "probabilities of chunks need a chain of first order; use sequence_probabilities"
+            "probabilities of chunks need a chain of first order. Use sequence_probabilities."
         )
     kinds, table = entity_table(labels)
     number = {schemes.split_label(y)[1]: int(k) for y, k in zip(labels, kinds) if y != "O"}
     for s, found in enumerate(chunks):
         if isinstance(found, str) or not isinstance(found, Sequence):
             raise CorpusError(
-                f"sentence {s}: expected a list of chunks (type, begin, end), got {shown(found)}"
+                f"sentence {s}: expected a list of chunks (type, begin, end), found {shown(found)}"
             )
     flat = [(s, chunk) for s, found in enumerate(chunks) for chunk in found]
     lengths = lengths_of(plan.data).tolist()
     for s, chunk in flat:
         if isinstance(chunk, str) or not isinstance(chunk, Sequence) or len(chunk) != 3:
-            raise CorpusError(f"sentence {s}: a chunk is (type, begin, end), got {shown(chunk)}")
+            raise CorpusError(f"sentence {s}: expected a chunk (type, begin, end), found {shown(chunk)}")
         if not all(isinstance(at, (int, np.integer)) for at in chunk[1:]):
-            raise CorpusError(f"sentence {s}: begin and end of a chunk are integers, got {shown(chunk)}")
+            raise CorpusError(f"sentence {s}: begin and end of a chunk are integers, found {shown(chunk)}")
         if not 0 <= chunk[1] < chunk[2] <= lengths[s]:
             raise CorpusError(
-                f"sentence {s}: a chunk from {chunk[1]} to {chunk[2]} is not inside its {lengths[s]} tokens; "
-                "begin counts from 0, end is the token behind the last"
+                f"sentence {s}: a chunk from {chunk[1]} to {chunk[2]} is not inside its {lengths[s]} tokens. "
+                "begin counts from 0, and end is exclusive."
             )
         if chunk[0] not in number:
             raise CorpusError(
-                f"sentence {s}: the model has no chunks of type {chunk[0]!r}; it has: {' '.join(map(str, number))}"
+                f"sentence {s}: the model has no chunks of type {chunk[0]!r}. Its types are: "
+                f"{' '.join(map(str, number))}"
             )
     if not flat:
         return [[] for _ in chunks]

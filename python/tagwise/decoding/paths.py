@@ -25,9 +25,11 @@ def best(plan: Plan) -> NDArray[np.uint16]:
     """Return the label ids of all tokens, concatenated over sentences."""
     scoring, once, decoder = plan.scoring, plan.once, plan.query.decoder
     if decoder == "beam" and scoring.scorer.local:
-        raise ParameterError("a model of local classifiers (MEMM) is searched by Viterbi; leave the beam out")
+        raise ParameterError(
+            "a model of local classifiers (MEMM) does not support a beam. Use decoder='viterbi'."
+        )
     if decoder == "pointwise" and once is not None:
-        raise ParameterError("labels that occur once need a path; use decoder='viterbi'")
+        raise ParameterError("labels that occur once need a path. Use decoder='viterbi'.")
     if scoring.voters is not None and decoder != "beam":
         return _elected(plan)
     if decoder == "pointwise":
@@ -42,14 +44,16 @@ def best(plan: Plan) -> NDArray[np.uint16]:
     if once is None:
         return _search(plan, 1, width)[2]
     if scoring.lookback is not None and scoring.lookback.document:
-        raise ParameterError("labels that occur once do not go with document features; leave one of them out")
+        raise ParameterError(
+            "labels that occur once cannot be combined with document features. Remove one of them."
+        )
     for k in _core.ONCE_LISTS:
         lawful = _first_lawful(_search(plan, k, None if width is None else max(width, k)), plan.data, *once)
         if lawful is not None:
             return lawful
     raise ParameterError(
-        f"none of the {_core.ONCE_LISTS[-1]} best paths of a sentence keeps the labels that occur once; "
-        "let fewer labels be such"
+        f"none of the {_core.ONCE_LISTS[-1]} best paths of a sentence satisfies the constraint `once`. "
+        "Apply it to fewer labels."
     )
 
 
@@ -84,8 +88,8 @@ def kbest(plan: Plan, k: int) -> Lists:
     if plan.once is not None:
         if plan.scoring.lookback is not None:
             raise ParameterError(
-                "lists of paths whose labels occur once need a model without history, and of first order; "
-                "use predict, or constraints=False"
+                "lists of paths whose labels occur once need a model of first order without history. "
+                "Use predict, or constraints=False."
             )
         return _core.once_kbest(plan.explicit, plan.data, plan.once, k, **options)
     if plan.scoring.lookback is None:
@@ -101,8 +105,8 @@ def marginals(plan: Plan) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     if plan.once is not None:
         if lookback is not None:
             raise ParameterError(
-                "probabilities of paths whose labels occur once need a chain of first order; use order=1, "
-                "or constraints=False"
+                "probabilities of paths whose labels occur once need a chain of first order. Use order=1, "
+                "or constraints=False."
             )
         return _core.once_marginals(plan.explicit, plan.data, plan.once, **options)
     if lookback is not None and lookback.exact:
@@ -110,7 +114,7 @@ def marginals(plan: Plan) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         return _core.order_marginals(plan.explicit, native, plan.data, **options)
     if lookback is not None:
         raise ParameterError(
-            "a model with history has no probabilities: its search follows one path a cell; use scores"
+            "a model with history has no probabilities, because its search keeps one path per cell. Use scores."
         )
     return plan.scorer.marginals(plan.data, **options)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.domains import Choice, Integer
 from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
-from tagwise.base.parameters import checked
+from tagwise.base.parameters import checked, meant
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding.lookback import DocumentState
 from tagwise.features.inputs import Inputs
@@ -82,7 +82,7 @@ class Plan:
         """Scorer with explicit weights. Raises a ParameterError for a kernel model."""
         if isinstance(self.scorer, KernelScorer):
             raise ParameterError(
-                "a kernel model is searched by Viterbi and for k-best lists; leave out the rest"
+                "a kernel model supports only Viterbi and k-best lists. Drop the other options."
             )
         return native(self.scorer, None if self.rules is None else self.rules.forbidden)
 
@@ -141,7 +141,7 @@ def allowed_support(
     lengths = lengths_of(data).tolist()
     if len(allowed) != len(lengths):
         raise CorpusError(
-            f"allowed has {len(allowed)} sentences, X has {len(lengths)}; give one entry a sentence"
+            f"allowed has {len(allowed)} sentences, X has {len(lengths)}. Give one entry per sentence."
         )
     for s, (sentence, length) in enumerate(zip(allowed, lengths)):
         if sentence is None:
@@ -149,24 +149,27 @@ def allowed_support(
             continue
         if isinstance(sentence, str) or not isinstance(sentence, Sequence):
             raise CorpusError(
-                f"sentence {s}: allowed is {sentence!r}; give a list with the labels of each token, or None for any"
+                f"sentence {s}: allowed is {sentence!r}. Give a list with the labels of each token, or None for any."
             )
         if len(sentence) != length:
-            raise CorpusError(f"sentence {s} has {length} tokens, allowed has {len(sentence)} entries for it")
+            raise CorpusError(
+                f"sentence {s} has {length} tokens, but allowed has {len(sentence)} entries. Give one per token."
+            )
         for t, names in enumerate(sentence):
             if names is None:
                 of.append(0)
                 continue
             if not isinstance(names, (str, Iterable)):
                 raise CorpusError(
-                    f"sentence {s}, token {t}: allowed is {names!r}; give a label, several labels, or None for any"
+                    f"sentence {s}, token {t}: allowed is {names!r}. Give a label, several labels, or None for any."
                 )
             names = [names] if isinstance(names, str) else list(names)
             unknown = [name for name in names if name not in index]
             if unknown or not names:
-                what = f"unknown label {unknown[0]!r}" if unknown else "no label"
+                hint = meant(str(unknown[0]), labels) if unknown else ""
+                what = f"unknown label {unknown[0]!r}{hint}" if unknown else "no label"
                 raise CorpusError(
-                    f"sentence {s}, token {t}: {what} allowed; the model has: {' '.join(labels)}; None allows all"
+                    f"sentence {s}, token {t}: {what} in allowed. The labels are: {' '.join(labels)}. None allows all."
                 )
             key = frozenset(index[name] for name in names)
             of.append(sets.setdefault(key, len(sets)))

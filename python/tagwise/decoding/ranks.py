@@ -67,11 +67,11 @@ def gold_ranks(plan: Plan, gold: Sequence[Sequence[str]], k: int) -> Ranks:
     k = checked("k", k, Integer(2))  # a margin needs the two best paths
     if scoring.lookback is not None and not scoring.lookback.exact:
         raise ParameterError(
-            "a model with history has no exact lists: its search follows one path a cell; leave history out"
+            "a model with history has no exact lists, because its search keeps one path per cell. Remove history."
         )
     lengths = lengths_of(plan.data).tolist()
     if [len(path) for path in gold] != lengths:
-        raise CorpusError("sentences and gold labels differ in length; give every token one label")
+        raise CorpusError("sentences and gold labels differ in length. Give one label per token.")
     index = {label: i for i, label in enumerate(scoring.labels)}
     lists = paths.kbest(plan, k + 1)
     rank, margin = np.full(len(gold), BEYOND), np.full(len(gold), -np.inf)

@@ -72,7 +72,7 @@ class Group:
     def title(self) -> str:
         """Description of the kind of error."""
         if self.gold is None:
-            return f"{self.predicted} where there is none"
+            return f"spurious {self.predicted}"
         if self.predicted is None:
             return f"{self.gold} missed"
         if self.kind == "borders":

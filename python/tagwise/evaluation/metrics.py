@@ -336,14 +336,14 @@ def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int 
     """
     confidence, correct = list(confidence), list(correct)
     if len(confidence) != len(correct):
-        raise CorpusError(f"{len(confidence)} confidences for {len(correct)} answers; give one each.")
+        raise CorpusError(f"{len(confidence)} confidences for {len(correct)} answers. Give one per answer.")
     if bins < 1:
         raise CorpusError(f"bins={bins}: expected 1 or more.")
     sums: dict[int, list[float]] = {}
     for c, right in zip(confidence, correct):
         c = float(c)
         if not -1e-6 <= c <= 1 + 1e-6:
-            raise CorpusError(f"a confidence of {c} is no probability; expected 0 to 1.")
+            raise CorpusError(f"a confidence of {c} is not a probability, expected 0 to 1.")
         entry = sums.setdefault(max(0, min(bins - 1, int(c * bins))), [0.0, 0, 0])
         entry[0] += c
         entry[1] += bool(right)
@@ -446,7 +446,7 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
             place = f" (line {line} of {gold.source})" if line and isinstance(gold, Corpus) else ""
             raise CorpusError(
                 f"sentence {i} (from 0){place}: {len(g)} gold labels but {len(p)} predicted ones. "
-                "Give one predicted label a token."
+                "Give one predicted label per token."
             )
         confusion.update(zip(g, p))
         right_sequences += list(g) == list(p)

@@ -40,7 +40,7 @@ def p_value(
     """
     a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
     if a.shape != b.shape:
-        raise ValueError(f"counts of {len(a)} and {len(b)} sentences; both must be of the same test set")
+        raise ValueError(f"counts of {len(a)} and {len(b)} sentences, expected counts of the same test set")
     chunked = bool(a[:, GOLD].any() or a[:, PREDICTED].any() or b[:, PREDICTED].any())
     total_a, total_b, difference = a.sum(axis=0), b.sum(axis=0), b - a
     observed = abs(float(_score(total_a, chunked) - _score(total_b, chunked)))

@@ -68,7 +68,7 @@ def span_curve(
     right = [set(spans(labels)) for labels in gold]
     total = sum(map(len, right))
     if not total:
-        raise CorpusError("the gold labels mark no spans; give labels such as B-PER, I-PER, O")
+        raise CorpusError("the gold labels do not mark spans. Give labels such as B-PER, I-PER, O.")
     marked = sorted(
         ((p, span in right[s]) for s, chunks in enumerate(found) for span, p in chunks), reverse=True
     )
@@ -96,7 +96,7 @@ def choose(
     beta = checked("beta", beta, Real(0.0, open_low=True))
     points = [Threshold(*point) for point in curve]
     if not points:
-        raise ParameterError("no span was predicted, so that there is no threshold to choose")
+        raise ParameterError("no spans were predicted, so no threshold can be chosen")
     if precision is None:
         return max(points, key=lambda point: (point.f(beta), -point.min_probability))
     precision = checked("precision", precision, Real(0.0, 1.0, open_low=True))
@@ -104,7 +104,7 @@ def choose(
     if not able:
         best = max(points, key=lambda point: point.precision)
         raise ParameterError(
-            f"no threshold has a precision of {precision:g}; the most, {best.precision:.4f}, has that of "
-            f"{best.min_probability:.4g}"
+            f"no threshold has a precision of {precision:g}. The highest precision is {best.precision:.4f}, at "
+            f"{best.min_probability:.4g}."
         )
     return max(able, key=lambda point: (point.recall, -point.min_probability))

@@ -25,7 +25,7 @@ def template(text: str, columns: Sequence[str] = ("word",)) -> Recipe:
     """Return the recipe of a CRF++ template. `columns` excludes the label column, the last one in files of CRF++."""
     if not is_template(text):
         raise TemplateError(
-            "not a CRF++ template; expected lines such as U00:%x[-1,0], each beginning with U, B or #"
+            "not a CRF++ template, expected lines such as U00:%x[-1,0], each beginning with U, B or #"
         )
     return Recipe.of_template(text, columns, "CRF++")
 

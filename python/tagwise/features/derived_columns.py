@@ -66,13 +66,11 @@ class Mark:
         what = type(self).__name__
         if not is_text(name) or not re.fullmatch(r"[^\W\d]\w*", name) or name in RESERVED:
             raise ParameterError(
-                f"{what}: {name!r} cannot be its name; expected letters, digits and _ as in my_list, and none of "
-                f"{', '.join(RESERVED)}; give another: name=..."
+                f"{what}: {name!r} cannot be its name. Use letters, digits and _ as in my_list, but none of "
+                f"{', '.join(RESERVED)}: name=..."
             )
         if isinstance(window, bool) or not isinstance(window, int) or not 0 <= window <= WIDEST:
-            raise ParameterError(
-                f"{what} {name}: window={window!r}; expected a whole number from 0 to {WIDEST}"
-            )
+            raise ParameterError(f"{what} {name}: window={window!r}, expected an integer from 0 to {WIDEST}")
         self.name, self.window = name, window
 
     def __add__(self, other: Any) -> Features:
@@ -132,12 +130,14 @@ class Gazetteer(Mark):
             name = re.sub(r"\W", "_", re.sub(r"^\d", r"_\g<0>", path.stem)) if name is None else name
             source = _lines(path)
         if name is None:
-            raise ParameterError("Gazetteer: entries need a name for their attributes; give name='cities'")
+            raise ParameterError(
+                "Gazetteer: entries need a name for their attributes. Give one, such as name='cities'."
+            )
         self._check(name, window)
         self.ignore_case = bool(ignore_case)
         self.entries = tuple(dict.fromkeys(self._entry(found, i) for i, found in enumerate(source)))
         if not self.entries:
-            raise ParameterError(f"Gazetteer {name}: no entry; give at least one name")
+            raise ParameterError(f"Gazetteer {name}: no entries. Give at least one name.")
 
     def _entry(self, found: Any, i: int) -> Entry:
         """Return the tokens of an entry, casefolded if case is ignored."""
@@ -145,8 +145,8 @@ class Gazetteer(Mark):
         good = isinstance(tokens, Sequence) and not isinstance(tokens, bytes) and all(map(is_text, tokens))
         if not good or not 0 < len(tokens) <= LONGEST or not all(tokens):
             raise ParameterError(
-                f"Gazetteer {self.name}, entry {i} (from 0): {found!r:.80} is no name of 1 to {LONGEST} tokens; "
-                "expected a text, or a list of texts that are not empty"
+                f"Gazetteer {self.name}, entry {i} (from 0): {found!r:.80} is not a name of 1 to {LONGEST} tokens. "
+                "Give a string, or a list of non-empty strings."
             )
         return tuple(map(self._folded, tokens))
 
@@ -226,7 +226,7 @@ class Regex(Mark):
     def __init__(self, name: str, pattern: str, *, ignore_case: bool = False, window: int = 1) -> None:
         self._check(name, window)
         if not is_text(pattern):
-            raise ParameterError(f"Regex {name}: {pattern!r:.80} is no pattern; expected a text")
+            raise ParameterError(f"Regex {name}: {pattern!r:.80} is not a pattern. Give a string.")
         self.pattern, self.ignore_case = str(pattern), bool(ignore_case)
         try:
             self._regex = _core.TokenRegex(self.pattern, self.ignore_case)
@@ -265,7 +265,7 @@ def _lines(path: Path) -> list[str]:
         raise TemplateError(f"{path}: cannot read the gazetteer ({error}). {remedy}") from error
     found = [line for line in text.splitlines() if line.strip()]
     if not found:
-        raise TemplateError(f"{path}: the gazetteer has no entry; expected a name a line")
+        raise TemplateError(f"{path}: the gazetteer has no entries. {remedy}")
     return found
 
 
@@ -277,7 +277,7 @@ def mark_of(data: Mapping[str, Any]) -> Mark:
     if data["kind"] == "regex":
         return Regex(data["name"], data["pattern"], **more)
     raise ParameterError(
-        f"unknown kind of mark {data['kind']!r}; the model is from a newer tagwise, or damaged"
+        f"unknown kind of mark {data['kind']!r}. The model is from a newer tagwise, or damaged."
     )
 
 
@@ -313,11 +313,11 @@ class Features:
                 found.append(part)
             else:
                 raise ParameterError(
-                    f"{part!r:.60} of type {type(part).__name__} is no part of features; expected {', '.join(SETS)}, "
-                    "a template, its path, a function, a Gazetteer or a Regex"
+                    f"{part!r:.60} of type {type(part).__name__} cannot be part of features. Use {', '.join(SETS)}, "
+                    "a template, its path, a function, a Gazetteer or a Regex."
                 )
         if not found:
-            raise ParameterError("Features: no part; give at least one, such as 'default'")
+            raise ParameterError("Features: no parts. Give at least one, such as 'default'.")
         self.parts: tuple[Any, ...] = tuple(found)
 
     def __add__(self, other: Any) -> Features:
@@ -394,7 +394,7 @@ def _part(piece: str, functions: bool) -> Any:
         return Regex(name.strip(), behind)
     if not functions:
         raise ParameterError(
-            f"{piece!r}: a text may name a function on the command line alone; in Python add the function itself: "
+            f"{piece!r}: a string can name a function only on the command line. In Python, add the function itself: "
             "Features('default') + function"
         )
     return function_at(rest, "the feature function")

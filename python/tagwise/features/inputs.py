@@ -120,8 +120,8 @@ class Inputs:
             labels = [sentence.labels for sentence in self.sentences]
         if labels is None:
             pairs = interop.is_tagged(self.sentences)
-            remedy = "; of pairs of a word and a label make one: corpus_of(X)" if pairs else ""
-            raise ParameterError(f"no labels: pass y, or a Corpus with a label column{remedy}")
+            remedy = " For pairs of a word and a label, pass corpus_of(X)." if pairs else ""
+            raise ParameterError(f"no labels: pass y, or a Corpus with a label column.{remedy}")
         return labels
 
     def words(self, what: str) -> list[Sequence[str]]:
@@ -134,7 +134,7 @@ class Inputs:
                 words = next(iter(fields.values()), []) if isinstance(fields, (dict, Mapping)) else sentence
             if len(words) and not isinstance(words[0], str):
                 raise CorpusError(
-                    f"sentence {s} holds attributes, but {what} needs its words; pass lists of tokens or a Corpus"
+                    f"sentence {s} contains attributes, but {what} needs words. Pass lists of tokens or a Corpus."
                 )
             out.append(words)
         return out
@@ -180,7 +180,7 @@ def _read(X: Any) -> list[Any]:
         with contextlib.suppress(TypeError):
             return list(X)
     raise CorpusError(
-        f"X is {type(X).__name__}, expected a list of sentences; put a single sentence into a list"
+        f"X is {type(X).__name__}, expected a list of sentences. Put a single sentence into a list."
     )
 
 
@@ -195,21 +195,22 @@ def kind_of(X: Iterable[Any]) -> Kind | None:
     """
     if isinstance(X, (str, bytes, Mapping)):
         raise CorpusError(
-            f"X is a list of sentences, found {type(X).__name__}; put a single sentence into a list"
+            f"X is {type(X).__name__}, expected a list of sentences. Put a single sentence into a list."
         )
     for s, sentence in enumerate(X):
         if hasattr(sentence, "fields") or isinstance(sentence, Mapping):
             return "columns"
         if isinstance(sentence, (str, bytes)) or not isinstance(sentence, Iterable):
             raise CorpusError(
-                f"sentence {s} (X[{s}]) is {type(sentence).__name__}, expected a list of tokens; "
-                "put a single sentence into a list"
+                f"sentence {s} (X[{s}]) is {type(sentence).__name__}, expected a list of tokens. "
+                "Put a single sentence into a list."
             )
         for token in sentence:
             if isinstance(token, bytes) or not isinstance(token, Iterable):
                 raise CorpusError(
-                    f"sentence {s}, token 0 (X[{s}][0]): {token!r} is {type(token).__name__}; a token is a string, or "
-                    f"a list or dict of attributes; convert it with {'decode' if isinstance(token, bytes) else 'str'}()"
+                    f"sentence {s}, token 0 (X[{s}][0]): {token!r} is {type(token).__name__}, expected a string, or a "
+                    "list or dict of attributes. Convert it with "
+                    f"{'decode' if isinstance(token, bytes) else 'str'}()."
                 )
             return "tokens" if isinstance(token, str) else "attributes"
     return None

@@ -129,11 +129,11 @@ def crfpp_pattern(line: str) -> Pattern:
     for found in _CRFPP.finditer(line):
         items += [line[at : found.start()], Command("x", False, False, int(found[1]), int(found[2]))]
         if abs(int(found[1])) > 8:
-            raise TemplateError(f"the template {line!r}: {found[0]} looks beyond rows -8 to 8")
+            raise TemplateError(f"the template {line!r}: {found[0]} is outside the rows -8 to 8")
         at = found.end()
     items.append(line[at:])
     if any(isinstance(item, str) and "%" in item for item in items):
-        raise TemplateError(f"the template {line!r}: expected %x[row,column]; only the %x macro is known")
+        raise TemplateError(f"the template {line!r}: expected %x[row,column], the only macro of CRF++")
     return Pattern(line, tuple(item for item in items if item != ""))
 
 
@@ -203,7 +203,7 @@ class Patterns:
         wanted = [p for p in self.lines if p.letter in letters and p.source != bare]
         if any(p.columns > len(columns) for p in wanted):
             need = max(p.columns for p in wanted)
-            raise CorpusError(f"the patterns look at {need} columns, but a token has {len(columns)}")
+            raise CorpusError(f"the patterns need {need} columns, but a token has {len(columns)}")
         render = self._reader(columns, length)
         out: list[list[str]] = []
         for t in range(length):

@@ -73,7 +73,7 @@ def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
         return {}
     inputs = Inputs.of(X)
     if inputs.label is not None and not is_text(inputs.label):
-        raise CorpusError(f"the column {inputs.label!a} of labels has no name in Unicode text; rename it")
+        raise CorpusError(f"the name of the label column, {inputs.label!a}, is not valid Unicode. Rename it.")
     if inputs.all_columns is not None and inputs.label is not None:
         return {"columns": list(inputs.all_columns), "label": inputs.label}
     names = inputs.columns
@@ -142,8 +142,8 @@ class Recipe:
         found = Patterns.of(dialect, text)
         if found.n_columns > len(columns):
             raise TemplateError(
-                f"the patterns look at column {found.n_columns - 1}, but there are {len(columns)} "
-                f"({', '.join(columns)}), counted from 0"
+                f"the patterns use column {found.n_columns - 1}, counted from 0, but there are only {len(columns)} "
+                f"columns ({', '.join(columns)})"
             )
         used = tuple(columns[: max(1, found.n_columns)]) if found.lines else ()
         return Recipe("patterns", dialect, found.text, used, columns[0])
@@ -157,7 +157,7 @@ class Recipe:
     def template(self) -> Template:
         """Compiled template. Raises a TemplateError if the recipe is not a template."""
         if self._compiled is None:
-            raise TemplateError(f"features {self.name!r} are not a template; only templates have one")
+            raise TemplateError(f"features {self.name!r} are not a template")
         return self._compiled
 
     @property
@@ -234,11 +234,11 @@ class Recipe:
             return data
         if vectors is None and self.dense is not None and len(data):
             raise CorpusError(
-                f"the model was trained on vectors of {self.dense.size} numbers a token, X has none; pass arrays, or "
-                "tagwise.vectors(X, arrays)"
+                f"the model was trained on vectors of {self.dense.size} numbers per token, X has none. Pass arrays, "
+                "or tagwise.vectors(X, arrays)."
             )
         if self.dense is None:
-            raise CorpusError("X has vectors, but the model was trained without; pass the sentences alone")
+            raise CorpusError("X has vectors, but the model was trained without. Pass only the sentences.")
         self.dense.check(vectors or ())
         return self.dense.attached(data, vectors or (), vocab)
 
@@ -279,8 +279,8 @@ class Recipe:
             return encode_attributes(vocab, node, edge if self.has_edges else None, n_jobs=jobs)
         if inputs.kind in ("tokens", "columns"):
             raise CorpusError(
-                "X holds tokens, but these features are attributes as given (lists or dicts a token); "
-                "make them the same way here"
+                "X contains tokens, but the model was trained on ready-made attributes (one list or dict per token). "
+                "Compute the attributes as in training."
             )
         return encode_attributes(vocab, inputs.sentences, n_jobs=jobs)
 
@@ -294,7 +294,7 @@ class Recipe:
             ]
         if inputs.kind in ("tokens", "columns"):
             raise CorpusError(
-                "X holds tokens, but the model has no patterns: a token is the list of its observations"
+                "X contains tokens, but the model has no patterns. Give the list of observations for each token."
             )
         node, edge = [], []
         for sentence in inputs.sentences:
@@ -337,14 +337,14 @@ class Recipe:
         """Return the columns of every sentence, without derived columns."""
         if inputs.kind == "attributes":
             raise CorpusError(
-                f"X holds attributes (lists or dicts a token), but features {self.name!r} look at tokens; "
-                "pass lists of strings or a Corpus"
+                f"X contains attributes (one list or dict per token), but features {self.name!r} need tokens. "
+                "Pass lists of strings or a Corpus."
             )
         if inputs.kind != "columns":
             if self.columns != (self.token_column,):
                 raise CorpusError(
-                    f"features {self.name!r} look at {', '.join(self.columns)}, but X holds only tokens; "
-                    "pass a Corpus, or mappings of column -> values"
+                    f"features {self.name!r} need {', '.join(self.columns)}, but X contains only tokens. "
+                    "Pass a Corpus, or mappings of column -> values."
                 )
             return [(sentence,) for sentence in inputs.sentences]
         sentences = []
@@ -352,14 +352,14 @@ class Recipe:
             fields = fields_of(sentence)
             if fields is None:
                 raise CorpusError(
-                    f"sentence {s} has no columns, unlike those before it; do not mix kinds of sentences"
+                    f"sentence {s} has no columns, unlike the sentences before. Do not mix kinds of sentences."
                 ).of_sentence(s)
             try:
                 sentences.append(tuple(fields[c] for c in self.columns))
             except KeyError as missing:
                 raise CorpusError(
-                    f"sentence {s} has no column {missing.args[0]!r}, which the features look at; "
-                    f"its columns are {', '.join(map(str, fields))}"
+                    f"sentence {s} has no column {missing.args[0]!r}, which the features need. "
+                    f"Its columns are {', '.join(map(str, fields))}."
                 ).of_sentence(s) from None
         return sentences
 
@@ -368,15 +368,15 @@ class Recipe:
         function = present(self.function)
         if function is None:
             raise ParameterError(
-                f"the feature function {self.name!r} is not loaded; import it and resolve it again"
+                f"the feature function {self.name!r} is not loaded. Import it and resolve it again."
             )
         rows = []
         for s, sentence in enumerate(inputs.sentences):
             row = function(Tokens(sentence) if isinstance(sentence, (list, tuple)) else sentence)
             if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
                 raise CorpusError(
-                    f"sentence {s}: {self.name} returned {type(row).__name__}; a feature function takes a sentence and "
-                    "returns one list or dict of attributes a token"
+                    f"sentence {s}: {self.name} returned {type(row).__name__}. A feature function takes a sentence and "
+                    "returns one list or dict of attributes per token."
                 ).of_sentence(s)
             if not isinstance(row, Sequence):
                 row = list(row)
@@ -384,8 +384,8 @@ class Recipe:
             length = len(next(iter(fields.values()), ())) if fields is not None else len(sentence)
             if len(row) != length:
                 raise CorpusError(
-                    f"sentence {s} has {length} tokens, but {self.name} returned attributes for {len(row)}; "
-                    "a feature function takes a sentence and returns one list or dict of attributes a token"
+                    f"sentence {s} has {length} tokens, but {self.name} returned attributes for {len(row)}. "
+                    "A feature function takes a sentence and returns one list or dict of attributes per token."
                 ).of_sentence(s)
             rows.append(row)
         return rows
@@ -438,7 +438,7 @@ class Recipe:
             lists, marks = data.get("lists"), tuple(map(mark_of, data.get("marks", ())))
             if marks and data["token_column"] not in columns:
                 raise TemplateError(
-                    f"marks are made from the column {data['token_column']!a}, which is none of the columns "
+                    f"marks need the column {data['token_column']!a}, which is not one of the columns "
                     f"{', '.join(map(ascii, columns))}"
                 )
             compiled = Template(_whole(text, marks), [*columns, *(mark.name for mark in marks)], lists)
@@ -461,7 +461,7 @@ class Recipe:
         if kind == "attributes":
             return Recipe("attributes", "attributes")
         raise ParameterError(
-            f"unknown kind of features {kind!r}; the model is from a newer tagwise, or damaged"
+            f"unknown kind of features {kind!r}. The model is from a newer tagwise, or damaged."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -485,8 +485,8 @@ def distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
     for mark in marks:
         if mark.name in made or mark.name in columns:
             raise TemplateError(
-                f"there is more than one column {mark.name!r}, of the corpus or of gazetteers and regular expressions; "
-                f"give {mark!r} another name"
+                f"several columns are named {mark.name!r}, in the corpus or as gazetteers and regular expressions. "
+                f"Give {mark!r} another name."
             )
         made.append(mark.name)
     return made

@@ -46,15 +46,15 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
         return Recipe("attributes", "attributes")
     if columns is None:
         raise ParameterError(
-            f"features={spec!r} needs tokens, but X holds attributes already; leave features out"
+            f"features={spec!r} needs tokens, but X contains ready-made attributes. Drop the argument."
         )
     if spec is None:
         spec = "default"
     if not columns:
-        raise TemplateError("there is no column to look at; a corpus needs at least one besides its labels")
+        raise TemplateError("no columns for features. A corpus needs at least one in addition to its labels.")
     for name in columns:
         if not is_text(name):
-            raise CorpusError(f"the column {name!a} has no name in Unicode text; rename it")
+            raise CorpusError(f"the name of the column {name!a} is not valid Unicode. Rename it.")
     if isinstance(spec, Mark) or (isinstance(spec, str) and spelled(spec)):
         spec = Features(spec)
     if isinstance(spec, Features):
@@ -65,7 +65,7 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
         name = getattr(spec, "__qualname__", type(spec).__name__)
         return Recipe("function", name, token_column=columns[0], function=spec)
     raise ParameterError(
-        f"features={spec!r} is {type(spec).__name__}; expected {', '.join(SETS)}, a template or a function"
+        f"features={spec!r} is {type(spec).__name__}, expected {', '.join(SETS)}, a template or a function"
     )
 
 
@@ -133,7 +133,7 @@ def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
             names.append(part.name)
             continue
         if part == "attributes":
-            raise ParameterError("features='attributes' are those of X and no part of a sum; leave it out")
+            raise ParameterError("features='attributes' cannot be part of a sum. Remove this part.")
         found = resolve(part, columns) if callable(part) else _from_text(part, columns, every)
         if found.kind != "template" or is_crfpp(found.text):
             others.append(found)

@@ -193,11 +193,11 @@ SETS: dict[str, Callable[..., str]] = {
     "default": _default,
 }
 _FIXED = {
-    "S1": "looks at the current word alone; for a window use S3(window={})",
-    "S2": "looks at the current word alone; for a window use S3(window={})",
-    "S2pairs": "looks at the current word alone; write its template out to add others",
-    "pos": "looks at the current word alone; write its template out to add others",
-    "ner": "looks at the words beside the current one; write its template out for more",
+    "S1": "uses only the current word. For a window, use S3(window={}).",
+    "S2": "uses only the current word. For a window, use S3(window={}).",
+    "S2pairs": "uses only the current word. To add others, write a template.",
+    "pos": "uses only the current word. To add others, write a template.",
+    "ner": "has a fixed window of one word. To add others, write a template.",
 }
 
 
@@ -210,13 +210,12 @@ def template_text(name: str, columns: Sequence[str] = (DEFAULT_COLUMN,)) -> str:
     match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*(?:window\s*=\s*)?(\d+)?\s*\))?\s*", name)
     if match is None or match[1] not in SETS:
         raise TemplateError(
-            f"no feature set {name!r}{meant(name, SETS)}; there are {', '.join(SETS)}, or write a template such as "
-            "word[0]"
+            f"no feature set {name!r}{meant(name, SETS)}. Use {', '.join(SETS)}, or a template such as word[0]."
         )
     if match[2] is None:
         return SETS[match[1]](columns)
     if match[1] in _FIXED:
         raise TemplateError(f"{match[1]} {_FIXED[match[1]].format(match[2])}")
     if int(match[2]) > 50:
-        raise TemplateError(f"window={match[2]} is wider than 50 words; choose a smaller half-width")
+        raise TemplateError(f"window={match[2]} is wider than 50 words. Choose a smaller half-width.")
     return SETS[match[1]](columns, int(match[2]))

@@ -68,7 +68,7 @@ def checked_scale(scale: Any) -> float | str | None:
     number = isinstance(scale, (int, float, np.integer, np.floating)) and not isinstance(scale, bool)
     if scale is None or scale == "auto" or (number and LEAST_SCALE <= scale <= 1 / LEAST_SCALE):
         return float(scale) if number else scale
-    raise ParameterError(f"scale={scale!r} of vectors; expected a number above 0, or 'auto'")
+    raise ParameterError(f"scale={scale!r} of vectors, expected a number above 0 or 'auto'")
 
 
 def is_vectors(sentence: Any) -> bool:
@@ -87,7 +87,7 @@ def matrix_of(values: Any) -> Matrix:
     if found.ndim != 2 or found.dtype.kind not in "fiub" or not 0 < found.shape[1] <= MOST:
         raise CorpusError(
             f"vectors of a sentence are an array [tokens, numbers], found one of {found.dtype} with the shape "
-            f"{found.shape}; give a row of numbers for each token"
+            f"{found.shape}. Give one row of numbers per token."
         )
     return np.ascontiguousarray(found, dtype=np.float32)
 
@@ -118,13 +118,15 @@ def vectors(X: Any, values: Any, *, scale: float | str | None = None) -> list[Ve
         ends = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
         if len(whole) != (ends[-1] if len(ends) else 0):
             raise CorpusError(
-                f"{len(whole)} vectors for {ends[-1] if len(ends) else 0} tokens; give one for each token"
+                f"{len(whole)} vectors for {ends[-1] if len(ends) else 0} tokens. Give one vector per token."
             )
         parts: Sequence[Any] = np.split(whole, ends[:-1]) if len(ends) else []
     else:
         parts = list(values)
     if len(parts) != len(sentences):
-        raise CorpusError(f"{len(parts)} arrays of vectors for {len(sentences)} sentences; give one for each")
+        raise CorpusError(
+            f"{len(parts)} arrays of vectors for {len(sentences)} sentences. Give one array per sentence."
+        )
     return [Vectors(part, sentence, scale=scale) for part, sentence in zip(parts, sentences)]
 
 
@@ -134,21 +136,22 @@ def taken_apart(sentences: Sequence[Any]) -> tuple[list[Any], list[Vectors]]:
     for s, sentence in enumerate(sentences):
         if not is_vectors(sentence):
             raise CorpusError(
-                f"sentence {s} has no vectors, unlike those before it; give every sentence an array [tokens, numbers]"
+                f"sentence {s} has no vectors, unlike the sentences before. Give every sentence an array "
+                "[tokens, numbers]."
             )
         one = sentence if isinstance(sentence, Vectors) else Vectors(sentence)
         if len(one.sentence) != len(one.values):
             raise CorpusError(
-                f"sentence {s} has {len(one.sentence)} tokens and {len(one.values)} vectors; give one a token"
+                f"sentence {s} has {len(one.sentence)} tokens and {len(one.values)} vectors. Give one vector per token."
             )
         if found and one.values.shape[1] != found[0].values.shape[1]:
             raise CorpusError(
-                f"sentence {s} has vectors of {one.values.shape[1]} numbers, sentence 0 of {found[0].values.shape[1]}; "
-                "give vectors of one length"
+                f"sentence {s} has vectors of {one.values.shape[1]} numbers, sentence 0 of {found[0].values.shape[1]}. "
+                "Give vectors of one length."
             )
         if found and one.scale != found[0].scale:
             raise CorpusError(
-                f"sentence {s} has the scale {one.scale!r}, sentence 0 {found[0].scale!r}; give one for all"
+                f"sentence {s} has the scale {one.scale!r}, sentence 0 {found[0].scale!r}. Give one scale for all."
             )
         found.append(one)
     return [one.sentence for one in found], found
@@ -183,8 +186,8 @@ class Dense:
                 )
             if isinstance(one.scale, float) and float(np.float32(one.scale)) != self.scale:
                 raise CorpusError(
-                    f"the vectors have the scale {one.scale}, those of training {self.scale}; the model multiplies by "
-                    "its own: leave it out"
+                    f"the vectors have the scale {one.scale}, those of training {self.scale}. Drop the argument: the "
+                    "model applies its own scale."
                 )
 
     @property
@@ -207,7 +210,7 @@ class Dense:
         first = ids[kept[0]] or 0
         if [ids[j] for j in kept] != list(range(first, first + len(kept))):
             raise CorpusError(
-                "attributes of X are named like those of its vectors (vector[0], ...); rename them"
+                "attributes of X have the names of its vector components (vector[0], ...). Rename them."
             )
         rows = [one.values for one in found]
         values = np.concatenate(rows) if rows else np.zeros((0, self.size), np.float32)
@@ -218,7 +221,7 @@ class Dense:
             while t >= len(found[s]):
                 t, s = t - len(found[s]), s + 1
             raise CorpusError(
-                f"sentence {s}, token {t}: its vector holds numbers that are not finite; replace them"
+                f"sentence {s}, token {t}: its vector contains numbers that are not finite. Replace them."
             )
         return data.with_vectors(first, values, self.scale)
 

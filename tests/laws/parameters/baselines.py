@@ -112,7 +112,7 @@ def class_weight(b: Bench) -> None:
     np.testing.assert_allclose(
         halves.model_.scorer.weights, b.kind(**plain).fit(sentence, labels).model_.scorer.weights, atol=1e-5
     )
-    with pytest.raises(tw.ParameterError, match=r"class_weight: there is no label 'X'"):
+    with pytest.raises(tw.ParameterError, match=r"class_weight: unknown label 'X'"):
         b.fit(P, class_weight={"X": 2.0})
 
 

@@ -256,7 +256,7 @@ def class_weight(b: Bench) -> None:
     )
     p = dict(zip(one.classes_, one.predict_marginals([["a"]])[0][0]))["A"]
     assert one.objective_ == pytest.approx(np.log(1 + 5 * (1 - p) / p), rel=1e-5)
-    with pytest.raises(tw.ParameterError, match=r"class_weight: there is no label 'X'; there are: "):
+    with pytest.raises(tw.ParameterError, match=r"class_weight: unknown label 'X'\. The labels are: "):
         b.fit(P, class_weight={"X": 2.0})
     for odd in (
         {"loss": "exp"},

@@ -155,9 +155,7 @@ def encode(
         if progress is not None:
             progress(Encoded(k, note["sentences"], note["tokens"], made))
     if recipe is None or first is None:
-        raise CorpusError(
-            f"{', '.join(paths)}: there is no sentence in it. Give files with labelled sentences."
-        )
+        raise CorpusError(f"{', '.join(paths)}: no sentences found. Give files with labelled sentences.")
     if not place.has([note["digest"] for note in notes]):
         place.claim(len(notes))
     vocabularies = Vocabularies(limit)
@@ -169,12 +167,12 @@ def encode(
 def checked_memory(memory: int | float | str | None, shard_tokens: int) -> int | None:
     """Return the memory limit in bytes. Raise a ParameterError if one shard needs more."""
     if not isinstance(shard_tokens, int) or shard_tokens < 1:
-        raise ParameterError(f"shard_tokens={shard_tokens!r}: expected a whole number from 1")
+        raise ParameterError(f"shard_tokens={shard_tokens!r}: expected an integer >= 1")
     limit = memory_of(memory)
     if limit is not None and shard_tokens * _TOKEN > limit:
         raise ParameterError(
-            f"shards of {shard_tokens:,} tokens need about {shard_tokens * _TOKEN / 1e6:,.0f} MB, memory allows "
-            f"{limit / 1e6:,.0f} MB; allow more, or take smaller shards"
+            f"shards of {shard_tokens:,} tokens need about {shard_tokens * _TOKEN / 1e6:,.0f} MB, but the limit is "
+            f"{limit / 1e6:,.0f} MB. Increase the limit, or use smaller shards."
         )
     return limit
 
@@ -236,7 +234,7 @@ def expanded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
         if not found:
             raise refusal(
                 CorpusError,
-                f"{each}: there is no such file. Give paths, or patterns such as 'corpus/*.conll.gz'.",
+                f"{each}: no such file. Give paths, or patterns such as 'corpus/*.conll.gz'.",
                 each,
                 2,
             )
@@ -255,8 +253,8 @@ def read(
         for sentence in sentences:
             if sentence.label is None:
                 raise CorpusError(
-                    f"{path}:{sentence.line or 1}: no column is the label; the file was read as {kind}, with the "
-                    f"columns {', '.join(sentence.fields)}. Name the columns, and the one of the labels."
+                    f"{path}:{sentence.line or 1}: no label column. The file was read as {kind} with the columns "
+                    f"{', '.join(sentence.fields)}. Name the columns and the label column."
                 )
             yield path, sentence
 
@@ -292,7 +290,7 @@ def recipe_of(features: Any, corpus: Corpus) -> Recipe:
     if any(part.kind == "template" and part.template.is_open for part in parts):
         raise ParameterError(
             f"features={recipe.name!r} learn a list of frequent words from the whole corpus (is_rare, is_frequent), "
-            "which shards do not have at hand; use features without them"
+            "which is not possible with shards. Use features without them."
         )
     return recipe
 

@@ -167,20 +167,20 @@ def _check_shard(file: ArrayFile) -> None:
         ("text_end", "u64", attributes),
     ):
         if (found := file.length(name, dtype)) != length:
-            raise DomainError(f"array {name!r} has {found:,} numbers; expected {length:,}")
+            raise DomainError(f"array {name!r} has {found:,} numbers, expected {length:,}")
     file.length("text", "u8")
     for ids, values in (("ids", "values"), ("edge_ids", "edge_values")):
         if ids in file and file.length(values, "f32") not in (0, file.length(ids, "u32")):
             raise DomainError(f"array {values!r}: expected no numbers, or one for each of {ids!r}")
     if (found := file.length("ids", "u32")) != note["node_attributes"]:
-        raise DomainError(f"array 'ids' has {found:,} numbers; expected {note['node_attributes']:,}")
+        raise DomainError(f"array 'ids' has {found:,} numbers, expected {note['node_attributes']:,}")
 
 
 def checked(name: str, numbers: NDArray[Any], below: int) -> NDArray[Any]:
     """Return indices unchanged. Raise a DomainError unless all are below a bound."""
     if len(numbers) and int(numbers.max()) >= below:
         raise DomainError(
-            f"array {name!r} has the number {int(numbers.max()):,}; expected numbers below {below:,}"
+            f"array {name!r} has the number {int(numbers.max()):,}, expected numbers below {below:,}"
         )
     return numbers
 
@@ -188,7 +188,7 @@ def checked(name: str, numbers: NDArray[Any], below: int) -> NDArray[Any]:
 def counted(counts: NDArray[Any]) -> NDArray[Any]:
     """Return attribute counts unchanged. Raise a DomainError unless all are positive."""
     if not counts.all():
-        raise DomainError("array 'counts' has a 0; expected numbers from 1")
+        raise DomainError("array 'counts' contains 0, expected numbers >= 1")
     return counts
 
 
@@ -211,7 +211,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     with faults(path, AGAIN):
         found = unsealed(read_regular(path, MOST_MANIFEST, CorpusError, AGAIN, follow=False), MANIFEST_DOMAIN)
         if found["format"] != FORMAT:
-            raise DomainError(f"format {found['format']}; this tagwise reads format {FORMAT}")
+            raise DomainError(f"format {found['format']}, but this tagwise reads format {FORMAT}")
         if found["state"] == "complete" and len(found["labels"]) != len(found["label_counts"]):
             raise DomainError("label_counts: expected one count for each label")
     return found

@@ -32,7 +32,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{folder}: cannot be made ({error.strerror}). Give a folder that you may write to."
+        message = f"{folder}: cannot be created ({error.strerror}). Give a writable folder."
         raise refusal(CorpusError, message, str(folder), error.errno or 5) from error
 
 

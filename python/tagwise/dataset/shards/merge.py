@@ -62,7 +62,8 @@ class Vocabularies:
             begin = int(end[i - 1]) if i else 0
             told = text[begin : int(end[i])].tobytes().decode("utf-8", "replace")
             raise CorpusError(
-                f"{path}: the attribute {told!r} has the 64-bit key of another one; change a feature that makes it"
+                f"{path}: the attribute {told!r} has the same 64-bit key as another one. Change the feature that makes "
+                "it."
             )
         new = ~known
         to[new] = np.arange(len(self), len(self) + int(new.sum()), dtype=np.uint32)
@@ -99,8 +100,8 @@ class Vocabularies:
         needed = len(self) * _EACH + 2 * self._bytes
         if self.memory is not None and needed > self.memory:
             raise CorpusError(
-                f"{len(self):,} attributes so far, which need {needed / 1e6:,.0f} MB: more than memory allows "
-                f"({self.memory / 1e6:,.0f} MB). Allow more, or use features that make fewer attributes."
+                f"{len(self):,} attributes so far need {needed / 1e6:,.0f} MB, but the memory limit is "
+                f"{self.memory / 1e6:,.0f} MB. Increase it, or use features that make fewer attributes."
             )
 
     def write(self, path: Path, part: bool = False) -> int:

@@ -131,14 +131,14 @@ class Shards:
         if on_error == "skip":
             self._number = [k for k in self._number if self._is_whole(k)]
         if not self._number:
-            raise damaged(self.path, "not one of its shards is whole")
+            raise damaged(self.path, "all its shards are damaged or skipped")
 
     def __len__(self) -> int:
         return len(self._number)
 
     def __iter__(self) -> NoReturn:
         raise ParameterError(
-            "shards are not a list of sentences; train on them with tagwise.fit_shards(tagger, shards)"
+            "shards are not a list of sentences. Train on them with tagwise.fit_shards(tagger, shards)."
         )
 
     @property
@@ -153,7 +153,7 @@ class Shards:
             self._map(number)
         except CorpusError as error:
             lost = self.manifest["shards"][number]["sentences"]
-            logger.warning("shard %d is skipped, with %d sentences: %s", number, lost, error)
+            logger.warning("skipping shard %d with %d sentences: %s", number, lost, error)
             return False
         return True
 
@@ -219,7 +219,7 @@ class Shards:
         file = open_shard(path, known["crc32"])
         for name in ("digest", "sentences", "tokens"):
             if file.header[name] != known[name]:
-                raise damaged(path, f"{name}: expected {known[name]!r}, as {MANIFEST} has it")
+                raise damaged(path, f"{name}: expected {known[name]!r} according to {MANIFEST}")
         return file
 
     def _map(self, number: int) -> NDArray[np.uint32]:
@@ -235,7 +235,7 @@ class Shards:
         path, file, to = self.path / shard_name(number), self._file(number), self._map(number)
         with faults(path):
             if len(to) != file.length("keys", "u64"):
-                raise DomainError(f"its map has {len(to):,} attributes; expected those of the shard")
+                raise DomainError(f"its map has {len(to):,} attributes, not those of the shard")
             if min_count > 1:
                 keep = self.kept(min_count)
                 to = np.where(keep, np.cumsum(keep) - 1, NOWHERE).astype(np.uint32)[to]
