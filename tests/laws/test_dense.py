@@ -226,7 +226,10 @@ def test_what_vectors_cannot_be() -> None:
     tagger = tw.CRF(max_iter=2).fit(arrays, y)
     mixed = tw.CRF(features="word[0]", max_iter=2).fit(tw.vectors(words, arrays), y)
     for call, said in (
-        (lambda: tagger.predict([arrays[0], words[1]]), "sentence 1 has no vectors, unlike the sentences before"),
+        (
+            lambda: tagger.predict([arrays[0], words[1]]),
+            "sentence 1 has no vectors, unlike the sentences before",
+        ),
         (lambda: tagger.predict([a[:, :3] for a in arrays]), "have 3 numbers, those of training 4"),
         (
             lambda: tagger.predict([arrays[0], arrays[1][:, :3]]),

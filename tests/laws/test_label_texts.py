@@ -65,7 +65,10 @@ def test_unknown_doubled_and_foreign_labels() -> None:
     assert text_ids([["a"]], ["a", "a"]) is None
     assert text_ids([["a"]], [3]) is None  # type: ignore[list-item]
     assert encode_labels([["a", "c"]], ["a", "b"], unknown=True).tolist() == [0, 65535]
-    with pytest.raises(CorpusError, match="sentence 1, token 0: the label 'c' is not one of the 2 labels of the training data"):
+    with pytest.raises(
+        CorpusError,
+        match="sentence 1, token 0: the label 'c' is not one of the 2 labels of the training data",
+    ):
         encode_labels([["a"], ["c"]], ["a", "b"])
 
 

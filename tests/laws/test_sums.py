@@ -293,14 +293,14 @@ def test_a_model_grows_by_the_same_sum() -> None:
     after = tw.CRF(features=features, max_iter=2).fit(X[:3], corpus.LABELS[:3], warm_start=before)
     assert after.model_.recipe.parts[0].lists == before.model_.recipe.parts[0].lists
     other = resolve(tw.Features(RARE, tw.Gazetteer(["x"], name="cities"), shapes), ["word"])
-    assert not other.does_the_same_as(before.model_.recipe)
+    assert not other.is_equivalent_to(before.model_.recipe)
 
 
 def test_recipes_of_json_come_back() -> None:
     recipe = recipe_for(SUM + RARE + PARTS["crfpp"], X).learned(X)
     functions = Functions({"shapes": corpus.shapes})
     again = Recipe.from_json(recipe.to_json(), functions)
-    assert again.does_the_same_as(recipe)
+    assert again.is_equivalent_to(recipe)
     assert again.to_json() == recipe.to_json()
     assert again.functions == (corpus.shapes,)
     assert attributes(again, X) == attributes(recipe, X)

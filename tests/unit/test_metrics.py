@@ -194,7 +194,9 @@ def test_what_is_no_confidence_is_refused() -> None:
     with pytest.raises(CorpusError, match="bins=0: expected 1 or more"):
         calibration([0.1], [True], bins=0)
     for bad in (-0.1, 1.1, float("nan")):
-        with pytest.raises(CorpusError, match=rf"a confidence of {bad} is not a probability, expected 0 to 1"):
+        with pytest.raises(
+            CorpusError, match=rf"a confidence of {bad} is not a probability, expected 0 to 1"
+        ):
             calibration([bad], [True])
 
 

@@ -113,7 +113,9 @@ def test_what_attributes_are_given_for_is_left_alone() -> None:
     X = [[["a"], {"b": 2.0}]]
     for spec in (None, "default", "attributes"):
         assert recipe_for(spec, X) == Recipe("attributes", "attributes")
-    with pytest.raises(ParameterError, match="features='S1' needs tokens, but X contains ready-made attributes"):
+    with pytest.raises(
+        ParameterError, match="features='S1' needs tokens, but X contains ready-made attributes"
+    ):
         recipe_for("S1", X)
     assert recipe_for(None, [["a"]]) == resolve("default")
     assert Recipe.from_json({"kind": "attributes"}) == Recipe("attributes", "attributes")

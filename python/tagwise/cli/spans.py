@@ -22,7 +22,7 @@ Writes = Callable[[Sentence, list[TokenSpan]], str]
 
 def as_record(chunked: bool, marginals: bool) -> Writes:
     """Return a writer of one JSON object per text, with its spans and, if `marginals`, their probabilities."""
-    put = Records(chunked, says_text=True)
+    put = Records(chunked, include_text=True)
 
     def write(sentence: Sentence, spans: list[TokenSpan]) -> str:
         chances = [p for *_, p in spans] if marginals else None

@@ -43,7 +43,7 @@ def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _wanted(names: tuple[str, ...] | None) -> str:
+def _expected_columns(names: tuple[str, ...] | None) -> str:
     return f"{len(names)} ({', '.join(names)})" if names else "the same number as in the first row"
 
 
@@ -85,7 +85,7 @@ class Columns:
             self.name,
             line,
             f"{k} column{'s' * (k != 1)} separated by {by} in {shown(row)}, "
-            f"expected {_wanted(self.names or self.given)}",
+            f"expected {_expected_columns(self.names or self.given)}",
             f"Give every token the same columns, or name the columns of the file with columns=(...).{hint}",
         )
 

@@ -79,8 +79,8 @@ def opened(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file. Without named columns, ``label`` means upos."""
     names, label = file.columns, file.label
     label = "upos" if label == "label" and names is None else label
-    asked = dict.fromkeys((*(names or ()), *((label,) if label else ())))
-    wrong = [n for n in asked if n not in CONLLU_COLUMNS]
+    requested = dict.fromkeys((*(names or ()), *((label,) if label else ())))
+    wrong = [n for n in requested if n not in CONLLU_COLUMNS]
     if wrong:
         raise CorpusError(
             f"{', '.join(wrong)}: not a column of CoNLL-U. Its columns are {', '.join(CONLLU_COLUMNS)}."

@@ -90,10 +90,10 @@ def format_of_text(head: str, among: Sequence[str] = ()) -> str:
     ('conll', 'text')
     """
     rows = data_lines(head)
-    asked = [TABLE[name] for name in among or FORMATS]
-    by_turn = sorted(asked, key=lambda found: found.turn)
-    doubt = among[0] if among else DEFAULT
-    return next((found.name for found in by_turn if rows and found.looks(head, rows)), doubt)
+    candidates = [TABLE[name] for name in among or FORMATS]
+    by_turn = sorted(candidates, key=lambda found: found.turn)
+    fallback = among[0] if among else DEFAULT
+    return next((found.name for found in by_turn if rows and found.looks(head, rows)), fallback)
 
 
 def _check_format(format: str | None) -> None:

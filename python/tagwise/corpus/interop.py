@@ -154,7 +154,7 @@ def _column(given: str | None, known: Sequence[Any], usual: Sequence[str], what:
     return found[0] if found else None
 
 
-def _needed(found: Any, known: Sequence[Any], what: str) -> Any:
+def _required(found: Any, known: Sequence[Any], what: str) -> Any:
     if found is None:
         raise CorpusError(
             f"the column of the {what} cannot be determined. The columns are {', '.join(map(str, known))}. Name one: "
@@ -175,16 +175,16 @@ def frame_rows(frame: Any, sentence: str | None = None) -> list[list[int]]:
     """
     index = [name for name in getattr(frame.index, "names", ()) if name is not None]
     known = [*frame.columns, *(name for name in index if name not in frame.columns)]
-    name = _needed(_column(sentence, known, SENTENCES, "sentence"), known, "sentence")
+    name = _required(_column(sentence, known, SENTENCES, "sentence"), known, "sentence")
     values = (frame[name] if name in frame.columns else frame.index.get_level_values(name)).tolist()
     rows: dict[Any, list[int]] = {}
-    here: Any = None
+    current: Any = None
     for at, value in enumerate(values):
         if not _missing(value):
-            here = value
+            current = value
         elif at == 0:
             raise CorpusError(f"column {name!r}: the first row does not name a sentence. Fill it.")
-        rows.setdefault(here, []).append(at)
+        rows.setdefault(current, []).append(at)
     return list(rows.values())
 
 
@@ -206,7 +206,7 @@ def _from_frame(
     """Convert a frame with one row per token."""
     known = list(frame.columns)
     rows = frame_rows(frame, sentence)
-    word = _needed(_column(token, known, TOKENS, "token"), known, "token")
+    word = _required(_column(token, known, TOKENS, "token"), known, "token")
     target = _column(label, known, LABELS, "label")
     if target == word:
         raise CorpusError(
@@ -276,7 +276,7 @@ def _from_dataset(X: Any, token: str | None, label: str | None, columns: Sequenc
     """
     features = X.features or {}
     known = list(features) or list(next(iter(X), {}))
-    word = _needed(_column(token, known, TOKENS, "token"), known, "token")
+    word = _required(_column(token, known, TOKENS, "token"), known, "token")
     named = [name for name in known if _names(features.get(name)) is not None]
     target = _column(label, known, LABELS, "label")
     if target is None and len(named) == 1:

@@ -21,7 +21,7 @@ from tagwise.dataset import layout as layouts
 from tagwise.dataset.check import check_labels
 
 #: Possible labels of a token, or None for any label.
-Known = tuple[str, ...] | None
+PossibleLabels = tuple[str, ...] | None
 Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
 
@@ -33,11 +33,11 @@ def is_partial(y: Sequence[Sequence[Any]]) -> bool:
     return not all(issubclass(kind, str) for kind in kinds)
 
 
-def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") -> list[list[Known]]:
+def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") -> list[list[PossibleLabels]]:
     """Return the possible labels of each token, given "A|B" and "_", or collections of labels and None."""
-    seen: dict[str, Known] = {}
+    seen: dict[str, PossibleLabels] = {}
 
-    def of_text(text: str) -> Known:
+    def of_text(text: str) -> PossibleLabels:
         if text not in seen:
             parts = text.split(separator) if separator else [text]
             if text == unknown:
@@ -50,9 +50,9 @@ def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") 
                 seen[text] = tuple(dict.fromkeys(parts))
         return seen[text]
 
-    out: list[list[Known]] = []
+    out: list[list[PossibleLabels]] = []
     for s, sentence in enumerate(y):
-        known: list[Known] = []
+        known: list[PossibleLabels] = []
         for t, label in enumerate(sentence):
             if label is None:
                 known.append(None)
@@ -71,7 +71,7 @@ def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") 
     return out
 
 
-def collect(known: list[list[Known]]) -> list[str]:
+def collect(known: list[list[PossibleLabels]]) -> list[str]:
     """Return the distinct labels, most frequent first. Each label of a set counts as one occurrence."""
     counts: Counter[str] = Counter()
     for sentence in known:
@@ -83,10 +83,10 @@ def collect(known: list[list[Known]]) -> list[str]:
     return [label for label, _ in counts.most_common()]
 
 
-def support_of(known: list[list[Known]], labels: Sequence[str]) -> Support:
+def support_of(known: list[list[PossibleLabels]], labels: Sequence[str]) -> Support:
     """Return label sets for the core: distinct sets [sets, L] and the set of each token. Set 0 contains all labels."""
     index = {label: i for i, label in enumerate(labels)}
-    rows: dict[Known, int] = {None: 0}
+    rows: dict[PossibleLabels, int] = {None: 0}
     of = [rows.setdefault(labels_, len(rows)) for sentence in known for labels_ in sentence]
     sets = np.zeros((len(rows), len(labels)), dtype=np.bool_)
     for names, row in rows.items():

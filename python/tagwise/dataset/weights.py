@@ -65,8 +65,8 @@ def length_weights(
         weight = np.exp(np.minimum(logs - top, 0.0))
         lost = np.flatnonzero(counts & (weight < LEAST))
         if len(lost):
-            told = f"pi={pi:g}" if labels is None else f"pi={pi:g}, balance=True, {labels} labels"
-            _report(lengths, counts, lost, told, exponential)
+            setting = f"pi={pi:g}" if labels is None else f"pi={pi:g}, balance=True, {labels} labels"
+            _report(lengths, counts, lost, setting, exponential)
         weight *= float(given.sum()) / float((given * weight).sum())
         product: NDArray[np.float64] = given * weight
     return product
@@ -76,14 +76,14 @@ def _report(
     lengths: NDArray[np.int64],
     counts: NDArray[np.bool_],
     lost: NDArray[np.int64],
-    told: str,
+    setting: str,
     exponential: bool,
 ) -> None:
     """Raise an error or log a warning that weights of sentences underflow relative to the shortest sentence."""
     longest = int(lost[np.argmax(lengths[lost])])
     shortest = int(lengths[counts].min())
     text = (
-        f"{told}: the weight of sentence {longest} ({lengths[longest]} tokens) underflows relative to a sentence of "
+        f"{setting}: the weight of sentence {longest} ({lengths[longest]} tokens) underflows relative to a sentence of "
         f"{shortest} tokens"
     )
     if exponential:

@@ -69,14 +69,16 @@ def confidences(plan: Plan) -> list[Confidence]:
     data, labels = plan.data, plan.scoring.labels
     _, scores, path = paths.kbest(plan, 1)
     p, log_z = paths.marginals(plan)
-    sure = _share(scores, log_z, data)
-    of_label, doubt = p[np.arange(len(path)), path], entropy(p)
+    probability = _share(scores, log_z, data)
+    of_label, entropies = p[np.arange(len(path)), path], entropy(p)
     named = _core.name_paths(path, data.offsets, list(labels))
     chunked = schemes.has_chunks(labels) and plan.scoring.lookback is None
     spans = [schemes.spans(found) for found in named] if chunked else [[] for _ in named]
     found = _chunks(plan, spans) if chunked else [[] for _ in named]
     return [
-        Confidence(labels, float(sure[s]), of_label[a:b], doubt[a:b], list(zip(spans[s], found[s])))
+        Confidence(
+            labels, float(probability[s]), of_label[a:b], entropies[a:b], list(zip(spans[s], found[s]))
+        )
         for s, (labels, (a, b)) in enumerate(zip(named, pairwise(data.offsets.tolist())))
     ]
 

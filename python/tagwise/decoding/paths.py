@@ -31,7 +31,7 @@ def best(plan: Plan) -> NDArray[np.uint16]:
     if decoder == "pointwise" and once is not None:
         raise ParameterError("labels that occur once need a path. Use decoder='viterbi'.")
     if scoring.voters is not None and decoder != "beam":
-        return _elected(plan)
+        return _majority(plan)
     if decoder == "pointwise":
         p, _ = marginals(plan)
         path: NDArray[np.uint16] = p.argmax(axis=1).astype(np.uint16)
@@ -48,9 +48,9 @@ def best(plan: Plan) -> NDArray[np.uint16]:
             "labels that occur once cannot be combined with document features. Remove one of them."
         )
     for k in _core.ONCE_LISTS:
-        lawful = _first_lawful(_search(plan, k, None if width is None else max(width, k)), plan.data, *once)
-        if lawful is not None:
-            return lawful
+        valid = _first_valid(_search(plan, k, None if width is None else max(width, k)), plan.data, *once)
+        if valid is not None:
+            return valid
     raise ParameterError(
         f"none of the {_core.ONCE_LISTS[-1]} best paths of a sentence satisfies the constraint `once`. "
         "Apply it to fewer labels."
@@ -63,7 +63,7 @@ def _once_best(plan: Plan, scorer: _core.Scorer) -> NDArray[np.uint16]:
     return _core.once_kbest(scorer, plan.data, plan.once, allowed=plan.support, n_jobs=plan.n_jobs)[2]
 
 
-def _elected(plan: Plan) -> NDArray[np.uint16]:
+def _majority(plan: Plan) -> NDArray[np.uint16]:
     """Return the majority vote of the voters, over whole paths or for each token separately."""
     voters, data = plan.scoring.voters, plan.data
     assert voters is not None
@@ -138,7 +138,7 @@ def _search(plan: Plan, k: int, beam: int | None = None) -> Lists:
     )
 
 
-def _first_lawful(
+def _first_valid(
     lists: Lists, data: _core.Dataset, group: NDArray[np.uint32], begins: NDArray[np.bool_]
 ) -> NDArray[np.uint16] | None:
     """Return the best path of each sentence in which every group begins at most one span.

@@ -327,7 +327,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
     ) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
         """Encode the sentences as attribute ids, in a new vocabulary or in a grown copy of that of `before`."""
         recipe = recipe_for(params["features"], X)
-        if before is not None and recipe.does_the_same_as(before.recipe):
+        if before is not None and recipe.is_equivalent_to(before.recipe):
             recipe = before.recipe  # keeps its word lists, so that old sentences keep their attributes
         recipe = recipe.learned(X)
         vocabulary = _core.Vocabulary() if before is None else before.vocabulary.growing()

@@ -218,10 +218,10 @@ def _tokens(gold: Sequence[str], guess: Sequence[str]) -> Iterator[Wrong]:
 
 def _spans(gold: Sequence[str], guess: Sequence[str]) -> Iterator[Wrong]:
     """Yield the spans without an exact match, gold spans with the predicted span that shares the most tokens."""
-    right, said = spans(gold), spans(guess)
-    both = set(right) & set(said)
+    right, predicted = spans(gold), spans(guess)
+    both = set(right) & set(predicted)
     missed = [s for s in right if s not in both]
-    free = [s for s in said if s not in both]
+    free = [s for s in predicted if s not in both]
     shared = {
         (i, j): min(a.end, b.end) - max(a.begin, b.begin)
         for i, a in enumerate(missed)

@@ -11,7 +11,7 @@ from tagwise.base.parameters import checked
 from tagwise.corpus.schemes import Span, spans
 
 #: A span and its probability.
-Believed = tuple[Span, float]
+ScoredSpan = tuple[Span, float]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def check_probability(value: float) -> float:
     return found
 
 
-def without(labels: Sequence[str], chunks: Iterable[Believed], least: float) -> list[str]:
+def without(labels: Sequence[str], chunks: Iterable[ScoredSpan], least: float) -> list[str]:
     """Return labels in which spans with a probability below `least` are replaced by O.
 
     >>> without(["B-A", "I-A", "B-B"], [(Span("A", 0, 2), 0.4), (Span("B", 2, 3), 0.7)], 0.5)
@@ -58,7 +58,7 @@ def without(labels: Sequence[str], chunks: Iterable[Believed], least: float) -> 
 
 
 def span_curve(
-    found: Sequence[Sequence[Believed]], gold: Sequence[Sequence[str]]
+    found: Sequence[Sequence[ScoredSpan]], gold: Sequence[Sequence[str]]
 ) -> list[tuple[float, float, float]]:
     """Return (threshold, precision, recall) for every distinct probability of a span as the threshold.
 
@@ -100,11 +100,11 @@ def choose(
     if precision is None:
         return max(points, key=lambda point: (point.f(beta), -point.min_probability))
     precision = checked("precision", precision, Real(0.0, 1.0, open_low=True))
-    able = [point for point in points if point.precision >= precision]
-    if not able:
+    candidates = [point for point in points if point.precision >= precision]
+    if not candidates:
         best = max(points, key=lambda point: point.precision)
         raise ParameterError(
             f"no threshold has a precision of {precision:g}. The highest precision is {best.precision:.4f}, at "
             f"{best.min_probability:.4g}."
         )
-    return max(able, key=lambda point: (point.recall, -point.min_probability))
+    return max(candidates, key=lambda point: (point.recall, -point.min_probability))

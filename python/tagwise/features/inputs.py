@@ -22,7 +22,7 @@ from tagwise.corpus import interop
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features.sets import DEFAULT_COLUMN
-from tagwise.features.vectors import Vectors, is_vectors, taken_apart
+from tagwise.features.vectors import Vectors, is_vectors, separated
 
 Kind = Literal["columns", "tokens", "attributes"]
 Labels = Sequence[Sequence[str]]
@@ -59,8 +59,8 @@ class Inputs:
         if not isinstance(X, Corpus) and any(isinstance(sentence, Iterator) for sentence in sentences):
             sentences = [list(x) if isinstance(x, Iterator) else x for x in sentences]
         if len(sentences) and is_vectors(sentences[0]):
-            beside, vectors = taken_apart(sentences)
-            return Inputs(beside, beside, vectors)
+            bare, vectors = separated(sentences)
+            return Inputs(bare, bare, vectors)
         return Inputs(sentences, X)
 
     def __len__(self) -> int:

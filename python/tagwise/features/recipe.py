@@ -196,14 +196,14 @@ class Recipe:
             return self.text
         return Features(*([self.text] if self.text.strip() else []), *self.marks) if self.marks else self.name
 
-    def does_the_same_as(self, other: Recipe) -> bool:
+    def is_equivalent_to(self, other: Recipe) -> bool:
         """Return whether two recipes make the same attributes, apart from learned lists."""
         return all(
             getattr(self, name) == getattr(other, name)
             for name in ("kind", "text", "columns", "token_column", "function", "marks")
         ) and (
             len(self.parts) == len(other.parts)
-            and all(mine.does_the_same_as(its) for mine, its in zip(self.parts, other.parts))
+            and all(mine.is_equivalent_to(its) for mine, its in zip(self.parts, other.parts))
         )
 
     def learned(self, X: Any) -> Recipe:
@@ -494,10 +494,10 @@ def distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
 
 def _whole(text: str, marks: Sequence[Mark]) -> str:
     """Return a template followed by the templates of its marks."""
-    return apart(text) + "".join(mark.template() for mark in marks) if marks else text
+    return terminated(text) + "".join(mark.template() for mark in marks) if marks else text
 
 
-def apart(text: str) -> str:
+def terminated(text: str) -> str:
     """Terminate a template so that its `pad:` does not apply to a template appended to it."""
     if not text.strip():
         return ""

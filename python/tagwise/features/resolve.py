@@ -19,7 +19,7 @@ from tagwise.base.files.regular import read_regular
 from tagwise.features.derived_columns import Features, Mark, pieces, spelled
 from tagwise.features.inputs import Inputs
 from tagwise.features.patterns import is_wapiti
-from tagwise.features.recipe import Recipe, apart, distinct, short
+from tagwise.features.recipe import Recipe, distinct, short, terminated
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, template_text
 
 #: Maximum size of a template file in bytes.
@@ -138,11 +138,11 @@ def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
         if found.kind != "template" or is_crfpp(found.text):
             others.append(found)
             continue
-        text = apart(text) + found.text
+        text = terminated(text) + found.text
         names.append(short(found.name))
     if names:
         others.insert(0, Recipe.of_template(text, columns, " + ".join(names), marks))
-    each = [r for i, r in enumerate(others) if not any(map(r.does_the_same_as, others[:i]))]
+    each = [r for i, r in enumerate(others) if not any(map(r.is_equivalent_to, others[:i]))]
     return each[0] if len(each) == 1 else Recipe.of_parts(each)
 
 

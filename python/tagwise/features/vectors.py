@@ -130,7 +130,7 @@ def vectors(X: Any, values: Any, *, scale: float | str | None = None) -> list[Ve
     return [Vectors(part, sentence, scale=scale) for part, sentence in zip(parts, sentences)]
 
 
-def taken_apart(sentences: Sequence[Any]) -> tuple[list[Any], list[Vectors]]:
+def separated(sentences: Sequence[Any]) -> tuple[list[Any], list[Vectors]]:
     """Separate sentences and vectors. All vectors must have the same length and scale."""
     found: list[Vectors] = []
     for s, sentence in enumerate(sentences):

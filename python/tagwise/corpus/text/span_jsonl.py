@@ -45,7 +45,7 @@ class SpanRecord(NamedTuple):
     meta: dict[str, Any]
 
 
-class How(NamedTuple):
+class Options(NamedTuple):
     """Options for the conversion of records to sentences."""
 
     name: str
@@ -110,7 +110,7 @@ def iter_spans(
     """
     name, chunks = open_text(file, encoding)
     scheme = scheme if scheme == TOKEN else scheme_name(scheme)
-    return record_sentences(How(name, tokenizer, scheme, misaligned), chunks)
+    return record_sentences(Options(name, tokenizer, scheme, misaligned), chunks)
 
 
 def read_spans(
@@ -155,7 +155,7 @@ def read_spans(
 def opened(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return record_sentences(
-        How(file.name, names=names_of(file), labelled=file.label is not None), file.chunks
+        Options(file.name, names=names_of(file), labelled=file.label is not None), file.chunks
     )
 
 
@@ -172,9 +172,9 @@ def names_of(file: OpenFile) -> tuple[str, str]:
     return kept[0], file.label or "label"
 
 
-def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
+def record_sentences(options: Options, chunks: Iterator[str]) -> Iterator[Sentence]:
     """Yield sentences. The texts of each chunk are tokenized in one call. Texts before an error are yielded first."""
-    labelled: bool | None = None if how.labelled else False
+    labelled: bool | None = None if options.labelled else False
     for batch in line_batches(chunks):
         records: list[SpanRecord] = []
         error: CorpusError | None = None
@@ -182,11 +182,11 @@ def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
             if not text.strip():
                 continue
             try:
-                record = read_record(how, line, text)
+                record = read_record(options, line, text)
                 labelled = record.spans is not None if labelled is None else labelled
                 if labelled and record.spans is None:
                     fail(
-                        how.name,
+                        options.name,
                         line,
                         "'spans' is missing, unlike in the lines before",
                         f"{EXAMPLE}. Write [] for a text without spans.",
@@ -195,59 +195,63 @@ def record_sentences(how: How, chunks: Iterator[str]) -> Iterator[Sentence]:
                 error = raised
                 break
             records.append(record)
-        texts = tokenized([record.text for record in records], how.tokenizer)
+        texts = tokenized([record.text for record in records], options.tokenizer)
         for record, one in zip(records, texts):
-            yield from made(how, record, one, bool(labelled))
+            yield from sentences_of_record(options, record, one, bool(labelled))
         if error is not None:
             raise error
 
 
-def read_record(how: How, line: int, text: str) -> SpanRecord:
+def read_record(options: Options, line: int, text: str) -> SpanRecord:
     """Parse and check a line. Its spans are not checked."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as e:
-        fail(how.name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{EXAMPLE}.", e)
+        fail(options.name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{EXAMPLE}.", e)
     if not isinstance(value, dict) or not isinstance(value.get(TEXT), str):
-        fail(how.name, line, f"{shown(text)} is not an object with a text", f"{EXAMPLE}.")
+        fail(options.name, line, f"{shown(text)} is not an object with a text", f"{EXAMPLE}.")
     if "\\u" in text:
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as e:
-            fail(how.name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
+            fail(options.name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
     meta = {key: v for key, v in value.items() if key not in (TEXT, CONTINUED, "spans", "newdoc", "scheme")}
-    spans, doc, scheme = value.get("spans"), value.get("newdoc"), value.get("scheme", how.scheme)
+    spans, doc, scheme = value.get("spans"), value.get("newdoc"), value.get("scheme", options.scheme)
     if spans is not None and not isinstance(spans, list):
-        fail(how.name, line, f"'spans' is {shown(json.dumps(spans))}, not an array", f"{EXAMPLE}.")
+        fail(options.name, line, f"'spans' is {shown(json.dumps(spans))}, not an array", f"{EXAMPLE}.")
     if not (doc is None or isinstance(doc, (str, bool))) or (isinstance(doc, str) and "\n" in doc):
-        fail(how.name, line, "'newdoc' is not a name", "Give a string in one line, or true.")
+        fail(options.name, line, "'newdoc' is not a name", "Give a string in one line, or true.")
     try:
         scheme = scheme if scheme == TOKEN else scheme_name(str(scheme))
     except CorpusError as e:
-        fail(how.name, line, f"'scheme': {e}", "Leave it out for IOB2.", e)
+        fail(options.name, line, f"'scheme': {e}", "Leave it out for IOB2.", e)
     return SpanRecord(
         line, value[TEXT], spans, scheme, doc if isinstance(doc, str) else "" if doc else None, meta
     )
 
 
-def made(how: How, record: SpanRecord, text: Tokenized, labelled: bool) -> list[Sentence]:
+def sentences_of_record(
+    options: Options, record: SpanRecord, text: Tokenized, labelled: bool
+) -> list[Sentence]:
     """Return the sentences of a record."""
     labels = None
     if labelled:
         try:
-            labels, _ = aligned(text, record.spans or (), 0, record.scheme, how.misaligned)
+            labels, _ = aligned(text, record.spans or (), 0, record.scheme, options.misaligned)
         except CorpusError as e:
-            raise CorpusError(f"{how.name}:{record.line}: {str(e).removeprefix('sentence 0, ')}") from None
-    refuse_breaks(how.name, labels, record.line)
-    return sentences_of(text, labels, names=how.names, doc=record.doc, line=record.line, meta=record.meta)
+            raise CorpusError(
+                f"{options.name}:{record.line}: {str(e).removeprefix('sentence 0, ')}"
+            ) from None
+    refuse_breaks(options.name, labels, record.line)
+    return sentences_of(text, labels, names=options.names, doc=record.doc, line=record.line, meta=record.meta)
 
 
 class Records:
     """Converter of sentences to lines of JSON. All sentences of a text share one line."""
 
-    def __init__(self, chunked: bool | None = None, *, says_text: bool = False) -> None:
+    def __init__(self, chunked: bool | None = None, *, include_text: bool = False) -> None:
         self.chunked = chunked  # whether labels mark chunks (None: detected from the labels of each text)
-        self.says_text = says_text  # whether spans include their text
+        self.include_text = include_text  # whether spans include their text
         self._held: list[tuple[Sentence, Tokenized, Sequence[Any], Sequence[float | None]]] = []
 
     def __call__(
@@ -282,7 +286,7 @@ class Records:
                 spans.append(self.member(span, at, *([chances[k]] if chances else [])))
             at += len(text.text)
         value: dict[str, Any] = {TEXT: whole}
-        if first.label is not None or spans or any(chances for *_, chances in held) or self.says_text:
+        if first.label is not None or spans or any(chances for *_, chances in held) or self.include_text:
             value["spans"] = spans
             if self.chunked is False:
                 value["scheme"] = TOKEN
@@ -296,7 +300,7 @@ class Records:
     def member(self, span: TextSpan, at: int, *chance: float | None) -> dict[str, Any]:
         """Return a span as a JSON object, with its offsets increased by `at`."""
         out = {"start": span.start + at, "end": span.end + at, "label": span.label}
-        if self.says_text:
+        if self.include_text:
             out["text"] = span.text
         if chance:
             out["probability"] = None if chance[0] is None else round(chance[0], 6)

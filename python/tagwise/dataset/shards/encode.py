@@ -303,8 +303,8 @@ def digest_of(piece: Piece, recipe: Recipe) -> str:
     found = hashlib.blake2b(digest_size=16)
     found.update(json.dumps([_core.__version__, FORMAT, recipe.to_json()], sort_keys=True).encode())
     for sentence in piece.sentences:
-        told = "\x1e".join("\x1f".join((name, *values)) for name, values in sentence.fields.items())
-        found.update(f"{told}\x1d".encode("utf-8", "surrogatepass"))
+        fields = "\x1e".join("\x1f".join((name, *values)) for name, values in sentence.fields.items())
+        found.update(f"{fields}\x1d".encode("utf-8", "surrogatepass"))
     return found.hexdigest()
 
 

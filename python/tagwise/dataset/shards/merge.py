@@ -60,9 +60,9 @@ class Vocabularies:
         if len(clash):
             i = int(np.flatnonzero(known)[clash[0]])
             begin = int(end[i - 1]) if i else 0
-            told = text[begin : int(end[i])].tobytes().decode("utf-8", "replace")
+            name = text[begin : int(end[i])].tobytes().decode("utf-8", "replace")
             raise CorpusError(
-                f"{path}: the attribute {told!r} has the same 64-bit key as another one. Change the feature that makes "
+                f"{path}: the attribute {name!r} has the same 64-bit key as another one. Change the feature that makes "
                 "it."
             )
         new = ~known
