@@ -14,7 +14,17 @@ import tagwise as tw
 from tagwise.base.parameters import parameters_of
 
 #: Packages whose public names are checked.
-PACKAGES = ("estimators", "model", "learners", "scores", "base")
+PACKAGES = (
+    "estimators",
+    "model",
+    "learners",
+    "scores",
+    "base",
+    "corpus",
+    "features",
+    "dataset",
+    "evaluation",
+)
 X, Y = [["the", "cat", "sleeps"], ["a", "dog", "barks"]], [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
 #: Maximum number of words of the help of a parameter, which is one paragraph on the command line.
 MOST_WORDS = 45

@@ -73,21 +73,13 @@ class Report:
 
     Attributes:
         chunked: Whether the labels mark chunks.
-        score: F1 of chunks, or accuracy for other labels.
-        score_name: "f1" or "accuracy".
-        accuracy: Fraction of the tokens with the correct label.
-        sequence_accuracy: Fraction of the sequences without an error.
-        precision: Fraction of the predicted chunks that are correct.
-        recall: Fraction of the gold chunks that were found.
-        f1: Harmonic mean of precision and recall.
-        chunks: Counts of all chunks, a `Score`.
-        per_type: `Score` of each chunk type.
-        per_label: `Score` of each label, counted in tokens.
-        confusion: Number of tokens for each (gold label, predicted label).
         n_sequences: Number of sequences.
         n_tokens: Number of tokens.
         correct_tokens: Number of tokens with the correct label.
         correct_sequences: Number of sequences without an error.
+        chunks: Counts of all chunks, a `Score`.
+        per_type: `Score` of each chunk type.
+        confusion: Number of tokens for each (gold label, predicted label).
 
     >>> import tagwise as tw
     >>> report = tw.evaluate([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])
@@ -283,9 +275,6 @@ class Calibration:
         confidence: Mean confidence of each bin.
         accuracy: Fraction of correct predictions in each bin.
         count: Number of predictions in each bin.
-        ece: Expected calibration error, the mean of |accuracy - confidence| over bins weighted by their counts (Naeini,
-            Cooper and Hauskrecht 2015).
-        worst: Largest |accuracy - confidence| of a bin.
 
     >>> import tagwise as tw
     >>> found = tw.calibration([0.9, 0.95, 0.6, 0.55], [True, True, True, False])
@@ -299,7 +288,10 @@ class Calibration:
 
     @property
     def ece(self) -> float:
-        """Expected calibration error, from 0 to 1."""
+        """Expected calibration error, the mean of |accuracy - confidence| over bins, weighted by their counts.
+
+        It is between 0 and 1 (Naeini, Cooper and Hauskrecht 2015).
+        """
         total = sum(self.count)
         gaps = zip(self.confidence, self.accuracy, self.count)
         return sum(n * abs(a - c) for c, a, n in gaps) / total if total else 0.0

@@ -165,6 +165,14 @@ class Gazetteer(Mark):
         return tree
 
     def column(self, tokens: Sequence[Any]) -> list[str]:
+        """Mark the tokens of matching entries.
+
+        Args:
+            tokens: sequence of str. Tokens of a sentence.
+
+        Returns:
+            "B" for the first token of a match, "I" for its other tokens, and an empty string elsewhere.
+        """
         words = [self._folded(token) if isinstance(token, str) else "" for token in tokens]
         out, t, tree = [""] * len(words), 0, self._tree
         while t < len(words):
@@ -180,9 +188,19 @@ class Gazetteer(Mark):
         return out
 
     def template(self) -> str:
+        """Return the template that reads the column.
+
+        Returns:
+            One line of the template language.
+        """
         return f"{self.name} = {self.name}[{self._offsets()}].prefix(1)\n"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the complete definition, for model files.
+
+        Returns:
+            A dict of plain values.
+        """
         return {
             "kind": self.kind,
             "name": self.name,
@@ -234,12 +252,30 @@ class Regex(Mark):
             raise TemplateError(f"Regex {name}: {error}") from None
 
     def column(self, tokens: Sequence[Any]) -> list[str]:
+        """Mark the tokens that match.
+
+        Args:
+            tokens: sequence of str. Tokens of a sentence.
+
+        Returns:
+            "1" for each token that matches as a whole, and an empty string for others.
+        """
         return self._regex.column(tokens)
 
     def template(self) -> str:
+        """Return the template that reads the column.
+
+        Returns:
+            One line of the template language.
+        """
         return f'{self.name} = {self.name}[{self._offsets()}].one_of("1")?\n'
 
     def to_json(self) -> dict[str, Any]:
+        """Return the complete definition, for model files.
+
+        Returns:
+            A dict of plain values.
+        """
         return {
             "kind": self.kind,
             "name": self.name,

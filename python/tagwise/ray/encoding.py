@@ -151,9 +151,7 @@ def encode(
     reading = (format, columns, label, encoding)
     first = next((Corpus([sentence]) for _, sentence in read(paths, *reading)), None)
     if first is None:
-        raise CorpusError(
-            f"{', '.join(given)}: there is no sentence in it. Give files with labelled sentences."
-        )
+        raise CorpusError(f"{', '.join(given)}: no sentences found. Give files with labelled sentences.")
     recipe = recipe_of(features, first)
     told = Told(names, folder, reading, features, first, limit)
     with Jobs(Encoder, told, workers) as jobs:

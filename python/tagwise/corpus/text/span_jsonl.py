@@ -45,8 +45,8 @@ class SpanRecord(NamedTuple):
     meta: dict[str, Any]
 
 
-class Options(NamedTuple):
-    """Options for the conversion of records to sentences."""
+class SpanOptions(NamedTuple):
+    """SpanOptions for the conversion of records to sentences."""
 
     name: str
     tokenizer: Tokenizes | None = None
@@ -110,7 +110,7 @@ def iter_spans(
     """
     name, chunks = open_text(file, encoding)
     scheme = scheme if scheme == TOKEN else scheme_name(scheme)
-    return record_sentences(Options(name, tokenizer, scheme, misaligned), chunks)
+    return record_sentences(SpanOptions(name, tokenizer, scheme, misaligned), chunks)
 
 
 def read_spans(
@@ -155,7 +155,7 @@ def read_spans(
 def opened(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return record_sentences(
-        Options(file.name, names=names_of(file), labelled=file.label is not None), file.chunks
+        SpanOptions(file.name, names=names_of(file), labelled=file.label is not None), file.chunks
     )
 
 
@@ -172,7 +172,7 @@ def names_of(file: OpenFile) -> tuple[str, str]:
     return kept[0], file.label or "label"
 
 
-def record_sentences(options: Options, chunks: Iterator[str]) -> Iterator[Sentence]:
+def record_sentences(options: SpanOptions, chunks: Iterator[str]) -> Iterator[Sentence]:
     """Yield sentences. The texts of each chunk are tokenized in one call. Texts before an error are yielded first."""
     labelled: bool | None = None if options.labelled else False
     for batch in line_batches(chunks):
@@ -202,7 +202,7 @@ def record_sentences(options: Options, chunks: Iterator[str]) -> Iterator[Senten
             raise error
 
 
-def read_record(options: Options, line: int, text: str) -> SpanRecord:
+def read_record(options: SpanOptions, line: int, text: str) -> SpanRecord:
     """Parse and check a line. Its spans are not checked."""
     try:
         value = json.loads(text)
@@ -231,7 +231,7 @@ def read_record(options: Options, line: int, text: str) -> SpanRecord:
 
 
 def sentences_of_record(
-    options: Options, record: SpanRecord, text: Tokenized, labelled: bool
+    options: SpanOptions, record: SpanRecord, text: Tokenized, labelled: bool
 ) -> list[Sentence]:
     """Return the sentences of a record."""
     labels = None

@@ -75,8 +75,6 @@ class Tokenized:
         text: The text.
         offsets: Offsets of the first character of each token and of the character after its last, [T, 2].
         bounds: Index of the first token of each sentence, followed by T, [S + 1].
-        tokens: Tokens as strings.
-        sentences: Tokens of each sentence.
 
     >>> found = Tokenizer()("Well, go. Now!")
     >>> found.tokens, found.bounds.tolist()

@@ -169,7 +169,14 @@ class Shards:
         return " ".join(self.manifest["shards"][number]["digest"] for number in self._number)
 
     def sentences(self, k: int) -> int:
-        """Return the number of sentences of shard k."""
+        """Count the sentences of a shard.
+
+        Args:
+            k: int. Index of the shard, from 0.
+
+        Returns:
+            The number of sentences.
+        """
         return int(self.manifest["shards"][self._number[k]]["sentences"])
 
     # --- attributes -------------------------------------------------------------------------------------
@@ -189,12 +196,29 @@ class Shards:
             return counted(self._array("counts", "u32", self.manifest["attributes"]))
 
     def kept(self, min_count: int = 1) -> NDArray[np.bool_]:
-        """Return a mask of the attributes with at least min_count occurrences."""
+        """Select the attributes with at least min_count occurrences.
+
+        Args:
+            min_count: int, default=1. Minimum number of occurrences in all shards.
+
+        Returns:
+            A mask over all attributes of the folder.
+        """
         keep: NDArray[np.bool_] = self.counts >= min_count
         return keep
 
     def vocabulary(self, min_count: int = 1) -> _core.Vocabulary:
-        """Return the locked vocabulary of the attributes with at least min_count occurrences."""
+        """Return the vocabulary of the attributes with at least min_count occurrences.
+
+        Args:
+            min_count: int, default=1. Minimum number of occurrences in all shards.
+
+        Returns:
+            A locked vocabulary.
+
+        Raises:
+            CorpusError: The file of the vocabulary is damaged.
+        """
         n = self.manifest["attributes"]
         keys, text, end = (
             self._array("keys", "u64", n),
@@ -210,7 +234,17 @@ class Shards:
     # --- sentences --------------------------------------------------------------------------------------
 
     def note(self, k: int) -> dict[str, Any]:
-        """Return the header of shard k."""
+        """Return the header of a shard.
+
+        Args:
+            k: int. Index of the shard, from 0.
+
+        Returns:
+            Digest, counts, labels and source files of the shard.
+
+        Raises:
+            CorpusError: The shard is damaged.
+        """
         return self._file(self._number[k]).header
 
     def _file(self, number: int) -> ArrayFile:
@@ -230,7 +264,18 @@ class Shards:
             return checked("map", file.take("map", "u32"), self.manifest["attributes"])
 
     def dataset(self, k: int, min_count: int = 1) -> _core.Dataset:
-        """Return the sentences of shard k with their labels. Attribute ids are those of `vocabulary`."""
+        """Return the sentences of a shard with their labels.
+
+        Args:
+            k: int. Index of the shard, from 0.
+            min_count: int, default=1. Minimum number of occurrences of an attribute in all shards.
+
+        Returns:
+            A dataset with the attribute ids of `vocabulary`.
+
+        Raises:
+            CorpusError: The shard is damaged.
+        """
         number = self._number[k]
         path, file, to = self.path / shard_name(number), self._file(number), self._map(number)
         with faults(path):
@@ -260,7 +305,17 @@ class Shards:
         return gold
 
     def gold(self, k: int) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
-        """Return the sentence offsets and the label ids of shard k."""
+        """Return the gold labels of a shard.
+
+        Args:
+            k: int. Index of the shard, from 0.
+
+        Returns:
+            The offset of each sentence, and the label id of each token.
+
+        Raises:
+            CorpusError: The shard is damaged.
+        """
         number = self._number[k]
         file = self._file(number)
         with faults(self.path / shard_name(number)):
@@ -272,14 +327,37 @@ class Shards:
         return np.array(self.manifest["label_counts"], dtype=np.int64)
 
     def place(self, k: int, s: int) -> str:
-        """Return the file and line of sentence s of shard k."""
+        """Locate a sentence in the source files.
+
+        Args:
+            k: int. Index of the shard, from 0.
+            s: int. Index of the sentence in the shard, from 0.
+
+        Returns:
+            File and line, for messages.
+
+        Raises:
+            CorpusError: The shard is damaged.
+        """
         file = self._file(self._number[k])
         name = next((name for name, first in reversed(file.header["files"]) if first <= s), str(self.path))
         lines = file.take("lines", "u32", file.header["sentences"])
         return f"{name}:{int(lines[s])}" if s < len(lines) and lines[s] else name
 
     def layout(self, *, min_count: int = 1, all_pairs: bool = False, start_end: bool = True) -> _core.Layout:
-        """Return the layout of all features that occur in the shards."""
+        """Collect the features that occur in the shards.
+
+        Args:
+            min_count: int, default=1. Minimum number of occurrences of an attribute in all shards.
+            all_pairs: bool, default=False. Include every combination of attributes and labels.
+            start_end: bool, default=True. Include features of the first and the last label.
+
+        Returns:
+            The layout of all features.
+
+        Raises:
+            CorpusError: A shard is damaged.
+        """
         n_attributes, n_labels = int(self.kept(min_count).sum()), len(self.labels)
         codes: list[Codes] = [np.zeros(0, np.int64)] * 5
         pairs = False
