@@ -273,7 +273,7 @@ def test_what_does_not_go_together_is_refused() -> None:
         tw.MIRA(features="S1", epochs=1, document=True, **rule).fit(corpus)
     given = [[["w=ann"], ["w=lee"]]]
     with pytest.raises(
-        tw.CorpusError, match="sentence 0 holds attributes, but a tag dictionary needs its words"
+        tw.CorpusError, match="sentence 0 contains attributes, but a tag dictionary needs words"
     ):
         tw.CRF(dictionary=1).fit(given, [["B-P", "I-P"]])
 

@@ -120,13 +120,13 @@ def test_what_is_wrong_with_a_frame_is_told(kind: str, monkeypatch: pytest.Monke
 
     two = {"sentence": [1, 1], "word": ["a", "b"]}
     cases: list[tuple[Any, dict[str, Any], str]] = [
-        (frame(word=["a", "b"]), {}, "which column is that of the sentence"),
+        (frame(word=["a", "b"]), {}, "the column of the sentence cannot be determined"),
         (
             frame(sentence=[1, 1], x=["a", "b"]),
             {},
-            r"which column is that of the token\? There are sentence, x",
+            r"the column of the token cannot be determined\. The columns are sentence, x",
         ),
-        (frame(**two, form=["a", "b"]), {}, "the columns word, form may all be that of token"),
+        (frame(**two, form=["a", "b"]), {}, "several columns may contain the token: word, form"),
         (frame(**two), {"label": "tagg"}, r"no column is named 'tagg'\. The columns are sentence, word"),
         (frame(**two), {"label": "word"}, "cannot contain both the tokens and the labels"),
         (frame(**two), {"columns": ["pos"]}, "no column is named 'pos'"),
@@ -169,7 +169,7 @@ def test_columns_of_a_data_set(kind: str) -> None:
     numbers = [[NAMES.index(y) for y in labels] for labels in Y]
     data = {"words": X, "ner_tags": numbers, "pos_tags": numbers, "plain": numbers}
     found = makers.dataset(kind, data, {"ner_tags": NAMES, "pos_tags": [f"P{y}" for y in NAMES]})
-    with pytest.raises(tw.CorpusError, match="ner_tags, pos_tags may all be that of label"):
+    with pytest.raises(tw.CorpusError, match="several columns may contain the label: ner_tags, pos_tags"):
         tw.corpus_of(found)
     named = tw.corpus_of(found, label="ner_tags", columns=["pos_tags"])
     assert named.columns == ("words", "pos_tags", "ner_tags")
@@ -177,7 +177,7 @@ def test_columns_of_a_data_set(kind: str) -> None:
     assert tw.corpus_of(found, label="plain").labels == numbers
     other = makers.dataset(kind, {"words": X, "entities": numbers}, {"entities": NAMES})
     assert tw.corpus_of(other).label == "entities"
-    with pytest.raises(tw.CorpusError, match=r"has the parts train; choose one: X\['train'\]"):
+    with pytest.raises(tw.CorpusError, match=r"has the parts train\. Choose one: X\['train'\]"):
         crf().fit(makers.dataset_dict(kind, other))
     if kind == "fake":  # the real one refuses it itself
         wrong = makers.dataset(kind, {"tokens": [["a"]], "tags": [[-100]]}, {"tags": NAMES})

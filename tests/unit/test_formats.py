@@ -50,7 +50,7 @@ def test_conll_separators(separator: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "label", "said"),
     [
-        ((), "label", r"columns=\(\) are not column names\. Give one distinct name a column"),
+        ((), "label", r"columns=\(\) are not column names\. Give one distinct name per column"),
         (("_", "_"), None, "are not column names"),
         (("a", "a"), None, "are not column names"),
         (("a", ""), None, "are not column names"),
@@ -420,7 +420,7 @@ def test_an_empty_corpus_has_no_labels() -> None:
     assert (Corpus([], source="f") + Corpus([], source="f")).source == "f"
     assert (Corpus([], source="f") + Corpus([], source="g")).source is None
     refused(
-        "this corpus has no label column; its columns are word", lambda: Corpus.from_lists([["a"]]).labels
+        r"this corpus has no label column\. Its columns are word", lambda: Corpus.from_lists([["a"]]).labels
     )
     refused("f has no column 'x'", lambda: Corpus([c[0]], source="f").column("x"))
 

@@ -24,7 +24,7 @@ Y = [["A", "B"]]
         ("word[0].is_uper?", r"unknown function \"is_uper\" \(did you mean 'is_upper'\?\)"),
         ("word[0].lower(3)", r"^line 1: lower takes no argument; write \.lower$"),
         ("wrod[0]", r"no column \"wrod\" \(did you mean 'word'\?\); the columns are word"),
-        ("defalt", r"no feature set 'defalt' \(did you mean 'default'\?\); there are S1"),
+        ("defalt", r"no feature set 'defalt' \(did you mean 'default'\?\)\. Use S1"),
         ("word[0].zzz", r"unknown function \"zzz\"; there are"),
     ],
 )
@@ -36,9 +36,9 @@ def test_what_was_meant_in_features(features: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("X", "words"),
     [
-        ([[3, 4]], r"sentence 0, token 0 \(X\[0\]\[0\]\): 3 is int; a token is a string, or .* with str\(\)"),
-        ([[], [None, "a"]], r"sentence 1, token 0 \(X\[1\]\[0\]\): None is NoneType; a token is a string"),
-        ([[b"a", b"b"]], r"b'a' is bytes; a token is a string, .*; convert it with decode\(\)"),
+        ([[3, 4]], r"sentence 0, token 0 \(X\[0\]\[0\]\): 3 is int, expected a string, or .* with str\(\)"),
+        ([[], [None, "a"]], r"sentence 1, token 0 \(X\[1\]\[0\]\): None is NoneType, expected a string"),
+        ([[b"a", b"b"]], r"b'a' is bytes, expected a string, .*\. Convert it with decode\(\)"),
         ([["a", 3]], r"sentence 0, token 1, .*expected a string, found int; convert it with str\(\)"),
     ],
 )

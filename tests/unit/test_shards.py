@@ -208,7 +208,7 @@ def test_what_cannot_be_encoded_is_refused(file: Path, tmp_path: Path) -> None:
     with pytest.raises(tw.CorpusError, match="no files"):
         encode(file, files=[])
     (tmp_path / "empty.conll").write_text("")
-    with pytest.raises(tw.CorpusError, match=r"empty\.conll: there is no sentence"):
+    with pytest.raises(tw.CorpusError, match=r"empty\.conll: no sentences found"):
         encode(file, files=tmp_path / "empty.conll")
     (tmp_path / "other.conll").write_text("a\tNN\tD\n\nb\tNN\tN\n\n")
     with pytest.raises(tw.CorpusError, match=r"other\.conll:1: columns word, pos, label"):

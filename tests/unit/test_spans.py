@@ -108,7 +108,7 @@ TEXT = "A Londoner’s  view."
         ([(0, 10, "X"), (2, 10, "Y")], r"span 1 \(2 to 10, Y .* shares tokens with the span before it \(X\)"),
         (
             [(2, 8, "X"), (4, 10, "Y")],
-            r"\(1 more in this text\); mend the span, .* misaligned='expand', 'shrink' or 'drop'",
+            r"\(1 more in this text\)\. Correct the span, .* misaligned='expand', 'shrink' or 'drop'",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_numbers_of_lists_and_names_of_policies() -> None:
     with pytest.raises(tw.CorpusError, match="sentence 1: 2 labels for 1 tokens"):
         tw.labels_to_spans(["a", "b"], [["O"], ["O", "O"]])
     with pytest.raises(
-        tw.ParameterError, match="misaligned='snap'; expected one of error, expand, shrink, drop"
+        tw.ParameterError, match=r"misaligned='snap' is unknown\. Use one of error, expand, shrink, drop"
     ):
         tw.spans_to_labels([], [], misaligned="snap")  # type: ignore[arg-type]
     with pytest.raises(tw.CorpusError, match="unknown label scheme 'XYZ'"):
@@ -294,7 +294,7 @@ def test_how_a_file_is_read(tmp_path: Path) -> None:
     }
     assert tw.read(path, label=None).columns == ("word",)
     with pytest.raises(
-        tw.CorpusError, match="raw text has a column of tokens, and one of labels perhaps, but word, pos"
+        tw.CorpusError, match="raw text has one column of tokens and at most one of labels, found word, pos"
     ):
         tw.read(path, columns=("word", "pos", "label"))
 

@@ -222,7 +222,7 @@ def test_a_tokenizer_of_ones_own() -> None:
         (lambda _: [(0, 3), (2, 5)], r"text 1, token 1: \(2, 5\) overlaps the previous token"),
         (lambda _: [(0, 9)], "is not inside the text of 5 characters"),
         (lambda _: [3], "text 1, token 0: 3 is neither a string nor a pair"),
-        (lambda _: "ab cd", "text 1: the tokenizer returned str; expected a list of tokens"),
+        (lambda _: "ab cd", "text 1: the tokenizer returned str, expected a list of tokens"),
         (lambda _: None, "text 1: the tokenizer returned NoneType"),
         (lambda _: tw.Tokenizer()("other"), "text 1: the tokenizer returned the tokens of another text"),
     ],
@@ -242,7 +242,7 @@ def test_what_is_no_text() -> None:
         tw.Tokenizer().many(["a", 3])  # type: ignore[list-item]
     with pytest.raises(tw.CorpusError, match=r"text 1: .*a lone surrogate"):
         tw.Tokenizer().many(["a", "b\ud800"])
-    with pytest.raises(tw.ParameterError, match=r"tokenizer='x' is str; expected a tagwise\.Tokenizer"):
+    with pytest.raises(tw.ParameterError, match=r"tokenizer='x' is str, expected a tagwise\.Tokenizer"):
         tokenized(["a"], "x")  # type: ignore[arg-type]
     with pytest.raises(tw.CorpusError, match="expected a list of texts, found int"):
         _core.tokenize(3)  # type: ignore[arg-type]

@@ -217,7 +217,7 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
                 fail(
                     name,
                     line,
-                    f"{packed.taken:,} compressed bytes expand to {text:,} bytes, more than {most} times as many",
+                    f"{text:,} bytes of text from {packed.taken:,} compressed bytes, more than {most} times as many",
                     "The file is a decompression bomb or very repetitive. "
                     "TAGWISE_MAX_EXPANSION=TIMES in the environment sets another limit.",
                 )
