@@ -103,7 +103,7 @@ class TestSentenceAndCorpus:
     def test_refusals(self) -> None:
         with pytest.raises(CorpusError, match="word: 1, label: 2"):
             Sentence({"word": ["a"], "label": ["X", "Y"]}, "label")
-        with pytest.raises(CorpusError, match="no column 'ner'"):
+        with pytest.raises(CorpusError, match="no column is named 'ner'"):
             Sentence({"word": ["a"]}, "ner")
         with pytest.raises(CorpusError, match="no label column"):
             _ = Sentence({"word": ["a"]}).labels

@@ -188,7 +188,7 @@ def test_an_attribute_that_never_occurs_is_refused(file: Path) -> None:
     Forgery.of(path).change("counts", 0, 0).write(path)
     crc = int.from_bytes(path.read_bytes()[12:16], "little")
     write_manifest(shards.path, {**read_manifest(shards.path), "vocabulary": crc})
-    with pytest.raises(tw.CorpusError, match=r"vocabulary\.arrays.*'counts' has a 0"):
+    with pytest.raises(tw.CorpusError, match=r"vocabulary\.arrays.*'counts' contains 0"):
         tw.fit_shards(tw.Perceptron(epochs=1), tw.Shards(shards.path))
 
 
