@@ -31,7 +31,7 @@ _CRFPP = re.compile(r"%x\[([+-]?\d{1,6}),(\d{1,6})\]")
 
 
 @dataclass(frozen=True)
-class Command:
+class PatternCommand:
     """A command `%c[offset,column,"regex"]`. `lower` converts its result to lower case."""
 
     kind: str
@@ -53,7 +53,7 @@ class Pattern:
     """A line: a sequence of strings and commands."""
 
     source: str
-    items: tuple[str | Command, ...]
+    items: tuple[str | PatternCommand, ...]
 
     @property
     def letter(self) -> str:
@@ -63,17 +63,17 @@ class Pattern:
     @property
     def is_bare(self) -> bool:
         """Whether the pattern is the plain label pair: a b line without commands."""
-        return self.letter == "b" and not any(isinstance(item, Command) for item in self.items)
+        return self.letter == "b" and not any(isinstance(item, PatternCommand) for item in self.items)
 
     @cached_property
     def reads_bytes(self) -> bool:
         """Whether a command works on bytes: a regular expression or lower case."""
-        return any(isinstance(item, Command) and (item.lower or item.regex) for item in self.items)
+        return any(isinstance(item, PatternCommand) and (item.lower or item.regex) for item in self.items)
 
     @property
     def columns(self) -> int:
         """Number of columns that the pattern needs."""
-        return max((item.column + 1 for item in self.items if isinstance(item, Command)), default=0)
+        return max((item.column + 1 for item in self.items if isinstance(item, PatternCommand)), default=0)
 
 
 def _outside(dialect: str, at: int, length: int) -> str:
@@ -90,7 +90,7 @@ def wapiti_pattern(line: str) -> Pattern:
     def wrong(what: str) -> TemplateError:
         return TemplateError(f"the pattern {line!r}: {what}")
 
-    items: list[str | Command] = []
+    items: list[str | PatternCommand] = []
     at = 0
     while at < len(line):
         if line[at] != "%":
@@ -118,16 +118,16 @@ def wapiti_pattern(line: str) -> Pattern:
         if line[at : at + 1] != "]":
             raise wrong(f"{found[0]} is not closed by ]")
         at += 1
-        items.append(Command(kind, found[1].isupper(), found[2] == "@", offset, column, regex))
+        items.append(PatternCommand(kind, found[1].isupper(), found[2] == "@", offset, column, regex))
     return Pattern(line, tuple(items))
 
 
 def crfpp_pattern(line: str) -> Pattern:
     """Parse a line of CRF++."""
-    items: list[str | Command] = []
+    items: list[str | PatternCommand] = []
     at = 0
     for found in _CRFPP.finditer(line):
-        items += [line[at : found.start()], Command("x", False, False, int(found[1]), int(found[2]))]
+        items += [line[at : found.start()], PatternCommand("x", False, False, int(found[1]), int(found[2]))]
         if abs(int(found[1])) > 8:
             raise TemplateError(f"the template {line!r}: {found[0]} is outside the rows -8 to 8")
         at = found.end()
