@@ -92,7 +92,7 @@ def _called(value: Any) -> str:
 
 
 def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | None]:
-    """Return labels as strings, and the name of their type (None if there are no labels).
+    """Return labels as strings, and the name of their type (None without any labels).
 
     An entry may also be a collection of labels or None (partial labels, allowed labels). Labels that are already
     strings are returned unchanged.

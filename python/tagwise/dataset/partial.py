@@ -115,7 +115,7 @@ def layout_of(
         certain = data.with_gold(np.zeros(data.n_tokens, dtype=np.uint16))
         return Layout.build(certain, n_attributes, n_labels, all_pairs=True, start_end=start_end)
     shown = sets.copy()
-    shown[0] = False  # "any label" is no evidence for a particular one
+    shown[0] = False  # "any label" is not evidence for a particular one
     offsets = data.offsets.astype(np.int64)
 
     def observed(
