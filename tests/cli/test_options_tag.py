@@ -97,7 +97,7 @@ def tag_device(bench: Bench) -> None:
     far = bench.saved(crf(order=2, max_iter=1).fit(TRAIN), "far.tagwise")
     for path, why in (
         (other, "perceptron runs on the CPU only"),
-        (far, "does not support order > 1; use --device cpu"),
+        (far, "does not support order > 1. Use --device cpu"),
     ):
         refused = invoke("tag", path, bench.test, "--device", "cuda")
         assert refused.exit_code == 2

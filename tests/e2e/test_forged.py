@@ -76,8 +76,8 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("crf", lambda f: f.set("local", to=1), "local: expected true or false"),
     ("crf", lambda f: f.set("meta", to=None), "meta: expected object"),
     ("crf", lambda f: f.set("meta", "learner", to={}), "meta.learner: expected text"),
-    ("crf", lambda f: f.set("meta", "learner", to="x"), "made by learner 'x'"),
-    ("crf", lambda f: f.drop("meta", "learner"), "made by learner None"),
+    ("crf", lambda f: f.set("meta", "learner", to="x"), "the learner 'x' is unknown"),
+    ("crf", lambda f: f.drop("meta", "learner"), "the learner None is unknown"),
     ("crf", lambda f: f.set("meta", "params", to=[1]), "meta.params: expected object"),
     ("crf", lambda f: f.set("meta", "params", "l2", to=-1.0), "meta.params: l2=-1.0: expected number >= 0"),
     (
@@ -123,7 +123,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     (
         "crf-rules",
         lambda f: f.set("constraints", "forbidden", to=[["X", "O"]]),
-        "constraints: .*no label 'X'",
+        "constraints: .*unknown label 'X'",
     ),
     (
         "crf-rules",
@@ -131,7 +131,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         r"constraints.forbidden\[0\]: expected",
     ),
     ("crf-rules", lambda f: f.set("constraints", "scheme", to="x"), "constraints: .*x"),
-    ("crf-rules", lambda f: f.set("constraints", "more", to=1), "constraints has no member .more.; expected"),
+    ("crf-rules", lambda f: f.set("constraints", "more", to=1), "constraints has no member .more., expected"),
     ("perceptron-poly", lambda f: f.set("kernel", "name", to="sigmoid"), "kernel.name: expected one of"),
     (
         "perceptron-poly",
@@ -157,7 +157,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         "not JSON",
     ),
     ("crf", lambda f: f.add("weights", f.array("weights").data + 1), "have the same name"),
-    ("crf", lambda f: f.remove("ends"), "no array 'ends'"),
+    ("crf", lambda f: f.remove("ends"), "array 'ends' is missing"),
     (
         "crf",
         lambda f: f.replace("starts", f.array("starts").data.astype("<u4")),
@@ -178,11 +178,11 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         "boosting.feature: expected features below",
     ),
     ("boosting", lambda f: f.change("boosting.step", 0, INF), r"boosting.step\[0\] is inf"),
-    ("boosting", lambda f: f.remove("boosting.step"), "no array 'boosting.step'"),
+    ("boosting", lambda f: f.remove("boosting.step"), "array 'boosting.step' is missing"),
     ("crf-dictionary", lambda f: f.change("dictionary.of", 0, 10**6), "dictionary: a word's set is unknown"),
-    ("crf-dictionary", lambda f: f.change("dictionary.end", 0, 10**6), "dictionary: its words lie outside"),
-    ("crf-dictionary", lambda f: f.change("dictionary.sets", 0, 7), "dictionary: its sets are no rows of 5"),
-    ("crf-dictionary", lambda f: f.remove("dictionary.sets"), "no array 'dictionary.sets'"),
+    ("crf-dictionary", lambda f: f.change("dictionary.end", 0, 10**6), "dictionary: its words are outside"),
+    ("crf-dictionary", lambda f: f.change("dictionary.sets", 0, 7), "dictionary: its sets are not rows of 5"),
+    ("crf-dictionary", lambda f: f.remove("dictionary.sets"), "array 'dictionary.sets' is missing"),
 ]
 
 

@@ -255,20 +255,20 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     for tagger, data, more, said in (
         (tw.CRF(**usual, l2=0.5), SMALL, {}, "l2 was 1.0 and is 0.5 now"),
         (tw.CRF(features="S2", max_iter=3), SMALL, {}, "features was 'S1' and is 'S2' now"),
-        (tw.CRF(**usual), SMALL[:-1], {}, "the training sentences, their features or labels are others"),
-        (tw.CRF(**usual), relabelled, {}, "the training sentences, their features or labels are others"),
-        (tw.CRF(**usual), SMALL, {"dev": DEV[:-1]}, "the development sentences are others"),
-        (tw.CRF(**usual), SMALL, {"dev": None}, "the development sentences are others"),
+        (tw.CRF(**usual), SMALL[:-1], {}, "the training sentences, their features or labels have changed"),
+        (tw.CRF(**usual), relabelled, {}, "the training sentences, their features or labels have changed"),
+        (tw.CRF(**usual), SMALL, {"dev": DEV[:-1]}, "the development sentences have changed"),
+        (tw.CRF(**usual), SMALL, {"dev": None}, "the development sentences have changed"),
         (
             tw.CRF(**usual),
             SMALL,
             {"sample_weight": [2.0] * len(SMALL)},
-            "the weights of sentences are others",
+            "the weights of sentences have changed",
         ),
-        (tw.CRF(**usual), SMALL, {"warm_start": warm}, "the weights to start from are others"),
+        (tw.CRF(**usual), SMALL, {"warm_start": warm}, "the weights to start from have changed"),
         (tw.MEMM(**usual), SMALL, {}, "learner was 'crf' and is 'memm' now"),
     ):
-        with pytest.raises(tw.TrainingError, match="is of another run") as refused:
+        with pytest.raises(tw.TrainingError, match="belongs to another run") as refused:
             resumed(tagger, data, **more)
         assert said in str(refused.value)
         assert str(path) in str(refused.value)
@@ -322,7 +322,7 @@ def test_a_checkpoint_is_no_larger_in_memory_than_its_file(tmp_path: Path) -> No
         tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
     with path.open("r+b") as file:  # the run is compared first: a file of a terabyte is refused at once
         file.truncate(1 << 40)
-    with pytest.raises(tw.TrainingError, match="of another run: epochs was 2 and is 3 now"):
+    with pytest.raises(tw.TrainingError, match="another run: epochs was 2 and is 3 now"):
         tw.Perceptron(features="S1", epochs=3).fit(SMALL, checkpoint=Checkpoint(path, resume=True))
 
 
@@ -390,7 +390,7 @@ def test_what_is_counted_needs_none_and_says_so(tmp_path: Path, caplog: pytest.L
     path.write_bytes(b"something else")
     with caplog.at_level("INFO", logger="tagwise"):
         tagger = tw.HMM(features="S1").fit(SMALL, checkpoint=Checkpoint(path, every=1, resume=True))
-    assert "hmm is counted in one pass" in caplog.text
+    assert "hmm trains in one pass" in caplog.text
     assert path.read_bytes() == b"something else"
     assert saved(tagger, tmp_path / "a") == saved(plain, tmp_path / "b")
     with pytest.raises(tw.ParameterError, match="expected a number of iterations, or a time"):
@@ -416,7 +416,9 @@ def test_other_parameters_of_the_others_are_refused(
     make(features="S1", **few).fit(DOCUMENTS, checkpoint=kept)
     with pytest.raises(tw.TrainingError, match=said):
         make(features="S1", **few, **other).fit(DOCUMENTS, checkpoint=kept)
-    with pytest.raises(tw.TrainingError, match="the training sentences, their features or labels are others"):
+    with pytest.raises(
+        tw.TrainingError, match="the training sentences, their features or labels have changed"
+    ):
         make(features="S1", **few).fit(DOCUMENTS[:-1], checkpoint=kept)
     (tmp_path / "c").unlink()
     if make is tw.Perceptron:

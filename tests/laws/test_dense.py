@@ -267,7 +267,7 @@ def test_what_vectors_cannot_be() -> None:
 def test_a_hidden_markov_model_has_no_vectors() -> None:
     """Its symbols are one of many; numbers are none."""
     words, arrays, y = corpus(3, 4)
-    with pytest.raises(tw.ParameterError, match="a hidden Markov model has no vectors"):
+    with pytest.raises(tw.ParameterError, match="HMM does not support vectors"):
         tw.HMM().fit(tw.vectors(words, arrays), y)
 
 

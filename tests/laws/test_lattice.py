@@ -108,12 +108,14 @@ def test_boundaries_belong_to_the_first_and_the_last_token() -> None:
 def test_shapes_that_do_not_fit_are_named() -> None:
     """What was given and what was expected."""
     square = np.zeros((3, 3))
-    with pytest.raises(ParameterError, match=r"node scores of shape \(3,\); expected \[tokens, labels\]"):
+    with pytest.raises(ParameterError, match=r"node scores of shape \(3,\), expected \[tokens, labels\]"):
         Lattice(np.zeros(3), square).marginals()
     for boundary in ("start", "end"):
-        with pytest.raises(ParameterError, match=r"start or end scores of shape \(2,\); expected \[3\]"):
+        with pytest.raises(ParameterError, match=r"start or end scores of shape \(2,\), expected \[3\]"):
             Lattice(np.zeros((2, 3)), square, **{boundary: np.zeros(2)}).viterbi()
-    with pytest.raises(ParameterError, match=r"allowed has shape \(3, 2\), the node scores \(2, 3\)"):
+    with pytest.raises(
+        ParameterError, match=r"allowed has shape \(3, 2\), expected that of the node scores, \(2, 3\)"
+    ):
         Lattice(np.zeros((2, 3)), square).restricted(np.ones((3, 2)))
-    with pytest.raises(ParameterError, match="a path of 3 labels for 2 tokens; give every token one"):
+    with pytest.raises(ParameterError, match="a path of 3 labels for 2 tokens, expected one label per token"):
         Lattice(np.zeros((2, 3)), square).score([0, 1, 2])

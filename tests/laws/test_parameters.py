@@ -81,7 +81,7 @@ def test_parameters_are_set_by_name(learner: str) -> None:
     assert repr(tagger) == f"{kind.__name__}({name}={value})"
     for wrong in (lambda: tagger.set_params(nonsense=1), lambda: kind(nonsense=1)):
         with pytest.raises(
-            tw.ParameterError, match=f"{kind.__name__} has no parameter 'nonsense'; it has: features"
+            tw.ParameterError, match=f"{kind.__name__} has no parameter 'nonsense'. It has: features"
         ):
             wrong()
     assert kind().get_params() == DEFAULTS[learner]  # nothing is shared

@@ -94,10 +94,10 @@ def test_only_some_objectives_have_a_logarithm_of_the_exponential_loss() -> None
     assert not isinstance(ours, Exponential)
     order = _core.Order(problem().data, problem().layout, 2)
     assert not isinstance(_core.OrderObjective(order, problem().data), Exponential)
-    with pytest.raises(ParameterError, match="NumpyObjective has no logarithm of the exponential loss"):
+    with pytest.raises(ParameterError, match="NumpyObjective does not support the exponential loss"):
         Sum([ours]).log_value(w, np.empty_like(w))
     evaluate = gradient.Evaluation(ours, 0.0, 1)
-    with pytest.raises(ParameterError, match="NumpyObjective has no logarithm"):
+    with pytest.raises(ParameterError, match="NumpyObjective does not support"):
         gradient.into_range(evaluate, lambda w: lbfgs(evaluate, w), w, 1)
 
 
@@ -158,7 +158,7 @@ def test_what_an_engine_lacks_is_said() -> None:
     with backends.using("numpy"), pytest.raises(tw.ParameterError, match="numpy"):
         tw.CRF(optimizer="sgd", features="S1").fit(X, Y)
     with (
-        pytest.raises(tw.ParameterError, match="no backend 'abacus'; there are: cpu, numpy, cuda"),
+        pytest.raises(tw.ParameterError, match=r"unknown backend 'abacus'\. Available: cpu, numpy, cuda"),
         backends.using("abacus"),
     ):
         pass

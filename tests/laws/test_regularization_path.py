@@ -188,7 +188,7 @@ def test_learners_that_cannot_start_warm_train_every_step_alone() -> None:
         assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=step.strength).fit(X, Y))
     (step,) = path(svm, dev=None, dev_y=None, strengths=[2.0], parameter="C", refit=True)
     assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=2.0).fit(X, Y))
-    with pytest.raises(tw.ParameterError, match="leave warm_start out"):
+    with pytest.raises(tw.ParameterError, match="Leave warm_start out"):
         path(svm, strengths=[2.0], parameter="C", warm_start=crf().fit(X, Y))
 
 

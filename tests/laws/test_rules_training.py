@@ -514,7 +514,7 @@ def test_auto_says_which_sentences_it_took_for_their_chunks(caplog: pytest.LogCa
         caplog.clear()
         tagger = tw.MIRA(features="S1", constraints="auto").fit(*ask)
         assert caplog.messages == [
-            f"2 sentences are not valid IOB2 and are trained on as their chunks; the first is {first}"
+            f"2 sentences are not valid IOB2 and are read as conlleval does. The first is {first}"
         ]
         np.testing.assert_array_equal(tagger.model_.scorer.weights, want.model_.scorer.weights)
 

@@ -219,7 +219,7 @@ def interrupted_after(n: int, values: Sequence[float]) -> Iterator[Step]:
 
 def test_an_interruption_keeps_what_was_reached(caplog: pytest.LogCaptureFixture) -> None:
     """In the learner, in a callback, in the dev score; the best on dev where there is one; nothing before the start."""
-    rules, reason = Stopping(99, 0.0, 1, 0), "interrupted; the model reached so far is kept"
+    rules, reason = Stopping(99, 0.0, 1, 0), "interrupted, the current model is kept"
 
     def raising(entry: Iteration) -> None:
         if entry.iteration == 3:
@@ -269,7 +269,7 @@ def test_what_is_not_finite_never_reaches_a_model(
     rules = Stopping(9, 0.0, 1, 0)
     for at in (1, 2, 3):
         result = run(spoilt(at), rules)
-        assert result.reason == "the objective is not finite; the last good iterate is kept"
+        assert result.reason == "the objective is not finite, the last good iterate is kept"
         assert (len(result.history), result.best_iteration, result.weights.tolist()) == (
             at - 1,
             at - 1,
@@ -497,7 +497,7 @@ def test_an_interrupted_block_is_kept() -> None:
     assert [entry["rounds"] for entry in result.history] == [2, 3]
     assert steps["feature"].tolist() == [1, 2, 3]
     assert np.count_nonzero(result.weights) == 3
-    assert result.reason == "interrupted; the ensemble reached so far is kept"
+    assert result.reason == "interrupted, the current ensemble is kept"
 
 
 # -- before the loop --------------------------------------------------------------------------------------

@@ -317,7 +317,7 @@ def test_a_given_start_is_not_warmed_up() -> None:
 
 def test_who_cannot_start_says_so() -> None:
     """Counts have no start: a warm start is refused and not passed over."""
-    with pytest.raises(tw.ParameterError, match="leave warm_start out"):
+    with pytest.raises(tw.ParameterError, match="Leave warm_start out"):
         tw.HMM().fit(*OLD, warm_start=old_model("crf"))
 
 

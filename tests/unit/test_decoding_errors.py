@@ -75,8 +75,8 @@ def test_chunks(crf: tw.CRF, chunk: Any, words: str) -> None:
     ("constraints", "words"),
     [
         ({"once": object()}, "once a list"),
-        ({"once": 3}, "once names '3'"),
-        ({"once": ["PER"]}, "once names 'PER'"),
+        ({"once": 3}, "once has '3'"),
+        ({"once": ["PER"]}, "once has 'PER'"),
         ({"forbidden": [(None, None)]}, "two None"),
         ({"forbidden": [("O", "B-LOC", "O")]}, "list of pairs"),
     ],

@@ -62,7 +62,7 @@ def test_the_innermost_place_is_named() -> None:
         ({"x": {"w": ["a", 1]}}, r"request\.x\.w\[1\]: expected text, found 1"),
         ({"x": 1}, r"request\.x: expected list or object, found 1"),
         ({}, "request lacks 'x'"),
-        ({"x": [], "y": 1}, "request has no member 'y'; expected x"),
+        ({"x": [], "y": 1}, "request has no member 'y', expected x"),
     ):
         with pytest.raises(DomainError, match=f"^{message}$"):
             domain.check(value, "request")

@@ -214,6 +214,7 @@ def test_types_that_are_not_known_or_do_not_fit_are_refused(tmp_path: Path) -> N
         replace(model, label_type="colour").save(tmp_path / "m")
     replace(model, label_type="int").save(tmp_path / "m")
     with pytest.raises(
-        tw.ModelFileError, match=r"labels: expected texts of int, as label_type says; found 'NOUN'"
+        tw.ModelFileError,
+        match=r"labels: expected texts of type int, the label_type of the file, found 'NOUN'",
     ):
         tw.load(tmp_path / "m")

@@ -91,7 +91,7 @@ def test_labels_that_have_nothing_in_common_are_told(caplog: pytest.LogCaptureFi
     tw.CRF(max_iter=1).fit(X, Y, dev=X, dev_y=[["U", "V"]])
     for record, whose in zip(caplog.records, ("these sentences", "dev"), strict=True):
         assert record.getMessage() == (
-            f"none of the labels of {whose} (U V) is one of the model (A B); is the label column the right one?"
+            f"no label of {whose} (U V) is a label of the model (A B). Is the label column correct?"
         )
 
 

@@ -40,7 +40,7 @@ def test_the_learner_decides(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in WITH])
 @pytest.mark.parametrize("asked", ASKED)
 def test_what_has_none_gives_none(name: str, asked: str) -> None:
-    said = f"the scores of {name} are not probabilities; use predict_kbest for scores and ranks for margins"
+    said = f"the scores of {name} are not probabilities. Use predict_kbest for scores and ranks for margins"
     with pytest.raises(tw.ParameterError, match=said):
         ASKED[asked](fitted(name))
 

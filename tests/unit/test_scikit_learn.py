@@ -160,7 +160,9 @@ def test_a_notebook_shows_the_diagram_where_that_is_the_display() -> None:
 
 
 def test_the_error_of_an_unfitted_tagger_is_scikit_learns_too() -> None:
-    with pytest.raises(sklearn.exceptions.NotFittedError, match="this CRF is not fitted; call fit") as caught:
+    with pytest.raises(
+        sklearn.exceptions.NotFittedError, match=r"this CRF is not fitted\. Call fit"
+    ) as caught:
         tw.CRF().predict(X)
     assert isinstance(caught.value, tw.NotFittedError)
     again = pickle.loads(pickle.dumps(caught.value))

@@ -46,10 +46,10 @@ def test_a_name_that_is_nearly_one_is_asked_about() -> None:
     for wrong in (lambda: tw.CRF(max_iters=3), lambda: tw.CRF().set_params(max_iters=3)):
         with pytest.raises(
             tw.ParameterError,
-            match=r"CRF has no parameter 'max_iters' \(did you mean 'max_iter'\?\); it has: features, loss",
+            match=r"CRF has no parameter 'max_iters' \(did you mean 'max_iter'\?\)\. It has: features, loss",
         ):
             wrong()
-    with pytest.raises(tw.ParameterError, match="no parameter 'nonsense'; it has"):
+    with pytest.raises(tw.ParameterError, match=r"no parameter 'nonsense'\. It has"):
         tw.CRF(nonsense=1)
 
 

@@ -151,7 +151,7 @@ def test_the_other_paths(tagger: tw.CRF) -> None:
         (b"[" * 200_000, "JSONError", "deep"),
         (b'{"kbest": ' + b"9" * 5000 + b"}", "JSONError", "digits"),
         (b"[]", "RequestError", "the request: expected object, found []"),
-        (b"{}", "RequestError", "has none of text, texts, tokens, sentences; expected exactly one"),
+        (b"{}", "RequestError", "has none of text, texts, tokens, sentences, expected exactly one"),
         (b'{"text": "a", "tokens": ["a"]}', "RequestError", "text and tokens"),
         (b'{"text": null}', "RequestError", "the request.text: expected text, found None"),
         (b'{"tokens": ["a", 1]}', "RequestError", "the request.tokens[1]: expected text, found 1"),
@@ -171,7 +171,7 @@ def test_the_other_paths(tagger: tw.CRF) -> None:
         (
             b'{"text": "a", "probs": true}',
             "RequestError",
-            "the request has no member 'probs'; expected model, text",
+            "the request has no member 'probs', expected model, text",
         ),
         (b'{"tokens": {"word": ["a"], "pos": []}}', "CorpusError", "different lengths"),
         (b'{"tokens": {"pos": ["a"]}}', None, "word"),

@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
             raise ValueError(f"expected Unicode text, found a lone surrogate in {value!a:.60}")
         return str(value)
     if isinstance(value, (bytes, bytearray)):
-        raise ValueError("expected text, found bytes; decode them")
+        raise ValueError("expected text, found bytes. Decode them")
     if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
         return plain(value.item())
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
@@ -394,11 +394,11 @@ class Record(Domain):
             place = f"{at}.{name}"[:80]
             if domain is None:
                 known = ", ".join((*self.must, *self.may))
-                raise DomainError(f"{at} has no member {name[:80]!a}; expected {known or 'none'}")
+                raise DomainError(f"{at} has no member {name[:80]!a}, expected {known or 'none'}")
             domain.check(entry, place)
         if self.one and len(given := [name for name in self.one if name in value]) != 1:
             raise DomainError(
-                f"{at} has {' and '.join(given) or 'none'} of {', '.join(self.one)}; expected exactly one"
+                f"{at} has {' and '.join(given) or 'none'} of {', '.join(self.one)}, expected exactly one"
             )
 
 
@@ -465,4 +465,4 @@ def check_finite(name: str, array: NDArray[Any]) -> None:
         if np.isfinite(array.sum()) or np.isfinite(array).all():
             return
     at = int(np.flatnonzero(~np.isfinite(array))[0])
-    raise DomainError(f"{name}[{at}] is {array[at]}; expected finite numbers")
+    raise DomainError(f"{name}[{at}] is {array[at]}, expected finite numbers")

@@ -43,7 +43,7 @@ class Functions:
             raise ParameterError(f"functions={given!r}: expected a mapping of name -> function")
         for name, function in (given or {}).items():
             if not isinstance(name, str) or not callable(function):
-                raise ParameterError(f"functions: {name!r} -> {function!r}; expected a name and a function")
+                raise ParameterError(f"functions: {name!r} -> {function!r}, expected a name and a function")
         self.given, self.trust = dict(given or {}), bool(trust)
 
     def find(self, path: str, what: str) -> Callable[..., Any]:
@@ -86,8 +86,8 @@ def path_of(function: Any, what: str) -> str:
         found = False
     if not found:
         raise ParameterError(
-            f"{what} cannot be imported as {path!r}, so a model cannot name it; "
-            "define it at the top level of a module that is importable where the model is loaded"
+            f"{what} cannot be imported as {path!r}, so a model cannot name it. "
+            "Define it at the top level of a module that is importable where the model is loaded"
         )
     return path
 
@@ -101,8 +101,8 @@ def function_at(path: str, what: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ParameterError(
-            f"{what} {path!r} cannot be imported ({error}); put its module on the Python path"
+            f"{what} {path!r} cannot be imported ({error}). Put its module on the Python path"
         ) from error
     if not callable(found):
-        raise ParameterError(f"{path!r} is not a function; the module has changed since the model was saved")
+        raise ParameterError(f"{path!r} is not a function. The module has changed since the model was saved")
     return found

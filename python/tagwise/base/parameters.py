@@ -129,7 +129,7 @@ def lookup(params: Mapping[str, Param], name: str, owner: str) -> Param:
     if name in params:
         return params[name]
     raise ParameterError(
-        f"{owner} has no parameter {name!r}{meant(name, params)}; it has: {', '.join(params)}"
+        f"{owner} has no parameter {name!r}{meant(name, params)}. It has: {', '.join(params)}"
     )
 
 

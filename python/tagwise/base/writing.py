@@ -45,7 +45,7 @@ def _errors_naming(path: str, kind: type[TagwiseError]) -> Iterator[None]:
         elif code == errno.ELOOP:
             what, remedy = "cannot be written through a symbolic link", "Give the path of the file itself."
         elif code in _FULL:
-            remedy = "Make room, or give a path on another disk; what was there before has not changed."
+            remedy = "Free some space, or give a path on another disk. An existing file has not changed."
         raise refusal(kind, f"{path}: {what}. {remedy}", path, code) from error
 
 

@@ -107,8 +107,8 @@ def load(
     learner = model.meta.get("learner")
     if learner not in LEARNERS:
         raise ModelFileError(
-            f"{os.fspath(path)}: made by learner {learner!r}, which this tagwise does not know; "
-            f"it knows: {', '.join(LEARNERS)}"
+            f"{os.fspath(path)}: the learner {learner!r} is unknown to this version of tagwise, which "
+            f"has {', '.join(LEARNERS)}"
         )
     kind = LEARNERS[learner]
     with about(os.fspath(path)), about("meta.params"):

@@ -254,7 +254,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         forget = checked("forget", forget, Flag())
         if forget and warm is None:
             raise ParameterError(
-                "forget=True is about the model of warm_start; give one, or leave forget out"
+                "forget=True needs a model to start from. Set warm_start, or leave forget out"
             )
         gold, kind = labels.texts(inputs.gold(y))
         task = self._task(inputs, gold, params, None if forget else warm)
@@ -271,7 +271,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
             task.keeper = keeper_of(self.name, task, checkpoint, scored, dev_y) if self.resumes else None
             if not self.resumes:
                 checked_checkpoint(checkpoint)
-                logger.info("%s is counted in one pass: it keeps no checkpoint, and needs none", self.name)
+                logger.info("%s trains in one pass and writes no checkpoint", self.name)
         task.callbacks = listeners(callbacks, params)
         try:
             self._keep(task, result := watched(self._train, task, self.name))
@@ -284,7 +284,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
         """Return the tagger, or raise KeyboardInterrupt if Ctrl-C ended training. The model is kept in both cases."""
         if result.interrupted:
             raise KeyboardInterrupt(
-                f"training was interrupted after iteration {len(self.history_)}; the tagger has the model of then"
+                f"training was interrupted after iteration {len(self.history_)}. The tagger has the model of that "
+                "iteration"
             )
         return self
 
@@ -313,7 +314,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         gold = lawful_gold(params, X, gold, known[0])
         found = encode.collect_labels(gold)
         if not found:
-            raise CorpusError("the training set has no token; give at least one labelled sentence")
+            raise CorpusError("the training set has no tokens. Pass at least one labelled sentence")
         names = joined(before, found)
         recipe, vocabulary, data = self._encoded(X, params, before)
         data = encode.with_labels(data, gold, names)
@@ -361,7 +362,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     def _train(self, task: Task) -> Result:
         """Train on the task. Every learner implements this method."""
-        raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
+        raise TypeError(f"{type(self).__name__} is not a learner. Use one of tagwise.LEARNERS")
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         """Return the entries on training for the model file. They do not depend on the machine or the clock."""
@@ -392,7 +393,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):
             raise not_fitted(
-                f"this {type(self).__name__} is not fitted; call fit, or load a model with tagwise.load"
+                f"this {type(self).__name__} is not fitted. Call fit, or load a model with tagwise.load"
             )
         return self.model_
 

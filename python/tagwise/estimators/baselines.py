@@ -27,7 +27,7 @@ from tagwise.learners.problem import Problem
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 
-NO_EDGES = "MEMM takes no edge attributes; leave them out of the features, or use CRF for them"
+NO_EDGES = "MEMM does not support edge attributes. Remove them from the features, or use CRF"
 #: Template rules that define the classes of unknown words. WORD is the column of the words.
 UNKNOWN: dict[str, str] = {
     "one": "",
@@ -114,9 +114,11 @@ class HMM(Tagger):
     ) -> Task:
         recipe = recipe_for(params["features"], X)
         if recipe.has_edges:
-            raise ParameterError("a hidden Markov model has no edge attributes; use MEMM or CRF for them")
+            raise ParameterError(
+                "HMM does not support edge attributes. Remove them from the features, or use CRF"
+            )
         if X.vectors is not None:
-            raise ParameterError("a hidden Markov model has no vectors; use MEMM or CRF for them")
+            raise ParameterError("HMM does not support vectors. Use MEMM or CRF")
         if not params["overlapping"]:
             recipe = self._with_unknown(recipe, params["unknown"])
         task = super()._task(X, gold, {**params, "features": recipe, "min_count": 1})
@@ -141,9 +143,7 @@ class HMM(Tagger):
     def _train(self, task: Task) -> Result:
         begin = time.perf_counter()
         if task.warm is not None:
-            raise ParameterError(
-                "a hidden Markov model is counted and cannot start from given weights; leave warm_start out"
-            )
+            raise ParameterError("HMM counts and cannot start from given weights. Leave warm_start out")
         params, data, labels = task.params, task.data, len(task.labels)
         weight = np.ones(len(data)) if task.sample_weight is None else task.sample_weight
         of_token = np.repeat(weight, lengths_of(data))

@@ -184,12 +184,12 @@ class Boosting(Tagger):
         params, data, sample_weight = task.params, task.data, task.sample_weight
         if data.n_edge_attributes:
             raise ParameterError(
-                "features: boosting does not take edge attributes; leave them out, or use another learner"
+                "features: boosting does not support edge attributes. Remove them, or use another learner"
             )
         pointwise = params["loss"] == "pointwise_exp"
         if pointwise and params["bound"] == "exact":
             raise ParameterError(
-                'bound: loss="pointwise_exp" has no exact bound; use bound="tight" with step="line_search", or '
+                'bound: loss="pointwise_exp" has no exact bound. Use bound="tight" with step="line_search", or '
                 'loss="exp"'
             )
         if params["max_length"] is not None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.domains import Anything, Choice, Domains, Flag, Integer, Real, Text, shown
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import parameters_of, require
+from tagwise.base.parameters import meant, parameters_of, require
 from tagwise.corpus.labels import text
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths
@@ -212,7 +212,7 @@ class CRF(Tagger):
         """
         model, name = self.model_, parameters_of(type(self))["device"].check(device)
         if model.lookback is not None and name != "cpu":
-            raise ParameterError(f"device={name!r} does not support order > 1; use device='cpu'")
+            raise ParameterError(f"device={name!r} does not support order > 1. Use device='cpu'")
         scorer = find(name).scorer(
             model.scorer.layout, model.scorer.weights, forbidden_of(model.constraints, model.labels), False
         )
@@ -292,8 +292,7 @@ class CRF(Tagger):
         if params["prior"] > 0.0:
             if task.warm is None:
                 raise ParameterError(
-                    f"prior={params['prior']:g} is about the weights of a model to start from; give one as warm_start, "
-                    "or leave prior out"
+                    f"prior={params['prior']:g} needs a model to start from. Set warm_start, or leave prior out"
                 )
             prior = gradient.Prior(start.copy(), params["prior"])
         return gradient.train(
@@ -330,7 +329,7 @@ def _engine(device: str) -> AbstractContextManager[Any]:
 def check_once(params: dict[str, Any]) -> None:
     """Raise a ParameterError for settings that cannot be trained with labels that occur once."""
     usual = {"order": (1,), "loss": _core.SEQUENTIAL_LOSSES, "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
-    remedy = "; or apply the rule when decoding: predict(X, constraints=...)"
+    remedy = ". Or apply the rule when decoding: predict(X, constraints=...)"
     require("training with labels that occur once", params, usual, remedy)
 
 
@@ -340,7 +339,7 @@ def cost_matrix(
     """Return the cost of a wrong label inside log Z [L, L], rows by right label: `cost` plus log weight."""
     for name in ("cost", "class_weight"):
         if params[name] is not None:
-            require(name, params, {"loss": ("log",)}, "; or weigh sentences by sample_weight")
+            require(name, params, {"loss": ("log",)}, ". Or weight sentences with sample_weight")
     matrix = _by_right_label(params["cost"], labels)
     weights = label_weights(params["class_weight"], labels, counts)
     if weights is None:
@@ -358,7 +357,8 @@ def _by_right_label(cost: Any, labels: Sequence[str]) -> NDArray[np.float64] | N
     )
     unknown = [label for label in wanted if label not in labels]
     if unknown:
-        raise ParameterError(f"cost: there is no label {unknown[0]!r}; there are: {' '.join(labels)}")
+        hint = meant(unknown[0], labels)
+        raise ParameterError(f"cost: unknown label {unknown[0]!r}{hint}. The labels are: {' '.join(labels)}")
     try:
         rows = np.array([float(wanted.get(label, 0.0)) for label in labels])
     except (TypeError, ValueError, OverflowError):

@@ -49,7 +49,7 @@ class Component:
 
     def _labelled(self, documents: list[Any]) -> list[Any]:
         if self.tagger is None:
-            raise not_fitted("the component has no model; give a tagger, or read one with from_disk")
+            raise not_fitted("the component has no model. Pass a tagger, or load one with from_disk")
         parts = [(d, tokens) for d, document in enumerate(documents) for tokens in sentences_of(document)]
         found = self.tagger.predict([[token.text for token in tokens] for _, tokens in parts])
         of: list[list[tuple[Any, list[Any]]]] = [[] for _ in documents]
@@ -143,7 +143,7 @@ def spacy_component(
         ParameterError: If `into` is not one of the targets.
     """
     if not hasattr(tagger, "model_"):
-        raise not_fitted(f"this {type(tagger).__name__} is not fitted; call fit first")
+        raise not_fitted(f"this {type(tagger).__name__} is not fitted. Call fit first")
     register()
     Component(tagger, into, key)  # raises a ParameterError before spaCy raises its own
     made: Component = nlp.add_pipe(FACTORY, name=name, config={"into": into, "key": key}, **place)

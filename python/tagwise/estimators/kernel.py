@@ -23,7 +23,7 @@ from tagwise.optimizers.base import Vector
 from tagwise.scores.kernels import KERNEL as KERNEL_FUNCTION
 from tagwise.scores.kernels import Kernel, KernelScorer, kernel_of
 
-NO_START = "this learner cannot start from given weights; leave warm_start out"
+NO_START = "this learner cannot start from given weights. Leave warm_start out"
 
 
 def _squares(ptr: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]) -> float:
@@ -80,9 +80,7 @@ class Kernelised(Tagger):
         if self._kernel(params, None) is None:
             return layout
         if data.n_edge_attributes:
-            raise ParameterError(
-                "kernels are for attributes of tokens; leave edge attributes out of the features"
-            )
+            raise ParameterError("kernels do not support edge attributes. Remove them from the features")
         return without_nodes(layout)
 
     def _model(self, task: Task, w: Vector) -> Model:
@@ -123,6 +121,6 @@ class Kernelised(Tagger):
             raise ParameterError(NO_START)
         if task.limits is not None and task.limits.once is not None:
             raise ParameterError(
-                "this learner cannot be trained with labels that occur once; leave the rule to decoding, where "
-                "weights are explicit: predict(X, constraints=...); or take another learner"
+                "this learner cannot be trained with labels that occur once. With explicit weights, apply the rule "
+                "when decoding: predict(X, constraints=...). Otherwise use another learner"
             )

@@ -66,11 +66,11 @@ def lawful_gold(
     place = f"sentence {ill[0]}" + (f" (line {line})" if line else "")
     if not auto:
         raise TrainingError(
-            f"{place}: its gold labels are not valid {scheme}; correct them, or use constraints='auto', "
-            "which takes such sentences for the chunks that conlleval reads in them"
+            f"{place}: its gold labels are not valid {scheme}. Correct them, or use constraints='auto', "
+            "which reads such sentences as conlleval does"
         ).of_sentence(ill[0])
     logger.warning(
-        "%d sentences are not valid %s and are trained on as their chunks; the first is %s",
+        "%d sentences are not valid %s and are read as conlleval does. The first is %s",
         len(ill),
         scheme,
         place,

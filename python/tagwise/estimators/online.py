@@ -119,7 +119,7 @@ class OnlineTagger(Tagger):
 
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
         """Return the update rule of this learner."""
-        raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
+        raise TypeError(f"{type(self).__name__} is not a learner. Use one of tagwise.LEARNERS")
 
     def _train(self, task: Task) -> Result:
         return self._learn(task, {"weights": task.start} if task.start.any() else None)
@@ -291,9 +291,11 @@ class OnlineTagger(Tagger):
             (prune_model(model)[0] if prune else model).save(path, format=format)
             return
         if format != "tagwise":
-            raise ParameterError(f"state=True: a file of {format} has no place for it; leave one of them out")
+            raise ParameterError(
+                f"state=True: a {format} file cannot store the state. Leave state or format out"
+            )
         if prune:
-            raise ParameterError("prune drops features that the state needs; take prune=True or state=True")
+            raise ParameterError("prune=True removes features that state=True needs. Set only one of them")
         found = self._state()
         weights = found["weights"].astype(np.float32).view(np.uint32)
         extra = {"state.weights": weights}
@@ -307,8 +309,8 @@ class OnlineTagger(Tagger):
         if lookback.document:
             if not task.X.has_documents:
                 raise ParameterError(
-                    "document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc); "
-                    "train on one, or leave document features out"
+                    "document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc). "
+                    "Train on one, or set document=False"
                 )
             tokens = task.X.words("document=True")
             ids: dict[str, int] = {}

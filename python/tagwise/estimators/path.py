@@ -120,7 +120,7 @@ def hold_out(X: Any, y: Any, share: float) -> tuple[Any, Any, Any, Any]:
     """Split off the last `share` of the sentences, at least one: return X and y without them, then them."""
     n = len(X)
     if n < 2:
-        raise CorpusError("a path needs a development part: give dev, or at least two training sentences")
+        raise CorpusError("a path needs development data. Pass dev, or at least two training sentences")
     if not 0.0 < share < 1.0:
         raise ParameterError(f"holdout={share!r}: expected a share between 0 and 1")
     cut = n - min(n - 1, max(1, round(share * n)))

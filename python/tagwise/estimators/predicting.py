@@ -48,7 +48,7 @@ class Predicting:
         """Return the fitted model, or raise a ParameterError if the scores of the learner are not probabilities."""
         if not self.probabilistic:
             raise ParameterError(
-                f"{what}: the scores of {self.name} are not probabilities; use predict_kbest for scores and ranks for "
+                f"{what}: the scores of {self.name} are not probabilities. Use predict_kbest for scores and ranks for "
                 "margins, or train a learner with probabilities (CRF, HMM, MEMM)"
             )
         return self._fitted()
@@ -112,7 +112,7 @@ class Predicting:
             least = check_probability(min_probability)
             if decoder != "viterbi" or beam is not None or memory is not None:
                 raise ParameterError(
-                    "min_probability goes with the best path: leave decoder, beam and memory out"
+                    "min_probability needs the best path: leave decoder, beam and memory out"
                 )
             found = self._believed(X, allowed=allowed, constraints=constraints)
             return Sequences([without(one.labels, one.chunks, least) for one in found])
@@ -205,11 +205,11 @@ class Predicting:
         """Return the best paths with the probabilities of their spans, or raise a ParameterError if there are none."""
         model = self._with_probabilities("min_probability")
         if model.lookback is not None:
-            raise ParameterError("probabilities of spans need a chain of first order; use order=1")
+            raise ParameterError("probabilities of spans need a model of first order. Use order=1")
         if not has_chunks(model.labels):
             raise ParameterError(
-                f"the labels mark no spans ({shortened(model.labels)}), so that none can be left out; "
-                "give labels such as B-PER, I-PER, O"
+                f"the labels mark no spans ({shortened(model.labels)}), so min_probability has no effect. "
+                "Train with labels such as B-PER, I-PER, O"
             )
         return self.predict_confidence(X, **options)
 

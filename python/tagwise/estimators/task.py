@@ -75,7 +75,7 @@ def warn_of_strangers(gold: Sequence[Sequence[str]], known: Sequence[str], whose
     theirs = set().union(*gold)
     if theirs and theirs.isdisjoint(known):
         logger.warning(
-            "none of the labels of %s (%s) is one of the model (%s); is the label column the right one?",
+            "no label of %s (%s) is a label of the model (%s). Is the label column correct?",
             whose,
             shortened(theirs),
             shortened(known),
@@ -103,7 +103,7 @@ def dev_scorer(
     offsets = data.offsets
     lengths = lengths_of(data).tolist()
     if lengths != [len(sentence) for sentence in gold]:
-        raise CorpusError("dev: sentences and labels differ in length; give every token one label")
+        raise CorpusError("dev: sentences and labels differ in length. Pass one label per token")
     chunks = has_chunks(label for sentence in gold for label in sentence)
     flat = np.array([label for sentence in gold for label in sentence], dtype=object)
 

@@ -33,7 +33,7 @@ def model_of(source: Predicting | Model | str | os.PathLike[str]) -> Model:
         return source._fitted()
     if not isinstance(source, (str, os.PathLike)):
         raise ParameterError(
-            f"{shown(source)} is not a model; give a fitted tagger, a model or the path of a file"
+            f"{shown(source)} is not a model. Pass a fitted tagger, a model or the path of a file"
         )
     return Model.load(source)
 
@@ -43,7 +43,7 @@ def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Cal
     given = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
     for callback in given:
         if not callable(callback):
-            raise ParameterError(f"callbacks: {shown(callback)} is not callable; give a list of functions")
+            raise ParameterError(f"callbacks: {shown(callback)} is not callable. Pass a list of functions")
     return [*given, _log] if params["verbose"] else given
 
 

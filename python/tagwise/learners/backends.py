@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
 from tagwise.learners.problem import Problem
 from tagwise.learners.sums import PartialSum, logarithmic, plain, total_of
 from tagwise.optimizers.base import HostVectors, VectorSpace
@@ -69,7 +70,9 @@ def find(name: str) -> Backend:
         ParameterError: If the backend does not exist, or a package that it needs is not installed.
     """
     if name not in devices():
-        raise ParameterError(f"there is no backend {name!r}; there are: {', '.join(devices())}")
+        raise ParameterError(
+            f"unknown backend {name!r}{meant(name, devices())}. Available: {', '.join(devices())}"
+        )
     if name not in BACKENDS:
         BACKENDS[name] = extensions.load("device", name).BACKEND
     return BACKENDS[name]
@@ -98,7 +101,7 @@ def exponential(objective: Objective) -> Exponential:
     if isinstance(objective, Exponential):
         return objective
     raise ParameterError(
-        f"{type(objective).__name__} has no logarithm of the exponential loss; use loss='log', or another backend"
+        f"{type(objective).__name__} does not support the exponential loss. Use loss='log', or another backend"
     )
 
 

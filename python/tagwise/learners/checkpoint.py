@@ -250,7 +250,7 @@ def check_run(path: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> 
     """Raise a TrainingError for a checkpoint of another run that names the first difference."""
     if theirs == ours:
         return
-    what = "it is of another kind of run"
+    what = "it belongs to another kind of run"
     for name in ours:
         if theirs.get(name) == ours[name]:
             continue
@@ -263,13 +263,13 @@ def check_run(path: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> 
             )
             what = f"{param} was {theirs[name].get(param)!r} and is {ours[name].get(param)!r} now"
         elif name in _DIGESTED:
-            what = f"{_DIGESTED[name]} are others now"
+            what = f"{_DIGESTED[name]} have changed"
         else:
             what = f"{name} was {theirs.get(name)!r} and is {ours[name]!r} now"
         break
     raise TrainingError(
-        f"{path}: this checkpoint is of another run: {what}. Go on with what it was made with, or begin anew: remove "
-        "it, or leave resume out"
+        f"{path}: this checkpoint belongs to another run: {what}. Resume with the same settings, or start again: "
+        "remove the file, or leave resume out"
     )
 
 

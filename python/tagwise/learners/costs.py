@@ -9,6 +9,7 @@ from typing import Any
 import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.imports import function_at, present
+from tagwise.base.parameters import meant
 
 #: Name of a cost function in messages.
 COST_FUNCTION = "the cost function"
@@ -34,12 +35,13 @@ def parse_cost(cost: Any) -> tuple[Any, list[float]]:
     if match is None or match[1] not in COSTS:
         raise ParameterError(
             f"cost={cost!r}: expected one of {', '.join(COSTS)}, or a function of (gold, guess)"
+            f"{meant(str(cost), COSTS)}"
         )
     default = COSTS[match[1]]
     try:
         given = [float(part) for part in (match[2] or "").split(",") if part.strip()]
     except ValueError:
-        raise ParameterError(f"cost={cost!r}: what stands in brackets must be numbers") from None
+        raise ParameterError(f"cost={cost!r}: expected numbers in the brackets") from None
     if len(given) > len(default):
         raise ParameterError(f"cost={cost!r}: {match[1]} takes {len(default)} numbers, got {len(given)}")
     return match[1], [*given, *default[len(given) :]]

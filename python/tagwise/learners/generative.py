@@ -94,8 +94,8 @@ def symbols(data: _core.Dataset, n_attributes: int, unknown: bool, rare: int) ->
     least, most = (2, 3) if unknown else (1, 1)
     if len(counted) and (counted.min() < least or counted.max() > most):
         raise ParameterError(
-            "a token of a hidden Markov model emits one symbol, but these features give more, or none, for some "
-            "token; use features='S1', a template of one rule, or overlapping=True"
+            "a token of a hidden Markov model emits one symbol, but these features give several, or none, for some "
+            "token. Use features='S1', a template of one rule, or overlapping=True"
         )
     at = ids.astype(np.int64)
     word = at[begin]
@@ -135,7 +135,7 @@ def overlapping_weights(
     """Return the node weights [A, L] if each attribute of a token is emitted independently: log P(a | y)."""
     pointers, ids, values = data.node()
     if len(values) and float(values.min()) < 0.0:
-        raise ParameterError("an attribute has a negative value, which cannot be emitted; use values >= 0")
+        raise ParameterError("an attribute has a negative value, which cannot be emitted. Use values >= 0")
     counted = (pointers[1:] - pointers[:-1]).astype(np.int64)
     code = ids.astype(np.int64) * labels + np.repeat(data.gold.astype(np.int64), counted)
     amount = np.repeat(weight, counted) * (values if len(values) else 1.0)

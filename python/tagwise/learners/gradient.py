@@ -49,11 +49,11 @@ def choose_optimizer(name: str, l1: float, no_dual: str | None = "") -> Optimize
     if name == "auto":
         return OPTIMIZERS["owlqn" if l1 > 0.0 else "lbfgs" if no_dual is not None else "dual"]
     if name == "dual" and no_dual is not None:
-        raise ParameterError(f"optimizer='dual' cannot do {no_dual}; use lbfgs, or auto, which chooses")
+        raise ParameterError(f"optimizer='dual' does not support {no_dual}. Use lbfgs or auto")
     optimizer = OPTIMIZERS[name]
     if l1 > 0.0 and not optimizer.l1:
         able = ", ".join(o.name for o in OPTIMIZERS.values() if o.l1)
-        raise ParameterError(f"optimizer={name!r} cannot handle l1={l1:g}; use one of: {able}, or l1=0")
+        raise ParameterError(f"optimizer={name!r} does not support l1={l1:g}. Use one of: {able}, or l1=0")
     return optimizer
 
 
@@ -131,8 +131,8 @@ def into_range(
         evaluate.log_domain, evaluate.l2, evaluate.prior = False, l2, prior
     if evaluate.largest > BEYOND:
         raise TrainingError(
-            f"the exponential loss stays out of range: a sentence has log loss {evaluate.largest:.0f}; "
-            "weight long sentences down (pi), cut them (max_length), or regularise less"
+            f"the exponential loss stays out of range: a sentence has log loss {evaluate.largest:.0f}. "
+            "Weight long sentences down (pi), cut them (max_length), or regularise less"
         )
     return start.copy(), iteration
 
@@ -169,7 +169,7 @@ def train(
     if optimizer == "auto" and not problem.large:
         no_dual = "few sentences"  # L-BFGS is as fast, and does not depend on a random order
     if optimizer == "auto" and problem.many_labels:
-        no_dual = "so many labels"  # a visit takes all pairs of labels, a pass only the seen ones
+        no_dual = "that number of labels"  # a visit takes all pairs of labels, a pass only the seen ones
     chosen = choose_optimizer(optimizer, l1, no_dual)
     found = None if keeper is None else keeper.learner(_state_domain(chosen, len(start)))
     known: State | None = None if found is None else found["optimizer"]
@@ -177,9 +177,11 @@ def train(
     keep = keeper is not None
     if chosen.name == "sgd":
         if prior is not None:
-            raise ParameterError("optimizer='sgd' draws weights to 0 alone and takes no prior; use lbfgs")
+            raise ParameterError("optimizer='sgd' does not support a prior. Use lbfgs")
         if not backend.descends:
-            raise ParameterError(f"backend {backend.name!r} has no stochastic epochs; use optimizer='lbfgs'")
+            raise ParameterError(
+                f"backend {backend.name!r} does not support stochastic descent. Use optimizer='lbfgs'"
+            )
         evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
         descent = stochastic.Descent(problem.descent(), start, l2, n, seed, known)
         result = run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)

@@ -221,15 +221,15 @@ def run(
             if not math.isfinite(state.value) or not math.isfinite(state.gradient_norm):
                 if last is None:
                     raise TrainingError(
-                        f"the objective is {state.value} at the start; scale real-valued attributes down, "
+                        f"the objective is {state.value} at the start. Scale real-valued attributes down, "
                         "or start from finite weights"
                     )
-                reason = "the objective is not finite; the last good iterate is kept"
+                reason = "the objective is not finite, the last good iterate is kept"
                 logger.warning(reason)
                 break
             if last is None and course.best is not None and len(course.best) != len(state.w):
                 raise TrainingError(
-                    f"the checkpoint has {len(course.best):,} weights of the best iteration; expected "
+                    f"the checkpoint has {len(course.best):,} weights of the best iteration, expected "
                     f"{len(state.w):,}. Remove it, or train from the start."
                 )
             last, course.iteration = state.w, iteration
@@ -266,10 +266,10 @@ def run(
     except KeyboardInterrupt:
         if last is None:
             raise
-        reason, interrupted = "interrupted; the model reached so far is kept", True
+        reason, interrupted = "interrupted, the current model is kept", True
         logger.warning(reason)
     if last is None:
-        raise TrainingError("training yielded no weights; is the training set empty?")
+        raise TrainingError("training returned no weights. Is the training set empty?")
     weights = course.best if course.best is not None else np.array(last)
     if course.best is None:
         course.best_iteration = max(course.iteration, 0)

@@ -138,7 +138,7 @@ class Problem:
         """Return the stochastic descent, on another loss if one is given."""
         if self.cost is not None or self.partial is not None or self.order is not None:
             raise ParameterError(
-                "optimizer='sgd' can do neither cost, class_weight nor partial labels nor order > 1; use lbfgs"
+                "optimizer='sgd' does not support cost, class_weight, partial labels or order > 1. Use lbfgs"
             )
         return _core.Stochastic(
             self.data,

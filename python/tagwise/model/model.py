@@ -219,7 +219,7 @@ class Model:
             return None
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
             raise ParameterError(
-                f"labels of tokens are {shown(given)}; expected a list for each sentence with an entry for each token: "
+                f"labels of tokens are {shown(given)}, expected one list per sentence with one entry per token: "
                 "a label, a collection of labels, or None for any"
             )
         read = [list(x) if isinstance(x, Iterator) else x for x in given]
@@ -312,11 +312,11 @@ class Model:
         if isinstance(self.scorer, KernelScorer) or self.lookback is not None:
             what = "kernels" if self.lookback is None else "labels further back (history, order)"
             raise ParameterError(
-                f"a prediction of a model with {what} is no sum over the features of neighbouring labels; explain one "
-                "of a model without"
+                f"predictions of a model with {what} cannot be explained, since they are not sums over features of "
+                "neighbouring labels. Train a model without"
             )
         if isinstance(sentence, str):
-            raise ParameterError("a sentence is a list of tokens, found str; split it into tokens")
+            raise ParameterError("a sentence is a list of tokens, found str. Split it into tokens")
         X = Inputs.of([sentence])
         data = self.encode(X, n_jobs)
         T = data.n_tokens
@@ -491,10 +491,10 @@ class Model:
         lacks = (
             (isinstance(self.scorer, KernelScorer), "a kernel in place of weights"),
             (self.lookback is not None, "features on labels further back (history, order)"),
-            (self.constraints is not None, "constraints; train with constraints=None, or save as tagwise"),
-            (self.dictionary is not None, "a tag dictionary; train without one, or save as tagwise"),
-            ("voters.counts" in self.arrays, "several weight vectors that vote; train with voters=0"),
-            (self.label_type != "str", f"labels that are {self.label_type}; train on strings"),
+            (self.constraints is not None, "constraints. Train with constraints=None, or save as tagwise"),
+            (self.dictionary is not None, "a tag dictionary. Train without one, or save as tagwise"),
+            ("voters.counts" in self.arrays, "several weight vectors that vote. Train with voters=0"),
+            (self.label_type != "str", f"labels that are {self.label_type}. Train on strings"),
         )
         for found, what in lacks:
             if found:
@@ -624,5 +624,5 @@ def check_explicit(old: Model) -> None:
     """Raise a ParameterError if a model to start from has no weights of features."""
     if isinstance(old.scorer, KernelScorer):
         raise ParameterError(
-            "warm_start: a kernel model has support tokens in place of weights; start from a model without a kernel"
+            "warm_start: a kernel model has support tokens instead of weights. Start from a model without a kernel"
         )

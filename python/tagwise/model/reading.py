@@ -71,7 +71,9 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
         kind = header.get("label_type", "str")
         for label in labels:
             if not reads_as(label, kind):
-                raise ModelFileError(f"labels: expected texts of {kind}, as label_type says; found {label!r}")
+                raise ModelFileError(
+                    f"labels: expected texts of type {kind}, the label_type of the file, found {label!r}"
+                )
         refuse_breaks(labels)
         with about("features"):
             recipe = Recipe.from_json(header["features"], functions)
@@ -88,7 +90,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
         vocabulary = file.vocabulary()
         if len(vocabulary) != n_attributes:
             raise ModelFileError(
-                f"n_attributes: expected {len(vocabulary)}, as the vocabulary has; found {n_attributes}"
+                f"n_attributes: expected {len(vocabulary)}, the size of the vocabulary, found {n_attributes}"
             )
         base = file.scorer(n_attributes, len(labels), forbidden, local=header.get("local", False))
         check_finite("weights", base.weights)
@@ -131,7 +133,7 @@ def _foreign(raw: IO[bytes], format: ModelFormat) -> dict[str, Any]:
         _core.claim("the bytes of the file", size, "check that it is the model that you want")
         data = raw.read(size)
         if len(data) < size:
-            raise ModelFileError("the file was cut short while it was read; copy it again")
+            raise ModelFileError("the file was truncated while it was read. Copy it again")
         chain = format.read(data)
         refuse_breaks(chain.labels)
         return foreign_parts(chain)
@@ -141,7 +143,7 @@ def refuse_breaks(labels: Sequence[str]) -> None:
     """Raise a ModelFileError for labels that a file of columns cannot hold."""
     at = first_break(labels)
     if at is not None:
-        raise ModelFileError(f"labels: {broken(labels[at])}; train again with another name")
+        raise ModelFileError(f"labels: {broken(labels[at])}. Train again with another name")
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:
@@ -149,7 +151,7 @@ def check_finite(name: str, array: NDArray[Any]) -> None:
     try:
         domains.check_finite(name, array)
     except domains.DomainError as error:
-        raise ModelFileError(f"{error}; train again, or copy the file again") from None
+        raise ModelFileError(f"{error}. Train again, or copy the file again") from None
 
 
 def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> Lookback:

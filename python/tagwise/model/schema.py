@@ -2,7 +2,7 @@
 
 >>> parsed('{"labels": 3}')
 Traceback (most recent call last):
-tagwise.base.exceptions.ModelFileError: the header lacks 'tagwise'; the file is damaged, or another program wrote it
+tagwise.base.exceptions.ModelFileError: the header lacks 'tagwise'. The file is damaged, or another program wrote it
 """
 
 from __future__ import annotations
@@ -154,11 +154,13 @@ def parsed(text: str) -> dict[str, Any]:
     try:
         header = sealed.parsed(text)
     except DomainError as error:
-        raise ModelFileError(f"the header: {error}; no tagwise writes such a file") from None
+        raise ModelFileError(
+            f"the header: {error}. The file is damaged, or another program wrote it"
+        ) from None
     try:
         HEADER.check(header, "the header")
     except DomainError as error:
-        raise ModelFileError(f"{error}; the file is damaged, or another program wrote it") from None
+        raise ModelFileError(f"{error}. The file is damaged, or another program wrote it") from None
     found: dict[str, Any] = header
     return found
 
@@ -188,9 +190,7 @@ def check_arrays(arrays: Sequence[tuple[str, str]], header: Mapping[str, Any]) -
         wanted |= GROUPS["state"]
     for name, dtype in wanted.items():
         if name not in types:
-            raise ModelFileError(
-                f"there is no array {name!r}; the file was written by another program or version"
-            )
+            raise ModelFileError(f"the array {name!r} is missing. Another program or version wrote the file")
         if types[name] != dtype:
             raise ModelFileError(f"array {name!r}: expected type {dtype}, found {types[name]!a}")
     for name, dtype in types.items():
@@ -203,6 +203,6 @@ def check_arrays(arrays: Sequence[tuple[str, str]], header: Mapping[str, Any]) -
     for name in header.get("arrays", ()):
         if types.get(name) not in ("u32", "f64") or name in ours:
             raise ModelFileError(
-                f"the header's arrays: {name!a} must be one of its own, of u32 or f64; found {types.get(name)!a}"
+                f"the header's arrays: {name!a} must be one of its own, of type u32 or f64, found {types.get(name)!a}"
             )
     return types

@@ -29,7 +29,7 @@ class Optimizer:
 
 def _by_sentences(*_: object, **__: object) -> Iterator[Step]:
     raise TypeError(
-        "stochastic descent and dual ascent need sentences, not an objective; see tagwise.learners.stochastic and dual"
+        "stochastic descent and dual ascent need sentences, not an objective. See tagwise.learners.stochastic and dual"
     )
 
 

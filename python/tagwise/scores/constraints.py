@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.domains import Anything
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import meant
 from tagwise.corpus import schemes
 from tagwise.corpus.labels import text, type_name
 from tagwise.dataset.layout import codes_of
@@ -124,7 +125,7 @@ class Constraints:
         def place(label: str) -> int:
             if label not in index:
                 raise ParameterError(
-                    f"constraints: there is no label {label!r}; there are: {' '.join(labels)}"
+                    f"constraints: unknown label {label!r}{meant(label, labels)}. The labels are: {' '.join(labels)}"
                 )
             return index[label]
 
@@ -137,7 +138,7 @@ class Constraints:
                 end[place(before)] = False
             else:
                 raise ParameterError(
-                    "constraints: forbidden has a pair of two None; name a label on one side"
+                    "constraints: forbidden has a pair of two None. Name a label on one side"
                 )
         for before, following in self.required:
             row = np.zeros(n, dtype=np.bool_)
@@ -154,7 +155,7 @@ class Constraints:
             mine = [y == name or (chunks and y != "O" and schemes.split_label(y)[1] == name) for y in labels]
             if not any(mine):
                 raise ParameterError(
-                    f"constraints: once names {name!r}, which is no label and no type of these: {' '.join(labels)}"
+                    f"constraints: once has {name!r}, which is neither a label nor a type of: {' '.join(labels)}"
                 )
             group[np.array(mine)] = number
         begins = np.ones((n + 1, n), dtype=np.bool_)

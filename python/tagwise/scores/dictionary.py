@@ -98,16 +98,16 @@ class Dictionary:
         sets, ends = arrays["dictionary.sets"], arrays["dictionary.end"].tolist()
         bounds = [0, *ends]
         if bounds != sorted(bounds) or bounds[-1] != len(text) or len(rows) != len(ends):
-            raise ModelFileError("its words lie outside its text, or differ in number from their sets")
+            raise ModelFileError("its words are outside its text, or differ in number from their sets")
         if len(sets) == 0 or len(sets) % n_labels or sets.max() > 1:
-            raise ModelFileError(f"its sets are no rows of {n_labels} truth values")
+            raise ModelFileError(f"its sets are not rows of {n_labels} truth values")
         table = sets.reshape(-1, n_labels).astype(np.bool_)
         if not table[0].all() or not table.any(axis=1).all() or max(rows, default=0) >= len(table):
             raise ModelFileError("a word's set is unknown or empty, or the first is not that of all labels")
         words = [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(bounds)]
         of = dict(zip(words, rows))
         if len(of) < len(words):
-            raise ModelFileError("a word is there twice")
+            raise ModelFileError("a word occurs twice")
         return Dictionary(table, of)
 
 

@@ -110,7 +110,7 @@ class Kernel:
             return Kernel("function", function=function, path=alias(function, path))
         if str(data.get("name")) not in KERNELS:
             raise ModelFileError(
-                f"unknown kernel {data.get('name')!r}; the model is from a newer tagwise, or damaged"
+                f"unknown kernel {data.get('name')!r}. The model is from a newer tagwise, or damaged"
             )
         return Kernel(**data)
 
@@ -209,5 +209,5 @@ class KernelScorer:
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Raise a ParameterError, since margins are not probabilities."""
         raise ParameterError(
-            "a kernel model has scores but no probabilities; use decoder='viterbi' or predict_kbest, or train a CRF"
+            "a kernel model has scores but no probabilities. Use decoder='viterbi' or predict_kbest, or train a CRF"
         )

@@ -69,7 +69,7 @@ class Lattice:
             mask = np.asarray(allowed, dtype=np.bool_)
             if mask.shape != node.shape:
                 raise ParameterError(
-                    f"allowed has shape {mask.shape}, the node scores {node.shape}; they must agree"
+                    f"allowed has shape {mask.shape}, expected that of the node scores, {node.shape}"
                 )
             node = np.where(mask, node, -np.inf)
         edge = edge.copy()
@@ -124,7 +124,9 @@ class Lattice:
         """
         node, edge = self._arrays()
         if len(path) != len(node):
-            raise ParameterError(f"a path of {len(path)} labels for {len(node)} tokens; give every token one")
+            raise ParameterError(
+                f"a path of {len(path)} labels for {len(node)} tokens, expected one label per token"
+            )
         total = float(sum(node[t, y] for t, y in enumerate(path)))
         for t in range(1, len(path)):
             step = edge if edge.ndim == 2 else edge[t]
@@ -136,7 +138,7 @@ class Lattice:
         node = np.array(self.node, dtype=np.float64)
         edge = np.ascontiguousarray(self.edge, dtype=np.float64)
         if node.ndim != 2:
-            raise ParameterError(f"node scores of shape {node.shape}; expected [tokens, labels]")
+            raise ParameterError(f"node scores of shape {node.shape}, expected [tokens, labels]")
         if fold and len(node):
             for row, extra in ((0, self.start), (-1, self.end)):
                 if extra is not None:
@@ -147,5 +149,5 @@ class Lattice:
 def _boundary(scores: Any, labels: int) -> Array:
     out = np.asarray(scores, dtype=np.float64)
     if out.shape != (labels,):
-        raise ParameterError(f"start or end scores of shape {out.shape}; expected [{labels}]")
+        raise ParameterError(f"start or end scores of shape {out.shape}, expected [{labels}]")
     return out

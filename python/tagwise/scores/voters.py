@@ -81,7 +81,7 @@ class Voters:
         counts, flat = arrays["voters.counts"], arrays.get("voters.weights", np.zeros(0, np.uint32))
         if not len(counts) or len(flat) != len(counts) * len(scorer.layout) or not counts.all():
             raise ModelFileError(
-                f"voters: expected {len(scorer.layout)} weights for each of one or more voters, all with votes; "
+                f"voters: expected {len(scorer.layout)} weights for each of one or more voters, all with votes, "
                 f"found {len(flat)} weights and {len(counts)} voters"
             )
         weights = flat.astype(np.uint32).view(np.float32).reshape(len(counts), -1)

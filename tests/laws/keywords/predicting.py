@@ -192,7 +192,7 @@ def device_of_a_tagger(learner: str, file: File) -> None:
     assert tagger.model_.scorer is not made[0]
     with pytest.raises(tw.ParameterError, match="device='abacus'"):
         tagger.to("abacus")
-    with pytest.raises(tw.ParameterError, match="does not support order > 1; use device='cpu'"):
+    with pytest.raises(tw.ParameterError, match=r"does not support order > 1\. Use device='cpu'"):
         tw.CRF(features="S1", order=2, max_iter=1).fit(X, Y).to("cuda")
 
 

@@ -57,7 +57,7 @@ def _header(file: IO[bytes], domain: Domain) -> dict[str, Any]:
         raise DomainError("not a file of arrays of this version of tagwise")
     (size,) = struct.unpack_from("<Q", head, 16)
     if size > MOST_HEADER:
-        raise DomainError(f"a header of {size:,} bytes; at most {MOST_HEADER:,} are read")
+        raise DomainError(f"a header of {size:,} bytes, expected at most {MOST_HEADER:,}")
     data = file.read(size)
     if len(data) < size:
         raise DomainError("the header is longer than the file")
@@ -99,7 +99,7 @@ class ArrayFile:
             except TagwiseError as error:
                 raise DomainError(str(error).removeprefix(f"{shown}: ")) from error
         if unsealed(self._core.header.encode("utf-8"), domain, "the header") != self.header:
-            raise DomainError("the file was replaced while it was read; read it again")
+            raise DomainError("the file was replaced while it was read. Read it again")
         self.checksum = self._core.checksum
         self.placed = {name: Placed(name, dtype, length) for name, dtype, length in self._core.arrays}
 
@@ -110,14 +110,14 @@ class ArrayFile:
         """Return the length of an array of a type."""
         found = self.placed.get(name)
         if found is None:
-            raise DomainError(f"there is no array {name!r}")
+            raise DomainError(f"array {name!r} is missing")
         if found.dtype != dtype:
-            raise DomainError(f"array {name!r} has the type {found.dtype!a}; expected {dtype}")
+            raise DomainError(f"array {name!r} has the type {found.dtype!a}, expected {dtype}")
         return found.length
 
     def take(self, name: str, dtype: str, length: int | None = None) -> NDArray[Any]:
         """Return a copy of an array of a type and, if it is given, of a length."""
         found = self.length(name, dtype)
         if length is not None and found != length:
-            raise DomainError(f"array {name!r} has {found:,} numbers; expected {length:,}")
+            raise DomainError(f"array {name!r} has {found:,} numbers, expected {length:,}")
         return self._core.array(name)

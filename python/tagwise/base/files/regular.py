@@ -110,4 +110,4 @@ def make_own_folder(path: Path, kind: type[TagwiseError]) -> None:
         code, why = errno.ELOOP, "it is a symbolic link"
     except OSError as error:
         code, why = error.errno or errno.EIO, str(error.strerror)
-    raise refusal(kind, f"{name}: cannot be made ({why}). Give another folder.", name, code)
+    raise refusal(kind, f"{name}: cannot be created ({why}). Give another folder.", name, code)

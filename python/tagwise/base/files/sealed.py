@@ -26,7 +26,7 @@ def distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise DomainError(f"{twice!a} occurs twice in one object; expected names that differ")
+        raise DomainError(f"{twice!a} occurs twice in one object, expected distinct names")
     return found
 
 
@@ -39,7 +39,7 @@ def parsed(text: str | bytes | bytearray) -> Any:
 
     >>> parsed('{"a": 1, "a": 2}')
     Traceback (most recent call last):
-    tagwise.base.domains.DomainError: 'a' occurs twice in one object; expected names that differ
+    tagwise.base.domains.DomainError: 'a' occurs twice in one object, expected distinct names
     """
     try:
         if not isinstance(text, str):

@@ -102,8 +102,8 @@ def fit_shards(
     if warm_start is not None:
         if not forget:
             raise ParameterError(
-                "shards have features of their own, which a model to start from cannot be joined to: pass forget=True "
-                "to take over the weights that these features had in it"
+                "warm_start cannot add its features to those of shards. Set forget=True to take over only the weights "
+                "of features that the shards have"
             )
         task.warm = model_of(warm_start)
         task.start = transfer(task.warm, vocabulary, layout, task.labels)
@@ -126,7 +126,7 @@ def _checked_parts(parts: int, shards: Shards) -> int:
     """The number of parts, at most the number of shards."""
     if not 1 <= parts <= len(shards):
         raise ParameterError(
-            f"parts={parts}: expected 1 to {len(shards)}, the number of shards on disk; encode with a smaller "
+            f"parts={parts}: expected 1 to {len(shards)}, the number of shards on disk. Encode with a smaller "
             "--shard-tokens to get more shards"
         )
     return parts
@@ -137,8 +137,8 @@ def _rules(params: dict[str, Any], labels: list[str]) -> tuple[ShardRules, Limit
     constraints = Constraints.parse(params["constraints"])
     if constraints.scheme == "auto":
         raise ParameterError(
-            "constraints='auto' goes through all gold labels for their scheme, which shards are too many for: name "
-            "it (constraints='IOB2')"
+            "constraints='auto' is not supported on shards, since it reads all gold labels to detect their scheme. "
+            "Name the scheme (constraints='IOB2')"
         )
     found = constraints.rules(labels)
     forbidden = None if found.pairs.all() else found.forbidden
@@ -152,7 +152,7 @@ def _recipe(features: Any, shards: Shards) -> Recipe:
     recipe = resolve(features, [c for c in shards.manifest["columns"] if c != shards.manifest["label"]])
     if recipe.to_json() != shards.recipe.to_json():
         raise ParameterError(
-            f"features={recipe.name!r}, but {shards.path} was encoded with {shards.recipe.name!r}; leave features out, "
+            f"features={recipe.name!r}, but {shards.path} was encoded with {shards.recipe.name!r}. Leave features out, "
             "or encode the files with these"
         )
     return recipe
@@ -166,5 +166,5 @@ def _backend(shards: Shards, name: str, workers: int | None) -> ShardBackend:
         found: ShardBackend = extensions.load("shards", name).backend(shards, workers)
         return found
     if workers is not None:
-        raise ParameterError(f"workers={workers!r} needs backend='ray'; leave it out, or set n_jobs")
+        raise ParameterError(f"workers={workers!r} needs backend='ray'. Leave it out, or set n_jobs")
     return lambda config: LocalParts(shards, config, shards.memory)

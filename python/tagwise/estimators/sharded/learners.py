@@ -43,8 +43,8 @@ def crf(tagger: CRF, task: ShardTask, shards: Shards, backend: ShardBackend, par
         check_once(params)
     if parts > 1 and params["optimizer"] != "dual":
         raise ParameterError(
-            f"parts={parts}: only optimizer='dual' works on several parts at once; optimizer="
-            f"{params['optimizer']!r} goes through all shards. Leave parts out"
+            f"parts={parts}: only optimizer='dual' trains parts in parallel, found optimizer="
+            f"{params['optimizer']!r}. Leave parts out, or use optimizer='dual'"
         )
     problem = ShardedProblem(
         task.data,
@@ -63,7 +63,7 @@ def crf(tagger: CRF, task: ShardTask, shards: Shards, backend: ShardBackend, par
 def memm(tagger: MEMM, task: ShardTask, shards: Shards, backend: ShardBackend, parts: int) -> Result:
     """Minimise the loss of all steps of all shards."""
     if parts > 1:
-        raise ParameterError(f"parts={parts}: a MEMM goes through all shards. Leave parts out")
+        raise ParameterError(f"parts={parts}: a MEMM cannot train parts in parallel. Leave parts out")
     if shards.recipe.has_edges:
         raise ParameterError(NO_EDGES)
     params = task.params
@@ -143,7 +143,7 @@ def learner_of(tagger: Tagger, params: dict[str, Any]) -> ShardedFit:
     found = next((row for kind, row in LEARNERS.items() if isinstance(tagger, kind)), None)
     if found is None:
         raise ParameterError(
-            f"{tagger.name} cannot be trained on shards; use crf, memm, perceptron, mira, pa or arow, or train on "
+            f"{tagger.name} cannot be trained on shards. Use crf, memm, perceptron, mira, pa or arow, or train on "
             "a corpus in memory"
         )
     require("training on shards", params, found.supported)

@@ -76,7 +76,7 @@ def vocabulary_of(texts: Sequence[str]) -> _core.Vocabulary:
     _core.encode_attributes(vocabulary, [[list(texts)]])
     vocabulary.lock()
     if len(vocabulary) != len(texts):
-        raise ModelFileError("an attribute occurs twice; expected texts that differ")
+        raise ModelFileError("an attribute occurs twice, expected distinct ones")
     return vocabulary
 
 
@@ -84,9 +84,9 @@ def parts_of(chain: ForeignModel) -> dict[str, Any]:
     """Return the parts of a model, by the names of `Model`."""
     n = len(chain.labels)
     if not n:
-        raise ModelFileError("the model has no labels: it was trained on nothing, and cannot label anything")
+        raise ModelFileError("the model has no labels. Train it on a corpus that is not empty")
     if n > MOST_LABELS:
-        raise ModelFileError(f"{n} labels; expected at most {MOST_LABELS}")
+        raise ModelFileError(f"{n} labels, expected at most {MOST_LABELS}")
     nothing = np.zeros(0, np.int64)
     codes = [chain.node.codes, chain.edge.codes, nothing, nothing, chain.pair.codes]
     layout = layout_of(len(chain.texts), n, codes, pairs=len(chain.pair.codes) > 0 or chain.recipe.has_edges)
@@ -127,7 +127,7 @@ def _check_finite(chain: ForeignModel, exact: Weights, weights: NDArray[np.float
         owner, rest = divmod(int(chain.pair.codes[k - nodes - edges]), n * n)
         name = f"{chain.texts[owner]!a}, {chain.labels[rest // n]!a} -> {chain.labels[rest % n]!a}"
     raise ModelFileError(
-        f"the weight of {name} is {exact[k]}; expected numbers within float32; train again, or copy the file again"
+        f"the weight of {name} is {exact[k]}, expected a number within float32. Train again, or copy the file again"
     )
 
 
@@ -160,5 +160,5 @@ def refuse_border(chain: ForeignModel, format: str) -> None:
     """Raise a ModelFileError for weights of first and last labels, which the format cannot express."""
     if len(chain.border.codes):
         raise ModelFileError(
-            f"{format} cannot express weights of first and last labels; train with start_end=False"
+            f"{format} cannot express weights of first and last labels. Train with start_end=False"
         )

@@ -41,7 +41,7 @@ def looks_text(head: bytes) -> bool:
 
 
 def _damaged(what: str) -> ModelFileError:
-    return ModelFileError(f"{what}; the file is damaged, copy it again")
+    return ModelFileError(f"{what}. The file is damaged, copy it again")
 
 
 # --- reading -------------------------------------------------------------------------------------------------
@@ -54,14 +54,14 @@ def read(data: bytes) -> ForeignModel:
     version, _, cost, maxid, columns, dsize, n = HEAD.unpack_from(data)
     at = HEAD.size
     if version // 100 != 1:
-        raise ModelFileError(f"a model of version {version}; expected 100")
+        raise ModelFileError(f"a model of version {version}, expected 100")
     if at + n + 4 > len(data):
         raise _damaged("labels outside the file")
     labels = _strings(data[at : at + n], "labels")
     (m,) = struct.unpack_from("<I", data, at + n)
     at += n + 4
     if at + m + dsize + 4 * maxid != len(data) or dsize % 8:
-        raise _damaged(f"{len(data)} bytes; its parts have {at + m + dsize + 4 * maxid}")
+        raise _damaged(f"{len(data)} bytes, but its parts have {at + m + dsize + 4 * maxid}")
     templates = _strings(data[at : at + m].rstrip(b"\0") + b"\0", "templates") if m else []
     if m and data[at + m - 1]:
         raise _damaged("templates that do not end in NUL")
@@ -110,7 +110,7 @@ def _chain(
         raise _damaged("a key that begins with neither U nor B")
     sizes = np.where(is_node, y, y * y)
     if len(first) and ((first < 0).any() or (first + sizes > len(weights)).any()):
-        raise _damaged("a key whose weights lie outside the file")
+        raise _damaged("a key whose weights are outside the file")
     if len(set(texts)) < len(texts):
         raise _damaged("a key occurs twice")
     if int(sizes.sum()) > len(weights):
@@ -147,12 +147,12 @@ def read_text(data: bytes) -> ForeignModel:
         raise _damaged("expected version, cost-factor, maxid and xsize, and whole lines")
     blocks = data[found.end() + 1 : -1].split(b"\n\n")
     if data[found.end() : found.end() + 1] != b"\n" or len(blocks) != 4:
-        raise _damaged(f"{len(blocks)} blocks of lines; expected labels, templates, keys and weights")
+        raise _damaged(f"{len(blocks)} blocks of lines, expected labels, templates, keys and weights")
     labels, templates, keys, weights = (block.split(b"\n") for block in blocks)
     if int(found[1]) // 100 != 1:
-        raise ModelFileError(f"a model of version {int(found[1])}; expected 100")
+        raise ModelFileError(f"a model of version {int(found[1])}, expected 100")
     if len(weights) != int(found[3]):
-        raise _damaged(f"{len(weights)} weights; expected {int(found[3])}")
+        raise _damaged(f"{len(weights)} weights, expected {int(found[3])}")
     entries = []
     for line in keys:
         number, blank, key = line.partition(b" ")
@@ -187,7 +187,7 @@ def _parts(
     is_crfpp = recipe.kind == "template" and all(line[:1] in "UB#" for line in recipe.text.splitlines())
     if not is_crfpp and (recipe.kind != "patterns" or recipe.name != "crfpp"):
         raise ModelFileError(
-            f"crfpp cannot express the features {recipe.name!r}; train with templates of CRF++ (U00:%x[0,0])"
+            f"crfpp cannot express the features {recipe.name!r}. Train with templates of CRF++ (U00:%x[0,0])"
         )
     patterns = Patterns.of("crfpp", recipe.text)
     lines = [pattern.source for pattern in patterns.lines]
@@ -196,7 +196,7 @@ def _parts(
     if len(edge.codes) and bare is None:
         if any(pattern.is_bare for pattern in patterns.lines):
             raise ModelFileError(
-                "crfpp cannot express weights of label pairs beside two plain templates of B"
+                "crfpp cannot express weights of label pairs together with two plain templates of B"
             )
         bare = "B"
         lines.append(bare)

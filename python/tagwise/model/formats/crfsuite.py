@@ -36,18 +36,18 @@ def header_of(data: bytes) -> tuple[int, ...]:
     """Return the numbers of the header from `size` on, checked against the file."""
     if len(data) < HEAD:
         raise ModelFileError(
-            f"{len(data)} bytes; a CRFsuite model has {HEAD} and more: the file is cut short"
+            f"{len(data)} bytes, expected at least {HEAD}: the file is truncated, copy it again"
         )
     magic, size, kind, version, *rest = struct.unpack_from("<4sI4s9I", data)
     if magic != MAGIC or kind != b"FOMC" or version != 100:
         raise ModelFileError(
-            f"a CRFsuite model of type {kind!a}, version {version}; expected b'FOMC', version 100"
+            f"a CRFsuite model of type {kind!a}, version {version}, expected b'FOMC', version 100"
         )
     if size > len(data):
         raise ModelFileError(f"{len(data)} bytes of {size}: the file is cut short, copy it again")
     offsets = rest[3:]
     if min(offsets) < HEAD or max(offsets) + 12 > len(data):
-        raise ModelFileError(f"parts at {offsets}, outside the file of {len(data)} bytes; copy it again")
+        raise ModelFileError(f"parts at {offsets}, outside the file of {len(data)} bytes. Copy it again")
     return (size, *rest)
 
 
@@ -92,7 +92,7 @@ def refuse(chain: ForeignModel) -> None:
     refuse_border(chain, "crfsuite")
     if len(chain.pair.present.codes):
         raise ModelFileError(
-            "crfsuite cannot express attributes of label pairs; train without edge attributes"
+            "crfsuite cannot express attributes of label pairs. Train without edge attributes"
         )
     if chain.local:
         raise ModelFileError("crfsuite cannot express a model that is normalised at every step (a MEMM)")

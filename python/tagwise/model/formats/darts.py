@@ -24,7 +24,7 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
     Every node is visited once, and a second parent or a cycle is an error, so the loop ends. The bytes on the way to a
     node are kept once for all nodes, so that a chain of n nodes takes n steps and not n^2.
     """
-    wrong = ModelFileError("the dictionary is no tree; the file is damaged, copy it again")
+    wrong = ModelFileError("the dictionary is not a tree. The file is damaged, copy it again")
     n = len(units)
     if not n:
         raise wrong
@@ -54,7 +54,7 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
                 total += depth
                 if total > most:
                     raise ModelFileError(
-                        f"the dictionary has keys of more than {most} bytes together; the file is damaged"
+                        f"the dictionary has keys of more than {most} bytes in total. The file is damaged"
                     )
                 out.append((bytes(way), -bases[p] - 1))
             elif 0 < p - b <= 256:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tagwise.base.exceptions import ModelFileError
+from tagwise.base.parameters import meant
 from tagwise.model.formats import crfpp, crfsuite, wapiti
 from tagwise.model.formats.chain import ForeignModel
 
@@ -49,5 +50,5 @@ def format_by_name(name: str) -> ModelFormat:
     """Return a format by its name."""
     if name not in FORMATS:
         known = ", ".join(("tagwise", *FORMATS))
-        raise ModelFileError(f"format={name!r}: unknown; expected one of {known}")
+        raise ModelFileError(f"format={name!r}: expected one of {known}{meant(name, ('tagwise', *FORMATS))}")
     return FORMATS[name]

@@ -40,7 +40,7 @@ class Reader:
     def wrong(self, what: str) -> ModelFileError:
         """Return an error that names the line."""
         line = self.data.count(b"\n", 0, self.at) + 1
-        return ModelFileError(f"line {line}: {what}; the file is damaged, copy it again")
+        return ModelFileError(f"line {line}: {what}. The file is damaged, copy it again")
 
     def line(self) -> bytes:
         """Return the next line without its end."""
@@ -64,13 +64,13 @@ class Reader:
         found = self.data[colon + 1 : end]
         self.at = end + 2
         if b"\0" in found:
-            raise self.wrong("a text with NUL in it")
+            raise self.wrong("a text that contains NUL")
         return found
 
     def netstrings(self, count: int, what: str) -> list[bytes]:
         """Return the next `count` netstrings, which must be distinct."""
         if count > (len(self.data) - self.at) // 5 + 1:
-            raise self.wrong(f"{count} {what}, more than the file has room for")
+            raise self.wrong(f"{count} {what}, more than the file can contain")
         found = [self.netstring() for _ in range(count)]
         if len(set(found)) < count:
             raise self.wrong(f"{what}: one occurs twice")
@@ -91,7 +91,7 @@ def read(data: bytes) -> ForeignModel:
     *types, active = _numbers(reader, rb"#mdl#(?:(\d{1,19})#)?(\d{1,19})", "#mdl#TYPE#WEIGHTS")
     kind = types[0] if types else MAXENT
     if kind not in (CRF, MAXENT, MEMM):
-        raise reader.wrong(f"a model of type {kind}; expected 0 (maxent), 1 (memm) or 2 (crf)")
+        raise reader.wrong(f"a model of type {kind}, expected 0 (maxent), 1 (memm) or 2 (crf)")
     n_patterns, last, *auto = _numbers(
         reader, rb"#rdr#(\d{1,19})/(\d{1,19})(?:/([01]))?", "#rdr#PATTERNS/COLUMN/AUTO"
     )
@@ -101,7 +101,7 @@ def read(data: bytes) -> ForeignModel:
     (o,) = _numbers(reader, rb"#qrk#(\d{1,19})", "#qrk#OBSERVATIONS")
     texts = reader.netstrings(o, "observations")
     if not y or not o:
-        raise reader.wrong(f"{y} labels and {o} observations; expected some")
+        raise reader.wrong(f"{y} labels and {o} observations, expected at least one of each")
     index, weights = _weights(reader, active)
     is_auto = bool(auto and auto[0])
     recipe = _recipe(reader, [decode_name(line) for line in lines], is_auto, last)
@@ -124,7 +124,7 @@ def _weights(reader: Reader, count: int) -> tuple[NDArray[np.int64], NDArray[np.
     """Read INDEX=WEIGHT lines to the end of the file and return them in ascending order."""
     lines = reader.data[reader.at :].split(b"\n")
     if lines[-1] or len(lines) - 1 != count:
-        raise reader.wrong(f"{len(lines) - 1} weights; expected {count}, and nothing behind them")
+        raise reader.wrong(f"{len(lines) - 1} weights, expected {count} and then the end of the file")
     index, weights = np.zeros(count, np.int64), np.zeros(count)
     for i, line in enumerate(lines[:-1]):
         number, _, text = line.partition(b"=")
@@ -175,7 +175,7 @@ def _blocks(
     if not np.isin(letters, np.frombuffer(b"ub*", np.uint8)).all():
         raise reader.wrong("an observation that begins with none of u, b and *")
     if len(index) and index[-1] >= begin[-1]:
-        raise reader.wrong(f"weight {index[-1]}; the observations have {begin[-1]}")
+        raise reader.wrong(f"weight {index[-1]}, but the observations have {begin[-1]} weights")
     of = np.searchsorted(begin, index, side="right") - 1
     inside = index - begin[of]
     letter = letters[of]
@@ -257,7 +257,7 @@ def _observed(chain: ForeignModel) -> tuple[list[str], list[bytes], bytes]:
         patterns = recipe.patterns
     elif recipe.kind != "attributes":
         raise ModelFileError(
-            f"wapiti cannot express the features {recipe.name!r}; train with patterns of Wapiti, or on attributes"
+            f"wapiti cannot express the features {recipe.name!r}. Train with patterns of Wapiti, or on attributes"
         )
     lines = [pattern.source for pattern in patterns.lines]
     wrong = next(
@@ -272,11 +272,11 @@ def _observed(chain: ForeignModel) -> tuple[list[str], list[bytes], bytes]:
     if bare is None and len(chain.edge.present.codes):
         if not lines:
             raise ModelFileError(
-                "wapiti cannot express weights of label pairs without patterns; train with the pattern b among others"
+                "wapiti cannot express weights of label pairs without patterns. Add the pattern b and train again"
             )
         if b"b" in texts or "b" in lines:
             raise ModelFileError(
-                "wapiti cannot express weights of label pairs beside two plain patterns of b"
+                "wapiti cannot express weights of label pairs together with two plain patterns of b"
             )
         bare = "b"
         lines.append(bare)
