@@ -130,7 +130,7 @@ class Problem:
     def rounding(self, value: float) -> float:
         """Return the estimated rounding error of a value in single precision."""
         sentences, tokens = self.mass
-        if self.loss not in _core.EXPONENTIAL_LOSSES and self.loss != "pointwise_exp":
+        if self.loss not in _core.BOOSTED:
             return ROUNDING * tokens
         return ROUNDING * tokens * (1.0 + abs(value) / sentences) if sentences else 0.0
 

@@ -1,6 +1,7 @@
-"""Losses of training on a GPU as functions of l = log Z - score, or of gold marginals.
+"""Losses of the core as functions of l = log Z - score, or of gold marginals.
 
-The table `FORMULAS` contains every loss of the core. Objectives look formulas up and never compare names of losses.
+The table `FORMULAS` contains every loss of the core. The layer and the objectives of training on a GPU look formulas
+up and never compare names of losses.
 """
 
 from __future__ import annotations

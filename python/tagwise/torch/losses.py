@@ -24,9 +24,11 @@ from torch import Tensor
 
 from tagwise.base.exceptions import ParameterError, TensorError
 from tagwise.torch import chains as of
+from tagwise.torch.formulas import FORMULAS, Pointwise, Sequential
 from tagwise.torch.inputs import Target
 from tagwise.torch.protocol import Chains
 
+Loss = Callable[[Chains, Target, "Tensor | float | None"], Tensor]
 REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
 
@@ -69,14 +71,6 @@ def log_likelihood(chains: Chains, target: Target) -> Tensor:
     return torch.where(part > -torch.inf, part - whole, part)
 
 
-def log(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    return -log_likelihood(chains, target)
-
-
-def exp(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    return torch.expm1(-log_likelihood(chains, target))
-
-
 # --- pointwise ----------------------------------------------------------------------------------------------
 
 
@@ -91,12 +85,22 @@ def gold_marginals(chains: Chains, target: Target) -> Tensor:
     return torch.where(of.inside(chains), gold.clamp_min(torch.finfo(p.dtype).tiny), 1.0)
 
 
-def pointwise_log(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    return -gold_marginals(chains, target).log().sum(1)
+def of_tokens(formula: Pointwise, chains: Chains, target: Target) -> tuple[Tensor, Tensor]:
+    """Return the loss of each token (B, T), padded with 0, and log p_t(y_t)."""
+    log_p = gold_marginals(chains, target).log()
+    values = formula.value(formula.log_omega(torch.zeros_like(log_p), log_p), log_p)
+    return torch.where(of.inside(chains), values, 0.0), log_p
 
 
-def pointwise_exp(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    return torch.where(of.inside(chains), gold_marginals(chains, target).reciprocal(), 0.0).sum(1)
+def of_formula(formula: Sequential | Pointwise) -> Loss:
+    """Return a loss of the core as a function of chains and target. It has no cost."""
+
+    def loss(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+        if isinstance(formula, Sequential):
+            return formula.value(-log_likelihood(chains, target))
+        return of_tokens(formula, chains, target)[0].sum(1)
+
+    return loss
 
 
 # --- margins and costs --------------------------------------------------------------------------------------
@@ -148,12 +152,9 @@ def risk(chains: Chains, target: Target, cost: Tensor | float | None = None) -> 
     return (of.marginals(chains) * costs(chains, target, cost)).sum((1, 2))
 
 
-#: Losses by name. Losses that the core has too have the same names there.
-LOSSES: dict[str, Callable[[Chains, Target, Tensor | float | None], Tensor]] = {
-    "log": log,
-    "exp": exp,
-    "pointwise_log": pointwise_log,
-    "pointwise_exp": pointwise_exp,
+#: Losses by name: those of the core, and others.
+LOSSES: dict[str, Loss] = {
+    **{name: of_formula(formula) for name, formula in FORMULAS.items()},
     "hinge": hinge,
     "perceptron": perceptron,
     "softmax_margin": softmax_margin,

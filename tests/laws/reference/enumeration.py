@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 
 from .chain import Array, Path, Scores, counts, edges, like, score
+from .losses import POINTWISE, SEQUENTIAL
 
 
 def paths(s: Scores) -> list[Path]:
@@ -68,13 +69,8 @@ def rank(s: Scores, gold: Sequence[int]) -> int:
 
 
 def losses(s: Scores, gold: Sequence[int]) -> dict[str, float]:
-    """The four losses read off the distribution itself."""
+    """Every loss read off the distribution itself."""
     p = distribution(s)
-    node = [sum(q for y, q in p.items() if y[t] == c) for t, c in enumerate(gold)]
-    g = p[tuple(gold)]
-    return {
-        "log": float(-np.log(g)),
-        "exp": 1 / g - 1,
-        "pointwise_log": float(-np.log(node).sum()),
-        "pointwise_exp": float((1 / np.array(node)).sum()),
-    }
+    node = np.array([sum(q for y, q in p.items() if y[t] == c) for t, c in enumerate(gold)])
+    sequential = {name: float(loss(-np.log(p[tuple(gold)]))) for name, loss in SEQUENTIAL.items()}
+    return sequential | {name: float(loss(node).sum()) for name, loss in POINTWISE.items()}

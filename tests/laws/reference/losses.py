@@ -27,6 +27,13 @@ from .chain import (
 
 Loss = Callable[[Scores, Sequence[int], float], tuple[float, Scores]]
 
+#: Loss of a sentence as a function of l, and of a token as a function of p_t(c_t).
+SEQUENTIAL: dict[str, Callable[[Array], Array]] = {"log": lambda x: x, "exp": lambda x: np.exp(x) - 1.0}
+POINTWISE: dict[str, Callable[[Array], Array]] = {
+    "pointwise_log": lambda p: -np.log(p),
+    "pointwise_exp": lambda p: 1.0 / p,
+}
+
 
 def combine(a: float, p: Scores, b: float, q: Scores) -> Scores:
     """a p + b q, part by part."""

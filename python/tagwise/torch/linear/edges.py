@@ -131,12 +131,10 @@ class EdgeObjective(DeviceObjective):
     def _tokens(self, chain: Chain, formula: Pointwise, weight: Tensor) -> None:
         """Compute the figures of a pointwise loss: its value, and the largest -log p_t."""
         self.figures[0], self.figures[1] = 0.0, -torch.inf
-        for some, cells, there, which in self._batches(chain):
+        for some, cells, _, which in self._batches(chain):
             with torch.no_grad():
-                p = losses.gold_marginals(self._scored(some, cells), self._target(cells))
-            log_p = p.log()
-            every = formula.value(formula.log_omega(torch.zeros_like(log_p), log_p), log_p)
-            self.figures[0] += (weight[which] * torch.where(there, every, 0.0).sum(1)).sum()
+                every, log_p = losses.of_tokens(formula, self._scored(some, cells), self._target(cells))
+            self.figures[0] += (weight[which] * every.sum(1)).sum()
             self.figures[1] = torch.maximum(self.figures[1], -log_p.min())
 
     def _target(self, cells: Tensor) -> Target:
@@ -145,8 +143,8 @@ class EdgeObjective(DeviceObjective):
 
     def _losses(self, chains: Chains, cells: Tensor) -> Tensor:
         """Return l_i of each sentence, or its loss if the loss is pointwise."""
-        loss = losses.LOSSES[self.loss] if isinstance(self.formula, Pointwise) else losses.log
-        return loss(chains, self._target(cells), None)
+        loss = self.loss if isinstance(self.formula, Pointwise) else "log"
+        return losses.LOSSES[loss](chains, self._target(cells), None)
 
     def _derive(self, chain: Chain, slope: Tensor) -> None:
         labels, into = self.rows.labels, self.back.into
