@@ -85,7 +85,6 @@ NOT_LISTED = {"__version__", "exceptions"}
 MORE = {"tagwise.features.resolve", "tagwise.features.template_text", "tagwise.evaluation.errors.find_errors"}
 #: Names without an example, with the reason.
 NO_EXAMPLE = {
-    "tagwise.TaggerInfo": "taggers returns it",
     "tagwise.spacy_component": "needs spaCy: docs/inputs.md",
     "tagwise.to_series": "needs pandas: docs/inputs.md",
     "tagwise.ray.encode": "needs a cluster: docs/scale.md",

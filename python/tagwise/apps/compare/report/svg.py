@@ -213,7 +213,8 @@ class Chart:
             drawings += chart.svg().replace("<svg ", place, 1)
             height += chart.height
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{height}">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{height}" '
+            f'viewBox="0 0 {self.width} {height}">'
             f'<style>{ALONE}</style><rect width="100%" height="100%" fill="white"/>{drawings}</svg>\n'
         )
 
