@@ -273,7 +273,7 @@ def wide(bench: Bench) -> None:
     """Every column; without it those that fit, and the names of the others."""
     bench.patch.setenv("COLUMNS", "50")
     narrow, whole = shown(bench)["text"], shown(bench, "--wide")["text"]
-    assert "left out at this width" in narrow
+    assert "omitted at this width" in narrow
     assert max(map(len, narrow.splitlines())) <= 50
     assert "left out" not in whole
 

@@ -32,7 +32,7 @@ CALLS = {
     "train GOOD -o OUT --path l2=1,x": "for --path: l2='x'",
     "train GOOD -o OUT --set max_itr=3": "(did you mean 'max_iter'?)",
     "compare --train GOOD --test GOOD --report no/such.html": "for --report: no/such.html: cannot be written",
-    "compare --train GOOD --test GOOD --learner crf --against mira": "'mira' is not compared; take one of: crf",
+    "compare --train GOOD --test GOOD --learner crf --against mira": "'mira' is not compared. Use one of crf",
 }
 
 
@@ -93,9 +93,9 @@ def test_features_of_a_comparison_may_be_sums_and_functions(bench: Bench) -> Non
         ({"features": "S1" + tw.Regex("x", "a")}, "expected a list of feature sets"),
         (
             {"features": [tw.Features("S1", tw.Regex("x", p)) for p in "ab"]},
-            "two of them are called 'S1.regex:x'",
+            "two sets have the name 'S1.regex:x'",
         ),
-        ({"features": ["S1"], "against": "mira"}, "'mira' is not compared; take one of: crf"),
+        ({"features": ["S1"], "against": "mira"}, "'mira' is not compared. Use one of crf"),
     ],
 )
 def test_what_a_comparison_cannot_show_is_refused(options: dict[str, object], said: str) -> None:

@@ -111,8 +111,8 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, jobs: int) -> None:
     store = Cache(tmp_path / "taken", warn=told.append)
     assert measures(run(CELLS, DATA, cache=store, jobs=jobs)) == wanted
     (said,) = told
-    assert said.startswith(f"{tmp_path / 'taken'}: results cannot be kept there (")
-    assert said.endswith("going on without the cache")
+    assert said.startswith(f"{tmp_path / 'taken'}: results cannot be written (")
+    assert said.endswith("Continuing without the cache")
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Cache(tmp_path, warn=told.append)
     assert measures(run(CELLS, DATA, cache=store)) == wanted
     assert told == [
-        f"{tmp_path}: results cannot be kept there (No space left on device); going on without the cache"
+        f"{tmp_path}: results cannot be written (No space left on device). Continuing without the cache"
     ]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert store.put(KEY, VALUE) == store.get(KEY) == store.once(KEY, dict) == VALUE

@@ -75,7 +75,7 @@ def shown(width: int | None) -> list[str]:
     """Names of the columns that have a place, from what is said to be left out."""
     head = [name for name in TABLE.sheet()[0] if name != "corpus"]
     text = " ".join(lines(width))
-    found = re.search(r"left out at this width: (.*?) \(--wide shows them\)", text)
+    found = re.search(r"omitted at this width: (.*?) \(--wide shows them\)", text)
     gone = re.split(r", (?!paper|against)", found[1]) if found else []
     assert set(gone) <= set(head)
     return [name for name in head if name not in gone]

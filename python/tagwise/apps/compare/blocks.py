@@ -1,4 +1,4 @@
-"""A comparison for people to read: a block a corpus, as many columns as the width holds, every figure whole."""
+"""A comparison as text: a block per corpus, with the columns that fit the width. Figures are never truncated."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.text import Text
 
 from tagwise.base.terminal import plain, visible
 
-#: Columns of words: they stand left and may be folded where figures leave no room.
+#: Columns of words. They are aligned left and can be folded.
 WORDS = ("learner", "loss", "features", "chosen")
-#: What stands above a block where all of its rows agree.
+#: Columns that move to the title of a block if all of its rows agree.
 COMMON = ("sentences", "features")
-#: What tells rows apart, the most telling first.
+#: Columns that distinguish rows, the most important first.
 IDENTITY = ("learner", "features", "sentences", "loss")
-#: Columns in the order in which they are given room. A paper's figure goes with its measure; a column that is not
-#: named here comes before ``loss``.
+#: Columns by priority. A published figure has the priority of its measure. Columns that are not listed come before
+#: ``loss``.
 RANKS = (
     *("learner", "features", "sentences", "F1", "accuracy", "chosen", "p", "seconds", "sequences"),
     *("non-zero features", "precision", "recall", "dev F1", "dev accuracy"),
@@ -27,12 +27,12 @@ RANKS = (
 TEST = "p, against "
 GAP = 2  # spaces between columns
 MARGIN = 2  # of a block, to the left
-FOLDED = 16  # cells of a column of words, where a score needs the room
-NARROWEST = 8  # that a column of words may become
+FOLDED = 16  # width of a column of words if a score needs the space
+NARROWEST = 8  # minimum width of a column of words
 
 
 def rank(head: str) -> float:
-    """The place of a column in the order in which columns are given room; less is earlier.
+    """Return the priority of a column. Smaller numbers come first.
 
     >>> sorted(["CPU s", "margin", "F1, paper", "F1", "p, against crf", "loss"], key=rank)
     ['F1', 'F1, paper', 'p, against crf', 'margin', 'loss', 'CPU s']
@@ -45,7 +45,7 @@ def rank(head: str) -> float:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """A text in lines of at most `width` cells, broken at spaces where they allow it.
+    """Wrap a text at spaces to at most `width` cells, breaking longer words.
 
     >>> folded("mira(k=10, cost=f1)", 11), folded("abcdef", 4)
     (['mira(k=10,', 'cost=f1)'], ['abcd', 'ef'])
@@ -61,7 +61,7 @@ def folded(text: str, width: int) -> list[str]:
 
 
 def shown_head(head: str, width: int) -> list[str]:
-    """A head in lines that are no wider than `width` or its longest word.
+    """Wrap the head of a column to `width` cells or to its longest word.
 
     >>> shown_head("non-zero features", 6)
     ['non-zero', 'features']
@@ -72,7 +72,7 @@ def shown_head(head: str, width: int) -> list[str]:
 
 @dataclass
 class TableBlock:
-    """The rows of one corpus: head and body without the columns that are empty here or the same in every row."""
+    """The rows of one corpus, without columns that are empty or have the same value in every row."""
 
     corpus: str
     head: list[str]
@@ -89,11 +89,11 @@ class TableBlock:
 
     @property
     def title(self) -> Text:
-        """The corpus, and what all of its rows have in common."""
+        """Return the corpus and the values that all rows share."""
         return Text.assemble((self.corpus, "bold"), *(f", {text}" for text in self.common))
 
     def needed(self) -> set[str]:
-        """The columns without which two rows would read the same."""
+        """Return the columns that are needed to distinguish all rows."""
         chosen = [name for name in ("learner",) if name in self.head] or self.head[:1]
         for name in IDENTITY:
             places = [self.head.index(n) for n in chosen]
@@ -105,7 +105,7 @@ class TableBlock:
 
 
 def widths(blocks: Sequence[TableBlock], room: int | None) -> dict[str, int]:
-    """Of each column, over all blocks: its widest cell or its head, which is broken into words where room is scarce."""
+    """Return the width of each column over all blocks. Heads are wrapped if `room` is limited."""
     whole, out = _widths(blocks, broken=False), _widths(blocks, broken=True)
     return whole if room is None or all(total(b.head, whole) <= room for b in blocks) else out
 
@@ -121,14 +121,14 @@ def _widths(blocks: Sequence[TableBlock], broken: bool) -> dict[str, int]:
 
 
 def total(names: Sequence[str], width: Mapping[str, int]) -> int:
-    """What these columns take, side by side."""
+    """Return the total width of these columns."""
     return MARGIN + sum(width[n] for n in names) + GAP * max(len(names) - 1, 0)
 
 
 def choose(blocks: Sequence[TableBlock], width: Mapping[str, int], room: int) -> set[str]:
-    """Columns for `room`: those that tell rows apart, then by rank until one does not fit into every block.
+    """Return the columns that fit: those that distinguish rows, then by rank until one does not fit every block.
 
-    For scores long words are folded, for the rest they are not.
+    Columns of words are folded to make space for scores only.
     """
     short = {name: min(w, FOLDED) if name in WORDS else w for name, w in width.items()}
     chosen = set().union(*(block.needed() for block in blocks))
@@ -144,7 +144,7 @@ def choose(blocks: Sequence[TableBlock], width: Mapping[str, int], room: int) ->
 
 
 def squeezed(names: Sequence[str], width: Mapping[str, int], room: int) -> dict[str, int]:
-    """Widths that fit: columns of words give way, the widest first, down to a word; figures never."""
+    """Return widths that fit, by shrinking columns of words, the widest first. Columns of figures keep their width."""
     out = {name: width[name] for name in names}
     while (over := total(names, out) - room) > 0:
         words = [n for n in names if n in WORDS and out[n] > NARROWEST]
@@ -157,13 +157,13 @@ def squeezed(names: Sequence[str], width: Mapping[str, int], room: int) -> dict[
 
 
 def placed(text: str, name: str, width: int) -> str:
-    """A line of a cell at its side: words left, figures right."""
+    """Align a line of a cell: words left, figures right."""
     space = " " * (width - cell_len(text))
     return text + space if name in WORDS else space + text
 
 
 def drawn(block: TableBlock, names: Sequence[str], width: Mapping[str, int]) -> list[Text]:
-    """The lines of a block with these columns."""
+    """Return the lines of a block with these columns."""
     margin, gap = " " * MARGIN, " " * GAP
 
     def lines(cells: Sequence[list[str]], style: str = "", *, low: bool = False) -> list[Text]:
@@ -187,9 +187,9 @@ def comparison_blocks(
     title: str = "",
     caption: str = "",
 ) -> RenderableType:
-    """A comparison in `width` characters; with all columns if `width` is None.
+    """Render a comparison in `width` characters, or with all columns if `width` is None.
 
-    Columns that have no room are left out, the least telling first, and named below.
+    Columns that do not fit are omitted, those of the lowest priority first, and listed below the table.
     """
     body = [[visible(cell) for cell in row] for row in body]
     at = head.index("corpus")
@@ -213,6 +213,6 @@ def comparison_blocks(
     ]
     left = [name for name in sorted(sizes, key=rank) if name not in chosen]
     if left:
-        below.append(f"left out at this width: {', '.join(left)} (--wide shows them)")
+        below.append(f"omitted at this width: {', '.join(left)} (--wide shows them)")
     lines += [Text(visible(text, keep="\n"), style="dim") for text in (*below, caption) if text]
     return Group(*lines)

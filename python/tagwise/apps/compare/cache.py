@@ -1,4 +1,4 @@
-"""Results on disk, named by what made them: sentences, parameters, features, the code that trained."""
+"""A cache of results on disk, whose keys are digests of sentences, parameters, features and code."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tagwise.learners.loop import logger
 FORMAT = 2
 CACHE_VARIABLE = "TAGWISE_CACHE"
 
-#: Whether a value is what is looked for.
+#: Returns whether a value has the expected form.
 Fits = Callable[[Mapping[str, Any]], bool]
 
-#: What shows results and does not make them; every other module of the package is part of a key.
+#: Modules that only show results. All other modules of the package are part of a key.
 SHOWS = ("cli", "apps/compare/report", "apps/compare/table.py")
 
 
@@ -47,10 +47,10 @@ def default_folder(kind: str = "compare") -> Path:
 
 
 class Cache:
-    """A folder of results, one file each, written whole or not at all. Without a folder: a dictionary.
+    """A folder of results with one file each, written atomically, or a dictionary if the folder is None.
 
-    An entry that is damaged, or not of this key, counts as none, and a folder that cannot be written to is gone on
-    without; `warn` is told of either, once.
+    Damaged entries and entries of another key count as missing. If the folder cannot be written, results are kept in
+    memory. `warn` is called once for each of these.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Cache:
         self._warn, self._told = warn, set[str]()
 
     def tell(self, text: str) -> None:
-        """Warn of something, once."""
+        """Pass a message to `warn`, unless it was passed before."""
         if text not in self._told:
             self._told.add(text)
             self._warn(text)
@@ -72,26 +72,28 @@ class Cache:
         return self.folder / key[:2] / f"{key}.json"
 
     def get(self, key: str, fits: Fits = lambda _: True) -> dict[str, Any] | None:
-        """What was put there, or None; a damaged file counts as none, and so does a value that does not fit."""
+        """Return the result of a key, or None if the file is missing or damaged, or the value does not fit."""
         if key in self._memory or self.folder is None:
             return self._memory.get(key)
         path = self._path(key)
         try:
             value = opened(path.read_bytes(), key)
             if not fits(value):
-                raise ValueError("it is no result of a comparison")
+                raise ValueError("it is not a result of a comparison")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            self.tell(f"{path}: cannot be read ({error.strerror}); its result is made again")
+            self.tell(f"{path}: cannot be read ({error.strerror}). Its result is computed again")
         except (ValueError, RecursionError) as error:
-            self.tell(f"{path}: a damaged or foreign file in the cache ({error}); its result is made again")
+            self.tell(
+                f"{path}: a damaged or foreign file in the cache ({error}). Its result is computed again"
+            )
         else:
             return value
         return None
 
     def put(self, key: str, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep a result: written beside its place, flushed, renamed. Answers it as it will be read."""
+        """Store a result atomically, and return it in the form in which it will be read."""
         text = sealed(key, value)
         kept: dict[str, Any] = json.loads(text.partition("\n")[2])
         if not self._writes:
@@ -105,38 +107,38 @@ class Cache:
             self._writes = False
             self._memory[key] = kept
             self.tell(
-                f"{self.folder}: results cannot be kept there ({error.strerror}); going on without the cache"
+                f"{self.folder}: results cannot be written ({error.strerror}). Continuing without the cache"
             )
         return kept
 
     def once(
         self, key: str, make: Callable[[], Mapping[str, Any]], fits: Fits = lambda _: True
     ) -> dict[str, Any]:
-        """The result under a key, made where it is not there yet."""
+        """Return the result of a key, after computing and storing it if it is missing."""
         found = self.get(key, fits)
         return self.put(key, make()) if found is None else found
 
 
 def sealed(key: str, value: Mapping[str, Any]) -> str:
-    """An entry as it lies on disk: a line about it, with the checksum of the next, which is the value."""
+    """Return the text of an entry: a header line with a checksum, then a line with the value."""
     body = json.dumps(value)
     head = {"format": FORMAT, "key": key, "sha256": hashlib.sha256(body.encode()).hexdigest()}
     return f"{json.dumps(head)}\n{body}"
 
 
 def opened(data: bytes, key: str) -> dict[str, Any]:
-    """The value of an entry, or a ValueError that says why it is none of this key."""
+    """Return the value of an entry, or raise a ValueError with the reason why it is invalid for the key."""
     head, _, body = data.partition(b"\n")
     found = json.loads(head)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"it is not of format {FORMAT}")
+        raise ValueError(f"its format is not {FORMAT}")
     if found.get("key") != key:
-        raise ValueError("it is of another key")
+        raise ValueError("it has another key")
     if found.get("sha256") != hashlib.sha256(body).hexdigest():
         raise ValueError("its checksum is wrong")
     value = json.loads(body)
     if not isinstance(value, dict):
-        raise ValueError("it holds no result")
+        raise ValueError("it has no result")
     return value
 
 
@@ -144,13 +146,13 @@ def opened(data: bytes, key: str) -> dict[str, Any]:
 
 
 def code_files(root: Path) -> list[Path]:
-    """The modules of a package that decide what training gives, by their place in it."""
+    """Return the modules of a package that influence the result of training, sorted by path."""
     found = (path.relative_to(root) for path in root.rglob("*.py"))
     return sorted(path for path in found if not path.as_posix().startswith(SHOWS))
 
 
 def code_digest(root: Path, library: Path) -> str:
-    """A digest of these modules, names and texts, and of the native library."""
+    """Return a digest of the names and texts of these modules and of the native library."""
     digest = hashlib.sha256(library.read_bytes())
     for path in code_files(root):
         text = (root / path).read_bytes()
@@ -160,13 +162,13 @@ def code_digest(root: Path, library: Path) -> str:
 
 @functools.lru_cache(maxsize=1)
 def code_version() -> str:
-    """The version of tagwise and a digest of the code that trains, so that no result outlives a change of it."""
+    """Return the version of tagwise with a digest of its training code, so that a change invalidates results."""
     digest = code_digest(Path(__file__).parents[2], Path(str(_core.__file__)))
     return f"{_core.__version__}+{digest[:16]}"
 
 
 def corpus_digest(corpus: Corpus | None) -> str | None:
-    """A digest of all sentences: columns, tokens, labels, where documents begin."""
+    """Return a digest of all sentences: columns, tokens, labels and document boundaries."""
     if corpus is None:
         return None
     digest = hashlib.sha256(json.dumps([list(corpus.columns), corpus.label]).encode())
@@ -176,7 +178,7 @@ def corpus_digest(corpus: Corpus | None) -> str | None:
 
 
 def _plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
-    """A parameter as JSON can hold it; a function by its name, its text and the values it holds."""
+    """Return a parameter as a value for JSON. A function becomes its name, its source and the values it captures."""
     if id(value) in seen:
         return "..."
     inside = (*seen, id(value))
@@ -207,27 +209,27 @@ def _plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
 
 
 def _recipe(recipe: Recipe) -> Any:
-    """Features as JSON can hold them; functions by their text, not by their import path."""
+    """Return features as a value for JSON. Functions are identified by their source, not by their import path."""
     if recipe.kind == "sum":
         return [_recipe(part) for part in recipe.parts]
     return _plain(recipe.function) if recipe.kind == "function" else recipe.to_json()
 
 
 class Names:
-    """Keys of cells; digests of corpora are taken once."""
+    """Computes keys of cells. Digests of corpora are computed once."""
 
     def __init__(self, data: Mapping[str, Data]) -> None:
         self.data = data
         self._digests: dict[tuple[str, str], str | None] = {}
 
     def digest(self, corpus: str, part: str) -> str | None:
-        """The digest of one part of a corpus."""
+        """Return the digest of one part of a corpus."""
         if (corpus, part) not in self._digests:
             self._digests[corpus, part] = corpus_digest(getattr(self.data[corpus], part))
         return self._digests[corpus, part]
 
     def key(self, cell: Cell, **more: Any) -> str:
-        """The key of a cell: equal where everything that decides its result is."""
+        """Return the key of a cell, a digest of everything that determines its result."""
         tagger = cell.learner.make(**cell.settings())
         params = {k: _plain(v) for k, v in tagger.checked().items() if k not in TRANSIENT and k != "features"}
         recipe = recipe_for(cell.features, self.data[cell.corpus].train)
@@ -245,7 +247,7 @@ class Names:
             "recipe": _recipe(recipe),
             "tune": None
             if "trial" in more
-            else _plain(cell.tune),  # a trial is its own, whatever else is tried
+            else _plain(cell.tune),  # the key of a trial does not depend on other trials
             "tune_size": cell.tune_size if cell.tune else None,
             "folds": cell.folds if cell.tune else None,
             "dev_scored": cell.dev,

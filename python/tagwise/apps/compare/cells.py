@@ -1,4 +1,4 @@
-"""One cell: choose its parameters, train it, score it, keep what tables and reports ask for."""
+"""A cell of a comparison: choice of its parameters, training, scores and the details that reports show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tagwise.decoding.ranks import Ranks
 from tagwise.evaluation.metrics import Report, count_by_sentence, evaluate
 from tagwise.scores.kernels import KernelScorer
 
-#: Sentences with errors that a result keeps, and features of each label.
+#: Sentences with errors and features per label that a result keeps, and the length of the longest such sentence.
 KEPT_ERRORS, KEPT_FEATURES, LONGEST = 24, 12, 60
 
 Progress = Callable[[str], None]
@@ -26,7 +26,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Row:
-    """One trained cell and what it measured."""
+    """Scores and costs of one trained cell."""
 
     corpus: str
     learner: str
@@ -35,7 +35,7 @@ class Row:
     sentences: int
     seed: int
     accuracy: float
-    f1: float | None  # None where labels are no spans, as precision and recall
+    f1: float | None  # None if labels do not mark spans, like precision and recall
     sequence_accuracy: float
     nonzero: int
     iterations: int
@@ -46,27 +46,27 @@ class Row:
     dev_f1: float | None = None
     passes: int = 0  # over the training data
     cpu: float | None = None  # seconds of all threads together
-    memory: int | None = None  # peak of the process in bytes, where each cell had one of its own
+    memory: int | None = None  # peak of the process in bytes, if the cell had its own process
     threads: int | None = None
     chosen: str = ""  # parameters chosen on held-out sentences or the dev part
     rank: float | None = None  # mean number of wrong paths no worse than the gold one, k at most
-    beyond: float | None = None  # share of the sentences whose gold path is none of the k best
+    beyond: float | None = None  # fraction of the sentences whose gold path is not among the k best
     margin: float | None = None  # median score of the gold path over the best wrong one
 
     @property
     def score(self) -> float:
-        """F1 where labels are spans, else accuracy."""
+        """F1 if labels mark spans, else accuracy."""
         return self.accuracy if self.f1 is None else self.f1
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **changed: Any) -> Row:
-        """A row from its dictionary; what it does not know is left out."""
+        """Return a row from its dictionary, without unknown keys."""
         known = {field.name for field in fields(cls)}
         return cls(**{k: v for k, v in {**values, **changed}.items() if k in known})
 
 
 def is_result(value: Mapping[str, Any]) -> bool:
-    """Whether a value is what `measure` gives: a row with every field it must have, and its detail."""
+    """Return whether a value has the form of a result of `measure`: a row with all required fields, and details."""
     row = value.get("row")
     if not isinstance(row, dict) or not isinstance(value.get("detail"), dict):
         return False
@@ -79,12 +79,12 @@ def is_result(value: Mapping[str, Any]) -> bool:
 
 
 def is_score(value: Mapping[str, Any]) -> bool:
-    """Whether a value is the score of a trial."""
+    """Return whether a value has the form of the score of a trial."""
     return isinstance(value.get("score"), (int, float))
 
 
 def peak_memory() -> int | None:
-    """The most memory that this process has held, in bytes; None where the system does not tell."""
+    """Return the peak memory of this process in bytes, or None if the system does not report it."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             for line in status:
@@ -109,16 +109,16 @@ def choose(
     n_jobs: int | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """The values of `cell.tune` that score best on held-out sentences of the training set, or on the dev part.
+    """Return the values of `cell.tune` that score best on held-out training sentences or on the dev part.
 
-    Each trial is kept by itself: a grid with one more value trains that one alone.
+    Each trial has its own entry in the cache, so a grid with one more value trains only the new trials.
     """
     if not cell.tune:
         return {}
     parts, tracked = tuning_parts(cell, train, dev), cell.track and not cell.folds
     best: dict[str, Any] = {}
     best_score = -1.0
-    tuned = sorted(cell.tune)  # of equals the first wins, in whatever order they were named
+    tuned = sorted(cell.tune)  # the first of equals wins, independently of the order of names
     for values in itertools.product(*(cell.tune[name] for name in tuned)):
         trial = dict(zip(tuned, values))
         progress("held out: " + ", ".join(f"{k}={v}" for k, v in trial.items()))
@@ -137,7 +137,7 @@ def choose(
 
 
 def threads(cell: Cell, n_jobs: int | None) -> dict[str, Any]:
-    """The number of threads as a parameter."""
+    """Return the number of threads as a parameter, if the learner has it."""
     return cell.learner.accepted({"n_jobs": n_jobs})
 
 
@@ -152,7 +152,7 @@ def measure(
     callbacks: Sequence[Callable[[Any], Any]] = (),
     own_process: bool = False,
 ) -> dict[str, Any]:
-    """Train one cell and score it: {"row": ..., "detail": ...}, plain values for JSON."""
+    """Train and score one cell, and return {"row": ..., "detail": ...} with values for JSON."""
     train = draw(data.train, cell.size, cell.seed)
     names = names or Names({cell.corpus: data})
     chosen = choose(cell, train, data.dev, cache or Cache(None), names, n_jobs, progress)
@@ -204,12 +204,12 @@ def measure(
 
 
 def finite(x: float) -> float | None:
-    """A number as JSON has it, with five digits."""
+    """Round a number to five digits, and return None for infinities and NaN, which JSON lacks."""
     return float(f"{x:.5g}") if math.isfinite(x) else None
 
 
 def ranked(tagger: Any, test: Corpus, k: int | None) -> Ranks | None:
-    """Ranks and margins of the gold paths; None where they are not asked for, or the model has no exact lists."""
+    """Return ranks and margins of the gold paths, or None if `k` is None or the k-best lists are not exact."""
     lookback = tagger.model_.scoring.lookback
     if k is None or (lookback is not None and not lookback.exact):
         return None
@@ -218,7 +218,7 @@ def ranked(tagger: Any, test: Corpus, k: int | None) -> Ranks | None:
 
 
 def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report) -> dict[str, Any]:
-    """What a report shows of one cell beside its row."""
+    """Return the details of a cell that a report shows in addition to its row."""
     out: dict[str, Any] = {
         "labels": list(tagger.classes_),
         "n_features": tagger.n_features_,
@@ -235,7 +235,7 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report
         "errors": errors(test, predicted),
     }
     scorer = tagger.model_.scorer
-    if not isinstance(scorer, KernelScorer):  # which keeps no weights by feature
+    if not isinstance(scorer, KernelScorer):  # a kernel model has no weights of features
         out["strongest"] = tagger.explain(KEPT_FEATURES).labels
         out["transitions"] = [
             [round(float(x), 4) if abs(x) < 1e30 else None for x in line]
@@ -245,7 +245,7 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report
 
 
 def errors(test: Corpus, predicted: Sequence[Sequence[str]]) -> list[list[list[str]]]:
-    """Sentences with wrong labels, spread over the test set: [tokens, gold, predicted] each."""
+    """Return sentences with wrong labels, evenly spaced over the test set, as [tokens, gold, predicted]."""
     wrong = [i for i, (s, p) in enumerate(zip(test, predicted)) if len(s) <= LONGEST and s.labels != list(p)]
     step = max(1, len(wrong) // KEPT_ERRORS)
     return [[test[i].tokens, test[i].labels, list(predicted[i])] for i in wrong[::step][:KEPT_ERRORS]]

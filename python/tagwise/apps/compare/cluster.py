@@ -1,4 +1,4 @@
-"""Cells by the workers of a Ray cluster: each in a process of its own, where there is memory for it."""
+"""Training of cells on a Ray cluster: each in its own process, on a machine with enough memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tagwise.ray.jobs import Failed, Jobs
 
 
 class CellWorker:
-    """Trains one cell: what an actor is."""
+    """A Ray actor that trains cells."""
 
-    def __init__(self, told: int | None) -> None:
-        self.n_jobs = told
+    def __init__(self, n_jobs: int | None) -> None:
+        self.n_jobs = n_jobs
 
     def work(self, cell: Cell, data: Data) -> Any:
-        """The result of a cell; an error as its text, with a trace where it is no refusal."""
+        """Return the result of a cell. Errors are raised as a TagwiseError with the text, which can be pickled."""
         try:
             names, cache = Names({cell.corpus: data}), Cache(None)
             return measure(cell, data, cache=cache, names=names, n_jobs=self.n_jobs, own_process=True)
@@ -31,7 +31,7 @@ class CellWorker:
 
 
 class Cluster:
-    """What `pool.Pool` is for processes of this machine."""
+    """The counterpart of `pool.Pool` for the workers of a Ray cluster."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Cluster:
         self.jobs = Jobs(CellWorker, n_jobs or 1, workers, cpus=n_jobs or 1, memory=hint, once=True)
 
     def run(self, tasks: Sequence[tuple[str, int]]) -> Iterator[Event]:
-        """Run all tasks; a result is kept as soon as it is there."""
+        """Train the cells of all tasks, and cache each result as soon as it arrives."""
         used = {self.cells[index].corpus for _, index in tasks}
         at = {name: self.jobs.ray.put(self.data[name]) for name in used}
         asked = [

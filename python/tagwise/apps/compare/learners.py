@@ -1,4 +1,4 @@
-"""Names of what is compared: an estimator and the parameters that its name settles.
+"""Names of compared learners: an estimator and the parameters that the name fixes.
 
 >>> parse("mira(k=10, cost=precision_recall(0.25))").params
 {'k': 10, 'cost': 'precision_recall(0.25)'}
@@ -13,9 +13,9 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import lookup, parameters_of
+from tagwise.base.parameters import lookup, meant, parameters_of
 
-#: Which estimator a short name stands for, and what it settles; usable where the learner declares such values.
+#: Estimator and fixed parameters of each variant.
 NAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "crf-l1": ("crf", {"l1": 0.1, "l2": 0.0}),
     **{f"crf-{loss.replace('_', '-')}": ("crf", {"loss": loss}) for loss in _core.LOSSES if loss != "log"},
@@ -26,33 +26,33 @@ NAMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class ComparedLearner:
-    """A row of a comparison: the name that is shown, the estimator, the parameters that the name settles."""
+    """A learner of a comparison: its name in the table, its estimator, and the parameters that the name fixes."""
 
     name: str
     kind: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def accepted(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of some common parameters that the estimator has and the name does not settle."""
+        """Return the given parameters that the estimator has and the name does not fix."""
         declared = parameters_of(estimator(self.kind))
         return {k: v for k, v in params.items() if k in declared and k not in self.params}
 
     def make(self, **params: Any) -> Any:
-        """The estimator. Parameters given win over those of the name."""
+        """Create the estimator. `params` override the parameters of the name."""
         return estimator(self.kind)(**{**self.params, **params})
 
 
 def estimator(kind: str) -> Any:
-    """The estimator class of a learner."""
+    """Return the estimator class of a learner."""
     from tagwise.estimators import LEARNERS
 
     if kind not in LEARNERS:
-        raise ParameterError(f"there is no learner {kind!r}. Use one of: {', '.join(learner_names())}.")
+        raise _unknown(kind)
     return LEARNERS[kind]
 
 
 def learner_names() -> list[str]:
-    """Every name that stands for a learner."""
+    """Return the names of all learners and variants."""
     from tagwise.estimators import LEARNERS
 
     def declared(kind: str, settled: Mapping[str, Any]) -> bool:
@@ -67,17 +67,20 @@ def learner_names() -> list[str]:
     return sorted({*LEARNERS, *(name for name, entry in NAMES.items() if declared(*entry))})
 
 
+def _unknown(name: str) -> ParameterError:
+    known = learner_names()
+    return ParameterError(f"unknown learner {name!r}{meant(name, known)}. Use one of {', '.join(known)}.")
+
+
 def parse(spec: str | ComparedLearner) -> ComparedLearner:
-    """The learner of a name, parameters in brackets included; a ParameterError names those there are."""
+    """Parse a name with optional parameters in brackets, or raise a ParameterError that lists the valid names."""
     if isinstance(spec, ComparedLearner):
         estimator(spec.kind)
         return spec
     match = re.fullmatch(r"\s*([\w.-]+)\s*(?:\((.*)\))?\s*", spec, re.DOTALL)
     name = match[1] if match else spec
-    if match is None or name not in (known := learner_names()):
-        raise ParameterError(
-            f"there is no learner {name!r}. Use one of: {', '.join(known if match else learner_names())}."
-        )
+    if match is None or name not in learner_names():
+        raise _unknown(name)
     kind, settled = NAMES.get(name, (name, {}))
     given: dict[str, Any] = {}
     for part in _split(match[2] or ""):
@@ -90,7 +93,7 @@ def parse(spec: str | ComparedLearner) -> ComparedLearner:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between commas that stand in no bracket."""
+    """Split a text at commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "([") - (c in ")]")
@@ -101,11 +104,11 @@ def _split(text: str) -> list[str]:
 
 
 def check_learner(name: str) -> tuple[Any, dict[str, Any]]:
-    """The estimator class a name stands for, and the parameters it settles."""
+    """Return the estimator class of a name and the parameters that the name fixes."""
     learner = parse(name)
     return estimator(learner.kind), dict(learner.params)
 
 
 def make(name: str, **params: Any) -> Any:
-    """The estimator a name stands for. Parameters given win over those of the name."""
+    """Create the estimator of a name. `params` override the parameters of the name."""
     return parse(name).make(**params)

@@ -1,4 +1,4 @@
-"""What is trained: learners by losses by feature sets by corpora by sizes by seeds, as a list of cells."""
+"""The cells of a comparison: all combinations of learners, losses, feature sets, corpora, sizes and seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tagwise._core as _core
 from tagwise.apps.compare.learners import ComparedLearner, estimator, parse
 from tagwise.base.domains import Choice
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import parameters_of
+from tagwise.base.parameters import meant, parameters_of
 from tagwise.corpus.bundled import load_corpus
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features.derived_columns import Features, title
@@ -27,7 +27,7 @@ HELD_OUT = 5
 
 @dataclass(frozen=True)
 class Data:
-    """A corpus of a comparison."""
+    """The parts of a corpus."""
 
     train: Corpus
     test: Corpus
@@ -36,41 +36,39 @@ class Data:
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing to train: what identifies a row before it is measured."""
+    """Everything that identifies one training run of a comparison."""
 
     corpus: str
     learner: ComparedLearner
-    features: Any  # as estimators take them
+    features: Any  # in any form that estimators accept
     size: int | None = None
     seed: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)  # for every learner that has them
     tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # chosen on a held-out part of train
-    tune_size: int | None = None  # sentences that the choice looks at
-    folds: int = (
-        1  # parts of them that are held out in turn, of HELD_OUT; 0: the dev part is scored in their place
-    )
+    tune_size: int | None = None  # number of sentences that tuning uses
+    folds: int = 1  # number of the HELD_OUT parts to hold out in turn, or 0 to score the dev part
     dev: bool = False  # score the dev part as well
-    track: bool = False  # score the dev part after every iteration; the best iterate is kept
-    risks: int | None = None  # length of the lists that gold paths are ranked in; None for no ranks
+    track: bool = False  # score the dev part after every iteration and keep the best one
+    risks: int | None = None  # length of the lists in which gold paths are ranked
 
     def settings(self) -> dict[str, Any]:
-        """All parameters of the estimator but those that are tuned."""
+        """Return all parameters of the estimator except the tuned ones."""
         common = {"seed": self.seed, **self.params, **({"patience": 0} if self.track else {})}
         return {**self.learner.accepted(common), **self.learner.params, "features": self.features}
 
     @property
     def title(self) -> str:
-        """Its features as the table names them."""
+        """Name of the features in the table."""
         return title(self.features)
 
     def describe(self) -> str:
-        """The cell in one line."""
+        """Return a description of the cell in one line."""
         size = "" if self.size is None else f" {self.size} sentences"
         return f"{self.corpus} {self.learner.name} {self.title}{size} seed {self.seed}"
 
 
 def with_losses(learner: ComparedLearner, losses: Sequence[str]) -> list[ComparedLearner]:
-    """The learner with each of the losses that it has, where it has a loss and its name settles none."""
+    """Return a copy of the learner for each loss that it supports, or the learner itself if its loss is fixed."""
     declared = parameters_of(estimator(learner.kind))
     if not losses or "loss" not in declared or "loss" in learner.params:
         return [learner]
@@ -79,7 +77,7 @@ def with_losses(learner: ComparedLearner, losses: Sequence[str]) -> list[Compare
     out = []
     for loss in losses:
         if loss not in own and loss in _core.LOSSES:
-            continue  # of another learner
+            continue  # a loss of another learner
         declared["loss"].check(loss)
         out.append(ComparedLearner(f"{learner.name} {loss}", learner.kind, {**learner.params, "loss": loss}))
     return out or [learner]
@@ -101,10 +99,10 @@ def plan(
     track: bool = False,
     risks: int | None = None,
 ) -> list[Cell]:
-    """The cells of a comparison, in the order they are run and shown.
+    """Return the cells of a comparison in the order in which they are trained and shown.
 
-    A learner whose name settles its features, as a hidden Markov model's does, stands once for each corpus and size.
-    `tune` goes by the name of a learner, or by its estimator.
+    A learner with fixed features, such as a hidden Markov model, occurs once for each corpus and size. The keys of
+    `tune` are names of learners or of estimators.
     """
     check_titles(features)
     expanded = [one for spec in learners for one in with_losses(parse(spec), losses)]
@@ -137,7 +135,7 @@ def plan(
 
 
 def check_titles(features: Sequence[Any]) -> None:
-    """Refuse one set of features in place of a list of them, and sets that the table would show as one."""
+    """Raise a ParameterError for a single feature set instead of a list, and for sets of the same name."""
     if isinstance(features, (str, Features)):
         raise ParameterError(
             f"features={title(features)!r}: expected a list of feature sets: [{title(features)!r}]"
@@ -146,23 +144,25 @@ def check_titles(features: Sequence[Any]) -> None:
     for one in features:
         if known.setdefault(title(one), one) != one:
             raise ParameterError(
-                f"features: two of them are called {title(one)!r} in the table; name their parts differently, as in "
+                f"features: two sets have the name {title(one)!r} in the table. Name their parts differently, as in "
                 "Gazetteer(..., name='cities')"
             )
 
 
 def check_against(against: str, cells: Sequence[Cell]) -> str:
-    """The name of the learner that others are tested against; a ParameterError where it is not compared."""
+    """Return the name of the learner to test against, or raise a ParameterError if it is not compared."""
     names = list(dict.fromkeys(cell.learner.name for cell in cells))
     if against in names:
         return against
     if (found := parse(against).name) not in names:
-        raise ParameterError(f"against={against!r} is not compared; take one of: {', '.join(names)}")
+        raise ParameterError(
+            f"against={against!r} is not compared{meant(against, names)}. Use one of {', '.join(names)}"
+        )
     return found
 
 
 def draw(train: Corpus, size: int | None, seed: int) -> Corpus:
-    """The training sentences of a cell: the first `size` for seed 0, a random draw for every other seed."""
+    """Return the training sentences of a cell: the first `size` for seed 0, a random sample for other seeds."""
     if size is None or size >= len(train):
         return train
     if seed == 0:
@@ -172,14 +172,14 @@ def draw(train: Corpus, size: int | None, seed: int) -> Corpus:
 
 
 def pick(corpus: Corpus, chosen: Sequence[int]) -> Corpus:
-    """These sentences of a corpus."""
+    """Return the sentences at the given indices."""
     return Corpus(
         (corpus[i] for i in chosen), columns=corpus.columns, label=corpus.label, source=corpus.source
     )
 
 
 def held_out(train: Corpus, size: int | None, fold: int = 0) -> tuple[Corpus, Corpus]:
-    """A training set cut in two, for the choice of parameters: every fifth sentence is scored, others in each fold."""
+    """Split a training set for tuning: every fifth sentence is held out, with a different offset in each fold."""
     part = train if size is None else train[:size]
     first = HELD_OUT - 1 - fold
     kept = [i for i in range(len(part)) if i % HELD_OUT != first]
@@ -187,20 +187,20 @@ def held_out(train: Corpus, size: int | None, fold: int = 0) -> tuple[Corpus, Co
 
 
 def tuning_parts(cell: Cell, train: Corpus, dev: Corpus | None) -> list[tuple[Corpus, Corpus]]:
-    """What is trained on and what is scored for the choice of a cell's parameters: folds, or the dev part."""
+    """Return pairs of a training and a scoring part to tune a cell on: folds, or all sentences and the dev part."""
     if not 0 <= cell.folds <= HELD_OUT:
         raise ParameterError(f"folds={cell.folds}: expected 1 to {HELD_OUT}, or 0 for the dev part")
     if cell.folds:
         return [held_out(train, cell.tune_size, fold) for fold in range(cell.folds)]
     if dev is None:
         raise ParameterError(
-            f"{cell.corpus} has no dev part to choose parameters on; choose by cross-validation: folds={HELD_OUT}"
+            f"{cell.corpus} has no dev part to choose parameters on. Use cross-validation: folds={HELD_OUT}"
         )
     return [(train if cell.tune_size is None else train[: cell.tune_size], dev)]
 
 
 def noisy(name: str, percent: int) -> str:
-    """The name of a corpus with so many percent of its training labels wrong.
+    """Return the name of a corpus with a percentage of wrong training labels.
 
     >>> noisy("ewt-pos", 10)
     'ewt-pos +10% noise'
@@ -209,20 +209,20 @@ def noisy(name: str, percent: int) -> str:
 
 
 def load_parts(name: str) -> tuple[Corpus, Corpus | None, Corpus]:
-    """The parts of a corpus known by name, or of a `noisy` one, of which the training part alone has wrong labels."""
+    """Return the parts of a bundled corpus, with wrong labels in the training part if the name is a `noisy` one."""
     match = re.fullmatch(r"(.+) \+(\d+)% noise", name)
     if match is None:
         return load_corpus(name)
     if int(match[2]) > 100:
-        raise ParameterError(f"{name}: at most 100% of the labels can be wrong")
+        raise ParameterError(f"{name}: expected at most 100% noise")
     train, dev, test = load_corpus(match[1])
     return with_noise(train, int(match[2]) / 100), dev, test
 
 
 def with_noise(corpus: Corpus, share: float, seed: int = 0) -> Corpus:
-    """The corpus with the label of each token, by chance `share`, replaced by one of the others, all as probable.
+    """Replace the label of each token, with probability `share`, by one of the others drawn uniformly.
 
-    Wrong labels of less noise are wrong ones of more: the draws are the same.
+    Draws do not depend on `share`, so the wrong labels of less noise are a subset of those of more noise.
     """
     labels = sorted({label for sentence in corpus for label in sentence.labels})
     rng, out = random.Random(seed), []
@@ -240,9 +240,13 @@ def with_noise(corpus: Corpus, share: float, seed: int = 0) -> Corpus:
 def resolve_corpora(
     spec: Any, limits: Mapping[str, int] | None = None, held: int | None = None
 ) -> dict[str, Data]:
-    """Parts by name, from known names, a tuple of corpora (train, test or train, dev, test), or a mapping of either.
+    """Return the parts of corpora by name.
 
-    `held`: so many sentences at the end of the training part are tested in place of the test part.
+    Args:
+        spec: Name or names of bundled corpora, a tuple (train, test) or (train, dev, test), or a mapping of names to
+            either.
+        limits: Number of training sentences to use, by corpus.
+        held: Number of sentences at the end of the training part that replace the test part.
     """
     if isinstance(spec, str):
         spec = {spec: spec}

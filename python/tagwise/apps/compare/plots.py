@@ -1,6 +1,6 @@
-"""Plots through matplotlib, which is imported when one is drawn: ``pip install 'tagwise[plot]'``.
+"""Plots with matplotlib, which is imported when a plot is drawn: ``pip install 'tagwise[plot]'``.
 
-Each function draws into `ax`, or into a figure of its own, and returns the axes:
+Each function draws into `ax` or into a new figure, and returns the axes:
 
     tw.plot.confusion(tagger.evaluate(test))
     tw.plot.precision_recall(tagger, test)
@@ -21,22 +21,33 @@ from tagwise.evaluation.thresholds import span_curve
 
 
 def axes(ax: Any, width: float = 6.0, height: float = 4.2) -> Any:
-    """The axes to draw into: those given, or a figure's of its own."""
+    """Return the given axes, or those of a new figure."""
     if ax is not None:
         return ax
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise TagwiseError(
-            "tw.plot draws with matplotlib, which is not installed. Install it: pip install 'tagwise[plot]'"
+            "tw.plot needs matplotlib, which is not installed. Run pip install 'tagwise[plot]'"
         ) from error
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def learning_curve(comparison: Comparison, *, ax: Any = None) -> Any:
-    """Scores of a comparison by the number of training sentences: a line a learner and feature set, a corpus each.
+    """Plot the scores of a comparison by the number of training sentences.
 
-    Of several seeds the mean, and their deviation as a band.
+    There is a line for each learner, feature set and corpus. With several seeds it shows the mean, and a band shows the
+    standard deviation.
+
+    Args:
+        comparison: Result of `compare` with several `sizes`.
+        ax: Axes to draw into. None creates a figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ParameterError: If the comparison has only one size.
     """
     entries = comparison.summary()
     lines: dict[str, list[tuple[int, float, float]]] = {}
@@ -48,7 +59,7 @@ def learning_curve(comparison: Comparison, *, ax: Any = None) -> Any:
         lines.setdefault(name, []).append(point)
     if not any(len(points) > 1 for points in lines.values()):
         raise ParameterError(
-            "a learning curve needs several sizes of the training set: tw.compare(..., sizes=[100, 300, 1000])"
+            "a learning curve needs several training sizes. Use tw.compare(..., sizes=[100, 300, 1000])"
         )
     ax = axes(ax)
     for name, points in lines.items():
@@ -67,7 +78,18 @@ def learning_curve(comparison: Comparison, *, ax: Any = None) -> Any:
 
 
 def confusion(report: Report, *, top: int = 20, ax: Any = None) -> Any:
-    """Gold labels down, predicted ones across: the share of each gold label, for the `top` most frequent ones."""
+    """Plot a confusion matrix, with gold labels as rows and predicted labels as columns.
+
+    Each cell has the fraction of the tokens with that gold label.
+
+    Args:
+        report: Result of `evaluate`.
+        top: Number of labels to show, the most frequent ones. Reduce it if the figure is crowded.
+        ax: Axes to draw into. None creates a figure.
+
+    Returns:
+        The axes.
+    """
     weight: dict[str, int] = {}
     for (gold, predicted), n in report.confusion.items():
         weight[gold] = weight.get(gold, 0) + n
@@ -90,13 +112,21 @@ def confusion(report: Report, *, top: int = 20, ax: Any = None) -> Any:
 
 
 def calibration(found: Calibration, *, ax: Any = None) -> Any:
-    """How often what was said with some confidence is right, beside the line on which it should lie."""
+    """Plot a reliability diagram: the accuracy of predictions by confidence, and the diagonal of perfect calibration.
+
+    Args:
+        found: Result of `calibration`.
+        ax: Axes to draw into. None creates a figure.
+
+    Returns:
+        The axes.
+    """
     ax = axes(ax, 4.6, 4.4)
     ax.plot([0, 1], [0, 1], color="gray", linestyle=":", linewidth=1)
     ax.plot(found.confidence, found.accuracy, marker="o")
     most = max(found.count, default=1)
     ax.bar(found.confidence, [0.25 * n / most for n in found.count], width=0.03, color="gray", alpha=0.35)
-    ax.set(xlabel="confidence", ylabel="share that is right", xlim=(0, 1.01), ylim=(0, 1.01))
+    ax.set(xlabel="confidence", ylabel="fraction correct", xlim=(0, 1.01), ylim=(0, 1.01))
     ax.set_title(f"expected calibration error {100 * found.ece:.2f} %", fontsize=10)
     ax.grid(alpha=0.25)
     return ax
@@ -110,13 +140,24 @@ def precision_recall(
     mark: float | None = None,
     ax: Any = None,
 ) -> Any:
-    """Precision of spans against their recall, as those below a probability are left out one after the other.
+    """Plot precision against recall of spans for all thresholds on their probability.
 
-    `mark`: the `min_probability` whose place on the curve is shown.
+    Args:
+        tagger: Fitted tagger with probabilities.
+        X: Corpus or sentences to score.
+        y: Labels of X, if it is not a corpus.
+        mark: A `min_probability` to mark on the curve. None marks nothing.
+        ax: Axes to draw into. None creates a figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        CorpusError: If there are no labels.
     """
     labels = X.labels if y is None and isinstance(X, Corpus) else y
     if labels is None:
-        raise CorpusError("no labels: pass y, or a Corpus with a label column")
+        raise CorpusError("there are no labels. Pass y, or a Corpus with a label column")
     found = [confidence.chunks for confidence in tagger.predict_confidence(X)]
     points = span_curve(found, labels)
     ax = axes(ax, 4.8, 4.2)

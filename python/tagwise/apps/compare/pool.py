@@ -47,7 +47,7 @@ class Runs(Protocol):
 
 
 def available_memory() -> int:
-    """Bytes of memory that are available now; 4 GiB if the system does not report it."""
+    """Return the bytes of memory available now, or 4 GiB if the system does not report them."""
     try:
         with open("/proc/meminfo", encoding="ascii") as info:
             for line in info:
@@ -62,7 +62,7 @@ def available_memory() -> int:
 
 
 def bytes_per_cell(data: Mapping[str, Data]) -> int:
-    """Bytes that a cell on the largest of these corpora is expected to need."""
+    """Estimate the bytes that a cell on the largest of these corpora needs."""
     parts = ([corpus.train, corpus.dev, corpus.test] for corpus in data.values())
     tokens = (sum(part.n_tokens for part in found if part is not None) for found in parts)
     return PROCESS + TOKEN * max(tokens, default=0)
@@ -103,7 +103,7 @@ class Pool:
         self._ended = False
 
     def run(self, tasks: Sequence[tuple[str, int]]) -> Iterator[Event]:
-        """Train the cells of these tasks; events come as they happen."""
+        """Train the cells of these tasks and yield events as they happen."""
         events: queue.Queue[Event] = queue.Queue()
         with ThreadPoolExecutor(self.workers, thread_name_prefix="tagwise-cell") as threads:
             try:
@@ -118,7 +118,7 @@ class Pool:
                 self.end()
 
     def _train(self, key: str, index: int, events: queue.Queue[Event]) -> None:
-        """Train one cell in a process of its own; every failure becomes an event."""
+        """Train one cell in its own process. Every failure becomes an event."""
         cell = self.cells[index]
         if self._ended:
             return
@@ -147,11 +147,11 @@ class Pool:
                     index,
                     cell,
                     "its process died before it was done. If memory is short, allow fewer jobs. In a script, call "
-                    "compare below `if __name__ == '__main__':`; in a notebook, use jobs=0 or functions of a module",
+                    "compare below `if __name__ == '__main__':`. In a notebook, use jobs=0 or functions of a module",
                 )
             )
         except Exception as found:  # it cannot be pickled, or a process cannot be started here
-            text = f"cannot be sent to another process ({found}); use jobs=0, or functions of a module"
+            text = f"cannot be sent to another process ({found}). Use jobs=0, or functions of a module"
             events.put(Event("failed", index, cell, f"{type(found).__name__}: {text}"))
         finally:
             self._lifelines.discard(lifeline)
@@ -193,7 +193,7 @@ def _say(kind: str, text: str) -> None:
 def _measure(
     cell: Cell, data: Data, folder: str, key: str, n_jobs: int | None
 ) -> tuple[dict[str, Any] | None, str | None]:
-    """The result of a cell, which is in the cache as well, or the text of the error."""
+    """Return the result of a cell after writing it to the cache, or the text of the error."""
     try:
         cache = Cache(folder, warn=lambda text: _say("warning", text))
         found = measure(

@@ -1,4 +1,4 @@
-"""Named comparisons, read from `presets.toml`: the bundled one, the tables of the papers, and our own."""
+"""Named comparisons, read from `presets.toml`: the bundled corpora, tables of papers and our own tables."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Preset:
     name: str
     help: str
     corpora: tuple[str, ...] = ()
-    learners: tuple[str | ComparedLearner, ...] = ()  # none: every learner there is
+    learners: tuple[str | ComparedLearner, ...] = ()  # empty for all learners
     features: tuple[Any, ...] = ()
-    pairs: Mapping[str, str] = field(default_factory=dict)  # corpus -> the only features it goes with
+    pairs: Mapping[str, str] = field(default_factory=dict)  # corpus -> the only feature set for it
     sizes: tuple[int, ...] = ()
     seeds: int = 1
-    limits: Mapping[str, int] = field(default_factory=dict)  # corpus -> training sentences taken
+    limits: Mapping[str, int] = field(default_factory=dict)  # corpus -> number of training sentences
     params: Mapping[str, Any] = field(default_factory=dict)
     tune: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     tune_size: int | None = None
     folds: int = 1
-    held: int | None = None  # training sentences at the end that are tested in place of the test part
+    held: int | None = None  # number of last training sentences to test on instead of the test part
     dev: bool = False
     track: bool = False
     risks: int | None = None
@@ -45,11 +45,11 @@ class Preset:
     hidden: tuple[str, ...] = ("precision", "recall")
 
     def chosen(self) -> tuple[str | ComparedLearner, ...]:
-        """The learners: those named, or every one there is."""
+        """Return the learners of the preset, or all learners if it names none."""
         return self.learners or tuple(learner_names())
 
     def cells(self, corpora: Sequence[str] | None = None, losses: Sequence[str] = ()) -> list[Cell]:
-        """What is trained."""
+        """Return the cells to train."""
         cells = plan(
             self.chosen(),
             self.corpora if corpora is None else corpora,
@@ -68,25 +68,25 @@ class Preset:
         return [cell for cell in cells if self.pairs.get(cell.corpus, cell.features) == cell.features]
 
     def caption(self) -> str:
-        """What was left out to be quick, and what was chosen how, in words."""
+        """Describe the limits of the preset and how parameters were chosen."""
         parts = [f"{corpus}: first {n:,} training sentences" for corpus, n in self.limits.items()]
         parts += [f"{name} = {value}" for name, value in self.params.items()]
         names = dict.fromkeys(spec.split("(")[0].strip() for spec in self.chosen() if isinstance(spec, str))
-        for name in names:  # what a name settles and no column shows
+        for name in names:  # parameters that a name fixes and no column shows
             settled = NAMES.get(name, (name, {}))[1].items()
-            told = [f"{key} = {value}" for key, value in settled if key not in ("loss", "features")]
-            parts += [f"{name}: {', '.join(told)}"] * bool(told)
+            fixed = [f"{key} = {value}" for key, value in settled if key not in ("loss", "features")]
+            parts += [f"{name}: {', '.join(fixed)}"] * bool(fixed)
         parts += [f"{who}: {tried}, {self._tuned_on()}" for tried, who in self._tried().items()]
         if self.held:
             parts.append(f"tested on the last {self.held:,} training sentences")
         if self.risks:
             parts.append(f"gold paths ranked in lists of {self.risks}")
         if self.track:
-            parts.append("dev part scored after every iteration, the best iterate kept")
+            parts.append("dev part scored after every iteration, best iteration kept")
         return "; ".join(parts)
 
     def _tried(self) -> dict[str, str]:
-        """Values to choose from, in words, and whose they are."""
+        """Describe the values to choose from, by learner."""
         out: dict[str, str] = {}
         for kind, values in self.tune.items():
             tried = ", ".join(f"{name} from {', '.join(map(str, v))}" for name, v in values.items())
@@ -94,7 +94,7 @@ class Preset:
         return out
 
     def _tuned_on(self) -> str:
-        """What values are chosen on, in words."""
+        """Describe the sentences that values are chosen on."""
         few = f" of the first {self.tune_size:,}" if self.tune_size else ""
         if not self.folds:
             return "on the dev part"
@@ -105,7 +105,7 @@ class Preset:
 
 
 def _value(value: Any) -> Any:
-    """A value of the file as Python has it: lists become tuples, "none" becomes None."""
+    """Convert a value of the file: lists become tuples, "none" becomes None."""
     if isinstance(value, list):
         return tuple(map(_value, value))
     if isinstance(value, dict):
@@ -116,7 +116,7 @@ def _value(value: Any) -> Any:
 
 
 def _published(table: Mapping[str, Any]) -> list[Published]:
-    """The figures of one published table."""
+    """Return the figures of one published table."""
     out = []
     for learner, row in table["figures"].items():
         features = table.get("features", [None])
@@ -129,7 +129,7 @@ def _published(table: Mapping[str, Any]) -> list[Published]:
 
 
 def read_presets(text: str) -> dict[str, Preset]:
-    """Presets by name, from the text of a TOML file."""
+    """Read presets from the text of a TOML file."""
     out = {}
     for name, fields in tomllib.loads(text).items():
         tables = fields.pop("published", [])

@@ -1,4 +1,4 @@
-"""Train the cells of a plan: those in the cache are read, the others run here or in processes of their own."""
+"""Training of the cells of a plan that are not in the cache, in this process, in others or on a cluster."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ def run(
     callbacks: Callable[[Cell], Sequence[Callable[[Any], Any]]] = lambda _: (),
     backend: str = "local",
 ) -> Generator[Event, None, None]:
-    """Train what is not in the cache; events come as things happen, "done" once for every cell.
+    """Train the cells that are not in the cache and yield events as they happen.
 
     Args:
-        cells: what to train. Cells that come to the same are trained once.
-        data: corpora by name.
-        cache: where results lie; in memory if not given.
-        jobs: processes at a time; 0 trains in this one.
-        memory: bytes that the processes may hold together by estimate, which limits their number; 80 % of the
-            available memory if not given. A cell whose process dies is reported as failed.
-        n_jobs: threads of each.
-        callbacks: for training in this process: called after each iteration of a cell.
-        backend: "ray" has the workers of a Ray cluster train, `jobs` at a time (0: one a CPU); `memory` bounds them.
+        cells: Cells to train. Cells with the same key are trained once.
+        data: Corpora by name.
+        cache: Cache of results. None keeps them in memory.
+        jobs: Number of processes that train at the same time. 0 trains in this process.
+        memory: Bytes for all processes together, which limits their number by an estimate. None allows 80 % of the
+            available memory. A cell whose process dies is reported as failed.
+        n_jobs: Number of threads per process.
+        callbacks: Functions to call after each iteration of a cell, if cells are trained in this process.
+        backend: "local", or "ray" to train on `jobs` workers of a Ray cluster (0: one per CPU), limited by `memory`.
+
+    Yields:
+        Events of cells. Every cell ends with one event "done" or "failed".
     """
     cache = cache or Cache(None)
     names = Names(data)

@@ -1,4 +1,4 @@
-"""The result of a comparison: rows, means over seeds, significance, and the formats it is written in."""
+"""The result of a comparison: rows, means over seeds, significance and output formats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tagwise.evaluation.significance import p_value
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
-#: What a row is averaged over seeds by, and the measures that are averaged.
+#: Fields that identify a row apart from its seed, and measures that are averaged over seeds.
 GROUP = ("corpus", "learner", "loss", "features", "sentences")
 MEASURES = (
     "accuracy",
@@ -39,7 +39,7 @@ MEASURES = (
     "beyond",
     "margin",
 )
-#: Measures that are shares, with the heads of their columns.
+#: Measures that are fractions, with the heads of their columns.
 SHARES = {
     "accuracy": "accuracy",
     "precision": "precision",
@@ -53,17 +53,17 @@ SHARES = {
 
 @dataclass(frozen=True)
 class Published:
-    """A figure of a paper: in percent (seconds as they are), beside the measure of ours that it compares with."""
+    """A published figure, in percent (seconds unscaled), and the measure that it corresponds to."""
 
     learner: str
     value: float
     measure: str = "f1"
-    features: str | None = None  # None: of every feature set
+    features: str | None = None  # None for all feature sets
     corpus: str | None = None
     source: str = ""
 
     def fits(self, entry: Mapping[str, Any]) -> bool:
-        """Whether it belongs to a row."""
+        """Return whether the figure belongs to a row."""
         return (
             entry["learner"] == self.learner
             and self.features in (None, entry["features"])
@@ -72,14 +72,14 @@ class Published:
 
 
 def percent(value: float | None, deviation: float | None = None) -> str:
-    """A share with two digits, its deviation behind it; empty where there is none."""
+    """Format a fraction as a percentage with two digits and its deviation, or return an empty text for None."""
     if value is None:
         return ""
     return f"{100 * value:.2f}" + (f" ±{100 * deviation:.2f}" if deviation is not None else "")
 
 
 def rank_text(rank: float | None, beyond: float | None) -> str:
-    """A mean rank; at least so much where some gold paths are in no list.
+    """Format a mean rank, as a lower bound if some gold paths are in no list.
 
     >>> rank_text(2.5, 0.0), rank_text(7.25, 0.1), rank_text(None, None)
     ('2.50', '>= 7.25', '')
@@ -88,10 +88,17 @@ def rank_text(rank: float | None, beyond: float | None) -> str:
 
 
 class Comparison(Sequence[Row]):
-    """The rows of a comparison; prints itself as a table.
+    """Rows of a comparison, which print as a table.
 
-    `details` holds what a report shows of each row (None where it was not kept); `against` is the learner that others
-    are tested against; `published` are figures of papers, shown in columns of their own.
+    Attributes:
+        rows: A `Row` per trained cell.
+        details: Details of each row for reports, or None if they were not kept.
+        title: Text above the table.
+        caption: Text below the table.
+        against: Learner that the others are tested against, or None.
+        published: Published figures, shown in their own columns.
+        note: Remark on the preset, printed after the table.
+        hidden: Measures that the table omits.
     """
 
     def __init__(
@@ -128,7 +135,7 @@ class Comparison(Sequence[Row]):
         yield comparison_blocks(*self.sheet(), options.max_width, self.title, self.caption)
 
     def _repr_html_(self) -> str:
-        """In a notebook: a table a corpus, every column that has something in it."""
+        """Return HTML for notebooks: a table per corpus, without empty columns."""
 
         from tagwise.corpus.markup import safe, table_html
 
@@ -154,25 +161,25 @@ class Comparison(Sequence[Row]):
         return f"<Comparison of {len(self.rows)} rows>"
 
     def add(self, row: Row, detail: Mapping[str, Any] | None = None) -> None:
-        """One more row."""
+        """Add a row."""
         self.rows.append(row)
         self.details.append(detail)
 
     # --- means and tests --------------------------------------------------------------------------------
 
     def groups(self) -> dict[tuple[Any, ...], list[int]]:
-        """Indices of the rows that differ in their seed alone, in order."""
+        """Group the indices of rows that differ only in the seed, in order."""
         out: dict[tuple[Any, ...], list[int]] = {}
         for index, row in enumerate(self.rows):
             out.setdefault(tuple(getattr(row, name) for name in GROUP), []).append(index)
         return out
 
     def summary(self) -> list[dict[str, Any]]:
-        """Means over seeds, one entry for each cell; the deviation of a measure (of a sample: divisor
-        n - 1) stands under ``name_sd``.
+        """Return the means over seeds, one entry per group of rows that differ only in the seed.
 
-        ``p`` is the significance of the difference from `against` on the same corpus, features and size; figures of
-        papers stand under ``name_published``.
+        The sample standard deviation (divisor n - 1) of a measure has the key ``name_sd``, a published figure the key
+        ``name_published``. ``p`` is the significance of the difference from `against` on the same corpus, features and
+        size.
         """
         groups = self.groups()
         out = []
@@ -193,7 +200,7 @@ class Comparison(Sequence[Row]):
         return out
 
     def _p(self, entry: Mapping[str, Any], groups: Mapping[tuple[Any, ...], list[int]]) -> float | None:
-        """Significance of the difference from the learner `against`; sentences of all common seeds together."""
+        """Return the significance of the difference from `against`, over the sentences of all common seeds."""
         if self.against is None or entry["learner"] == self.against:
             return None
         base = self._base(entry, groups)
@@ -208,7 +215,7 @@ class Comparison(Sequence[Row]):
         return self._tests[key]
 
     def _base(self, entry: Mapping[str, Any], groups: Mapping[tuple[Any, ...], list[int]]) -> list[int]:
-        """Rows of `against` on the same corpus and size: with the same features, or the only ones it has."""
+        """Return the rows of `against` on the same corpus and size, with the same features or its only ones."""
         same = [
             (dict(zip(GROUP, key)), indices)
             for key, indices in groups.items()
@@ -221,14 +228,14 @@ class Comparison(Sequence[Row]):
         return same[0][1] if len(same) == 1 else []
 
     def _counts(self, indices: Sequence[int]) -> dict[int, Sequence[Sequence[int]]]:
-        """Counts by sentence, of each seed."""
+        """Return the counts by sentence for each seed."""
         kept = ((self.rows[i].seed, self.details[i]) for i in indices)
         return {seed: detail["counts"] for seed, detail in kept if detail is not None and "counts" in detail}
 
     # --- as text ----------------------------------------------------------------------------------------
 
     def sheet(self) -> tuple[list[str], list[list[str]]]:
-        """Head and body as text; columns without any value are left out."""
+        """Return head and body of the table as text, without empty columns."""
         rows = self.summary()
         columns: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
             ("corpus", lambda r: r["corpus"]),
@@ -264,16 +271,16 @@ class Comparison(Sequence[Row]):
         return [columns[i][0] for i in kept], [[cells[i] for i in kept] for cells in body]
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Every row, seeds apart."""
+        """Return every row as a dictionary, without averaging over seeds."""
         return [asdict(row) for row in self.rows]
 
     def to_json(self) -> str:
-        """Title, caption, rows and their means as JSON."""
+        """Return title, caption, rows and their means as JSON."""
         content = {"title": self.title, "caption": self.caption, "note": self.note}
         return json.dumps({**content, "rows": self.to_dicts(), "summary": self.summary()}, indent=2)
 
     def to_csv(self) -> str:
-        """Every row as CSV with a head line; an absent measure is empty."""
+        """Return every row as CSV with a header. Missing measures are empty."""
         text = io.StringIO()
         writer = csv.DictWriter(text, [f.name for f in fields(Row)], lineterminator="\n")
         writer.writeheader()
@@ -281,7 +288,7 @@ class Comparison(Sequence[Row]):
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """The printed table as Markdown."""
+        """Return the printed table as Markdown."""
         head, body = self.sheet()
         rows = [[markdown(cell) for cell in cells] for cells in (head, *body)]
         rows.insert(1, ["---"] * len(head))
@@ -290,7 +297,7 @@ class Comparison(Sequence[Row]):
         return "\n".join(lines) + "\n"
 
     def to_latex(self) -> str:
-        """The printed table as a LaTeX tabular."""
+        """Return the printed table as a LaTeX tabular."""
         head, body = self.sheet()
         words = sum(name in ("corpus", "learner", "loss", "features") for name in head)
         lines = [r"\begin{tabular}{" + "l" * words + "r" * (len(head) - words) + "}", r"\hline"]
@@ -299,12 +306,16 @@ class Comparison(Sequence[Row]):
         return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
+        """Write a self-contained HTML page with tables, curves, confusions, features and errors.
+
+        Args:
+            path: File to write.
+        """
         module, _, name = PAGES["html"].partition(":")
         getattr(importlib.import_module(module), name)(self, path)
 
 
-#: Writers of a comparison as a page, by import path: they stand behind the table on the line.
+#: Import paths of functions that write a comparison as a page. Reports are in a higher layer, hence the lazy import.
 PAGES = {"html": "tagwise.apps.compare.report:write"}
 
 
@@ -318,7 +329,7 @@ _LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
 
 
 def latex(text: str) -> str:
-    """Text with what LaTeX reads otherwise escaped.
+    """Escape the special characters of LaTeX.
 
     >>> latex("a_b 50%")
     'a\\\\_b 50\\\\%'
@@ -329,7 +340,7 @@ def latex(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text as it may stand in a cell of a Markdown table, where it is shown as it is.
+    """Escape a text for a cell of a Markdown table.
 
     >>> print(markdown("a|b`c`"))
     a\\|b\\`c\\`
@@ -340,9 +351,10 @@ def markdown(text: str) -> str:
 
 
 def unarmed(value: Any) -> Any:
-    """A cell of a CSV file that no spreadsheet takes for a formula: a text that begins like one gets an apostrophe.
+    """Prefix a text that a spreadsheet would read as a formula with an apostrophe.
 
-    As OWASP advises (CSV injection): =, +, -, @ and their full-width twins; tabs and line ends are made visible.
+    The characters are those that OWASP lists for CSV injection: =, +, -, @ and their full-width forms. Tabs and line
+    ends are made visible.
 
     >>> unarmed("=1+1"), unarmed("S1"), unarmed(-0.5)
     ("'=1+1", 'S1', -0.5)

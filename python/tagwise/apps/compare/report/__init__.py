@@ -1,4 +1,4 @@
-"""Results for people to look at."""
+"""Reports of comparisons: an HTML page, charts as SVG and tables of boosting rounds."""
 
 from tagwise.apps.compare.report.html import write
 

@@ -1,4 +1,4 @@
-"""Which charts a comparison gives: scores at a glance, against time, against sparsity, along training."""
+"""Charts of a comparison: scores by learner, by time, by sparsity and along training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tagwise.apps.compare.report.svg import SHAPES, Chart, Line, PlotPoint, Stri
 if TYPE_CHECKING:
     from tagwise.apps.compare.table import Comparison
 
-#: Colours by learner: one hue a family, readable on white and on near-black.
+#: Colours by learner: one hue per family, readable on white and on near-black.
 COLOURS = {
     "crf": "#3b82f6",
     "crf-l1": "#6366f1",
@@ -42,7 +42,7 @@ SPARE = (
     "#d946ef",
 )
 MOST_LINES = 14
-LEAST = 1e-5  # a share of all that an objective fell by, below which a curve is cut
+LEAST = 1e-5  # fraction of the total decrease of an objective below which a curve is cut
 
 
 class Palette:
@@ -59,15 +59,15 @@ class Palette:
         self._colours = {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
 
     def colour(self, learner: str) -> str:
-        """The colour of a learner."""
+        """Return the colour of a learner."""
         return COLOURS.get(learner) or self._colours.get(learner, SPARE[0])
 
     def shape(self, features: str) -> str:
-        """The shape of a feature set."""
+        """Return the shape of a feature set."""
         return SHAPES[self.features.index(features) % len(SHAPES)] if features in self.features else SHAPES[0]
 
     def legend(self, published: bool = False) -> str:
-        """What colours and shapes mean, as HTML."""
+        """Return a legend of colours and shapes as HTML."""
         items = []
         for name in self.learners:
             swatch = f'<i style="background:{self.colour(name)}"></i>'
@@ -83,12 +83,12 @@ class Palette:
 
 
 def score_name(entries: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """The measure that counts for a corpus, and its name: F1 where there are chunks, else accuracy."""
+    """Return the main measure of a corpus and its name: F1 if labels mark spans, else accuracy."""
     return ("f1", "F1") if any(entry["f1"] is not None for entry in entries) else ("accuracy", "accuracy")
 
 
 def describe(entry: Mapping[str, Any], key: str) -> str:
-    """A row in one line, for a tooltip."""
+    """Describe a row in one line, for a tooltip."""
     spread = f" ±{100 * entry[key + '_sd']:.2f}" if entry.get(key + "_sd") is not None else ""
     return (
         f"{entry['learner']}, {entry['features']}, {entry['sentences']:,} sentences: {100 * entry[key]:.2f}{spread} · "
@@ -97,7 +97,7 @@ def describe(entry: Mapping[str, Any], key: str) -> str:
 
 
 def at_a_glance(entries: Sequence[Mapping[str, Any]], palette: Palette) -> str:
-    """Every learner a line, its scores dots; the largest training size."""
+    """Return a dot plot with a line per learner, for the largest training size."""
     key, name = score_name(entries)
     most = max(entry["sentences"] for entry in entries)
     strips = []
@@ -120,7 +120,7 @@ def at_a_glance(entries: Sequence[Mapping[str, Any]], palette: Palette) -> str:
 
 
 def best_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Those points that no other beats in both ways: further left and higher.
+    """Return the Pareto front: points without another point further left and higher.
 
     >>> best_front([(1, 5), (2, 4), (3, 9)])
     [(1, 5), (3, 9)]
@@ -133,7 +133,7 @@ def best_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float
 
 
 def against(entries: Sequence[Mapping[str, Any]], palette: Palette, cost: str, name: str, title: str) -> str:
-    """Score against what it costs; the names stand at the points that nothing beats in both ways."""
+    """Plot scores against a cost. Points of the Pareto front are labelled."""
     key, score = score_name(entries)
     usable = [e for e in entries if e[key] is not None and e[cost] is not None]
     places = [(max(float(e[cost]), 1e-3), 100 * e[key]) for e in usable]
@@ -157,7 +157,7 @@ def against(entries: Sequence[Mapping[str, Any]], palette: Palette, cost: str, n
 
 
 def by_size(entries: Sequence[Mapping[str, Any]], palette: Palette, features: str) -> str:
-    """Score against the number of training sentences, one curve a learner."""
+    """Plot scores against the number of training sentences, one curve per learner."""
     key, score = score_name(entries)
     chart = Chart(
         f"{score} by training sentences, {features}", "training sentences", f"{score}, %", log_x=True
@@ -194,13 +194,13 @@ def by_size(entries: Sequence[Mapping[str, Any]], palette: Palette, features: st
 def by_iteration(
     rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str, measure: str
 ) -> str:
-    """Dev score, or how far the objective is above its lowest value, along training.
+    """Plot the dev score, or the distance of the objective from its minimum, by iteration.
 
-    An objective falls towards a value that is not 0, where a logarithm of the objective itself would be flat:
-    (f_i - min f) / (f_1 - min f) falls as long as training gets nearer.
+    An objective converges to a value other than 0, so its own logarithm would flatten. The relative distance
+    (f_i - min f) / (f_1 - min f) keeps falling while training makes progress.
     """
     dev = measure == "dev_score"
-    name = "dev score, %" if dev else "objective above its lowest"
+    name = "dev score, %" if dev else "objective above its minimum"
     chart = Chart(f"{name}, {features}", "iterations", name, log_x=not dev, log_y=not dev)
     for row, detail in rows:
         if row.features != features:
@@ -221,7 +221,7 @@ def by_iteration(
 
 
 def above_lowest(values: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """How far a sequence is above its lowest value, as a share of where it began; the lowest itself has none.
+    """Return the distances from the minimum as fractions of the first one, without the minimum itself.
 
     >>> above_lowest([(1, 10.0), (2, 6.0), (3, 5.0)])
     [(1, 1.0), (2, 0.2)]
@@ -235,7 +235,7 @@ def above_lowest(values: Sequence[tuple[int, float]]) -> list[tuple[int, float]]
 
 
 def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> str:
-    """Precision against recall, where labels are chunks."""
+    """Plot precision against recall of spans."""
     chart = Chart("precision against recall", "recall, %", "precision, %")
     for entry in entries:
         if entry["recall"] is None or not entry["f1"]:
@@ -254,7 +254,7 @@ def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> 
 
 
 def binned(values: Sequence[float], bins: int = 24, kept: float = 0.02) -> list[tuple[float, float]]:
-    """A histogram as points (middle, share); what lies beyond the `kept` share at either end is in the last bins.
+    """Return a histogram as points (middle, fraction). The outermost bins hold the `kept` fraction at either end.
 
     >>> binned([0.0, 1.0, 1.0, 2.0], bins=2, kept=0.0)
     [(0.5, 0.25), (1.5, 0.75)]
@@ -273,8 +273,8 @@ def binned(values: Sequence[float], bins: int = 24, kept: float = 0.02) -> list[
 
 
 def margins(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str) -> str:
-    """Histograms of the margins of gold paths, each in units of its learner's median: scores have no common one."""
-    chart = Chart(f"margins, {features}", "margin, in units of the median size", "share of the sentences, %")
+    """Plot histograms of the margins of gold paths, in units of each learner's median: scores have no common scale."""
+    chart = Chart(f"margins, {features}", "margin, in units of the median", "sentences, %")
     for row, detail in rows:
         found = [m for m in detail.get("margins", ()) if m is not None]
         if row.features != features or len(found) < 2 or len(chart.lines) >= MOST_LINES:
@@ -288,7 +288,7 @@ def margins(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, fea
 
 
 def ranks(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str) -> str:
-    """Share of the sentences whose gold path is among the r + 1 best, by r: the list's end is where knowledge ends."""
+    """Plot the fraction of sentences whose gold path is among the r + 1 best, by r, up to the length of the lists."""
     chart = Chart(
         f"ranks, {features}", "wrong paths no worse than the gold one, and one", "sentences, %", log_x=True
     )
@@ -306,7 +306,7 @@ def ranks(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, featu
 
 
 def losses() -> str:
-    """The 0-1, exponential and logarithmic loss by margin."""
+    """Plot the 0-1, exponential and logarithmic loss by margin."""
     from tagwise.scores.losses import loss_curves
 
     chart = Chart("losses by margin", "margin", "loss", y_range=(0.0, 8.0))
@@ -325,7 +325,7 @@ def losses() -> str:
 
 
 def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[str, str, str]]:
-    """Title, drawing and a word about it, for every chart of a corpus that has something to show."""
+    """Return title, drawing and caption of every chart of a corpus that is not empty."""
     entries = [e for e in comparison.summary() if e["corpus"] == corpus]
     rows = [
         (row, detail)
@@ -340,27 +340,29 @@ def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[
         (
             f"{score} against training time",
             against(entries, palette, "seconds", "training seconds (log)", "score against time"),
-            "Named: no other is both faster and better.",
+            "Labelled: no other is both faster and better.",
         ),
         (
             f"{score} against sparsity",
             against(entries, palette, "nonzero", "non-zero features (log)", "score against sparsity"),
-            "Named: no other is both smaller and better.",
+            "Labelled: no other is both smaller and better.",
         ),
         ("Precision against recall", precision_recall(entries, palette), ""),
     ]
     for features in palette.features:
         out.append((f"Learning curve, {features}", by_size(entries, palette, features), ""))
-        text = "Zero: the gold path is level with the best wrong one."
+        text = "Zero: the gold path has the score of the best wrong one."
         out.append((f"Margins of gold paths, {features}", margins(rows, palette, features), text))
-        text = "Where curves begin: the gold path is the best. Beyond their end: in no list."
+        text = (
+            "At the left the gold path is the best one. Gold paths beyond the end of a curve are in no list."
+        )
         out.append((f"Ranks of gold paths, {features}", ranks(rows, palette, features), text))
         tracked = by_iteration(rows, palette, features, "dev_score")
         out.append((f"Dev score along training, {features}", tracked, ""))
         if not tracked:
             drawn = by_iteration(rows, palette, features, "objective")
             text = (
-                "How far each objective still is above the lowest value it came to, as a share of where it began: "
+                "Distance of each objective from its minimum, relative to the first iteration: "
                 "batch learners count loss, online ones wrong tokens."
             )
             out.append((f"Objective along training, {features}", drawn, text))

@@ -1,4 +1,4 @@
-"""A comparison as one HTML page that needs nothing else: styles, script and drawings are in it."""
+"""A comparison as a self-contained HTML page with styles, script and drawings."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tagwise.base.writing import write_text
 if TYPE_CHECKING:
     from tagwise.apps.compare.table import Comparison
 
-#: Labels that a matrix shows at most, and confusions that the page keeps.
+#: Maximum number of labels in a matrix, and of confusions in the page.
 MOST_LABELS, MOST_CONFUSIONS = 24, 400
 _WORDS = ("corpus", "learner", "loss", "features", "chosen")
 
 
 def asset(name: str) -> str:
-    """The text of a file beside this one."""
+    """Return the text of a file in this folder."""
     return files("tagwise.apps.compare.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
 def number(text: str) -> float | None:
-    """The number that a cell begins with, to sort by.
+    """Return the number at the start of a cell, for sorting.
 
     >>> number("1,234"), number("78.10 ±0.20"), number("S1")
     (1234.0, 78.1, None)
@@ -41,7 +41,7 @@ def number(text: str) -> float | None:
 def table(
     head: Sequence[str], body: Sequence[Sequence[str]], best: Mapping[int, set[str]] | None = None
 ) -> str:
-    """A table whose columns can be sorted; `best`: cells of a column that stand out."""
+    """Return a table with sortable columns. The cells in `best` are highlighted."""
     words = [name in _WORDS for name in head]
     cells = "".join(
         f'<th scope="col" class="{"word" if word else "figure"}"><button type="button">{escape(name)}</button></th>'
@@ -67,7 +67,7 @@ def table(
 
 
 def corpus_table(comparison: Comparison, corpus: str) -> str:
-    """The rows of one corpus; the best figure of each measure stands out."""
+    """Return the table of one corpus, with the best figure of each measure highlighted."""
     head, body = comparison.sheet()
     body = [row for row in body if row[0] == corpus]
     kept = [i for i in range(1, len(head)) if any(row[i] for row in body)]
@@ -82,12 +82,12 @@ def corpus_table(comparison: Comparison, corpus: str) -> str:
 
 
 def card(title: str, value: str, text: str) -> str:
-    """A figure worth seeing first."""
+    """Return a card with one key figure."""
     return f'<div class="card"><b>{escape(value)}</b><span>{escape(title)}</span><small>{escape(text)}</small></div>'
 
 
 def cards(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The best, the fastest within one point of it, the sparsest within one point of it."""
+    """Return cards of the best learner, and of the fastest and the sparsest within one point of it."""
     key, name = figures.score_name(entries)
     scored = [e for e in entries if e[key] is not None]
     if not scored:
@@ -119,7 +119,7 @@ def cards(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def details(comparison: Comparison) -> list[dict[str, Any]]:
-    """What the page's script shows of single models: confusion, transitions, types, features, errors."""
+    """Return the data for the script of the page: confusion, transitions, types, features and errors per model."""
     out = []
     for row, detail in zip(comparison.rows, comparison.details):
         if detail is None or row.seed != 0:
@@ -166,7 +166,7 @@ def _round(value: float | None) -> float | None:
 
 
 def embed(value: Any) -> str:
-    """JSON that may stand inside a script element."""
+    """Return JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -174,7 +174,7 @@ def embed(value: Any) -> str:
 def section(
     comparison: Comparison, corpus: str, palette: Palette, summary: Sequence[Mapping[str, Any]]
 ) -> str:
-    """All of one corpus."""
+    """Return the section of one corpus."""
     entries = [e for e in summary if e["corpus"] == corpus]
     published = any(key.endswith("_published") for e in entries for key in e)
     drawings = "".join(
@@ -192,12 +192,12 @@ def section(
 
 
 def anchor(text: str) -> str:
-    """A text as an identifier."""
+    """Return a text as an identifier."""
     return "c-" + re.sub(r"[^\w-]+", "-", text)
 
 
 def page(comparison: Comparison) -> str:
-    """The whole page."""
+    """Return the page."""
     summary = comparison.summary()
     palette = Palette(summary)
     corpora = list(dict.fromkeys(e["corpus"] for e in summary))
@@ -250,5 +250,5 @@ MODEL = (
 
 
 def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write a comparison as one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
+    """Write a comparison as a self-contained HTML page."""
     write_text(path, page(comparison))

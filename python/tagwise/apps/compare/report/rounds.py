@@ -1,4 +1,4 @@
-"""A boosted model's rounds: a table for a terminal, curves as one SVG file."""
+"""The rounds of a boosted model as a table for a terminal and as curves in an SVG file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tagwise.base.terminal import plain
 if TYPE_CHECKING:
     from tagwise.estimators.boosting import Round
 
-#: Most points of a curve; more could not be told apart.
+#: Maximum number of points of a curve. More would be indistinguishable.
 POINTS = 1000
 
 
 def feature_text(found: Round) -> str:
-    """A feature in one line.
+    """Describe a feature in one line.
 
     >>> from tagwise.estimators.boosting import Round
     >>> feature_text(Round(0, "edge", "O", "B-PER", 0.5, 0.9, 1.0))
@@ -32,7 +32,7 @@ def feature_text(found: Round) -> str:
 
 
 def rounds_table(rounds: Sequence[Round], top: int) -> Table:
-    """The first `top` chosen features and the last one."""
+    """Return a table of the first `top` chosen features and the last one."""
     out = Table(box=box.SIMPLE_HEAD, title="chosen features", title_justify="left")
     for name in ("round", "step", "bound", "log loss"):
         out.add_column(name, justify="right", no_wrap=True)
@@ -52,7 +52,7 @@ def rounds_table(rounds: Sequence[Round], top: int) -> Table:
 
 
 def rounds_svg(rounds: Sequence[Round]) -> str:
-    """Logarithm of the loss, and the number of different features, against chosen features: an SVG document."""
+    """Plot the log of the loss and the number of distinct features by round, as an SVG document."""
     seen: set[tuple[str, str, str]] = set()
     different = []
     for found in rounds:

@@ -1,4 +1,4 @@
-"""Charts as SVG text: axes, points, lines, in classes that the page's style sheet colours."""
+"""Charts as SVG text. The style sheet of the page colours their classes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-#: Shapes of marks, in the order they are given out.
+#: Shapes of marks, in the order of assignment.
 SHAPES = ("circle", "square", "triangle", "diamond", "down")
 
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """One mark: where, which learner it belongs to, what it says when pointed at."""
+    """A mark with its position, learner and tooltip."""
 
     x: float
     y: float
     series: str
     colour: str
     title: str
-    shape: str = "circle"  # one of SHAPES, or none for a label alone
+    shape: str = "circle"  # one of SHAPES, or "none" for a label only
     label: str = ""
     hollow: bool = False
 
@@ -37,7 +37,7 @@ class Line:
 
 
 def mark(shape: str, x: float, y: float, size: float = 4.5) -> str:
-    """The outline of a mark as an SVG element without its closing."""
+    """Return the outline of a mark as an SVG element without its closing bracket."""
     if shape == "square":
         s = size * 0.9
         return f'<rect x="{x - s:.1f}" y="{y - s:.1f}" width="{2 * s:.1f}" height="{2 * s:.1f}"'
@@ -54,7 +54,7 @@ def mark(shape: str, x: float, y: float, size: float = 4.5) -> str:
 
 
 def draw_mark(shape: str, x: float, y: float, colour: str, *, hollow: bool = False, size: float = 4.5) -> str:
-    """A mark, filled or hollow."""
+    """Return a mark, filled or hollow."""
     if shape == "none":
         return ""
     style = f'fill="none" stroke="{colour}" stroke-width="1.6"' if hollow else f'fill="{colour}"'
@@ -62,7 +62,7 @@ def draw_mark(shape: str, x: float, y: float, colour: str, *, hollow: bool = Fal
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers inside an interval: steps of 1, 2 or 5 times a power of ten.
+    """Return round numbers inside an interval, in steps of 1, 2 or 5 times a power of ten.
 
     >>> ticks(0, 10)
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
@@ -78,7 +78,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5 times powers of ten inside an interval, thinned where there are many."""
+    """Return 1, 2 and 5 times powers of ten inside an interval, thinned if there are many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)):
         found = [m * 10.0**p for p in powers for m in factors if low * 0.999 <= m * 10.0**p <= high * 1.001]
@@ -88,7 +88,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def short(value: float) -> str:
-    """A number for an axis.
+    """Format a number for an axis.
 
     >>> short(0.5), short(20000.0), short(3.0), short(1.5e6)
     ('0.5', '20k', '3', '1.5M')
@@ -99,7 +99,7 @@ def short(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
-#: The style of a drawing that is on no page.
+#: Style of a drawing outside a page.
 ALONE = (
     "text{font:12px sans-serif;fill:#333}text.middle{text-anchor:middle}text.end{text-anchor:end}"
     ".grid{stroke:#e6e6e6}.axis{stroke:#777}.line{fill:none;stroke-width:2;stroke-linejoin:round}"
@@ -109,7 +109,7 @@ ALONE = (
 
 @dataclass
 class Axis:
-    """One axis: its interval in the data and on the page."""
+    """An axis with its interval in the data and on the page."""
 
     name: str
     low: float
@@ -119,7 +119,7 @@ class Axis:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value lies on the page."""
+        """Return the position of a value on the page."""
         low, high = self.low, self.high
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(max(value, 1e-300))
@@ -127,12 +127,12 @@ class Axis:
         return self.begin + share * (self.end - self.begin)
 
     def ticks(self) -> list[float]:
-        """Where numbers stand."""
+        """Return the values of the ticks."""
         return log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high)
 
 
 def spread(values: Sequence[float], log: bool = False, pad: float = 0.06) -> tuple[float, float]:
-    """An interval a little wider than the values."""
+    """Return an interval slightly wider than the values."""
     low, high = min(values), max(values)
     if log:
         low = max(low, 1e-9)
@@ -144,7 +144,7 @@ def spread(values: Sequence[float], log: bool = False, pad: float = 0.06) -> tup
 
 @dataclass
 class Chart:
-    """A chart with two axes, ready to be drawn as SVG."""
+    """A chart with two axes."""
 
     title: str
     x: str
@@ -155,7 +155,7 @@ class Chart:
     log_y: bool = False
     width: int = 560
     height: int = 340
-    frontier: Sequence[tuple[float, float]] = ()  # the best that can be had, drawn behind the marks
+    frontier: Sequence[tuple[float, float]] = ()  # Pareto front, drawn behind the marks
     y_range: tuple[float, float] | None = None
 
     def curve(
@@ -173,7 +173,7 @@ class Chart:
         self.points.append(PlotPoint(*points[at], name, colour, title, label=name))
 
     def svg(self) -> str:
-        """The drawing."""
+        """Return the drawing."""
         xs = [p.x for p in self.points] + [x for line in self.lines for x, _ in line.points]
         ys = [p.y for p in self.points] + [y for line in self.lines for _, y in line.points]
         if not xs:
@@ -206,7 +206,7 @@ class Chart:
         return "".join(parts) + "</svg>"
 
     def document(self, *below: Chart) -> str:
-        """The drawing, and others below it, as a file of its own with the style that a page gives otherwise."""
+        """Return the drawing, and others below it, as a standalone file with its own style."""
         drawings, height = "", 0
         for chart in (self, *below):
             place = f'<svg y="{height}" width="{chart.width}" height="{chart.height}" '
@@ -288,7 +288,7 @@ def _overlaps(taken: Sequence[tuple[float, float, float]], x: float, y: float, w
 
 @dataclass(frozen=True)
 class Strip:
-    """One line of a dot plot: a learner and its marks (value, shape, hollow, title)."""
+    """A line of a dot plot: a learner and its marks (value, shape, hollow, title)."""
 
     name: str
     colour: str
@@ -296,13 +296,13 @@ class Strip:
 
 
 def dot_plot(strips: Sequence[Strip], axis: str, title: str) -> str:
-    """Learners one below the other, their scores as dots on one axis: for a wide page, and for a phone."""
+    """Return a dot plot with a line per learner, in versions for wide and for narrow pages."""
     wide, slim = (strip_chart(strips, axis, title, width) for width in (1120, 360))
     return f'<div class="roomy">{wide}</div><div class="slim">{slim}</div>' if wide else ""
 
 
 def strip_chart(strips: Sequence[Strip], axis: str, title: str, width: int) -> str:
-    """A dot plot of this width; names stand beside their dots, or above them where that is narrow."""
+    """Return a dot plot of this width, with names left of the dots, or above them on narrow pages."""
     values = [value for strip in strips for value, *_ in strip.dots]
     if not values:
         return ""
