@@ -53,6 +53,17 @@ def test_a_name_that_is_nearly_one_is_asked_about() -> None:
         tw.CRF(nonsense=1)
 
 
+def test_a_wrong_choice_gets_a_suggestion() -> None:
+    """The closest of the names, before the meaning of the parameter."""
+    message = r"^loss='pointwise': expected one of log, .* \(did you mean 'pointwise_log'\?\) \(loss of a sentence\)$"
+    with pytest.raises(tw.ParameterError, match=message):
+        tw.CRF(loss="pointwise").fit([["a"]], [["A"]])
+    with pytest.raises(
+        tw.ParameterError, match=r"^loss=3: expected one of log, [a-z_, ]* \(loss of a sentence\)$"
+    ):
+        tw.CRF(loss=3).fit([["a"]], [["A"]])
+
+
 def test_a_learner_of_ones_own_may_have_more_parameters() -> None:
     """A subclass has the constructor that it is given, which may take what it likes."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tagwise.base.domains import Domain, DomainError, shown
+from tagwise.base.domains import Choice, Domain, DomainError, shown
 from tagwise.base.exceptions import ParameterError
 
 
@@ -68,6 +68,8 @@ def checked(
         message = error.as_argument
     except ValueError as error:
         message = f"{name}={shown(value)}: {error}"
+    if isinstance(domain, Choice) and isinstance(value, str):
+        message += meant(value, domain.names)
     raise ParameterError(message + f" ({help})" * bool(help))
 
 
