@@ -130,7 +130,8 @@ class Pool:
             with ProcessPoolExecutor(1, self._context, _prepare, (receive, send)) as process:
                 data, folder = self.data[cell.corpus], str(self.cache.folder)
                 future = process.submit(_measure, cell, data, folder, key, self.n_jobs)
-                while not future.done():
+                # The last messages can still be in the pipe when the result arrives.
+                while not future.done() or messages.poll():
                     if messages.poll(0.1):
                         kind, text = messages.recv()
                         if kind == "warning":
