@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -36,11 +35,12 @@ from tagwise.base.parameters import cores, lookup, parameters_of
 from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
+from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import address_option, backend_option, read_corpus, require
 from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command
 from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
-from tagwise.features.derived_columns import Features, spelled
+from tagwise.features.derived_columns import typed_features
 
 LEARNERS = "Learners"  # group of options
 WIDE = 10_000  # columns of text, wider than any table
@@ -151,16 +151,6 @@ def check_outputs(
         if Path(path).suffix not in WRITERS:
             raise click.BadParameter(f"{path}: expected a file name that ends in {', '.join(WRITERS)}")
     return paths
-
-
-def check_memory(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
-    """Parse a size such as ``8G`` as a number of bytes."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise click.BadParameter(f"{text!r}: expected a number with K, M, G or T, such as 8G")
-    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper()) + 1))
 
 
 def as_value(text: str) -> Any:
@@ -403,7 +393,7 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
 @click.option(
     "--memory",
     metavar="SIZE",
-    callback=check_memory,
+    callback=parse_memory,
     help="Memory for all processes together, such as 8G.",
     panel=MACHINE,
 )
@@ -486,14 +476,7 @@ def compare(
         chosen = replace(chosen, limits={}, sizes=sizes)
     chosen = replace(chosen, learners=learners or chosen.learners)
     if features:
-        sums = [spelled(text, functions=True) for text in features]
-        chosen = replace(
-            chosen,
-            features=tuple(
-                text if parts is None else Features(*parts) for text, parts in zip(features, sums)
-            ),
-            pairs={},
-        )
+        chosen = replace(chosen, features=tuple(map(typed_features, features)), pairs={})
     if seeds is not None:
         chosen = replace(chosen, seeds=seeds)
     if risks is not None:

@@ -25,7 +25,7 @@ from tagwise.cli.help import DATA, LARGE, OUTPUT, Command
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
-from tagwise.features.derived_columns import Features, spelled
+from tagwise.features.derived_columns import typed_features
 
 
 def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> int | None:
@@ -111,7 +111,6 @@ def encode(
     """
     begin = time.perf_counter()
     engine, more = encoder_of(backend, address, workers, n_jobs)
-    parts = spelled(features, functions=True)
     names, label = names_of(columns, label)
     made: list[Encoded] = []
     with Console(stderr=True).status("encoding", spinner="line") as line:
@@ -127,7 +126,7 @@ def encode(
         shards = engine(
             files,
             output,
-            features=features if parts is None else Features(*parts),
+            features=typed_features(features),
             columns=names,
             label=label or "label",
             format=form,

@@ -413,6 +413,12 @@ def spelled(text: str, functions: bool = False) -> tuple[Any, ...] | None:
     return None if found is None else tuple(_part(piece, functions) for piece in found)
 
 
+def typed_features(text: str) -> str | Features:
+    """Return the features that a user typed: the text itself, or the sum that it spells."""
+    parts = spelled(text, functions=True)
+    return text if parts is None else Features(*parts)
+
+
 def _part(piece: str, functions: bool) -> Any:
     """Parse one part of a sum."""
     if not re.match(_PREFIX, piece):
