@@ -204,7 +204,7 @@ def test_the_command_line_writes_them(tmp_path: Path) -> None:
     assert explained.exit_code == 0, explained.stderr
     assert "against -100 (" in explained.stdout
     refused = invoke("explain", model, " ".join(X[0]), "--token", 1, "--against", "-101")
-    assert "the model has no label '-101'; it has: " in refused.stderr
+    assert "the model has no label '-101' (did you mean '-100'?). It has: " in refused.stderr
 
 
 def test_types_that_are_not_known_or_do_not_fit_are_refused(tmp_path: Path) -> None:
