@@ -1,4 +1,4 @@
-"""Checkpoints: whenever training dies, going on gives the model of a run that never stopped, to the bit."""
+"""Tests of checkpoints: a run resumed after any crash gives the model of an uninterrupted run, to the bit."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ TINY = TRAIN[:12]
 
 
 def in_documents(sentences: tw.Corpus, n: int) -> tw.Corpus:
-    """The same sentences in documents of so many."""
+    """Return the sentences in documents of n sentences each."""
     begins = (str(i) if i % n == 0 else None for i in range(len(sentences)))
     return tw.Corpus([tw.Sentence(s.fields, s.label, doc=doc) for s, doc in zip(sentences, begins)])
 
 
 DOCUMENTS = in_documents(TINY, 4)
 
-#: What is trained: a learner, and on what; sentences enough for stochastic epochs where they are to come first.
+#: Learners and their training data, with enough sentences for stochastic epochs if these come first.
 RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
     "auto": (lambda: tw.CRF(features="S1", l2=0.1, max_iter=14, tol=0.0), TRAIN),
     "dual": (lambda: tw.CRF(features="S1", optimizer="dual", l2=3.0, tol=1e-3), SMALL),
@@ -115,11 +115,11 @@ RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
 
 
 class Died(Exception):
-    """What ends a process in these tests, as abruptly as a callback can."""
+    """Ends a run in these tests, as abruptly as a callback can."""
 
 
 def dying(at: int) -> Callable[[Any], None]:
-    """A callback that dies behind an iteration."""
+    """Return a callback that raises Died after iteration `at`."""
 
     def callback(entry: Any) -> None:
         if entry.iteration == at:
@@ -134,7 +134,7 @@ def saved(tagger: tw.Tagger, path: Path) -> bytes:
 
 
 def told(tagger: tw.Tagger) -> list[dict[str, Any]]:
-    """The history without the clock."""
+    """Return the history without times."""
     return [{k: v for k, v in entry.items() if k != "seconds"} for entry in tagger.history_]
 
 
@@ -150,7 +150,9 @@ SCORED = ("auto", "dual", "sgd", "perceptron", "voters", "history", "kernel rows
 def test_a_resumed_run_ends_with_the_model_of_an_undisturbed_one(
     name: str, dev: tw.Corpus | None, tmp_path: Path
 ) -> None:
-    """Killed after several iterations, and again after resuming; with a checkpoint per iteration or per three."""
+    """Runs are killed after several iterations, and again after resuming, with checkpoints every 1 or 3
+    iterations.
+    """
     make, data = RUNS[name]
     whole = make().fit(data, dev=dev)
     expected, last = saved(whole, tmp_path / "m"), len(whole.history_)
@@ -177,7 +179,10 @@ def test_a_resumed_run_ends_with_the_model_of_an_undisturbed_one(
 
 
 def test_who_goes_on_goes_on(tmp_path: Path) -> None:
-    """Only what is left is trained; without `resume` all of it, and the file is then that of the new run."""
+    """With `resume` only the remaining iterations run.
+
+    Without it all run, and the file is that of the new run.
+    """
     path, seen = tmp_path / "c", []
     tagger = tw.Perceptron(features="S1", epochs=5)
     with pytest.raises(Died):
@@ -196,7 +201,7 @@ def test_who_goes_on_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_callback_that_stops_leaves_a_checkpoint(tmp_path: Path) -> None:
-    """Whatever `every` says: a run that somebody stopped can be gone on with."""
+    """A run stopped by a callback can be resumed, regardless of `every`."""
     path = tmp_path / "c"
     whole = tw.CRF(features="S1", max_iter=9, tol=0.0).fit(SMALL)
     tagger = tw.CRF(features="S1", max_iter=9, tol=0.0)
@@ -207,7 +212,7 @@ def test_a_callback_that_stops_leaves_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_time_between_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the clock where `every` is a time; each one begins a new interval."""
+    """If `every` is a duration, the clock decides. Each checkpoint starts a new interval."""
     now = [100.0]
     monkeypatch.setattr(files.time, "monotonic", lambda: now[0])
     keeper = Keeper(Checkpoint(tmp_path / "c", every="2m"), {})
@@ -241,7 +246,9 @@ def test_intervals_that_are_none(every: Any) -> None:
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
-    """By what is other: a parameter and both of its values, sentences, dev, weights, the learner, the version."""
+    """The error names the difference: a parameter with both values, sentences, dev, weights, learner or
+    version.
+    """
     path = tmp_path / "c"
     tw.CRF(features="S1", max_iter=3).fit(SMALL, dev=DEV, checkpoint=Checkpoint(path, every=1))
     kept = path.read_bytes()
@@ -273,7 +280,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         assert said in str(refused.value)
         assert str(path) in str(refused.value)
         assert path.read_bytes() == kept
-    for n_jobs, verbose in ((1, 0), (2, 1)):  # these do not matter
+    for n_jobs, verbose in ((1, 0), (2, 1)):  # n_jobs and verbose may differ
         resumed(tw.CRF(**usual, n_jobs=n_jobs, verbose=verbose), SMALL)
     found = Found(str(path))
     run = {**found.header["run"], "tagwise": "0.0.1"}
@@ -285,7 +292,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
-    """By name, with the remedy; nothing of it is believed, nothing is unpickled."""
+    """The error names the file and the remedy. Nothing in the file is used or unpickled."""
     path = tmp_path / "c"
     tagger = tw.Perceptron(features="S1", epochs=2)
     tagger.fit(SMALL, checkpoint=Checkpoint(path, every=1))
@@ -311,7 +318,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_no_larger_in_memory_than_its_file(tmp_path: Path) -> None:
-    """Arrays are neither compressed nor shared, and those of another run are never read."""
+    """Arrays are neither compressed nor shared, and arrays of another run are never read."""
     path = tmp_path / "c"
     tagger = tw.Perceptron(features="S1", epochs=2)
     tagger.fit(SMALL, checkpoint=Checkpoint(path, every=1))
@@ -320,7 +327,7 @@ def test_a_checkpoint_is_no_larger_in_memory_than_its_file(tmp_path: Path) -> No
     forged.write(path)
     with pytest.raises(tw.TrainingError, match=r"named twice|expected a list"):
         tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
-    with path.open("r+b") as file:  # the run is compared first: a file of a terabyte is refused at once
+    with path.open("r+b") as file:  # the run is compared first, so a file of a terabyte is rejected at once
         file.truncate(1 << 40)
     with pytest.raises(tw.TrainingError, match="another run: epochs was 2 and is 3 now"):
         tw.Perceptron(features="S1", epochs=3).fit(SMALL, checkpoint=Checkpoint(path, resume=True))
@@ -342,13 +349,13 @@ def test_weights_that_are_not_finite_are_refused(name: str, tmp_path: Path) -> N
             found = make().fit(data, checkpoint=Checkpoint(path, resume=True))
         except tw.TrainingError:
             tried += 1
-        else:  # curvature of L-BFGS: it may overflow, and is dropped
+        else:  # curvature of L-BFGS may overflow and is then dropped
             assert np.isfinite(found.model_.scorer.weights).all()
     assert tried
 
 
 def test_files_of_other_kinds_are_neither_replaced_nor_removed(tmp_path: Path) -> None:
-    """A path for checkpoints that has something else is refused before training; the command line leaves it too."""
+    """An existing file that is not a checkpoint is rejected before training, on the command line too."""
     path, source = tmp_path / "m.checkpoint", tmp_path / "train.txt"
     path.write_text("precious")
     tw.write_conll(TINY, source)
@@ -377,7 +384,7 @@ def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """It was asked for: nobody is to believe that it is there."""
+    """A checkpoint that was requested and cannot be written raises FileError."""
     with pytest.raises(tw.FileError, match="nowhere"):
         tw.Perceptron(features="S1", epochs=2).fit(
             SMALL, checkpoint=Checkpoint(tmp_path / "nowhere" / "c", every=1)
@@ -385,7 +392,10 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None
 
 
 def test_what_is_counted_needs_none_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A hidden Markov model is as it would be; nothing is written, and nothing believed that lies there."""
+    """A hidden Markov model is trained as usual.
+
+    No checkpoint is written, and an existing file is ignored.
+    """
     path, plain = tmp_path / "c", tw.HMM(features="S1").fit(SMALL)
     path.write_bytes(b"something else")
     with caplog.at_level("INFO", logger="tagwise"):
@@ -410,7 +420,7 @@ def test_what_is_counted_needs_none_and_says_so(tmp_path: Path, caplog: pytest.L
 def test_other_parameters_of_the_others_are_refused(
     make: Any, other: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    """As those of a CRF are; and so are other sentences, and other documents of the same sentences."""
+    """A checkpoint of other parameters, sentences or documents is rejected, as for a CRF."""
     few = {tw.HMSVM: {"max_epochs": 2}, tw.Boosting: {"rounds": 2, "every": 1}}.get(make, {"epochs": 2})
     kept = Checkpoint(tmp_path / "c", every=1, resume=True)
     make(features="S1", **few).fit(DOCUMENTS, checkpoint=kept)
@@ -427,7 +437,7 @@ def test_other_parameters_of_the_others_are_refused(
         if "document" in other:
             with pytest.raises(tw.TrainingError, match="the training sentences"):
                 make(features="S1", **few, **other).fit(again, checkpoint=kept)
-        else:  # who does not look at documents does not mind
+        else:  # learners without document features accept other documents
             make(features="S1", **few, **other).fit(again, checkpoint=kept)
 
 
@@ -435,7 +445,7 @@ def test_other_parameters_of_the_others_are_refused(
     "name", ["perceptron", "history", "kernel rows", "kernel, written out", "svm", "svm, kernel", "boosting"]
 )
 def test_states_of_other_data_are_refused_by_the_core(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever hands one in: nothing is read beyond an array, and the learner stays as it is."""
+    """A state of other data is rejected: nothing is read out of bounds, and the learner is unchanged."""
     make, data = RUNS[name]
     states: list[Any] = []
 
@@ -469,7 +479,10 @@ def test_states_of_other_data_are_refused_by_the_core(name: str, monkeypatch: py
     "name", [name for name, optimizer in OPTIMIZERS.items() if name not in ("sgd", "dual")]
 )
 def test_an_optimiser_goes_on_from_its_state(name: str) -> None:
-    """The state after any step, in a new optimiser: the same steps follow. Without `keep` there is none."""
+    """The state after any step, loaded into a new optimiser, gives the same further steps.
+
+    Without `keep` there is none.
+    """
     rng = np.random.default_rng(3)
     a = rng.normal(size=(40, 25))
 
@@ -519,7 +532,9 @@ cli.main(sys.argv[3:])
 
 
 def test_kill_and_resume_on_the_command_line(tmp_path: Path) -> None:
-    """SIGKILL before and behind a checkpoint; `--resume` ends with the file of an undisturbed run, and cleans up."""
+    """After SIGKILL before and after a checkpoint, `--resume` writes the file of an uninterrupted run and
+    cleans up.
+    """
     source = tmp_path / "train.txt"
     tw.write_conll(TRAIN, source)
     options = [str(source), "-q", "-f", "S1", "--set", "max_iter=10", "--set", "tol=0"]

@@ -1,7 +1,8 @@
-"""The scorer is conlleval: label sequences made by hand, with what the official script (2004-01-26) prints for them.
+"""Tests of the scorer against conlleval: handmade label sequences and the output of the official script
+(2004-01-26).
 
-``data/conlleval.json`` holds sentences as pairs (gold, guessed) and the lines of the script's output. Where tagwise
-means to differ, the kind of the row says so and a test of its own states the difference.
+``data/conlleval.json`` holds sentences as pairs (gold, guessed) and the lines of the script's output. The
+kind of a row marks an intended difference, which has a test of its own.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ Labels = list[list[str]]
 
 
 def of_kind(kind: str) -> pytest.MarkDecorator:
-    """The rows of one kind, each as a test of its own."""
+    """Parametrize a test with the rows of one kind."""
     rows = [row for row in ROWS if row["kind"] == kind]
     assert rows
     return pytest.mark.parametrize("row", rows, ids=[row["name"] for row in rows])
 
 
 def labels(row: dict[str, Any]) -> tuple[Labels, Labels]:
-    """Gold and guessed labels of a row."""
+    """Return the gold and guessed labels of a row."""
     return [g.split() for g, _ in row["sentences"]], [p.split() for _, p in row["sentences"]]
 
 
 def output(row: dict[str, Any]) -> list[str]:
-    """The script's lines. Perl takes the empty type for one it has not seen, and prints its row twice: once here."""
+    """Return the script's lines without duplicates: Perl prints the row of the empty type twice."""
     lines: list[str] = row["output"]
     return [y for i, y in enumerate(lines) if i == 0 or y != lines[i - 1]]
 
 
 class Figures(NamedTuple):
-    """The figures of the script's first two lines; ratios as printed, in per cent."""
+    """Figures of the script's first two lines. Ratios are in per cent, as printed."""
 
     tokens: int
     gold: int
@@ -59,7 +60,7 @@ class Figures(NamedTuple):
 
 
 def figures(lines: list[str]) -> tuple[Figures, dict[str, tuple[str, str, str, int]]]:
-    """What the script says: of all, and for each type precision, recall, F1 and the number found."""
+    """Return the script's totals, and for each type precision, recall, F1 and the number found."""
     counts = re.fullmatch(
         r"processed (\d+) tokens with (\d+) phrases; found: (\d+) phrases; correct: (\d+)\.", lines[0]
     )
@@ -78,12 +79,12 @@ def figures(lines: list[str]) -> tuple[Figures, dict[str, tuple[str, str, str, i
 
 
 def percent(ratio: float) -> str:
-    """As the script prints a ratio."""
+    """Format a ratio as the script does."""
     return f"{100 * ratio:.2f}"
 
 
 def found_figures(report: Report) -> tuple[Figures, dict[str, tuple[str, str, str, int]]]:
-    """The same figures of a report."""
+    """Return the figures of a report in the form of `figures`."""
     c = report.chunks
     ratios = [percent(r) for r in (report.accuracy, report.precision, report.recall, report.f1)]
     rows = {k: _score_row(s) for k, s in report.per_type.items()}
@@ -95,7 +96,7 @@ def _score_row(s: Score) -> tuple[str, str, str, int]:
 
 
 def test_the_table_holds_every_kind() -> None:
-    """No kind of row is there without a test, and the table is large enough to be worth its name."""
+    """Every kind of row has a test, and the table has enough rows."""
     kinds = {row["kind"] for row in ROWS}
     assert kinds == {"same", "no chunks", "iobes", "type 0", "bare hyphen", "raw"}
     assert sum(row["kind"] == "same" for row in ROWS) >= 60
@@ -104,7 +105,7 @@ def test_the_table_holds_every_kind() -> None:
 
 @of_kind("same")
 def test_the_report_says_what_the_script_says(row: dict[str, Any]) -> None:
-    """Counts and ratios, of all and of each type, are the script's; the text is its output and a line more."""
+    """Counts and ratios, in total and per type, match the script. The text is its output plus one line."""
     gold, guess = labels(row)
     report = evaluate(gold, guess)
     assert report.chunked
@@ -137,7 +138,7 @@ def test_gold_chunks_of_each_type(row: dict[str, Any]) -> None:
 
 @of_kind("same")
 def test_sentences_one_by_one_add_up(row: dict[str, Any]) -> None:
-    """Counts of single sentences sum to the script's; a row knows its own tokens and right tokens."""
+    """Counts of single sentences sum to the script's. Each row has its own tokens and correct tokens."""
     gold, guess = labels(row)
     counts = count_by_sentence(gold, guess)
     all_, _ = figures(output(row))
@@ -149,7 +150,7 @@ def test_sentences_one_by_one_add_up(row: dict[str, Any]) -> None:
 
 @of_kind("same")
 def test_sentences_in_another_order_score_the_same(row: dict[str, Any]) -> None:
-    """The end of a sentence ends its chunks: nothing of it reaches the next one."""
+    """A chunk ends with its sentence and never extends into the next one."""
     gold, guess = labels(row)
     assert found_figures(evaluate(gold[::-1], guess[::-1])) == figures(output(row))
     twice = evaluate(gold + gold, guess + guess)
@@ -161,7 +162,7 @@ def test_sentences_in_another_order_score_the_same(row: dict[str, Any]) -> None:
 
 
 def written(gold: Labels, guess: Labels) -> str:
-    """One file, as the script reads it."""
+    """Return the text of one file in the script's input format."""
     return "".join("".join(f"w {g} {p}\n" for g, p in zip(*pair)) + "\n" for pair in zip(gold, guess))
 
 
@@ -198,7 +199,9 @@ def check_table(rows: list[list[str]], last: str, row: dict[str, Any]) -> None:
     "row", [row for row in ROWS if row["kind"] == "same"][::20], ids=lambda row: row["name"]
 )
 def test_the_command_prints_the_figures_of_the_script(row: dict[str, Any], tmp_path: Path) -> None:
-    """For one file as the script reads it, and for a gold file and a guessed one with tabs and another column."""
+    """One file in the script's format, and a gold and a guessed file with tabs and another column, give its
+    figures.
+    """
     both = tmp_path / "both.txt"
     both.write_text(written(*labels(row)))
     check_table(*table(both), row)
@@ -209,7 +212,10 @@ def test_the_command_prints_the_figures_of_the_script(row: dict[str, Any], tmp_p
 
 
 def test_documents_are_no_tokens(tmp_path: Path) -> None:
-    """A -DOCSTART- row is a token O to the script and none to tagwise; chunks are the same, the boundary holds."""
+    """A -DOCSTART- row is a token O for the script and no token for tagwise.
+
+    Chunks and their boundaries are equal.
+    """
     body = "a B-X B-X\nb I-X O\n\nc I-X I-X\n\n"
     script = Figures(5, 2, 2, 1, "80.00", "50.00", "50.00", "50.00")  # with two rows of -DOCSTART- O O
     path = tmp_path / "documents.txt"
@@ -222,7 +228,7 @@ def test_documents_are_no_tokens(tmp_path: Path) -> None:
 
 
 def test_a_boundary_row_is_a_token(tmp_path: Path) -> None:
-    """A row -X- ends a sentence for the script; to tagwise it is a token, whose O ends the chunk all the same."""
+    """A row -X- ends a sentence for the script. For tagwise it is a token, whose O ends the chunk as well."""
     script = Figures(3, 2, 2, 1, "66.67", "50.00", "50.00", "50.00")
     path = tmp_path / "rows.txt"
     path.write_text("a B-X B-X\nb I-X O\n-X- O O\nc I-X I-X\n\n")
@@ -232,12 +238,12 @@ def test_a_boundary_row_is_a_token(tmp_path: Path) -> None:
     assert "4 tokens in 1 sequences" in last
 
 
-# Where tagwise differs, and means to.
+# Intended differences from the script.
 
 
 @of_kind("no chunks")
 def test_labels_that_mark_no_chunks_are_scored_by_accuracy(row: dict[str, Any]) -> None:
-    """Only O, or nothing at all: the script's accuracy; there is no F1 to speak of."""
+    """With only O, or no tokens at all, the accuracy is the script's and there is no F1."""
     report = evaluate(*labels(row))
     all_, rows = figures(output(row))
     assert found_figures(report) == (all_, rows) == (all_, {})
@@ -266,7 +272,10 @@ IOBES: dict[str, list[Span]] = {
 
 @of_kind("iobes")
 def test_iobes_chunks_that_touch_are_two(row: dict[str, Any]) -> None:
-    """The script, older than IOBES, makes touching chunks of one type one; E and S end a chunk, S and B begin one."""
+    """The script predates IOBES and merges touching chunks of one type.
+
+    E and S end a chunk, S and B begin one.
+    """
     assert figures(output(row))[0][1:4] == (1, 1, 1)
     gold, guess = labels(row)
     chunks = IOBES[row["name"]]
@@ -279,7 +288,7 @@ def test_iobes_chunks_that_touch_are_two(row: dict[str, Any]) -> None:
 
 @of_kind("type 0")
 def test_zero_is_a_type(row: dict[str, Any]) -> None:
-    """To Perl a type named 0 is none at all, so that B-0 and B are the same; here it is a type like any other."""
+    """Perl treats the type 0 as empty, so B-0 and B are equal. For tagwise it is a type like any other."""
     assert figures(output(row)) == (
         Figures(4, 2, 2, 2, *["100.00"] * 4), {"": ("100.00", "100.00", "100.00", 2)}
     )  # fmt: skip
@@ -290,7 +299,10 @@ def test_zero_is_a_type(row: dict[str, Any]) -> None:
 
 @of_kind("bare hyphen")
 def test_a_hyphen_without_a_type_is_another_label(row: dict[str, Any]) -> None:
-    """``O-`` is O to the script; here chunks are the same, and the token has another label than gold."""
+    """``O-`` is O for the script.
+
+    For tagwise the chunks are equal, and the token's label differs from gold.
+    """
     report = evaluate(*labels(row))
     all_, rows = figures(output(row))
     assert all_.accuracy == "100.00"
@@ -300,7 +312,10 @@ def test_a_hyphen_without_a_type_is_another_label(row: dict[str, Any]) -> None:
 
 @of_kind("raw")
 def test_raw_labels(row: dict[str, Any]) -> None:
-    """The script's option -r scores single tokens: these are the rows of ``per_label``; with B- before them, chunks."""
+    """The script's option -r scores single tokens, as ``per_label`` does.
+
+    With the prefix B- they are chunks.
+    """
     gold, guess = labels(row)
     options = row["options"]
     outside = options[options.index("-o") + 1] if "-o" in options else "O"
@@ -321,7 +336,7 @@ def test_raw_labels(row: dict[str, Any]) -> None:
 
 @of_kind("same")
 def test_corpora_score_as_their_labels(row: dict[str, Any]) -> None:
-    """A corpus on either side stands for the labels of its sentences."""
+    """A corpus on either side is scored by the labels of its sentences."""
     gold, guess = labels(row)
     words = [["w"] * len(g) for g in gold]
     a, b = Corpus.from_lists(words, gold), Corpus.from_lists(words, guess)

@@ -1,4 +1,4 @@
-"""Vectors of tokens are attributes with values: the same numbers in dicts give the same losses and models."""
+"""Tests of token vectors, which are attributes with values: equal numbers in dicts give equal losses and models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Sentences = list[list[str]]
 def corpus(
     labels: int, size: int, n: int = 40, seed: int = 0
 ) -> tuple[Sentences, list[np.ndarray], list[list[str]]]:
-    """Words, vectors without a zero and labels that hang together; the first sentence has every label."""
+    """Return words, vectors without zeros, and labels that depend on them. The first sentence has every label."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(labels, size))
     words, arrays, y = [], [], []
@@ -38,7 +38,7 @@ def corpus(
 def dicts(
     words: Sentences | None, arrays: list[np.ndarray], scale: float = 1.0
 ) -> list[list[dict[str, Any]]]:
-    """The same as attributes: {"word[0]=w1": 1, "vector[0]": 0.3, ...}."""
+    """Return the words and vectors as attributes: {"word[0]=w1": 1, "vector[0]": 0.3, ...}."""
     out = []
     for s, rows in enumerate(arrays):
         numbers = [{f"vector[{j}]": float(np.float32(scale) * x) for j, x in enumerate(row)} for row in rows]
@@ -48,18 +48,18 @@ def dicts(
 
 
 def listed(words: Sentences) -> list[list[list[str]]]:
-    """Words as lists of attributes."""
+    """Return words as lists of attributes."""
     return [[[f"word[0]={w}"] for w in sentence] for sentence in words]
 
 
 def prepared(X: Any, y: Any, names: list[str], **more: Any) -> tuple[Any, Any, Any]:
-    """Dataset, layout and vocabulary of a training set."""
+    """Return dataset, layout and vocabulary of a training set."""
     vocabulary, data = encode.build(X, **more)
     data = encode.with_labels(data, y, names)
     return data, _core.Layout.build(data, len(vocabulary), len(names)), vocabulary
 
 
-#: Every width of rows, and numbers that fill registers or do not.
+#: All row widths, and sizes that fill registers or do not.
 SHAPES = [(2, 1), (3, 13), (16, 6), (17, 7), (33, 5), (50, 8), (70, 12), (259, 7)]
 
 
@@ -71,7 +71,7 @@ SHAPES = [(2, 1), (3, 13), (16, 6), (17, 7), (33, 5), (50, 8), (70, 12), (259, 7
     ],
 )
 def test_losses_and_gradients(loss: str, labels: int, size: int, beside: bool) -> None:
-    """At any weights, for every width of rows, alone and beside words; also where sums are made in other ways."""
+    """Losses and gradients agree for every row width, with and without words, and for all ways of summing."""
     words, arrays, y = corpus(labels, size, n=20)
     names = [f"L{k}" for k in range(labels)]
     X = tw.vectors(listed(words), arrays) if beside else arrays
@@ -106,14 +106,16 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "hmsvm": {},
     "memm": {"max_iter": 8},
     "boosting": {"rounds": 15, "step": "bound"},
-    "boosting-joint": {"rounds": 2},  # steps in single precision: not so many that rounding grows
+    "boosting-joint": {
+        "rounds": 2
+    },  # steps in single precision: few enough rounds that rounding errors stay small
 }
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("beside", [False, True])
 def test_learners(name: str, beside: bool, tmp_path: Path) -> None:
-    """Weights by name, predictions and files are those of the same numbers in dicts."""
+    """Weights by name, predictions and files are those of equal numbers in dicts."""
     words, arrays, y = corpus(4, 9)
     kind = tw.LEARNERS[name.split("-")[0]]
     X = tw.vectors(listed(words), arrays, scale=0.5) if beside else [tw.Vectors(a, scale=0.5) for a in arrays]
@@ -146,7 +148,7 @@ def test_learners(name: str, beside: bool, tmp_path: Path) -> None:
 
 
 def test_results_do_not_depend_on_threads() -> None:
-    """Bit by bit."""
+    """Weights are equal to the bit."""
     words, arrays, y = corpus(17, 20, n=300)
     X = tw.vectors(words, arrays)
     one, two = (
@@ -156,7 +158,7 @@ def test_results_do_not_depend_on_threads() -> None:
 
 
 def test_probabilities_lists_and_explanations() -> None:
-    """Whatever asks a model about sentences takes vectors."""
+    """All prediction methods of a model accept vectors."""
     words, arrays, y = corpus(3, 5)
     X = tw.vectors(words, arrays)
     tagger = tw.CRF(features="word[0]", max_iter=5).fit(X, y, dev=X, dev_y=y)
@@ -172,7 +174,7 @@ def test_probabilities_lists_and_explanations() -> None:
 
 
 def test_scale() -> None:
-    """A number, or one over the root of the mean square; the model keeps it and takes no other."""
+    """The scale is a number, or 1 over the root mean square. The model keeps it and rejects any other."""
     _, arrays, y = corpus(3, 5)
     own = tw.CRF(max_iter=3).fit([tw.Vectors(a, scale="auto") for a in arrays], y)
     rms = float(np.sqrt(np.mean(np.concatenate(arrays).astype(np.float64) ** 2)))
@@ -188,10 +190,10 @@ def test_scale() -> None:
 
 
 def test_kinds_of_arrays() -> None:
-    """float64, integers, slices and lists of rows become float32; tensors leave their graph."""
+    """float64, integers, slices and lists of rows become float32. Tensors are detached."""
 
     class Tensor:
-        """What torch shows of a tensor."""
+        """The interface of a torch tensor."""
 
         ndim = 2
 
@@ -221,7 +223,7 @@ def test_kinds_of_arrays() -> None:
 
 
 def test_what_vectors_cannot_be() -> None:
-    """The sentence, what is wrong, what to do."""
+    """The error names the sentence, the problem and the remedy."""
     words, arrays, y = corpus(3, 4)
     tagger = tw.CRF(max_iter=2).fit(arrays, y)
     mixed = tw.CRF(features="word[0]", max_iter=2).fit(tw.vectors(words, arrays), y)
@@ -265,14 +267,14 @@ def test_what_vectors_cannot_be() -> None:
 
 
 def test_a_hidden_markov_model_has_no_vectors() -> None:
-    """Its symbols are one of many; numbers are none."""
+    """Its observations are symbols, not numbers."""
     words, arrays, y = corpus(3, 4)
     with pytest.raises(tw.ParameterError, match="HMM does not support vectors"):
         tw.HMM().fit(tw.vectors(words, arrays), y)
 
 
 def test_sums_of_features_and_vectors(tmp_path: Path) -> None:
-    """Vectors stand beside a sum as beside any recipe; copies and files keep them."""
+    """Vectors can be combined with a sum of features as with any recipe. Copies and files keep them."""
     words, arrays, y = corpus(3, 4)
     X = tw.vectors(words, arrays, scale=0.5)
     tagger = tw.CRF(features=tw.Features("word[0]") + own_features, max_iter=3).fit(X, y)
@@ -284,5 +286,5 @@ def test_sums_of_features_and_vectors(tmp_path: Path) -> None:
 
 
 def own_features(sentence: Any) -> list[list[str]]:
-    """A feature function that a model names."""
+    """A feature function that a model stores by name."""
     return [["own=" + word[-1]] for word in sentence]

@@ -1,4 +1,6 @@
-"""Dual ascent: its certificate bounds the optimum, its weights are its dual point's, its optimum is everyone's."""
+"""Tests of dual ascent: the certificate bounds the optimum, the weights belong to the dual point, the optimum
+is exact.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from .reference import dual as twin
 from .reference.optimum import newton, paths_of
 
 SIMD = ("", "avx2", "baseline")
-#: Sentences from which on visits go together.
+#: Number of sentences from which visits are made in groups.
 TOGETHER = 512
 
 
@@ -87,7 +89,7 @@ def test_chains_of_a_certificate_have_the_marginals_kept(labels, l2, way):
         for _ in range(10):
             ascent.epoch()
             off = (ascent.terms()[3] - 2 * l2 * ascent.weights())[: corpus.layout.n_node]
-            assert np.abs(off).max() < 5e-6 * corpus.data.n_tokens  # a lone round of scaling leaves up to 1
+            assert np.abs(off).max() < 5e-6 * corpus.data.n_tokens  # a single round of scaling leaves up to 1
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -190,11 +192,11 @@ def test_threads_and_repetition_change_no_bit(together, monkeypatch):
     same = dual(corpus)
     same.epoch(5)
     same.epoch(5)
-    assert not np.array_equal(other.weights(), same.weights())  # the seed arrives
+    assert not np.array_equal(other.weights(), same.weights())  # the seed has an effect
 
 
 def test_ascents_beside_each_other_share_the_threads(monkeypatch):
-    """Whoever has to wait for a thread of the pool goes on alone, and with the same bits."""
+    """An ascent that finds no free thread in the pool runs alone, with the same bits."""
     monkeypatch.setenv("TAGWISE_MOST_THREADS", "4")
     corpus = random_corpus(8, 7, n=60)
 
@@ -209,7 +211,7 @@ def test_ascents_beside_each_other_share_the_threads(monkeypatch):
 
 
 def test_two_visits_together_find_the_same_weights():
-    """The two that an epoch begins with find 0, and each goes where it would go alone."""
+    """The first two visits of an epoch start from 0, and each makes the step that it would make alone."""
     corpus = random_corpus(2, 4, n=2)
     one = dual(corpus)
     one.epoch(0, 2, True)
@@ -226,7 +228,7 @@ def test_two_visits_together_find_the_same_weights():
 
 @pytest.mark.parametrize("l2", [1.0, 10.0])
 def test_sentences_that_are_all_alike_do_not_overshoot_together(l2):
-    """Each does what the one beside it does at once, and all of them together must still come down."""
+    """All visits of a group make the same step at once, and the objective must still decrease."""
     x, y = [f"w{i % 3}" for i in range(40)], ["AB"[i % 2] for i in range(40)]
     options = {"features": "S3", "l2": l2, "max_iter": 300}
     ours = tw.CRF(optimizer="dual", tol=1e-5, **options).fit([x] * TOGETHER, [y] * TOGETHER)
@@ -253,7 +255,7 @@ def test_a_state_goes_on_to_the_bit():
 
 
 def test_states_far_from_the_optimum_are_more_where_somebody_chooses_among_them():
-    """The same epochs, and the same objectives where both were evaluated; a dev score makes training ask for them."""
+    """Both have the same epochs and equal objectives where both evaluate. A dev score requests more evaluations."""
     corpus = random_corpus(5, 4, n=60)
     few, many = (
         {step.evaluations: step.value for step in steps(Ascent(dual(corpus, 0.3), 1, 0), 1e-6, often=often)}
@@ -269,7 +271,7 @@ def test_states_far_from_the_optimum_are_more_where_somebody_chooses_among_them(
 
 
 def test_an_ascent_that_was_flat_when_it_was_kept_ends():
-    """As the one does that was not kept: L-BFGS goes on in both, from the same weights."""
+    """A resumed ascent ends like an uninterrupted one: L-BFGS continues in both from the same weights."""
     corpus = random_corpus(5, 4, n=30)
     ascent = Ascent(dual(corpus, 1.0), 1, 0, hasty=True)
     whole = list(steps(ascent, 1e-9))
@@ -280,7 +282,7 @@ def test_an_ascent_that_was_flat_when_it_was_kept_ends():
 
 
 def test_a_certificate_does_not_show_as_a_rise_of_the_gap():
-    """What earlier epochs said is told by the share that is found, so that the rate stays what it was."""
+    """Estimates of earlier epochs are rescaled by the measured share, so the rate does not change."""
     corpus = random_corpus(9, 6, n=40)
     ascent = Ascent(dual(corpus), 1, 0)
     distances = [ascent.core.epoch(0)[2] for _ in range(8)]
@@ -293,7 +295,7 @@ def test_a_certificate_does_not_show_as_a_rise_of_the_gap():
 
 
 def test_a_dual_point_serves_another_penalty():
-    """w(q) is 1/(2 l2) times what q says: the same q at l2' has (l2 / l2') w, and bounds the optimum there."""
+    """w(q) is proportional to 1/(2 l2): the same q at l2' has (l2 / l2') w, and bounds the optimum there."""
     corpus = random_corpus(11, 5, n=40)
     problem = Problem(corpus.data, corpus.layout, "log")
     best = trained(corpus, "lbfgs", 0.2, tol=1e-9).objective
@@ -314,7 +316,7 @@ def test_a_dual_point_serves_another_penalty():
 
 
 def test_a_path_goes_from_dual_point_to_dual_point():
-    """Every strength is certified, with the optimum that it has alone, in fewer epochs than from the gold labels."""
+    """Every strength is certified with its own optimum, in fewer epochs than from the gold labels."""
     train = tw.load_corpus("wnut17-ner")[0][:220]
     tagger = tw.CRF(features="S2", tol=1e-3)
     found = tw.regularization_path(tagger, train, train[:10], strengths=[3.0, 1.0, 0.3])

@@ -1,4 +1,4 @@
-"""What a template found for words of earlier calls is kept; no answer tells whether it was, to the last bit."""
+"""Tests of the template's cache of known words: cached and uncached results are equal to the last bit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAYS = ("single", "single,table", "runs,table", "runs,table,baseline")
 
 
 def sentences(seed: int, n: int = 60, words: int = 80) -> Sentences:
-    """Words of few frequent and many rare ones, in sentences of 0 to 8."""
+    """Return sentences of 0 to 8 words, few of them frequent and many rare."""
     rng = np.random.default_rng(seed)
     return [
         [[f"{'aAb1'[w % 4]}{w % words}-{seed % 3}" for w in rng.zipf(1.4, rng.integers(0, 9))]]
@@ -30,7 +30,7 @@ def sentences(seed: int, n: int = 60, words: int = 80) -> Sentences:
 
 
 def model(labels: int) -> tuple[_core.Vocabulary, _core.Scorer]:
-    """A locked vocabulary of some sentences, and weights that are no round numbers."""
+    """Return a locked vocabulary of some sentences, and a scorer with random weights."""
     rng, vocabulary = np.random.default_rng(labels), _core.Vocabulary()
     template = _core.Template(NODE, ["word"])
     data = _core.encode_tokens(template, vocabulary, sentences(0) + sentences(1))
@@ -41,14 +41,14 @@ def model(labels: int) -> tuple[_core.Vocabulary, _core.Scorer]:
 
 
 def rows(data: _core.Dataset) -> list[list[float]]:
-    """All that a dataset holds."""
+    """Return all arrays of a dataset."""
     return [data.offsets.tolist(), *(x.tolist() for x in (*data.node(), *data.edge()))]
 
 
 @pytest.mark.parametrize("way", ["single", "runs"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_rows_are_those_of_a_template_that_knows_nothing(way: str, n_jobs: int) -> None:
-    """Calls of other words and of the same, short and long; what earlier ones gave stays as it was."""
+    """Calls with other and with the same words, short and long, do not change earlier results."""
     template, vocabulary = _core.Template(TEMPLATE, ["word"]), _core.Vocabulary()
     _core.encode_tokens(template, vocabulary, sentences(0) + sentences(1))
     vocabulary.lock()
@@ -65,7 +65,7 @@ def test_rows_are_those_of_a_template_that_knows_nothing(way: str, n_jobs: int) 
 
 @pytest.mark.parametrize("labels", [5, 20, 40, 60, 70])
 def test_scores_have_the_same_bits_whatever_was_tagged_before(labels: int) -> None:
-    """Probabilities of float32 weights, by every way and number of threads: no call moves the last bit of another."""
+    """Probabilities of float32 weights, on every code path and number of threads: no call changes bits of another."""
     vocabulary, scorer = model(labels)
     template = _core.Template(NODE, ["word"])
     X = sentences(2, 200)
@@ -83,7 +83,7 @@ def test_scores_have_the_same_bits_whatever_was_tagged_before(labels: int) -> No
                     kept, kept_z = scorer.marginals(again, n_jobs=n_jobs)
                     other, _ = scorer.marginals(
                         data, n_jobs=n_jobs
-                    )  # of a template whose runs have other numbers
+                    )  # from a template whose runs have other numbers
                     assert other.tobytes() == p.tobytes(), (way, seed, n_jobs)
                     assert kept.tobytes() == p.tobytes(), (way, seed, n_jobs)
                     assert kept_z.tobytes() == log_z.tobytes(), (way, seed, n_jobs)
@@ -104,7 +104,7 @@ def test_what_is_found_belongs_to_one_vocabulary() -> None:
 
 
 def test_sums_that_are_not_kept_are_made_with_the_same_bits() -> None:
-    """More words than sums are kept of: those behind score as they do in front, and as every attribute by itself."""
+    """Words beyond the cache's capacity score as cached ones do, and as single attributes do."""
     source, labels = "word[0]\nword[0].suffix(1..2)", 50
     words = [f"{i:x}.{i % 7}" for i in range(70_000)]
     X = [[words[i : i + 20]] for i in range(0, len(words), 20)]
@@ -126,7 +126,7 @@ def test_sums_that_are_not_kept_are_made_with_the_same_bits() -> None:
 
 
 def test_bare_sentences_are_the_only_column() -> None:
-    """Lists of tokens are read as lists of one column are; what is no string is named in the same words."""
+    """Lists of tokens are read like lists of one column, with the same error for a value that is not a string."""
     X = [["a", "B", "a"], [], ["\u00fc", "a"]]
     template = _core.Template("word[-1..0]", ["word"])
     of_columns, of_tokens = _core.Vocabulary(), _core.Vocabulary()

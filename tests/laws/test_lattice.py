@@ -1,4 +1,4 @@
-"""Lattices and losses in the open against sums over all paths: shared and own edges, boundaries, restrictions."""
+"""Tests of public lattices and losses against sums over all paths: shared and own edges, boundaries, restrictions."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from .strategies import Chain, chains, wholes
 
 Loss = Callable[[Lattice, Sequence[int]], tuple[float, ScoreGradient]]
 
-#: Every loss of the core has a function in the open.
+#: Every loss of the core has a public function.
 LOSSES: dict[str, Loss] = {name: getattr(ours, f"{name}_loss") for name in _core.LOSSES}
 
 
 def open_lattice(c: Chain) -> Lattice:
-    """The same scores, without what the chain rules out."""
+    """Return the chain's scores without its restrictions."""
     node, edge, start, end = (np.where(np.isfinite(a), a, 0.0) for a in c.scores)
     return Lattice(node, edge, start, end)
 
 
 def lattice_of(c: Chain) -> Lattice:
-    """The same chain, what it rules out as scores of minus infinity."""
+    """Return the chain's scores with its restrictions as minus infinity."""
     return Lattice(*c.scores)
 
 
 def per_token(s: chain.Scores) -> chain.Scores:
-    """The same scores with edges of every token of their own."""
+    """Return the scores with separate edges for every token."""
     return s._replace(edge=chain.edges(s).copy())
 
 
 @given(chains(max_labels=3, max_tokens=4))
 def test_primitives_are_sums_over_all_paths(c: Chain) -> None:
-    """log Z, marginals of labels and pairs, the best path, the score of a path."""
+    """log Z, marginals of labels and pairs, the best path, and the score of a path."""
     lattice = lattice_of(c)
     assert lattice.log_partition() == pytest.approx(enumeration.log_partition(c.scores), abs=1e-9)
     node, pair = chain.marginals(c.scores)
@@ -56,14 +56,14 @@ def test_primitives_are_sums_over_all_paths(c: Chain) -> None:
 
 @given(chains(wholes(), max_labels=3, max_tokens=4, constrained=False))
 def test_ties_go_to_the_lower_label(c: Chain) -> None:
-    """Of paths with one score the one whose last label is lowest, then the one before it."""
+    """Among paths of equal score the one with the lowest last label wins, then the lowest label before it."""
     _, path = lattice_of(c).viterbi()
     assert tuple(path) == chain.viterbi(c.scores)
 
 
 @given(chains(max_labels=3, max_tokens=4, constrained=True))
 def test_restrictions_are_scores_of_minus_infinity(c: Chain) -> None:
-    """Labels outside of `allowed` and forbidden pairs take no part; start and end scores stay."""
+    """Labels outside `allowed` and forbidden pairs are excluded. Start and end scores stay."""
     assert c.allowed is not None
     assert c.forbidden is not None
     pairs = [(int(a), int(b)) for a, b in np.argwhere(c.forbidden)]
@@ -73,7 +73,7 @@ def test_restrictions_are_scores_of_minus_infinity(c: Chain) -> None:
     assert lattice.log_partition() == pytest.approx(enumeration.log_partition(c.scores), abs=1e-9)
     np.testing.assert_allclose(lattice.marginals(), chain.marginals(c.scores)[0], atol=1e-9)
     for a, b in zip(before, (plain.node, plain.edge)):
-        np.testing.assert_array_equal(a, b)  # the first is left as it was
+        np.testing.assert_array_equal(a, b)  # the original is unchanged
     only = plain.restricted(forbidden=pairs)
     np.testing.assert_allclose(only.node, plain.node)
     alone = plain.restricted(c.allowed)
@@ -83,7 +83,7 @@ def test_restrictions_are_scores_of_minus_infinity(c: Chain) -> None:
 @pytest.mark.parametrize("name", LOSSES)
 @given(c=chains(max_labels=3, max_tokens=4))
 def test_losses_and_gradients_are_the_twins(name: str, c: Chain) -> None:
-    """Value, and derivatives by node scores and by the edge scores of each step."""
+    """Value, and derivatives with respect to node scores and the edge scores of each step."""
     s = per_token(c.scores)
     value, gradient = LOSSES[name](lattice_of(c), c.gold)
     slow, slow_gradient = losses.LOSSES[name](s, c.gold, 1.0)
@@ -95,7 +95,7 @@ def test_losses_and_gradients_are_the_twins(name: str, c: Chain) -> None:
 
 
 def test_boundaries_belong_to_the_first_and_the_last_token() -> None:
-    """One token has both; left out they are zero; without tokens there is nothing to add them to."""
+    """A single token has both boundaries. They default to zero, and have no effect without tokens."""
     node, edge = np.array([[1.0, 2.0]]), np.zeros((2, 2))
     assert Lattice(node, edge, [10.0, 0.0], [0.0, 5.0]).viterbi() == (11.0, [0])
     assert Lattice(node, edge, start=[0.0, 5.0]).score([1]) == 7.0
@@ -106,7 +106,7 @@ def test_boundaries_belong_to_the_first_and_the_last_token() -> None:
 
 
 def test_shapes_that_do_not_fit_are_named() -> None:
-    """What was given and what was expected."""
+    """The error names the given and the expected shape."""
     square = np.zeros((3, 3))
     with pytest.raises(ParameterError, match=r"node scores of shape \(3,\), expected \[tokens, labels\]"):
         Lattice(np.zeros(3), square).marginals()

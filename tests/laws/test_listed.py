@@ -1,7 +1,8 @@
-"""Many labels: lists of the transitions that differ are the same function as whole matrices.
+"""Tests with many labels: lists of the transitions that differ compute the same function as whole matrices.
 
-The lists against enumeration and the twins, with weights that take all digits from a difference, with transitions
-that are forbidden one by one, by rows and by columns, and with ties; and lists are taken where they pay.
+The lists are compared with enumeration and the reference implementations, with weights that cancel all digits
+of a difference, with transitions forbidden one by one, by rows and by columns, and with ties. Lists are
+chosen only if they pay.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ LISTS = ("sparse", "sparse,avx2", "sparse,baseline")
 
 
 def chains(seed: int) -> tuple[np.ndarray, dict[tuple[int, int], float]]:
-    """Node scores [T, L] and listed transitions of any size, some of them forbidden."""
+    """Return node scores [T, L] and listed transitions of any size, some of them forbidden."""
     rng = np.random.default_rng(seed)
     L, T = int(rng.integers(1, 5)), int(rng.integers(1, 5))
     node = rng.integers(-2, 3, (T, L)) * rng.choice([1.0, 0.37, 5.0])
     chosen = [(int(a), int(y)) for a in range(L) for y in range(L) if rng.random() < 0.4]
     sizes = [0.0, 1.0, -1.0, -3.0, 4.0, *([-np.inf] if L > 2 else [])]
     moves = {pair: float(rng.choice(sizes)) for pair in chosen}
-    for a in range(L):  # a path is left
+    for a in range(L):  # at least one path is possible
         moves.pop((a, a), None)
     return node, moves
 
 
 def whole(node: np.ndarray, moves: dict[tuple[int, int], float]) -> chain.Scores:
-    """The same with a matrix."""
+    """Return the chain with its transitions as a matrix."""
     edge = np.zeros((node.shape[1],) * 2)
     for pair, w in moves.items():
         edge[pair] = w
@@ -56,15 +57,18 @@ def test_the_twin_is_the_enumeration(seed: int) -> None:
 
 
 def scored(node: np.ndarray, edge: np.ndarray) -> tuple[Corpus, np.ndarray]:
-    """A sentence with these scores, seventeen times, one of them in a batch of its own."""
+    """Return seventeen copies of a sentence with these scores, one of them in a batch of its own."""
     return grid(node, edge, [0] * len(node), 17)
 
 
 @pytest.mark.parametrize("small", [-1.0, -2.7, -2.8, -8.0, -20.0, -45.0, -77.0])
 @pytest.mark.parametrize("ways", LISTS)
 def test_differences_that_take_all_digits(small: float, ways: str) -> None:
-    """All of the sum before a token lies on one label, or on two, whose transitions are all but impossible: what is
-    left after their factors are taken off the sum of all is where the path goes, and must be right to six digits."""
+    """Subtraction that cancels nearly all digits still gives six correct ones.
+
+    All of the sum before a token is on one or two labels whose transitions are nearly impossible. The path
+    continues in the remainder after their factors are subtracted from the total.
+    """
     L = 7
     rng = np.random.default_rng(3)
     edge = np.zeros((L, L))
@@ -91,7 +95,9 @@ def test_differences_that_take_all_digits(small: float, ways: str) -> None:
 
 
 def spans(kinds: int, scheme: str) -> tuple[np.ndarray, int]:
-    """Forbidden transitions [L, L] of spans of so many kinds: I follows B or I of its kind (IOB2), or IOBES."""
+    """Return forbidden transitions [L, L] of `kinds` kinds of spans: I follows B or I of its kind (IOB2), or
+    IOBES.
+    """
     parts = ["B", "I"] if scheme == "bio" else ["B", "I", "E", "S"]
     names = ["O"] + [f"{part}-{kind}" for kind in range(kinds) for part in parts]
     forbidden = np.zeros((len(names), len(names)), dtype=bool)
@@ -107,7 +113,7 @@ def spans(kinds: int, scheme: str) -> tuple[np.ndarray, int]:
 
 
 def lawful(rng: np.random.Generator, forbidden: np.ndarray, length: int) -> list[int]:
-    """A path without a forbidden step, from O on."""
+    """Return a path from O without a forbidden step."""
     path = [0]
     while len(path) < length:
         path.append(int(rng.choice(np.flatnonzero(~forbidden[path[-1]]))))
@@ -117,7 +123,7 @@ def lawful(rng: np.random.Generator, forbidden: np.ndarray, length: int) -> list
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 def test_rules_of_many_spans(scheme: str, loss: str) -> None:
-    """Most transitions to an inside label are forbidden, and of IOBES most from one: what is allowed is listed."""
+    """Most transitions to an inside label are forbidden, and in IOBES most from one, so allowed ones are listed."""
     forbidden, L = spans(25 if scheme == "bio" else 12, scheme)
     rng = np.random.default_rng(1)
     lengths = RAGGED[:20]
@@ -141,8 +147,11 @@ def test_rules_of_many_spans(scheme: str, loss: str) -> None:
 @pytest.mark.parametrize("labels", [60, 130])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_lists_and_matrices_agree(labels: int, seed: int) -> None:
-    """Whole weights: ties everywhere, and the same path for each; real ones: sums to six digits. Transitions that were
-    seen weigh less than 0 half of the time, so that the best label before is often one that must not count."""
+    """Integer weights have ties everywhere and must give equal paths. Real weights give sums to six digits.
+
+    Half of the seen transitions have negative weights, so the best previous label is often one that must not
+    count.
+    """
     c = corpus(seed, labels, RAGGED * 3)
     rng = np.random.default_rng(seed)
     ties = rng.integers(-2, 3, len(c.layout)).astype(np.float32)
@@ -164,7 +173,7 @@ def test_lists_and_matrices_agree(labels: int, seed: int) -> None:
 
 
 def test_lists_are_taken_where_they_pay() -> None:
-    """Many labels and few transitions; not with few labels, nor with all transitions."""
+    """Lists are used with many labels and few transitions, not with few labels or all transitions."""
     for labels, choice, lists in ((130, {}, True), (20, {}, False), (60, {"all_pairs": True}, False)):
         c = corpus(0, labels, RAGGED, **choice)
         w = np.zeros(len(c.layout))
@@ -184,7 +193,7 @@ def test_threads_do_not_change_a_bit(loss: str) -> None:
 
 @pytest.mark.parametrize("labels", [70, 260])
 def test_descent_with_lists(labels: int) -> None:
-    """A step of sixteen sentences moves every weight as it does with matrices."""
+    """A step of sixteen sentences moves every weight as with matrices."""
     c = corpus(5, labels, [5] * 16)
     moved = {}
     for ways in ("sparse", "whole"):
@@ -198,7 +207,9 @@ def test_descent_with_lists(labels: int) -> None:
 
 
 def test_auto_leaves_dual_ascent_to_few_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With many labels and few transitions seen, passes over lists are what `auto` takes; who asks for dual has it."""
+    """With many labels and few seen transitions `auto` uses passes over lists. optimizer="dual" still selects
+    dual ascent.
+    """
     gold = [[(7 * i + t) % 200 for t in range(4)] for i in range(60)]
     X = [[[f"w{y}"] for y in path] for path in gold]
     Y = [[f"l{y}" for y in path] for path in gold]

@@ -1,7 +1,7 @@
-"""Best paths of long sentences: rounding does not grow with the length, whatever way the search takes.
+"""Tests of best paths of long sentences: rounding errors do not grow with the length, on any code path.
 
-Scores of prefixes grow with every token. The path that is found scores, in double precision, what the best path of a
-double-precision search scores, at 200 tokens and at 100,000.
+Scores of prefixes grow with every token. The score of the path found, in double precision, equals that of a
+double-precision search, at 200 tokens and at 100,000.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tagwise.scores.lookback import Lookback
 
 from .paths import forced
 
-#: Below the rounding of single decisions, far below the tenths that sums of 100,000 float32 are off by.
+#: Below the rounding of single decisions, far below the error of sums of 100,000 float32 (tenths).
 CLOSE = 2e-4
 WORDS = 60
 LEVELS = ("", "avx2", "baseline")
-#: Around the first position that is renormalised, and far beyond; and the longest.
+#: Lengths around the first renormalised position, far beyond it, and the longest.
 LENGTHS, LONGEST = (127, 128, 129, 145, 20_000), 100_000
 
 
 class Case(NamedTuple):
-    """A sentence, its scores, the labels that are allowed if not all are, and the best score."""
+    """A sentence, its scores, the allowed labels if not all are, and the best score."""
 
     data: _core.Dataset
     node: np.ndarray  # [T, L]
@@ -36,14 +36,17 @@ class Case(NamedTuple):
     best: float
 
     def score(self, path: np.ndarray) -> float:
-        """The score of a path, without rounding that grows with its length."""
+        """Return the score of a path, with rounding errors that do not grow with its length."""
         y = path.astype(int)
         nodes = np.sum(self.node[np.arange(len(y)), y], dtype=np.longdouble)
         return float(nodes + np.sum(self.edge[y[:-1], y[1:]], dtype=np.longdouble))
 
 
 class Long:
-    """A random model over words, of float32 scores that are positive on average; some edges only where `edges` < 1."""
+    """A random model over words with float32 scores that are positive on average.
+
+    It has only some edges if `edges` < 1.
+    """
 
     def __init__(self, labels: int, *, edges: float = 1.0, whole: bool = False) -> None:
         rng = np.random.default_rng(labels)
@@ -66,7 +69,7 @@ class Long:
         assert len(self.weights) == len(self.layout)
 
     def scorer(self) -> _core.Scorer:
-        """To be made under the ways that are forced, which decide on lists of edges."""
+        """Return a scorer. Build it under forced code paths, which decide whether edges are in lists."""
         return _core.Scorer(self.layout, self.weights)
 
     @cache  # noqa: B019
@@ -88,7 +91,7 @@ def model(labels: int, edges: float = 1.0) -> Long:
 
 
 def best(node: np.ndarray, edge: np.ndarray) -> float:
-    """The best score of a chain in double precision, the largest of each position subtracted."""
+    """Return the best score of a chain in double precision, subtracting the maximum of each position."""
     delta, total = node[0], 0.0
     for row in node[1:]:
         delta = (delta[:, None] + edge).max(0) + row
@@ -98,7 +101,7 @@ def best(node: np.ndarray, edge: np.ndarray) -> float:
 
 
 def check(m: Long, ways: str, length: int, limited: bool = False) -> dict[str, int]:
-    """The path of a sentence these ways; what was done."""
+    """Compare the path of a sentence on these code paths, and return the code paths taken."""
     case = m.case(length, limited)
     with forced(ways):
         path = m.scorer().viterbi(case.data, allowed=case.support, n_jobs=1)
@@ -120,7 +123,7 @@ def check(m: Long, ways: str, length: int, limited: bool = False) -> dict[str, i
     ],
 )
 def test_best_paths(ways: str, labels: int, name: str, level: str) -> None:
-    """One sentence by itself; sixteen side by side, back pointers noted or sought; double precision."""
+    """One sentence alone, sixteen in lanes with back pointers stored or recomputed, and double precision."""
     for length in LENGTHS if labels < 10 else LENGTHS[:-1]:
         assert name in check(model(labels), f"{ways},{level}", length)
 
@@ -143,7 +146,7 @@ def test_allowed_labels(level: str) -> None:
 
 
 def test_ways_agree_to_the_label() -> None:
-    """Whatever way is taken, the same numbers are subtracted: ties of whole numbers included, paths are the same."""
+    """All code paths subtract the same numbers, so paths are equal, also for ties of integers."""
     m = Long(7, whole=True)
     data = m.case(2_000).data
     every = (np.ones((1, 7), dtype=bool), np.zeros(2_000, dtype=np.uint32))
@@ -159,7 +162,7 @@ def test_ways_agree_to_the_label() -> None:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("ways", "labels", "edges"), [("", 5, 1.0), ("sparse", 40, 0.05)])
 def test_lists_of_paths(ways: str, labels: int, edges: float, level: str) -> None:
-    """Scores are those of their paths, descending, and as good as those of double precision, one by one."""
+    """Scores are those of their paths, descending, and each is as good as in double precision."""
     m = model(labels, edges)
     for length in (129, 5_000):
         case, found = m.case(length), []
@@ -178,7 +181,7 @@ def test_lists_of_paths(ways: str, labels: int, edges: float, level: str) -> Non
 @pytest.mark.parametrize(("m", "p"), [(1, 1), (2, 2), (2, 1)])
 @pytest.mark.parametrize("ways", ["", "broad"])
 def test_searches_with_history(m: int, p: int, ways: str, level: str) -> None:
-    """Cells of m labels, exact for m >= p: against a double-precision search over pairs of labels."""
+    """Cells of m labels, exact for m >= p, match a double-precision search over pairs of labels."""
     L, settings = 5, Lookback(m, p)
     far = np.random.default_rng(6).normal(0.3, 0.5, len(settings.terms(L))).astype(np.float32)
     history = settings.with_weights(far).native(L)
@@ -201,7 +204,7 @@ def test_searches_with_history(m: int, p: int, ways: str, level: str) -> None:
 
 
 def beam(case: Case, width: int) -> float:
-    """The score of the best path that a beam keeps, in double precision."""
+    """Return the score of the best path that a beam keeps, in double precision."""
     scores, last, total = case.node[0], np.arange(case.node.shape[1]), 0.0
     for row in case.node[1:]:
         reached = (scores[:, None] + case.edge[last] + row).ravel()
@@ -212,7 +215,7 @@ def beam(case: Case, width: int) -> float:
 
 
 def test_beams() -> None:
-    """A beam finds what it finds in double precision, however long the sentence; the score is that of the path."""
+    """A beam finds the path of double precision for any length, and the score is that of the path."""
     nothing = Lookback().with_weights(np.zeros(0, dtype=np.float32)).native(5)
     for length in (129, 1_500):
         case = model(5).case(length)
@@ -222,7 +225,7 @@ def test_beams() -> None:
 
 
 def test_taggers() -> None:
-    """From the outside: predict, the first of predict_kbest, online training that meets a long sentence."""
+    """predict, the first of predict_kbest, and online training handle a long sentence."""
     rng = np.random.default_rng(8)
     X = [[f"w{i}" for i in rng.integers(30, size=15_000)]]
     Y = [[f"L{int(w[1:]) % 3 if rng.random() < 0.7 else rng.integers(3)}" for w in X[0]]]

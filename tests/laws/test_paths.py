@@ -1,7 +1,8 @@
-"""Every path is the same function: whatever way training takes, forced one by one, it is the twin's value.
+"""Tests that every code path of training, forced one by one, computes the value of the reference
+implementation.
 
-Float32 side by side and alone, double precision, log space, folded and plain rows, frequent and rare attributes, pair
-sums of some edges or all, each instruction set; and each way is left where it must be.
+Float32 in lanes and alone, double precision, log space, folded and plain rows, frequent and rare attributes,
+pair sums of some edges or all, each instruction set. Each path hands over what it cannot compute.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def test_the_switch_answers_what_was_forced_before() -> None:
 
 
 def test_the_environment_forces_too() -> None:
-    """Before the first use: ways, and a lesser instruction set."""
+    """Environment variables force code paths, and a lesser instruction set, before the first use."""
     environment = {**os.environ, "TAGWISE_PATH": "log, chunks", "TAGWISE_SIMD": "baseline"}
     code = "from tagwise import _core; print(_core.SIMD, _core.force())"
     out = subprocess.run(
@@ -63,9 +64,9 @@ def test_the_environment_forces_too() -> None:
 def close(
     c: Corpus, found: tuple[float, np.ndarray, Any], want: tuple[float, np.ndarray], ways: str, double: bool
 ) -> None:
-    """Value and gradient within the precision of the way.
+    """Value and gradient agree within the precision of the code path.
 
-    Errors of float32 add up along a sentence; of doubles only the node gradients go through float32.
+    Errors of float32 add up along a sentence. With doubles only the node gradients go through float32.
     """
     scale = max(1.0, float(np.abs(want[1]).max(initial=0.0)))
     longest = max(1, *map(len, c.gold))
@@ -81,7 +82,7 @@ def close(
 
 
 def check(c: Corpus, w: np.ndarray, terms: Terms, also: tuple[str, ...] = ()) -> None:
-    """All ways against the twin; and each goes where it is sent."""
+    """All code paths match the reference implementation, and each forced path is the one taken."""
     want = twin(c, w, terms)
     weight = np.ones(len(c.gold)) if terms.weight is None else terms.weight
     n, some = sum(map(bool, c.gold)), sum(bool(y) and x > 0 for y, x in zip(c.gold, weight))
@@ -112,7 +113,7 @@ EXTRAS += [
 
 
 def terms_of(c: Corpus, loss: str, extra: str) -> Terms:
-    """What the words of ``extra`` ask for."""
+    """Return the terms that the words of ``extra`` name."""
     rng = np.random.default_rng(5)
     terms = Terms(loss)
     if "weight" in extra:
@@ -152,10 +153,10 @@ def test_every_way_of_training(kind: str, loss: str, extra: str) -> None:
 )
 @pytest.mark.parametrize("loss", ["log", "pointwise_log"])
 def test_label_and_sentence_counts(labels: int, n: int, loss: str) -> None:
-    """Around every block of labels and of sentences side by side."""
+    """Counts around every block size of labels and of sentences in lanes."""
     c = corpus(labels, labels, RAGGED[:n], ("lists", "values")[labels % 2], all_pairs=labels % 3 == 0)
     w = 0.7 * np.random.default_rng(n).standard_normal(len(c.layout))
-    also = ("whole", "whole,baseline") if labels >= 48 else ()  # lists are taken of themselves
+    also = ("whole", "whole,baseline") if labels >= 48 else ()  # lists are chosen automatically
     check(c, w, terms_of(c, loss, "weight rules" if labels % 2 else "weight"), also)
 
 
@@ -182,7 +183,7 @@ VERY_MANY = (
     ],
 )
 def test_very_many_labels(kind: str, labels: int, loss: str, extra: str) -> None:
-    """So many that scores and gradient go with the recursions, position by position."""
+    """With very many labels, scores and gradient are computed within the recursions, position by position."""
     c = corpus(labels, labels, RAGGED[:20], kind)
     w = 0.7 * np.random.default_rng(labels).standard_normal(len(c.layout))
     terms = terms_of(c, loss, extra)
@@ -196,17 +197,17 @@ def test_very_many_labels(kind: str, labels: int, loss: str, extra: str) -> None
 )
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 def test_lengths(lengths: list[int], loss: str) -> None:
-    """One token, two, none, more than a thousand."""
+    """Sentences of no, one, two, and more than a thousand tokens."""
     rng = np.random.default_rng(0)
     gold = [rng.choice(3, length, p=[0.98, 0.01, 0.01]).tolist() for length in lengths]
     c = corpus(2, 3, lengths, gold=gold, all_pairs=True)
     w = 0.1 * rng.standard_normal(len(c.layout))
-    w[: c.layout.n_node : 3] += 3.0  # learnt: even a long sentence is likely
+    w[: c.layout.n_node : 3] += 3.0  # a trained model: even a long sentence is likely
     check(c, w, Terms(loss, weight=rng.uniform(0.5, 2, len(lengths))))
 
 
 def test_rows_that_are_hot_joint_and_drained() -> None:
-    """Rows of thousands of tokens, neighbours so often together that they have joint rows, many batches, chunks."""
+    """Rows of thousands of tokens, neighbours frequent enough for joint rows, many batches, chunks."""
     c = corpus(3, 5, [1 + i % 7 for i in range(1040)])
     assert c.data.n_tokens > 4000
     w = 0.5 * np.random.default_rng(4).standard_normal(len(c.layout))
@@ -241,9 +242,11 @@ def test_threads_do_not_change_a_bit_of_any_way(ways: str) -> None:
 @pytest.mark.parametrize("scale", [0.0, 1e-40, 1e-30, 1e-3, 1e3, 2.0**100])
 @pytest.mark.parametrize("extra", ["", "weight rules", "weight cost", "partial weight rules"])
 def test_scores_of_any_size(scale: float, extra: str) -> None:
-    """Whole multiples, so that sums are exact in float32 too: ways differ by their recursions alone.
+    """Scores are integer multiples, so sums are exact in float32 too and paths differ by their recursions
+    alone.
 
-    At 2^100 there are no digits for the number of best paths: there the multiples are so many that there is one.
+    At 2^100 the number of best paths is below the precision, so the multiples vary enough for a unique best
+    path.
     """
     c = corpus(5, 4, RAGGED[:20])
     rng = np.random.default_rng(7)
@@ -261,7 +264,7 @@ def test_scores_of_any_size(scale: float, extra: str) -> None:
 @pytest.mark.parametrize("loss", ["exp", "pointwise_log", "pointwise_exp"])
 @pytest.mark.parametrize("scale", [3.0, 8.0])
 def test_large_losses(loss: str, scale: float) -> None:
-    """Gold labels that are all but impossible: value and gradient relative to their size."""
+    """Value and gradient are accurate relative to their size if gold labels are nearly impossible."""
     c = corpus(6, 4, RAGGED[:20])
     w = scale * np.random.default_rng(8).integers(-2, 3, len(c.layout))
     terms = Terms(loss, weight=np.random.default_rng(9).uniform(0.2, 2, 20))
@@ -272,22 +275,23 @@ def test_large_losses(loss: str, scale: float) -> None:
         np.testing.assert_allclose(gradient, want[1], atol=5e-5 * np.abs(want[1]).max(), err_msg=ways)
 
 
-# -- where each way ends ----------------------------------------------------------------------------------------
+# -- limits of each code path
+# -----------------------------------------------------------------------------------
 
 
 def chain_of(span: float) -> tuple[list[list[float]], list[list[float]], list[int]]:
-    """Edges that span so much; nodes that do not make anybody take the worst one."""
+    """Return a chain whose edge scores span `span`. No node score forces the worst edge."""
     node = [[0.3, -0.2], [0.1, 0.4], [-0.5, 0.2], [0.0, 0.1]]
     return node, [[0.0, -1.0], [-span, -0.5]], [0, 1, 1, 1]
 
 
 def forced_step(x: float) -> tuple[list[list[float]], list[list[float]], list[int]]:
-    """The scale at the second token is e^-x."""
+    """Return a chain whose scale at the second token is e^-x."""
     return [[0.0, -79.0], [-79.0, 0.0], [0.0, 0.0]], [[0.0, -x], [0.0, 0.0]], [0, 1, 1]
 
 
 def unlikely(x: float) -> tuple[list[list[float]], list[list[float]], list[int]]:
-    """The first gold label has a marginal of about e^-x."""
+    """Return a chain whose first gold label has a marginal of about e^-x."""
     return [[x, 0.0], [0.2, 0.1], [0.0, 0.3]], [[0.0, 0.1], [-0.2, 0.0]], [1, 0, 1]
 
 
@@ -330,7 +334,7 @@ def test_each_way_is_left_where_it_must_be(name: str, copies: int) -> None:
 @pytest.mark.parametrize(("low", "way"), [(69.5, "lanes"), (69.9, "wide"), (200.0, "wide")])
 @pytest.mark.parametrize("allowed", [True, False])
 def test_with_forbidden_edges_no_reachable_label_may_be_small(low: float, way: str, allowed: bool) -> None:
-    """One that is not allowed may be: -infinity is not an underflow."""
+    """A label that is not allowed may be small: -infinity is not an underflow."""
     forbidden = np.array([[False, True], [False, False]])
     c, w = grid([[0.0, -low], [0.0, 0.0], [0.0, 0.0]], np.zeros((2, 2)), [0, 0, 0], 5)
     sets = None if allowed else np.tile([[True, False], [True, True], [True, True]], (5, 1))
@@ -344,7 +348,7 @@ def test_with_forbidden_edges_no_reachable_label_may_be_small(low: float, way: s
 
 @pytest.mark.parametrize(("top", "way"), [(2.0**99, "lanes"), (2.0**100, "wide"), (-(2.0**100), "wide")])
 def test_what_all_edges_share_changes_nothing(top: float, way: str) -> None:
-    """However much it is: every path has as many."""
+    """A constant added to all edges has no effect, since every path has equally many edges."""
     node, _, gold = chain_of(0.0)
     c, w = grid(node, np.zeros((2, 2)), gold, 3)
     want = twin(c, w, Terms())
@@ -357,7 +361,7 @@ def test_what_all_edges_share_changes_nothing(top: float, way: str) -> None:
 
 @pytest.mark.parametrize("extra", ["cost", "partial", "cost rules", "partial rules"])
 def test_what_scaled_doubles_cannot_do_goes_to_log_space(extra: str) -> None:
-    """Edges too wide for float32, with costs, rules, partial labels and weights: none of them is dropped on the way."""
+    """Edges too wide for float32, with costs, rules, partial labels and weights: the fallback drops none of them."""
     c = corpus(8, 4, RAGGED[:17])
     rng = np.random.default_rng(3)
     w = rng.standard_normal(len(c.layout))
@@ -375,7 +379,7 @@ def test_what_scaled_doubles_cannot_do_goes_to_log_space(extra: str) -> None:
 @pytest.mark.parametrize("span", [100.0, 300.0])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 def test_weights_reach_every_fallback(span: float, loss: str) -> None:
-    """By itself, not by force: edges too wide for float32, and for scaled doubles."""
+    """Unforced fallbacks for edges too wide for float32, and for scaled doubles, use the sentence weights."""
     c = corpus(9, 3, RAGGED[:17])
     w = 0.5 * np.random.default_rng(4).standard_normal(len(c.layout))
     w[c.layout.n_node] -= span
@@ -393,7 +397,7 @@ def test_weights_reach_every_fallback(span: float, loss: str) -> None:
 @pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
 @pytest.mark.parametrize("far", [28.0, 29.9, 30.1, 31.5, 300.0, 800.0, 5000.0])
 def test_the_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
-    """The value relative to the largest sentence, and the logarithm of the sum where that is beyond any number."""
+    """The value is relative to the largest sentence. If it overflows, the logarithm of the sum is returned."""
     c, w = grid([[far, 0.0], [0.3, 0.1]], [[0.0, 0.2], [0.1, 0.0]], [1, 0], 3)
     weight = np.array([0.5, 1.0, 2.0])
     with forced(ways):
@@ -417,7 +421,9 @@ def test_the_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
 @pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 def test_the_largest_loss_is_that_of_every_way(ways: str, loss: str) -> None:
-    """How far the exponential losses are from their range: l + log w of a sentence, -log p of a token."""
+    """The largest loss tells how close exponential losses are to overflow: l + log w of a sentence, -log p of
+    a token.
+    """
     c = corpus(10, 3, RAGGED[:17])
     w = np.random.default_rng(6).standard_normal(len(c.layout))
     weight = np.random.default_rng(7).uniform(0.2, 3, 17)

@@ -1,4 +1,4 @@
-"""Ranks and margins of gold paths against an enumeration of all paths."""
+"""Tests of ranks and margins of gold paths against an enumeration of all paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEARNERS = [
 
 
 def every(tagger: tw.Tagger, x: list[str]) -> dict[tuple[str, ...], float]:
-    """All paths with their scores, from lists that hold them all."""
+    """Return all paths with their scores, from complete k-best lists."""
     (found,) = tagger.predict_kbest([x], k=3 ** len(x))
     assert len(found) == len(tagger.classes_) ** len(x)
     return {tuple(path): score for path, score in found}
@@ -29,7 +29,10 @@ def every(tagger: tw.Tagger, x: list[str]) -> dict[tuple[str, ...], float]:
 
 @pytest.mark.parametrize("tagger", LEARNERS, ids=lambda t: t.name)
 def test_ranks_count_the_paths_that_are_no_worse(tagger: tw.Tagger) -> None:
-    """Over all paths where the list is long enough; "k or more" where it is not; margins either way."""
+    """Ranks count all paths if the list is long enough, else they are "k or more".
+
+    Margins are exact in both cases.
+    """
     tagger.fit(X, Y)
     for k in (2, 5, 81):
         found = tagger.ranks(X, Y, k=k)
@@ -47,7 +50,7 @@ def test_ranks_count_the_paths_that_are_no_worse(tagger: tw.Tagger) -> None:
 
 
 def test_the_exponential_loss_bounds_the_rank() -> None:
-    """e^l - 1 = sum of e^{H(y) - H(gold)} over wrong y, each at least 1 where y is no worse."""
+    """e^l - 1 = sum of e^{H(y) - H(gold)} over wrong y, and each term with H(y) >= H(gold) is at least 1."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     bound = 1 / tagger.sequence_probability(X, Y) - 1
     assert (tagger.ranks(X, Y, k=81).rank <= bound + 1e-4).all()
@@ -63,7 +66,7 @@ def test_labels_that_the_model_does_not_have_are_beyond_any_list() -> None:
 
 
 def test_order_and_rules() -> None:
-    """Lists under the model's rules: what they forbid does not count; chains of order 2 have exact lists too."""
+    """Ranks ignore paths that the model's rules forbid. Chains of order 2 have exact lists too."""
     allowed = tw.CRF(features="S1", max_iter=3, constraints={"forbidden": [["L0", "L1"]]})
     gold = [[label if label != "L1" else "L2" for label in y] for y in Y]
     gold[0] = ["L1"] * len(gold[0])
@@ -76,7 +79,7 @@ def test_order_and_rules() -> None:
 
 
 def test_rules_of_a_call_take_rivals_away() -> None:
-    """A step of the best path that the gold one does not take is forbidden: at least that path is gone."""
+    """Forbidding a step of the best path that the gold path does not take removes at least that rival."""
     tagger = tw.CRF(features="S1", max_iter=1).fit(X, Y)
     tried = 0
     for x, y, (best,) in zip(X, Y, tagger.predict_kbest(X, 1)):
@@ -90,7 +93,7 @@ def test_rules_of_a_call_take_rivals_away() -> None:
 
 
 def test_gold_paths_that_rules_forbid_have_a_margin() -> None:
-    """They are on no list, and lose to the best lawful path by the difference of the scores."""
+    """Forbidden gold paths are on no list, and lose to the best valid path by the difference of the scores."""
     tagger = tw.CRF(features="S1", max_iter=3, constraints={"forbidden": [["L0", "L1"]]})
     gold = [[label if label != "L1" else "L2" for label in y] for y in Y]
     gold[0] = ["L1"] * len(gold[0])
@@ -106,7 +109,7 @@ def test_gold_paths_that_rules_forbid_have_a_margin() -> None:
 
 @pytest.mark.parametrize("k", [2, 5, 10, 15, 16, 20])
 def test_ties_beyond_the_list_are_not_forgotten(k: int) -> None:
-    """All of the 16 paths tie: the rank is 15, which is below k or unknown, never k - 1 by the end of a list."""
+    """All 16 paths tie: the rank is 15 if it is below k, else unknown, and never k - 1 from a truncated list."""
     flat = tw.CRF(features="S1", max_iter=0).fit([["a", "b"]], [["L0", "L1"]])
     gold = [list(path) for path in product(["L0", "L1"], repeat=4)]
     found = flat.ranks([["a", "b", "a", "b"]] * len(gold), gold, k=k)
@@ -117,7 +120,7 @@ def test_ties_beyond_the_list_are_not_forgotten(k: int) -> None:
 
 
 def test_numbers_by_hand() -> None:
-    """Ties count; an only path has no rival; labels of other types; means and medians."""
+    """Ties count, a single path has no rival, labels may have other types, means and medians are right."""
     flat = tw.CRF(features="S1", max_iter=0).fit(X, Y)  # all weights are 0
     assert flat.ranks([["w1"], ["w1", "w2"]], [["L0"], ["L1", "L1"]], k=9).rank.tolist() == [2, 8]
     only = tw.CRF(features="S1", max_iter=3).fit([["a"]], [["N"]]).ranks([["a"]], [["N"]])
@@ -134,7 +137,7 @@ def test_numbers_by_hand() -> None:
 
 
 def test_bad_calls_are_refused() -> None:
-    """Lists of one, labels of another length, models whose lists are not exact."""
+    """Lists of one path, labels of another length, and models without exact lists raise errors."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     with pytest.raises(tw.ParameterError, match="k=1: expected integer >= 2"):
         tagger.ranks(X, Y, k=1)
@@ -146,7 +149,7 @@ def test_bad_calls_are_refused() -> None:
 
 
 def test_comparisons_show_the_three_risks() -> None:
-    """Columns where they are asked for; the 0-1 and Hamming risks stand in those of sequences and accuracy."""
+    """Columns appear on request. The columns of sequences and accuracy hold the 0-1 and Hamming risks."""
     table = tw.compare(
         ["crf"], corpus={"toy": (corpus(), corpus())}, features=["S1"], params={"max_iter": 3}, risks=50
     )
@@ -163,6 +166,6 @@ def test_comparisons_show_the_three_risks() -> None:
 
 
 def corpus() -> tw.Corpus:
-    """The sentences as a corpus."""
+    """Return the sentences as a corpus."""
     sentences = [tw.Sentence({"word": x, "label": y}, label="label") for x, y in zip(X, Y)]
     return tw.Corpus(sentences, columns=("word", "label"), label="label")

@@ -1,4 +1,4 @@
-"""Nothing is lost on the way: files, pickles and copies of a model of any kind have all its parts and deeds."""
+"""Tests of round trips: files, pickles and copies of every kind of model keep all parts and behaviour."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ..golden import corpus
 from ..golden.kinds import EDGES, KINDS, PLAIN, fitted
 from ..golden.names import further_back, named
 
-# --- what is compared ---------------------------------------------------------------------------------------
+# --- comparisons --------------------------------------------------------------------------------------------
 
 
 def parts(model: tw.Model) -> dict[str, Any]:
-    """Everything a model is made of, field by field, as arrays and plain values."""
+    """Return all parts of a model, field by field, as arrays and plain values."""
     scorer, recipe = model.scorer, model.recipe
     out: dict[str, Any] = {
         "labels": model.labels,
@@ -67,7 +67,10 @@ def parts(model: tw.Model) -> dict[str, Any]:
 
 
 def differences(a: Any, b: Any, place: str = "") -> list[str]:
-    """Where two structures differ; arrays are compared by type and to the bit, -0.0 apart from 0.0."""
+    """Return the places where two structures differ.
+
+    Arrays are compared by type and to the bit, so -0.0 differs from 0.0.
+    """
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         same = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
         same = same and a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
@@ -91,7 +94,7 @@ def differences(a: Any, b: Any, place: str = "") -> list[str]:
 
 
 def attempt(action: Callable[[], Any]) -> Any:
-    """What an action gives, or how it is refused."""
+    """Return the result of an action, or its error as text."""
     try:
         return action()
     except (tw.TagwiseError, ValueError) as error:
@@ -99,7 +102,7 @@ def attempt(action: Callable[[], Any]) -> Any:
 
 
 def deeds(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
-    """What a tagger does with sentences, in every way there is."""
+    """Return the results of all prediction methods of a tagger."""
     lengths = [len(s) for s in corpus.words(corpus.TEST)]
     first, last = tagger.classes_[0], tagger.classes_[-1]
     allowed = [[[last] if t == 0 else [first, last] if t == 1 else None for t in range(n)] for n in lengths]
@@ -128,7 +131,7 @@ def deeds(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
 
 
 def check(tagger: tw.Tagger, other: tw.Tagger, name: str) -> None:
-    """Another tagger has the parts of this one and does what it does."""
+    """Another tagger has the parts and the predictions of this one."""
     assert type(other) is type(tagger)
     assert differences(parts(tagger.model_), parts(other.model_)) == []
     X = KINDS[name].test()
@@ -136,14 +139,14 @@ def check(tagger: tw.Tagger, other: tw.Tagger, name: str) -> None:
 
 
 def replaced(tagger: tw.Tagger, model: tw.Model) -> tw.Tagger:
-    """The tagger with another model."""
+    """Return the tagger with another model."""
     out = copy.copy(tagger)
     out.model_ = model
     return out
 
 
 def saved(tagger: Any, path: Path, **options: Any) -> bytes:
-    """The bytes that a tagger, or a model, is saved as."""
+    """Return the bytes of the file that a tagger or a model is saved as."""
     tagger.save(path, **options)
     return path.read_bytes()
 
@@ -152,7 +155,7 @@ def saved(tagger: Any, path: Path, **options: Any) -> bytes:
 
 
 def test_the_kinds_have_every_part() -> None:
-    """A part that no kind of model has could be lost without anybody seeing it."""
+    """Every part occurs in some kind of model, so that a lost part makes a test fail."""
     models = {name: fitted(name).model_ for name in KINDS}
     assert {kind.learner for kind in KINDS.values()} == set(tw.LEARNERS.values())
     has = {name: parts(model) for name, model in models.items()}
@@ -199,7 +202,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_pickles_and_copies(name: str) -> None:
-    """A copy of a tagger, or of its model alone, has every part, parameter and attribute of training."""
+    """A copy of a tagger, or of its model alone, has every part, parameter and training attribute."""
     tagger = fitted(name)
     whole, rest = parts(tagger.model_), {k: v for k, v in vars(tagger).items() if k != "model_"}
     for way, trip in COPIES.items():
@@ -213,7 +216,7 @@ def test_pickles_and_copies(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_files(name: str, tmp_path: Path) -> None:
-    """A file has every part; saved once more, and by a copy, it has the same bytes."""
+    """A file has every part. Saved again, or by a copy, it has the same bytes."""
     tagger, path = fitted(name), tmp_path / "m.tagwise"
     whole = saved(tagger, path)
     other = tw.load(str(path), functions=corpus.FUNCTIONS)
@@ -222,9 +225,9 @@ def test_files(name: str, tmp_path: Path) -> None:
         assert saved(again, tmp_path / "again") == whole
     for attribute in ("objective_", "best_iteration_", "stopped_"):
         assert differences(getattr(tagger, attribute), getattr(other, attribute)) == []
-    # Parameters: as they were checked, functions by their names.
+    # Parameters are compared as checked, functions by name.
     mine, theirs = tagger.checked(), other.checked()
-    if isinstance(mine["features"], tw.Features):  # with its data, which the parameters in the file lack
+    if isinstance(mine["features"], tw.Features):  # with its data, which the file's parameters lack
         mine["features"] = tagger.model_.recipe.spec
     elif not callable(mine["features"]):
         mine["features"] = tagger.model_.recipe.name
@@ -236,7 +239,7 @@ def test_files(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_meta_and_pruning(name: str, tmp_path: Path) -> None:
-    """Entries of meta are added and nothing else changes; a pruned model has the weights that are not 0, by name."""
+    """Entries are added to meta and nothing else changes. A pruned model has exactly the nonzero weights, by name."""
     tagger = fitted(name)
     model = tagger.model_.with_meta(note=[1, "ü"], learner="crf")
     before, after = parts(tagger.model_), parts(model)
@@ -251,7 +254,7 @@ def test_meta_and_pruning(name: str, tmp_path: Path) -> None:
         mine, theirs = deeds(tagger, X), deeds(one, X)
         mine.pop("n_features_"), theirs.pop("n_features_")
         assert differences(mine, theirs) == []
-    # In memory too, where no file makes the rules anew.
+    # In memory too, where no file rebuilds the rules.
     bare, _ = prune(tagger.model_)
     assert differences(deeds(small, X), deeds(replaced(tagger, bare), X)) == []
     mine, theirs = parts(tagger.model_), parts(small.model_)
@@ -266,7 +269,7 @@ def test_meta_and_pruning(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_clones_learn_the_same(name: str, tmp_path: Path) -> None:
-    """A tagger with the same parameters, and one that was loaded or fitted before, trains to the same file."""
+    """A new tagger with the same parameters, a loaded one and a fitted one all train to the same file."""
     tagger, kind = fitted(name), KINDS[name]
     X, y = kind.train()
     clone = type(tagger)(**tagger.get_params())
@@ -276,17 +279,17 @@ def test_clones_learn_the_same(name: str, tmp_path: Path) -> None:
     clone.set_params(n_jobs=2, verbose=0).fit(X, y)
     assert saved(clone, tmp_path / "clone") == whole
     assert saved(clone.fit(X, y), tmp_path / "twice") == whole
-    if kind.params.get("features") is not corpus.shapes:  # a loaded tagger knows a function's name only
+    if kind.params.get("features") is not corpus.shapes:  # a loaded tagger has only the function's name
         assert (
             saved(tw.load(tmp_path / "m", functions=corpus.FUNCTIONS).fit(X, y), tmp_path / "loaded") == whole
         )
 
 
-# --- single ways --------------------------------------------------------------------------------------------
+# --- single cases -------------------------------------------------------------------------------------------
 
 
 def test_rounds_survive_pruning(tmp_path: Path) -> None:
-    """A boosted model whose steps took a weight back to 0 keeps the feature, since its rounds name it."""
+    """A boosted model whose steps returned a weight to 0 keeps the feature, since its rounds name it."""
     X, y = KINDS["boosting"].train()
     tagger = tw.Boosting(features=PLAIN, rounds=15, features_per_round=1).fit(X, y)
     model = tagger.model_
@@ -296,7 +299,7 @@ def test_rounds_survive_pruning(tmp_path: Path) -> None:
     tagger.model_ = replace(model, scorer=_core.Scorer(layout, weights))
     tagger.save(tmp_path / "m", prune=True)
     assert tw.load(tmp_path / "m").rounds_ == tagger.rounds_
-    # A feature that no round names goes, and the numbers of the others follow.
+    # A feature that no round names is removed, and the others are renumbered.
     named = model.arrays["boosting.feature"]
     keep, others = np.ones(len(layout), dtype=np.bool_), named != named[0]
     unnamed = {name: array[others] for name, array in model.arrays.items()}
@@ -309,12 +312,15 @@ def test_rounds_survive_pruning(tmp_path: Path) -> None:
 
 
 def half_cost(gold: list[str], guess: list[str]) -> float:
-    """A cost of one's own."""
+    """A user-defined cost."""
     return 0.5 * sum(a != b for a, b in zip(gold, guess))
 
 
 def test_a_cost_function_goes_by_its_name(tmp_path: Path) -> None:
-    """A model that was trained with a cost function can be saved; what is loaded goes on once it is handed over."""
+    """A model trained with a cost function can be saved.
+
+    The loaded model resumes training once it has the function.
+    """
     X, y = KINDS["mira"].train()
     tagger = tw.MIRA(features=PLAIN, epochs=2, cost=half_cost).fit(X, y)
     whole = saved(tagger, tmp_path / "m", state=True)
@@ -338,7 +344,7 @@ def test_a_cost_function_goes_by_its_name(tmp_path: Path) -> None:
 
 
 def test_headers_hold_any_text(tmp_path: Path) -> None:
-    """Labels, columns and entries of meta come back as they are, whatever characters they have."""
+    """Labels, columns and entries of meta survive a round trip with any characters."""
     odd = ["", " ", '"', "\\", "é", "e\u0301", "\u00a0", "\U0001f600", "x" * 5000, "_", "|"]
     X = [[f"w{i}"] for i in range(len(odd))]
     tagger = tw.Perceptron(features="word[0]\n", epochs=3).fit(X, [[label] for label in odd])
@@ -356,7 +362,7 @@ def test_headers_hold_any_text(tmp_path: Path) -> None:
 
 
 def test_a_copy_leads_its_own_life() -> None:
-    """What is done to a copy does not reach the tagger it was copied from, nor the other way round."""
+    """Changes of a copy do not affect the original, and vice versa."""
     X, y = KINDS["perceptron"].train()
     tagger = tw.Perceptron(features=EDGES, epochs=2).fit(X, y)
     before = copy.deepcopy(parts(tagger.model_)), copy.deepcopy(tagger.history_), copy.deepcopy(tagger.state_)
@@ -374,7 +380,7 @@ def test_a_copy_leads_its_own_life() -> None:
 
 
 def sentences(**kinds: bool) -> list[tw.Sentence]:
-    """Sentences with documents, comments, further keys, and characters that a reader could trip over."""
+    """Return sentences with documents, comments, further keys, and characters that are difficult for readers."""
     rows = [
         (
             "d 1",
@@ -405,7 +411,7 @@ def sentences(**kinds: bool) -> list[tw.Sentence]:
     return out
 
 
-#: What each format holds, how it is written, and how it is read back.
+#: Contents of each format, options for writing, options for reading.
 FORMATS: dict[str, tuple[dict[str, bool], dict[str, Any], dict[str, Any]]] = {
     "conll": (
         {"columns": True, "documents": True, "comments": True, "meta": False},
@@ -441,7 +447,7 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_corpora(format: str, tmp_path: Path) -> None:
-    """What is written in any format is read back whole: columns, label, documents, comments, further keys."""
+    """Every format restores columns, label, documents, comments and further keys."""
     holds, how, back = FORMATS[format]
     given = tw.Corpus(sentences(**holds))
     write, read = getattr(tw, f"write_{format}"), getattr(tw, f"read_{format}")
@@ -467,7 +473,7 @@ def test_corpora(format: str, tmp_path: Path) -> None:
 
 
 def test_lines_and_documents_of_comments_and_marks() -> None:
-    """Written with marks and comments, or with either, documents begin where they did; names need the comments."""
+    """With marks, comments or both, documents begin at the same sentences. Their names need the comments."""
     holds, _, back = FORMATS["conll"]
     given = tw.Corpus(sentences(**holds))
     starts = {(True, True): ["d 1", None, "", None], (True, False): ["", None, "", None]}

@@ -1,4 +1,4 @@
-"""Rules hold in every way of predicting, for every kind of model: each answer against all lawful paths, one by one."""
+"""Tests of rules in all prediction methods, for every kind of model, by enumeration of the valid paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .ruled import BIO, FAST, KINDS, OWN, OWN_RULE, SEEN, TEST, X, Y, allows, fi
 
 
 class Case(NamedTuple):
-    """What a user declares, the same said aloud, and whether it is about labels that occur once."""
+    """A declared constraint, its rule as a function, and whether it is about labels that occur once."""
 
     given: Any
     rule: Rule
@@ -37,7 +37,7 @@ RULES = {
         {"required": {"B-P": ["I-P", None], "O": "O"}},
         lawful.both(lawful.followed("B-P", "I-P", None), lawful.followed("O", "O")),
     ),
-    "required-too": Case(  # what is required does not allow what is forbidden
+    "required-too": Case(  # required steps do not allow forbidden ones
         {
             "forbidden": [("B-P", "I-P"), ("I-Q", None)],
             "required": {"B-P": ["B-Q", "I-P", None], "I-Q": ["B-P", None]},
@@ -60,7 +60,7 @@ def held_by(name: str, own: bool, words: tuple[str, ...], rule: Rule) -> Held:
 
 
 def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]], **how: Any) -> None:
-    """Every answer of a tagger on X is the one of the paths that the rules leave."""
+    """Every answer of a tagger on X is that of the valid paths."""
     kind, tagger = KINDS[name], fitted(name, own)
     held = [Held(ways(name, own, tuple(words)), rule) for words, rule in zip(X, rules)]
     decoders: list[dict[str, Any]] = [{}, *([{"decoder": "beam", "beam": 700}] if kind.beam else [])]
@@ -97,7 +97,7 @@ def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]
 
 
 def check_pointwise(tagger: tw.Tagger, held: list[Held], once: bool, X: list[list[str]], **how: Any) -> None:
-    """The label of the largest exp(score) / Z at each token, a probability or not."""
+    """The decoder takes the label of the largest exp(score) / Z at each token, whether or not it is a probability."""
     labels = tagger.classes_
     if once:
         with pytest.raises(tw.ParameterError, match="occur once"):
@@ -144,7 +144,7 @@ def check_probabilities(
         found = tagger.chunk_probability(X, wanted, **how)
         for h, spans, ps in zip(held, wanted, found):
             np.testing.assert_allclose(ps, [h.chunks[tuple(span)] for span in spans], atol=2e-5)
-    if "allowed" not in how:  # a sequence's probability takes its labels in place of it
+    if "allowed" not in how:  # the labels of a sequence replace `allowed`
         for words, h in zip(X[2:], held[2:]):
             paths = lawful.every(labels, len(words))[::3]
             p = tagger.sequence_probability([words] * len(paths), paths, **how)
@@ -163,14 +163,15 @@ ALLOWED: list[Any] = [
 ]
 
 
-#: A step of a local model is normalised over the labels that may follow: its transitions have a test of their own.
+#: A step of a local model is normalised over the labels that may follow. Its transitions have a test of their
+#: own.
 LOCAL = ("none", "start", "end", "once")
 CALLS = [(name, rule) for name in KINDS for rule in (LOCAL if KINDS[name].local else RULES)]
 
 
 @pytest.mark.parametrize(("name", "rule"), CALLS)
 def test_rules_given_with_the_call(name: str, rule: str) -> None:
-    """`constraints=` of a call, with and without `allowed=`: whatever a model answers is of the lawful paths."""
+    """Every answer with `constraints=`, with and without `allowed=`, is that of the valid paths."""
     case = RULES[rule]
     check(name, False, [case.rule] * len(TEST), case.once, TEST, constraints=case.given)
     held = [lawful.both(case.rule, other) for other in allows(ALLOWED)]
@@ -183,7 +184,7 @@ def test_rules_given_with_the_call(name: str, rule: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOE2", "IOBES"])
 def test_auto_is_the_scheme_of_the_training_labels(scheme: str) -> None:
-    """Of the corpus in training, and of the transitions that a model has seen in a call."""
+    """The scheme is that of the corpus in training, and that of the model's transitions in a call."""
     spans = [[("P", 0, 2), ("P", 2, 3)], [("P", 1, 3), ("Q", 3, 4)], [("Q", 0, 1)]]
     gold = [schemes.from_spans(found, 4, scheme) for found in spans]
     words = [["ann", "lee", "bo", "the"], ["the", "ann", "lee", "bay"], ["bay", "the", "the", "the"]]
@@ -195,10 +196,11 @@ def test_auto_is_the_scheme_of_the_training_labels(scheme: str) -> None:
             Held(lawful.ways(tagger.model_, x), rule).check_list(found, 10_000)
 
 
-# -- rules of the model's own ---------------------------------------------------------------------------------
+# -- rules of the model
+# -----------------------------------------------------------------------------------------
 
-# big is B-Q throughout: it may not begin a sentence, so the dictionary leaves two of them no path. The last has none
-# where O may not follow O.
+# big is always B-Q, which may not begin a sentence, so the dictionary leaves two sentences no path. The last
+# sentence has no path if O may not follow O.
 WORDS = [
     ["new", "lee", "bay", "new"],
     ["ann", "new", "bay"],
@@ -218,9 +220,9 @@ OTHERS: list[Any] = [
 
 
 def test_words_of_the_laws_below() -> None:
-    """They ask what they are meant to ask."""
+    """The words have the properties that the tests below need."""
     assert SEEN["bay"] == {"I-Q", "O"}
-    assert SEEN["lee"] == {"I-P"}  # three of four tokens; the fourth is too rare
+    assert SEEN["lee"] == {"I-P"}  # three of four tokens, the fourth label is too rare
     assert "new" not in SEEN
     labels = fitted("crf").classes_
     for words, possible in zip(WORDS, [True, True, True, False, False, True]):
@@ -230,8 +232,11 @@ def test_words_of_the_laws_below() -> None:
 
 @pytest.mark.parametrize("name", LIMITED)
 def test_rules_of_the_models_own(name: str) -> None:
-    """Constraints and dictionary of training hold in every answer; `constraints=` of a call stands in their place,
-    False switches them off, and the dictionary stays; what is allowed at a token goes before the dictionary there."""
+    """Constraints and dictionary of training hold in every answer.
+
+    `constraints=` of a call replaces the constraints, False switches them off, and the dictionary stays.
+    `allowed` at a token overrides the dictionary there.
+    """
     labels, pair = fitted(name).classes_, RULES["pair"]
     check(name, True, [left(OWN_RULE, w, labels) for w in WORDS], False, WORDS)
     check(name, True, [left(lawful.anything, w, labels) for w in WORDS], False, WORDS, constraints=False)
@@ -248,7 +253,7 @@ def once_fitted(name: str) -> tw.Tagger:
 
 @pytest.mark.parametrize("name", ["crf", "perceptron", "mira", "pa", "arow", "history-2"])
 def test_the_dictionary_gives_way_to_labels_that_occur_once(name: str) -> None:
-    """bo is B-P throughout: a sentence with two of them goes without the dictionary, one with one does not."""
+    """bo is always B-P: the dictionary is dropped for a sentence with two of them, not for one with a single one."""
     tagger, words = once_fitted(name), [["bo", "the", "bo"], ["bo", "new", "the"], ["ann", "ann"]]
     seen = lawful.counted(X, Y, 2)
     assert seen["bo"] == {"B-P"}
@@ -263,7 +268,7 @@ def test_the_dictionary_gives_way_to_labels_that_occur_once(name: str) -> None:
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    """Labels that occur once with documents, in decoding and training; a dictionary of tokens without words."""
+    """Labels that occur once with documents, in decoding and training, and a dictionary without words, are errors."""
     corpus = tw.Corpus([tw.Sentence({"word": x, "label": y}, "label", doc="0") for x, y in zip(X, Y)])
     rule: dict[str, Any] = {"constraints": {"once": ["P"]}}
     tagger = tw.MIRA(features="S1", epochs=1, document=True).fit(corpus)
@@ -279,19 +284,21 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 
 def test_learners_without_limits_say_so() -> None:
-    """What takes no constraints of its own names the parameter."""
+    """Learners without constraints name the parameter in the error."""
     for make in (tw.HMM, tw.MEMM, tw.Boosting):
         for limit in ({"constraints": "bio"}, {"dictionary": 2}, {"dictionary_share": 0.5}):
             with pytest.raises(tw.ParameterError, match=next(iter(limit))):
                 make(**limit)
 
 
-# -- what cannot be had --------------------------------------------------------------------------------------
+# -- contradictory rules -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_rules_that_leave_no_path_name_the_sentence(name: str) -> None:
-    """allowed= against constraints, in every way of predicting: an error, and never a label outside of them."""
+    """allowed= that contradicts constraints is an error in every prediction method, and no label violates the
+    rules.
+    """
     kind, tagger = KINDS[name], fitted(name)
     words = [["ann", "the"], ["ann", "the"], ["bo"]]
     how: dict[str, Any] = {"allowed": [None, ["O", "I-P"], None], "constraints": "bio"}
@@ -317,7 +324,7 @@ def test_rules_that_leave_no_path_name_the_sentence(name: str) -> None:
 
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)
 def test_rules_of_a_scheme_are_its_grammar(scheme: str) -> None:
-    """Start, pairs and end of a scheme take a sequence exactly where its grammar does."""
+    """Start, pairs and end of a scheme accept exactly the sequences of its grammar."""
     labels = ["O", *(f"{tag}-{kind}" for kind in ("P", "Q") for tag in scheme.rstrip("12") if tag != "O")]
     for given in (scheme, scheme.lower(), {"scheme": scheme}):
         rules, rule = Constraints.parse(given).rules(labels), lawful.of_scheme(scheme)

@@ -1,4 +1,4 @@
-"""Rules hold in training: losses by counting lawful paths, steps by slow twins that look at the lawful paths alone."""
+"""Tests of rules in training: losses by counting valid paths, steps by reference learners over the valid paths."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Make = Callable[..., tw.Tagger]
 
 
 class Forced(NamedTuple):
-    """Sentences whose rules leave the gold path alone."""
+    """Sentences whose rules allow only the gold path."""
 
     X: list[list[str]]
     y: list[list[str]]
@@ -88,12 +88,12 @@ LEARNERS: dict[str, Make] = {
     "hmsvm-margin": functools.partial(tw.HMSVM, features="S1", rescale="margin"),
     "kernel-hmsvm": functools.partial(tw.HMSVM, features="S1", kernel="rbf"),
 }  # fmt: skip
-#: Learners that refuse labels that occur once.
+#: Learners that reject labels that occur once.
 NOT_ONCE = ("crf-pointwise_log", "crf-pointwise_exp", "crf-sgd", "crf-2", "crf-3", "kernel", "hmsvm")
 
 
 def moved(tagger: tw.Tagger) -> bool:
-    """Whether training has left any weight or support token."""
+    """Return whether training has changed any weight or kept any support token."""
     model = tagger.model_
     far = model.lookback is not None and bool(model.lookback.weights.any())
     return bool(np.abs(model.scorer.weights).max() > 1e-6) or far or getattr(tagger, "n_support_", 0) > 0
@@ -102,7 +102,7 @@ def moved(tagger: tw.Tagger) -> bool:
 @pytest.mark.parametrize("kind", FORCED)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_where_rules_leave_the_gold_path_alone_there_is_nothing_to_learn(name: str, kind: str) -> None:
-    """No weight moves, the loss is 0, the labels are right all the same; without the rules weights do move."""
+    """No weight moves, the loss is 0, and predictions are right. Without the rules weights do move."""
     words, gold, limits = FORCED[kind]
     if kind == "once" and name.startswith(NOT_ONCE):
         with pytest.raises(tw.ParameterError, match=r"occur once.*predict\(X, constraints="):
@@ -110,7 +110,7 @@ def test_where_rules_leave_the_gold_path_alone_there_is_nothing_to_learn(name: s
         return
     tagger = LEARNERS[name](**limits).fit(words, gold, dev=words, dev_y=gold)
     assert not moved(tagger)
-    each = sum(map(len, gold)) if name == "crf-pointwise_exp" else 0.0  # a token adds 1 / p at least
+    each = sum(map(len, gold)) if name == "crf-pointwise_exp" else 0.0  # a token adds at least 1 / p
     assert tagger.objective_ == pytest.approx(each, abs=1e-5)
     assert all(entry["dev_score"] == 1.0 for entry in tagger.history_)
     assert tagger.predict(words) == gold
@@ -120,7 +120,7 @@ def test_where_rules_leave_the_gold_path_alone_there_is_nothing_to_learn(name: s
 @pytest.mark.parametrize("kind", [kind for kind in FORCED if kind != "once"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_stochastic_start_keeps_the_rules(kind: str, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """L-BFGS begins where a few stochastic epochs have led; where they ignored a rule it would begin off zero."""
+    """L-BFGS starts from a few stochastic epochs. If these ignored a rule, it would start away from zero."""
     monkeypatch.setattr(problem, "WORTH_WARMING", 1)
     words, gold, limits = FORCED[kind]
     common: dict[str, Any] = {"features": "S1", "l2": 0.0, "loss": loss, "max_iter": gradient.WARMUP + 1}
@@ -130,7 +130,7 @@ def test_the_stochastic_start_keeps_the_rules(kind: str, loss: str, monkeypatch:
 
 @pytest.mark.parametrize("kind", FORCED)
 def test_going_on_keeps_the_rules(kind: str) -> None:
-    """`partial_fit`, from nothing and once more."""
+    """`partial_fit` keeps the rules, in the first call and in the second."""
     words, gold, limits = FORCED[kind]
     for make in (tw.Perceptron, tw.MIRA, tw.PassiveAggressive, tw.AROW):
         tagger = make(features="S1", **limits)
@@ -141,7 +141,7 @@ def test_going_on_keeps_the_rules(kind: str) -> None:
 
 # -- losses by counting --------------------------------------------------------------------------------------
 
-# There is one word of four tokens with a label of a quarter of them, and a gold path where it has that label.
+# One word of four tokens has a label on a quarter of them, and a gold path contains that label.
 SHARE = {"dictionary": 2, "dictionary_share": 0.4}
 LIMITS: dict[str, tuple[dict[str, Any], Rule, Any]] = {
     "none": ({}, lawful.anything, None),
@@ -162,7 +162,7 @@ LIMITS: dict[str, tuple[dict[str, Any], Rule, Any]] = {
 
 @functools.cache
 def trained_on(limits: str) -> list[Rule]:
-    """The rule of each training sentence: the dictionary is silent where it does not know the gold label."""
+    """Return the rule of each training sentence. The dictionary is ignored for words without the gold label."""
     _, rule, counts = LIMITS[limits]
     seen = {} if counts is None else lawful.counted(X, Y, *counts)
     known = [[seen.get(w) for w in words] for words in X]
@@ -171,7 +171,7 @@ def trained_on(limits: str) -> list[Rule]:
 
 
 def test_the_rules_of_training_differ() -> None:
-    """Each of them leaves another number of paths, and every gold path keeps them."""
+    """Each rule leaves a different number of paths, and all gold paths are valid."""
     labels = ("O", "B-P", "I-P", "B-Q", "I-Q")
     counts = {}
     for name in LIMITS:
@@ -183,7 +183,7 @@ def test_the_rules_of_training_differ() -> None:
 
 
 def loss_of(loss: str, held: Held, gold: Path, labels: Any) -> float:
-    """One sentence's loss, read off the probabilities of the lawful paths."""
+    """Return one sentence's loss from the probabilities of the valid paths."""
     if loss == "log":
         return float(-np.log(held.p[gold]))
     if loss == "exp":
@@ -209,7 +209,7 @@ SUMS = [
 
 @pytest.mark.parametrize(("name", "limits"), SUMS)
 def test_the_loss_is_over_the_lawful_paths(name: str, limits: str) -> None:
-    """At weights of 0 by counting lawful paths; after some iterations by the scores of all of them."""
+    """The loss matches a count of valid paths at weights of 0, and all valid paths' scores after some iterations."""
     loss = CRFS[name].get("loss", "log")
     weight = np.linspace(0.5, 2.0, len(X))
     for iterations in (0, 3):
@@ -232,7 +232,7 @@ def test_the_loss_is_over_the_lawful_paths(name: str, limits: str) -> None:
 @pytest.mark.parametrize("loss", ["log", "exp"])
 @pytest.mark.parametrize("limits", ["own", "both"])
 def test_pieces_keep_the_rules_of_their_sentence(loss: str, limits: str) -> None:
-    """Cut into pieces of two tokens, start and end rules hold at the true ends alone: by counting, at weights of 0."""
+    """In pieces of two tokens, start and end rules hold only at the true ends: by counting, at weights of 0."""
     tagger = tw.CRF(features="S1", l2=0.0, max_iter=0, max_length=2, loss=loss, **LIMITS[limits][0]).fit(X, Y)
     seen = lawful.counted(X, Y, *LIMITS[limits][2]) if LIMITS[limits][2] else {}
     labels, total = tagger.classes_, 0.0
@@ -245,7 +245,9 @@ def test_pieces_keep_the_rules_of_their_sentence(loss: str, limits: str) -> None
                 t: int, before: str | None, y: str, first: int = a, gold: Any = gold, words: Any = words
             ) -> bool:
                 known = seen.get(words[t])
-                befores = labels if t == first > 0 else [before]  # of another piece: any that suits
+                befores = (
+                    labels if t == first > 0 else [before]
+                )  # the label before is in another piece: any that fits
                 speaks = known is not None and gold[t] in known
                 return (not speaks or y in known) and any(own_step(t, len(words), z, y) for z in befores)
 
@@ -258,7 +260,7 @@ def test_pieces_keep_the_rules_of_their_sentence(loss: str, limits: str) -> None
 @pytest.mark.parametrize("name", ["log", "order-2", "order-3"])
 @pytest.mark.parametrize("limits", ["own", "both"])
 def test_the_optimum_is_that_of_the_lawful_paths(name: str, limits: str) -> None:
-    """2 l2 w = what the gold paths have of a feature - what the lawful paths have of it on average."""
+    """At the optimum 2 l2 w = feature counts of the gold paths - expected counts over the valid paths."""
     l2 = 0.2
     params = {**CRFS[name], **LIMITS[limits][0]}
     tagger = tw.CRF(features="S1", l2=l2, tol=0.0, max_iter=60, **params).fit(X, Y)
@@ -277,7 +279,7 @@ def test_the_optimum_is_that_of_the_lawful_paths(name: str, limits: str) -> None
 
 
 class Twin:
-    """What a path has of each feature of a tagger: attributes, transitions, start and end, labels two back."""
+    """Feature counts of a tagger's paths: attributes, transitions, start and end, labels two back."""
 
     def __init__(self, tagger: tw.Tagger) -> None:
         model = tagger.model_
@@ -297,7 +299,7 @@ class Twin:
 
     @functools.cached_property
     def place(self) -> dict[tuple[Any, ...], int]:
-        """Where features lie: (attribute, label), (label, label), start, end, (label, two back)."""
+        """Return the index of each feature: (attribute, label), (label, label), start, end, (label, two back)."""
         a, L = self.arrays, self.L
         owner = np.repeat(np.arange(len(a["node_ptr"]) - 1), np.diff(a["node_ptr"].astype(int)))
         names: list[tuple[Any, ...]] = [("node", int(o), int(y)) for o, y in zip(owner, a["node_label"])]
@@ -307,7 +309,7 @@ class Twin:
         return {name: k for k, name in enumerate(names)}
 
     def features(self, i: int, path: Path) -> np.ndarray:
-        """S(x_i, path)."""
+        """Return S(x_i, path)."""
         ids = [self.labels.index(y) for y in path]
         names: list[tuple[Any, ...]] = [("start", ids[0]), ("end", ids[-1])]
         names += [("edge", a, b) for a, b in pairwise(ids)] + [("far", a, b) for a, b in zip(ids, ids[2:])]
@@ -321,19 +323,19 @@ class Twin:
         return out
 
     def table(self, i: int, rule: Rule) -> tuple[list[Path], np.ndarray]:
-        """The lawful paths of a sentence, those that win ties first, and their features [paths, size]."""
+        """Return the valid paths of a sentence in tie-breaking order, and their features [paths, size]."""
         paths = [path for path in lawful.every(self.labels, len(X[i])) if rule(path)]
         paths.sort(key=lambda path: [self.labels.index(y) for y in reversed(path)])
         return paths, np.array([self.features(i, path) for path in paths])
 
 
 def wrong(gold: Path, path: Path) -> float:
-    """The number of wrong labels."""
+    """Return the number of wrong labels."""
     return float(sum(a != b for a, b in zip(gold, path)))
 
 
 def steps(twin: Twin, rules: list[Rule], epochs: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Last and averaged weights of an online learner that sees the lawful paths alone."""
+    """Return last and averaged weights of an online learner over the valid paths."""
     w, total, variance = np.zeros(len(twin)), np.zeros(len(twin)), np.ones(len(twin))
     tables = [twin.table(i, rule) for i, rule in enumerate(rules)]
     for _ in range(epochs):
@@ -372,7 +374,7 @@ STEPS: dict[str, tuple[Make, str]] = {
 @pytest.mark.parametrize("limits", ["own", "share", "both", "once", "once-both"])
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_are_against_lawful_paths(name: str, limits: str) -> None:
-    """The weights are those of a learner that knows no other paths; and not those of one that knows them all."""
+    """The weights match a learner over the valid paths, and differ from a learner over all paths."""
     make, kind = STEPS[name]
     common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
     for average in (False, True):
@@ -386,7 +388,7 @@ def test_steps_are_against_lawful_paths(name: str, limits: str) -> None:
 
 @pytest.mark.parametrize("limits", ["own", "both"])
 def test_the_kernel_perceptron_steps_as_the_primal_one(limits: str) -> None:
-    """With the linear kernel: every path of every sentence has the score of the twin's weights."""
+    """With the linear kernel every path of every sentence has the score of the reference weights."""
     common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
     primal = Twin(tw.Perceptron(**common).fit(X, Y))
     want = steps(primal, trained_on(limits), 2, "perceptron")[1]
@@ -410,7 +412,7 @@ def scores_agree(tagger: tw.Tagger, twin: Twin, w: np.ndarray, atol: float = 1e-
 @pytest.mark.parametrize("limits", ["own", "both"])
 @pytest.mark.parametrize("slack", ["instance", "sequence"])
 def test_margins_are_kept_against_lawful_paths(limits: str, slack: str) -> None:
-    """The Hidden Markov SVM solves the program of the lawful wrong paths, with explicit weights and with a kernel."""
+    """The Hidden Markov SVM solves the program over valid wrong paths, with explicit weights and with a kernel."""
     common: dict[str, Any] = {
         "features": "S1",
         "C": 0.3,
@@ -441,7 +443,7 @@ def test_margins_are_kept_against_lawful_paths(limits: str, slack: str) -> None:
         tw.HMSVM(**common).fit(X, Y),
         tw.HMSVM(**common, kernel="poly", degree=1, coef=0.0).fit(X, Y),
     ):
-        assert free.objective_ > 1.02 * made.objective_  # more paths, more margins to keep
+        assert free.objective_ > 1.02 * made.objective_  # more paths mean more margin constraints
 
 
 # -- gold labels outside of the rules ------------------------------------------------------------------------
@@ -466,7 +468,7 @@ OUTSIDE: dict[str, tuple[Any, list[str], str]] = {
     ],
 )
 def test_gold_labels_outside_of_the_rules_are_named(name: str, kind: str) -> None:
-    """The sentence, and its line where the corpus has lines; no training goes on with it."""
+    """The error names the sentence, and its line if the corpus has lines. Training stops."""
     given, bad, what = OUTSIDE[kind]
     words, gold = [["ann", "lee"], ["ann"], ["the", "lee"]], [["B-P", "I-P"], ["B-P"], bad]
     tagger = LEARNERS[name](constraints=given)
@@ -487,7 +489,7 @@ def test_gold_labels_outside_of_the_rules_are_named(name: str, kind: str) -> Non
 
 @pytest.mark.parametrize("name", ["CRF", "MIRA"])
 def test_a_message_that_only_looks_like_one_about_a_sentence_is_left_alone(name: str) -> None:
-    """The number comes from the error, never from its text."""
+    """The number comes from the error's attribute, never from its text."""
     corpus = tw.Corpus([tw.Sentence({"word": ["ann", "ran"], "label": ["P", "O"]}, "label", line=7)])
     error = tw.TrainingError("sentence 0: as the callback words it")
 
@@ -501,7 +503,7 @@ def test_a_message_that_only_looks_like_one_about_a_sentence_is_left_alone(name:
 
 
 def test_auto_says_which_sentences_it_took_for_their_chunks(caplog: pytest.LogCaptureFixture) -> None:
-    """How many there are, and where the first is; what is learnt is what the corrected labels teach."""
+    """The warning gives their number and the position of the first. The model is that of the corrected labels."""
     words = [["ann", "lee"], ["ann"], ["the", "lee"], ["lee", "the"]]
     gold = [["B-P", "I-P"], ["B-P"], ["O", "I-P"], ["I-P", "O"]]
     right = [*gold[:2], ["O", "B-P"], ["B-P", "O"]]
@@ -521,7 +523,7 @@ def test_auto_says_which_sentences_it_took_for_their_chunks(caplog: pytest.LogCa
 
 @pytest.mark.parametrize("limit", [{"constraints": "bio"}, {"dictionary": 2}])
 def test_partial_labels_take_no_rules(limit: dict[str, Any]) -> None:
-    """They are refused, not dropped."""
+    """Rules with partial labels raise an error."""
     name = next(iter(limit))
     for params in ({"partial": True}, {}):
         with pytest.raises(tw.ParameterError, match=f"partially labelled corpus requires {name}=None"):

@@ -1,4 +1,6 @@
-"""Label schemes against a slow twin: every chunking of a few tokens, written down by the definition of each scheme."""
+"""Tests of label schemes against a reference implementation: all chunkings of a few tokens, by each scheme's
+definition.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ Pair = tuple[str | None, str | None]
 
 @cache
 def chunkings(length: int, types: Sequence[str] = TYPES) -> tuple[tuple[Span, ...], ...]:
-    """All ways to lay chunks on so many tokens."""
+    """Return all chunkings of `length` tokens."""
 
     def lay(begin: int) -> Iterator[tuple[Span, ...]]:
         if begin >= length:
@@ -47,7 +49,7 @@ def chunkings(length: int, types: Sequence[str] = TYPES) -> tuple[tuple[Span, ..
 
 
 def tag_of(t: int, chunk: Span, chunks: Sequence[Span], scheme: str) -> str:
-    """The tag of a token in a chunk, by the table of the schemes."""
+    """Return the tag of a token in a chunk, by the table of the schemes."""
     first, last = t == chunk.begin, t == chunk.end - 1
     follows = any(c.end == chunk.begin and c.type == chunk.type for c in chunks)
     followed = any(c.begin == chunk.end and c.type == chunk.type for c in chunks)
@@ -68,7 +70,7 @@ def tag_of(t: int, chunk: Span, chunks: Sequence[Span], scheme: str) -> str:
 
 
 def written(chunks: Sequence[Span], length: int, scheme: str) -> list[str]:
-    """Labels of a chunking, token by token."""
+    """Return the labels of a chunking, token by token."""
     labels = []
     for t in range(length):
         here = [c for c in chunks if c.begin <= t < c.end]
@@ -79,7 +81,7 @@ def written(chunks: Sequence[Span], length: int, scheme: str) -> list[str]:
 
 @cache
 def legal(scheme: str) -> frozenset[Pair]:
-    """The neighbours that occur in well-formed sequences, the ends (None) among them."""
+    """Return the neighbours that occur in well-formed sequences, including the ends (None)."""
     found: set[Pair] = set()
     for length in range(5):
         for chunks in chunkings(length):
@@ -89,13 +91,13 @@ def legal(scheme: str) -> frozenset[Pair]:
 
 
 def alphabet(scheme: str) -> list[str]:
-    """All labels of a scheme."""
+    """Return all labels of a scheme."""
     return ["O", *(f"{tag}-{kind}" for tag in TAGS[scheme] for kind in TYPES)]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_chunks_are_written_by_the_definition(scheme: str) -> None:
-    """Writing gives the twin's labels, reading gives the chunks back; with and without types."""
+    """Writing gives the reference labels and reading gives the chunks back, with and without types."""
     for length in range(6):
         for types in (TYPES, ("",)):
             for chunks in chunkings(length, types):
@@ -108,7 +110,7 @@ def test_chunks_are_written_by_the_definition(scheme: str) -> None:
 @pytest.mark.parametrize("target", SCHEMES)
 @pytest.mark.parametrize("source", SCHEMES)
 def test_conversion_keeps_the_chunks(source: str, target: str) -> None:
-    """From each scheme to each: the labels that the twin writes for the same chunks."""
+    """Conversion between any two schemes gives the reference labels of the same chunks."""
     for chunks in chunkings(4):
         labels = written(chunks, 4, source)
         expected = written(chunks, 4, target)
@@ -118,7 +120,7 @@ def test_conversion_keeps_the_chunks(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_valid_neighbours_are_those_of_well_formed_sequences(scheme: str) -> None:
-    """Two labels may follow one another if they do in some well-formed sequence; labels of other schemes never."""
+    """Two labels may be neighbours if they are in some well-formed sequence. Labels of other schemes never are."""
     every = {*alphabet(scheme), *(y for other in SCHEMES for y in alphabet(other))}
     every |= {"B-", "I-", "E-", "S-", "O-", "-X", "NN", ".", ".-X", "[-X", "]-X", ""}
     for p, f in product([None, *sorted(every)], repeat=2):
@@ -128,7 +130,7 @@ def test_valid_neighbours_are_those_of_well_formed_sequences(scheme: str) -> Non
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_sequences_of_valid_neighbours_are_well_formed(scheme: str) -> None:
-    """Neighbours are all there is to a scheme: sequences of valid pairs are the ones that can be written."""
+    """Neighbours define a scheme: the sequences of valid pairs are exactly the well-formed ones."""
     length = 4 if len(alphabet(scheme)) < 6 else 3
     well_formed = {tuple(written(c, length, scheme)) for c in chunkings(length)}
     found = {
@@ -141,7 +143,7 @@ def test_sequences_of_valid_neighbours_are_well_formed(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_allowed_is_valid_as_a_table(scheme: str) -> None:
-    """Start, pairs (from, to) and end of the labels, in their order."""
+    """The table has start, pairs (from, to) and end of the labels, in their order."""
     labels = alphabet(scheme)[::-1]
     start, pairs, end = allowed(labels, scheme)
     assert start == [(None, y) in legal(scheme) for y in labels]
@@ -156,11 +158,11 @@ ORDER = (
     "BILOU",
     "IOB1",
     "IOE1",
-)  # as documented: the first of those that fit equally
+)  # as documented: the first of equally good fits
 
 
 def twin_detect(sequences: Sequence[Sequence[str]]) -> str | None:
-    """The scheme with the fewest illegal neighbours among those that have all tags; None if there are no chunks."""
+    """Return the scheme that has all tags and the fewest illegal neighbours, or None without chunks."""
     tags = {y.split("-")[0] for labels in sequences for y in labels} - {"O"}
     if not tags:
         return None
@@ -173,7 +175,7 @@ def twin_detect(sequences: Sequence[Sequence[str]]) -> str | None:
 
 
 def test_detection_of_every_short_sequence() -> None:
-    """One sequence of up to three labels of any scheme, as a list of labels and as a list of one sequence."""
+    """A sequence of up to three labels of any scheme, as a list of labels and as a list of one sequence."""
     labels = ["O", *(f"{tag}-{kind}" for tag in "BIESLU" for kind in TYPES)]
     for length in range(4):
         for sequence in product(labels, repeat=length):
@@ -183,7 +185,7 @@ def test_detection_of_every_short_sequence() -> None:
 
 
 def test_detection_counts_violations_over_sequences() -> None:
-    """Of ill-formed corpora the scheme with the fewest violations, each counted as often as it occurs."""
+    """Ill-formed corpora get the scheme with the fewest violations, counting every occurrence."""
     rng = np.random.default_rng(4)
     found = set()
     for tags in ("BI", "IE", "BIES", "BILU", "I"):
@@ -198,7 +200,7 @@ def test_detection_counts_violations_over_sequences() -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_detection_of_what_was_written(scheme: str) -> None:
-    """A corpus of all chunkings of four tokens is recognised in each scheme."""
+    """A corpus of all chunkings of four tokens is detected in each scheme."""
     assert detect([written(c, 4, scheme) for c in chunkings(4)]) == scheme
 
 
@@ -211,7 +213,7 @@ def test_detection_of_what_was_written(scheme: str) -> None:
     ],
 )  # fmt: skip
 def test_labels_of_chunks(label: str, chunk: bool) -> None:
-    """A label of a chunk is O or a known tag, with a type if with a hyphen."""
+    """A chunk label is O or a known tag, with a type after a hyphen."""
     assert is_chunk_label(label) is chunk
 
 
@@ -224,7 +226,7 @@ def test_labels_of_chunks(label: str, chunk: bool) -> None:
     ],
 )  # fmt: skip
 def test_sets_of_labels_with_chunks(labels: list[str], chunks: bool) -> None:
-    """Chunks are told by a type, or by B or I beside O or one another; one label of another kind says no."""
+    """Chunks are detected by a type, or by B or I together with O or each other. Any other label rules them out."""
     assert has_chunks(labels) is chunks
     assert has_chunks(iter(labels * 2)) is chunks
 
@@ -237,7 +239,7 @@ def test_sets_of_labels_with_chunks(labels: list[str], chunks: bool) -> None:
     ],
 )  # fmt: skip
 def test_names_of_schemes(name: str, scheme: str) -> None:
-    """Aliases and small letters mean the scheme they are known for, wherever a scheme is named."""
+    """Aliases and lower-case names are accepted wherever a scheme is named."""
     assert scheme_name(name) == scheme
     chunks = [Span("X", 0, 2), Span("X", 2, 3), Span("Y", 4, 5)]
     labels = written(chunks, 6, scheme)
@@ -247,14 +249,14 @@ def test_names_of_schemes(name: str, scheme: str) -> None:
 
 
 def test_labels_are_split_at_the_first_hyphen() -> None:
-    """Tag and type; no hyphen, no type."""
+    """A label consists of tag and type. Without a hyphen the type is empty."""
     assert [split_label(y) for y in ("O", "B-X", "B-a-b", "B-", "-LRB-", "")] == [
         ("O", ""), ("B", "X"), ("B", "a-b"), ("B", ""), ("", "LRB-"), ("", ""),
     ]  # fmt: skip
 
 
 def test_what_cannot_be_read_or_written_is_refused() -> None:
-    """The token, the label and the scheme are named; chunks keep to their order and to the sentence."""
+    """The error names the token, the label and the scheme. Chunks must be in order and inside the sentence."""
     with pytest.raises(
         CorpusError,
         match=r"unknown label scheme 'IOX'\. Use one of IOB2, IOE2, IOBES, BILOU",

@@ -1,4 +1,6 @@
-"""When training stops and which iterate it keeps, as tables: values and dev scores in, iteration and reason out."""
+"""Tests of when training stops and which iterate it keeps, as tables from values and dev scores to iteration
+and reason.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,13 @@ NAN, INF = math.nan, math.inf
 
 
 def states(values: Sequence[float], norms: Sequence[float] = ()) -> Iterator[Step]:
-    """A learner that goes through these objectives; the weights of iteration k are [k]."""
+    """Yield the steps of a learner with these objectives. The weights of iteration k are [k]."""
     for k, value in enumerate(values):
         yield Step(np.array([float(k)]), value, norms[k] if norms else 1.0, 10 * k + 1)
 
 
 def looked_up(scores: Sequence[float]) -> Callable[[np.ndarray], float]:
-    """The dev score of iteration k is scores[k - 1]."""
+    """Return a dev score function that gives iteration k the score scores[k - 1]."""
     return lambda w: scores[int(w[0]) - 1]
 
 
@@ -70,7 +72,7 @@ def looked_up(scores: Sequence[float]) -> Callable[[np.ndarray], float]:
     ],
 )
 def test_the_rule_of_the_window(values: list[float], tol: float, window: int, expected: bool) -> None:
-    """|f_{k-window} - f_k| <= tol |f_k|, once there are so many values."""
+    """Training converges if |f_{k-window} - f_k| <= tol |f_k|, once more than `window` values exist."""
     assert converged(values, tol, window) is expected
 
 
@@ -78,7 +80,7 @@ def test_the_rule_of_the_window(values: list[float], tol: float, window: int, ex
 
 
 class Case(NamedTuple):
-    """What a learner and a dev set say, the rules, and where training must end."""
+    """Objectives and dev scores of a run, the stopping rules, and the expected end of training."""
 
     values: Sequence[float]  # of the start, then of every iteration
     rules: Stopping
@@ -89,7 +91,7 @@ class Case(NamedTuple):
 
 
 def steady(n: int) -> list[float]:
-    """Objectives that fall by far more than any tolerance below."""
+    """Return objectives that fall by far more than any tolerance below."""
     return [2.0 ** (n - k) for k in range(n + 1)]
 
 
@@ -151,7 +153,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_where_training_ends(name: str) -> None:
-    """The iterations made, the iterate kept with its objective, and the reason given."""
+    """The number of iterations, the kept iterate with its objective, and the reason match the table."""
     case = CASES[name]
     dev_score = None if case.scores is None else looked_up(case.scores)
     seen: list[Iteration] = []
@@ -169,7 +171,7 @@ def test_where_training_ends(name: str) -> None:
 
 
 def test_the_weights_kept_are_copies() -> None:
-    """An optimiser that goes on in its own array does not change what was kept."""
+    """An optimiser that updates its array in place does not change the kept weights."""
     own = np.zeros(1)
 
     def in_place() -> Iterator[Step]:
@@ -199,7 +201,7 @@ def answering(at: int, answer: Any) -> Callable[[Iteration], Any]:
     ],
 )
 def test_callbacks_stop_by_true(answers: list[Callable[..., Any]], iterations: int, reason: str) -> None:
-    """A callback that answers True ends training after all have been told; the iterate is kept."""
+    """If a callback returns True, training ends after all callbacks have run. The iterate is kept."""
     told: list[int] = []
     everyone = [*answers, lambda entry: told.append(entry.iteration)]
     result = run(states(steady(6)), Stopping(99, 0.0, 1, 0), callbacks=everyone)
@@ -212,13 +214,16 @@ def test_callbacks_stop_by_true(answers: list[Callable[..., Any]], iterations: i
 
 
 def interrupted_after(n: int, values: Sequence[float]) -> Iterator[Step]:
-    """Ctrl-C inside of iteration n + 1."""
+    """Raise KeyboardInterrupt inside iteration n + 1."""
     yield from itertools.islice(states(values), n + 1)
     raise KeyboardInterrupt
 
 
 def test_an_interruption_keeps_what_was_reached(caplog: pytest.LogCaptureFixture) -> None:
-    """In the learner, in a callback, in the dev score; the best on dev where there is one; nothing before the start."""
+    """Interrupts in the learner, a callback or the dev score keep the last iterate, or the best one on dev.
+
+    An interrupt before the first iterate propagates.
+    """
     rules, reason = Stopping(99, 0.0, 1, 0), "interrupted, the current model is kept"
 
     def raising(entry: Iteration) -> None:
@@ -258,7 +263,7 @@ def test_an_interruption_keeps_what_was_reached(caplog: pytest.LogCaptureFixture
 def test_what_is_not_finite_never_reaches_a_model(
     bad: float, where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The last good iterate is kept, or the best on dev; a bad start is an error."""
+    """The last finite iterate is kept, or the best one on dev. A start that is not finite is an error."""
     values, norms = [8.0, 4.0, 2.0, 1.0], [1.0] * 4
 
     def spoilt(at: int) -> Iterator[Step]:
@@ -286,7 +291,7 @@ def test_what_is_not_finite_never_reaches_a_model(
 
 
 def test_an_interruption_of_the_first_dev_score_keeps_its_iterate() -> None:
-    """Weights and objective are of the same iteration, though it has no entry in the history."""
+    """Weights and objective belong to the same iteration, which has no entry in the history."""
 
     def scored(w: np.ndarray) -> float:
         raise KeyboardInterrupt
@@ -296,11 +301,14 @@ def test_an_interruption_of_the_first_dev_score_keeps_its_iterate() -> None:
     assert result.history == []
 
 
-# -- learners that go epoch by epoch ----------------------------------------------------------------------
+# -- learners that train in epochs ------------------------------------------------------------------------
 
 
 class Scripted:
-    """An online learner whose epoch k makes so many errors; its weights are [k] now, [k / 2] on average."""
+    """An online learner that makes wrong[k - 1] errors in epoch k.
+
+    The weights after epoch k are [k], and their average is [k / 2].
+    """
 
     def __init__(self, wrong: Sequence[int]) -> None:
         self.wrong, self.epochs = list(wrong), 0
@@ -315,7 +323,10 @@ class Scripted:
 
 @pytest.mark.parametrize("averaged", [True, False])
 def test_epochs_of_an_online_learner(averaged: bool) -> None:
-    """So many epochs, errors or none; errors and updates are told; the best on dev is kept, with its average."""
+    """Training runs all epochs, with or without errors, and reports errors and updates.
+
+    The best epoch on dev is kept, averaged if `averaged` is set.
+    """
     wrong = [5, 5, 0, 0, 3, 3, 1]
     result = online.train(Scripted(wrong), 6, 0, averaged=averaged)  # type: ignore[arg-type]
     assert [entry["objective"] for entry in result.history] == wrong[:6]
@@ -341,7 +352,7 @@ def test_epochs_of_an_online_learner(averaged: bool) -> None:
 
 
 class Gaps:
-    """A solver of the margin problem that comes to these objectives; its weights are [k]."""
+    """A solver of the margin problem with scripted objectives. The weights of epoch k are [k]."""
 
     def __init__(self, pairs: Sequence[tuple[float, float]]) -> None:
         self.pairs, self.epochs = list(pairs), 0
@@ -373,7 +384,7 @@ GAPS = [1.0, 0.5, 0.125, 0.0625, 0.03125, 0.0]
     ],
 )
 def test_epochs_of_the_svm(tol: float, most: int, iterations: int, reason: str) -> None:
-    """Until (primal - dual) / primal is no more than tol, or for so many epochs."""
+    """Training runs until (primal - dual) / primal <= tol, or for the maximum number of epochs."""
     result = svm.train(Gaps(PAIRS), most, tol, 0)
     assert (len(result.history), result.best_iteration, result.reason) == (iterations, iterations, reason)
     assert result.weights.tolist() == [float(iterations)]
@@ -385,7 +396,7 @@ def test_epochs_of_the_svm(tol: float, most: int, iterations: int, reason: str) 
 
 
 def test_the_svm_looks_at_dev() -> None:
-    """The best epoch on dev is kept, patience stops, and equal objectives do not."""
+    """The best epoch on dev is kept. Patience stops training, equal objectives do not."""
     level = Gaps([(8.0, 0.0)] * 9)
     result = svm.train(level, 9, 0.01, 3, dev_score=lambda w: -abs(w[0] - 2))
     assert (len(result.history), result.best_iteration, result.reason) == (5, 2, NO_BETTER.format(3))
@@ -397,12 +408,12 @@ def test_the_svm_looks_at_dev() -> None:
     ("primal", "dual", "gap"), [(10.0, 9.5, 0.05), (10.0, 11.0, -0.1), (0.0, -1.0, 0.0), (2.0, -2.0, 2.0)]
 )
 def test_the_relative_gap(primal: float, dual: float, gap: float) -> None:
-    """(primal - dual) / primal, negative if the bound is above the objective."""
+    """The gap is (primal - dual) / primal, which is negative if the bound is above the objective."""
     assert svm.relative_gap(primal, dual) == gap
 
 
 class Rounds:
-    """A booster that takes one feature a round until `end`; the loss of round r is losses[r - 1]."""
+    """A booster that takes one feature per round until `end`. The loss of round r is losses[r - 1]."""
 
     def __init__(self, losses: Sequence[float], per_call: int = 99) -> None:
         self.after, self.per_call, self.rounds, self.calls = list(losses), per_call, 0, 0
@@ -442,7 +453,7 @@ NO_FEATURE = "no feature lowers the loss any further"
     ("end", "rounds", "every", "blocks", "reason"),
     [
         (9, 6, 2, [2, 4, 6], "reached rounds=6"),
-        (9, 5, 2, [2, 4, 5], "reached rounds=5"),  # the last block is what is left
+        (9, 5, 2, [2, 4, 5], "reached rounds=5"),  # the last block has the remaining rounds
         (9, 2, 3, [2], "reached rounds=2"),
         (4, 9, 2, [2, 4], NO_FEATURE),
         (3, 9, 2, [2, 3], NO_FEATURE),
@@ -453,7 +464,7 @@ NO_FEATURE = "no feature lowers the loss any further"
 def test_blocks_of_boosting_rounds(
     end: int, rounds: int, every: int, blocks: list[int], reason: str, per_call: int
 ) -> None:
-    """A state after every so many rounds, however many a native call makes; and what each of them holds."""
+    """The history has one entry per `every` rounds, independent of the number of rounds per native call."""
     losses = [4.0 - 0.25 * r for r in range(end)]
     result, steps = boosting.train(Rounds(losses, per_call), rounds, every, 0)  # type: ignore[arg-type]
     assert [entry["rounds"] for entry in result.history] == blocks
@@ -471,7 +482,7 @@ def test_blocks_of_boosting_rounds(
 
 
 def test_boosting_keeps_the_best_block_on_dev() -> None:
-    """Patience counts blocks; the features of later blocks are given up, and level losses do not stop."""
+    """Patience counts blocks. Features of later blocks are dropped, and equal losses do not stop training."""
     result, steps = boosting.train(
         Rounds([3.0] * 7),  # type: ignore[arg-type]
         7,
@@ -485,7 +496,7 @@ def test_boosting_keeps_the_best_block_on_dev() -> None:
 
 
 def test_an_interrupted_block_is_kept() -> None:
-    """What was chosen before Ctrl-C counts, and the reason says so."""
+    """Rounds completed before Ctrl-C count, and the reason names the interruption."""
 
     class Stopped(Rounds):
         def run(self, most: int, seconds: float) -> dict[str, Any]:
@@ -535,7 +546,7 @@ BOUNDS = {
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_reason_names_a_parameter_of_the_learner(name: str) -> None:
     kind = LEARNERS[name]
-    assert name in BOUNDS or name == "hmm"  # which counts
+    assert name in BOUNDS or name == "hmm"  # which is trained by counting
     if name not in BOUNDS:
         return
     never = {"tol": 0.0} if "tol" in parameters_of(kind) else {}

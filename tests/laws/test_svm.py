@@ -1,4 +1,6 @@
-"""The Hidden Markov SVM against its slow twin: optimum, optimality conditions, bounds, gap, orders."""
+"""Tests of the Hidden Markov SVM against its reference implementation: optimum, optimality conditions,
+bounds, gap, orders.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ small = problems(max_sentences=2, max_tokens=3, max_labels=3, max_attributes=2)
 
 
 class Native(NamedTuple):
-    """A tiny problem as the core sees it: every feature of the attributes that occur."""
+    """A tiny problem in the core's form, with every feature of the attributes that occur."""
 
     data: _core.Dataset
     layout: _core.Layout
-    at: np.ndarray  # [features] index into the twin's vector
+    at: np.ndarray  # [features] index into the reference vector
 
     def svm(self, **parameters: Any) -> _core.Svm:
         return told.svm(self.data, self.layout, **parameters)
@@ -65,7 +67,7 @@ def test_the_optimum_is_the_quadratic_programs(slack: str, margin: bool, p: Prob
     assert state["primal"] == pytest.approx(best.primal, abs=1e-4)
     assert state["dual"] == pytest.approx(best.dual, abs=1e-4)
     np.testing.assert_allclose(full(n, solver.weights(), p.shape), best.w, atol=2e-2)
-    # and the primal it reports is the primal
+    # the reported primal is exact
     w = full(n, solver.weights(), p.shape)
     exact = svm.primal(w, p.X, p.y, p.shape, C, slack, margin)
     assert state["primal"] == pytest.approx(exact, abs=1e-5)
@@ -76,7 +78,7 @@ def test_the_optimum_is_the_quadratic_programs(slack: str, margin: bool, p: Prob
 @settings(max_examples=12)
 @given(p=problems(max_sentences=3, max_tokens=3, max_labels=3, values=reals(1.0)))
 def test_optimality_conditions(slack: str, margin: bool, p: Problem) -> None:
-    """w = 1/2 sum alpha d; alpha > 0 only where the margin is at its slack; all of C where the slack is > 0."""
+    """w = 1/2 sum alpha d, alpha > 0 only if the margin is at its slack, and alphas sum to C if the slack is > 0."""
     C, n = 0.7, native(p)
     solver = n.svm(c=C, slack=slack, rescale=margin, tolerance=1e-7)
     run(solver, 1e-6)
@@ -115,7 +117,8 @@ def test_optimality_conditions(slack: str, margin: bool, p: Problem) -> None:
 @settings(max_examples=12)
 @given(p=problems(max_sentences=3, max_tokens=3, max_labels=3), C=st.sampled_from([0.3, 1.0]))
 def test_the_gap_closes_where_slacks_are_left_out(most: int, margin: bool, p: Problem, C: float) -> None:
-    """The `most` largest slacks of a sentence count: both objectives are of that program, whose alphas sum to most C.
+    """Only the `most` largest slacks of a sentence count, in both objectives. The alphas of that program sum
+    to most C.
 
     A closed gap between a primal by enumeration and a dual of feasible alphas is the optimum.
     """
@@ -146,7 +149,9 @@ def test_slack_bounds_the_zero_one_risk_at_any_epoch(p: Problem, slack: str) -> 
     solver = n.svm(c=0.5, slack=slack)
     for _ in range(3):
         state = solver.epoch()
-        assert 0 <= state["active"] <= min(len(p.X), state["paths"])  # sentences that hold a path
+        assert (
+            0 <= state["active"] <= min(len(p.X), state["paths"])
+        )  # sentences with a path in the working set
         assert (state["active"] > 0) == (state["paths"] > 0)
         w = full(n, solver.weights(), p.shape)
         ranks = [
@@ -212,14 +217,14 @@ def test_a_sentence_of_weight_zero_is_not_learned_from() -> None:
 
 
 def test_edge_attributes_take_part() -> None:
-    """With the twin's own edge attributes the optimum is the quadratic program's."""
+    """With the reference implementation's edge attributes the optimum is the quadratic program's."""
     rng = np.random.default_rng(0)
     X = [rng.integers(0, 2, (T, 2)).astype(float) for T in (3, 2)]
     p = Problem(model.Shape(2, 2, True), X, [(0, 1, 1), (1, 0)])
     vocabulary, data = encode(p)
     layout = _core.Layout.build(data, len(vocabulary), 2, all_pairs=True)
     state = run(told.svm(data, layout, c=0.6, tolerance=1e-6), 1e-5)
-    # observed pairs only: the twin's optimum over the same features
+    # observed pairs only: the reference optimum over the same features
     a = layout.arrays()
     ids = [int(vocabulary.text(i)) for i in range(len(vocabulary))]
     keep = np.ones(p.shape.size, dtype=bool)
@@ -253,7 +258,7 @@ def test_edge_attributes_take_part() -> None:
     ids=str,
 )
 def test_what_makes_no_sense_is_refused(bad: dict[str, Any], said: str) -> None:
-    """Each parameter out of its domain is named with what was expected."""
+    """The error names the parameter and its domain."""
     n = native(corpus(1, 3, n=4))
     with pytest.raises(ValueError, match=re.escape(said)):
         n.svm(**bad)

@@ -1,4 +1,4 @@
-"""Where training begins: from another model's weights, feature by feature, or from a few stochastic epochs."""
+"""Tests of initial weights: from another model, feature by feature, or from a few stochastic epochs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ITERATIONS = 60
 
 
 def reached(loss: str, optimizer: str, train: tw.Corpus) -> float:
-    """The objective after a fixed number of iterations."""
+    """Return the objective after a fixed number of iterations."""
     values: list[float] = []
     tagger = tw.CRF(features="S1", loss=loss, l2=0.03, max_iter=ITERATIONS, optimizer=optimizer, n_jobs=1)
     tagger.fit(train, callbacks=[lambda it: values.append(it.objective)])
@@ -34,7 +34,7 @@ def reached(loss: str, optimizer: str, train: tw.Corpus) -> float:
 
 @pytest.mark.parametrize("loss", ["log", "exp", "pointwise_log", "pointwise_exp"])
 def test_auto_is_not_behind_lbfgs(loss: str) -> None:
-    # Steps on the pointwise log loss itself, which is not convex, ended 15 % behind here.
+    # The pointwise log loss is not convex: stochastic steps on it would end 15 % behind here.
     train, _, _ = tw.load_corpus("ewt-pos")
     train = train[:250]
     assert reached(loss, "auto", train) <= 1.01 * reached(loss, "lbfgs", train)
@@ -43,7 +43,7 @@ def test_auto_is_not_behind_lbfgs(loss: str) -> None:
 # --- from another model -------------------------------------------------------------------------------------
 
 WORDS, LABELS = corpus.words(corpus.TRAIN), corpus.LABELS
-#: Old and new sentences: words and labels come and go, and the labels stand in another order.
+#: Old and new sentences: words and labels are added and removed, and the order of labels differs.
 OLD = WORDS[:8], LABELS[:8]
 NEW = (
     [*WORDS[5:], ["Oslo", "Oslo", "Lund", "Moss", "Nils", "Moss"], ["Oslo", "Lund", "in", "Lund"]],
@@ -56,12 +56,12 @@ NEW = (
 
 
 def shared_order(old: Sequence[str], new: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The labels that both have, in the order of each."""
+    """Return the common labels in the order of each."""
     return [y for y in old if y in new], [y for y in new if y in old]
 
 
 def expected(old: tw.Model, names: Sequence[Name] | dict[Name, float]) -> dict[Name, float]:
-    """The weights of features of these names: those of the old model, 0 where it has none."""
+    """Return the weights of features with these names: those of the old model, or 0 for new features."""
     known = named(old)
     return {name: known.get(name, 0.0) for name in names}
 
@@ -74,7 +74,7 @@ def batch(kind: type[tw.Tagger], **params: Any) -> Callable[[str], tw.Tagger]:
     return lambda features: kind(features=features, max_iter=0, **params)
 
 
-#: Learners that begin with given weights and, with no iteration or with sentences of weight 0, end with them.
+#: Learners that start from given weights and keep them without iterations or with sentences of weight 0.
 STARTERS: dict[str, Callable[[str], tw.Tagger]] = {
     **{loss: batch(tw.CRF, loss=loss) for loss in tw.estimators.LOSSES},
     **{optimizer: batch(tw.CRF, optimizer=optimizer) for optimizer in ("lbfgs", "owlqn", "cg", "sgd")},
@@ -96,14 +96,14 @@ STARTERS: dict[str, Callable[[str], tw.Tagger]] = {
     "arow": online(tw.AROW),
     "boosting": lambda features: tw.Boosting(features=features, rounds=0),
 }
-FIRST_ORDER = ("order 2", "order 3", "history", "endless", "document")  # these take no edge attributes
+FIRST_ORDER = ("order 2", "order 3", "history", "endless", "document")  # these have no edge attributes
 NO_EDGES = (*FIRST_ORDER, "memm", "boosting", "sgd")
 
 
 def begun(
     name: str, features: str, data: tuple[Any, Any], warm_start: Any, forget: bool = False
 ) -> tw.Tagger:
-    """The tagger of a row, fitted without a step."""
+    """Return the tagger of a row, fitted without a step."""
     tagger, (X, y) = STARTERS[name](features), data
     weights = None if hasattr(tagger, "max_iter") or hasattr(tagger, "rounds") else [0.0] * len(X)
     if name == "document":
@@ -135,17 +135,17 @@ def old_model(name: str) -> tw.Model:
 @pytest.mark.parametrize("old", OLDS)
 @pytest.mark.parametrize("name", STARTERS)
 def test_every_feature_begins_with_its_old_weight(name: str, old: str) -> None:
-    """Node, edge, start, end and edge-attribute features, and those of labels further back, found by name."""
+    """Node, edge, start, end, edge-attribute and history features are found by name."""
     model = old_model(old)
     features = EDGES if old in ("edges", "pairs") and name not in NO_EDGES else PLAIN
     new = begun(name, features, NEW, model, forget=True).model_
     found = named(new)
-    if name == "boosting":  # it keeps what is not 0
+    if name == "boosting":  # it keeps only nonzero weights
         zero = begun("log", features, NEW, None).model_
         wanted = {k: w for k, w in expected(model, named(zero)).items() if w != 0.0}
     else:
         wanted = expected(model, found)
-    if name in ("order 2", "order 3"):  # a feature only of tuples that the new labels have
+    if name in ("order 2", "order 3"):  # only tuples of the new labels have a feature
         seen = {
             (f"G{m}", *y[t - m : t + 1]) for y in NEW[1] for m in (2, 3) for t in range(m, len(y))
         } & further_back(new).keys()
@@ -160,7 +160,7 @@ def test_every_feature_begins_with_its_old_weight(name: str, old: str) -> None:
 
 @pytest.mark.parametrize("name", STARTERS)
 def test_a_model_that_grows_is_the_old_one_until_the_first_step(name: str) -> None:
-    """Labels and features stay, with their weights; new ones are 0; paths of old labels score as they did."""
+    """Labels and features stay with their weights, new ones are 0, and paths of old labels keep their scores."""
     features = PLAIN if name in NO_EDGES else EDGES
     old = STARTERS[name](features)
     old.set_params(**{p: 6 for p in ("max_iter", "epochs", "rounds") if hasattr(old, p)})
@@ -175,11 +175,11 @@ def test_a_model_that_grows_is_the_old_one_until_the_first_step(name: str) -> No
     assert new.classes_ == (*old.classes_, "B-ORG")
     before, after = named(old.model_), named(new.model_)
     assert {k: w for k, w in before.items() if w} == {k: w for k, w in after.items() if w}
-    if name != "boosting":  # it keeps what is not 0
+    if name != "boosting":  # it keeps only nonzero weights
         fresh = named(begun(name, features, NEW, None).model_)
         assert set(after) >= set(before) | set(fresh)
     if name == "memm":
-        return  # each step is a distribution over all labels: a new one has its share at once
+        return  # each step is a distribution over all labels, so a new label changes it at once
     allowed = [[list(old.classes_)] * len(sentence) for sentence in OLD[0]]
     for mine, theirs in zip(
         new.predict_kbest(data[0], 4, allowed=allowed), old.predict_kbest(data[0], 4, allowed=allowed)
@@ -189,7 +189,7 @@ def test_a_model_that_grows_is_the_old_one_until_the_first_step(name: str) -> No
 
 
 def test_what_grows_learns_the_new_and_may_keep_the_old() -> None:
-    """A label that the new sentences lack is still there; theirs are learnt; word lists and dictionaries go on."""
+    """Labels missing from the new sentences stay, new labels are learnt, and word lists and dictionaries grow."""
     given = {"features": "word[0]\nword[0].is_rare(2)?\n", "constraints": "auto", "dictionary": 1}
     old = tw.CRF(**given, l2=1e-3).fit([["Ada", "in", "Oslo"]], [["B-PER", "O", "B-LOC"]])
     new = tw.CRF(**given, l2=1e-3, max_iter=20).fit(
@@ -203,7 +203,7 @@ def test_what_grows_learns_the_new_and_may_keep_the_old() -> None:
 
 
 def test_the_table_of_starts_has_every_kind_of_feature() -> None:
-    """Each kind of feature is begun with a weight other than 0 in some row."""
+    """Each kind of feature starts with a nonzero weight in some row."""
     kinds = set()
     for old, name in (("crf", "log"), ("edges", "log"), ("order 3", "order 3"), ("endless", "endless")):
         new = begun(name, EDGES if old == "edges" else PLAIN, NEW, old_model(old)).model_
@@ -215,7 +215,7 @@ def test_the_table_of_starts_has_every_kind_of_feature() -> None:
 
 @pytest.mark.parametrize("name", STARTERS)
 def test_a_start_without_steps_is_the_old_model(name: str, tmp_path: Path) -> None:
-    """On its own sentences, from the tagger, its model or its file: the same weights, paths and scores."""
+    """On its own sentences, from the tagger, its model or its file, a model keeps weights, paths and scores."""
     features = PLAIN if name in NO_EDGES else EDGES
     old = STARTERS[name](features)
     old.set_params(**{p: 6 for p in ("max_iter", "epochs", "rounds") if hasattr(old, p)})
@@ -246,7 +246,7 @@ def test_a_start_without_steps_is_the_old_model(name: str, tmp_path: Path) -> No
 def random_model(
     rng: np.random.Generator, labels: list[str], texts: list[str], start_end: bool
 ) -> tuple[tw.Model, _core.Vocabulary, _core.Layout]:
-    """A model over attribute lists, edge attributes among them, with random weights."""
+    """Return a model over attribute lists, including edge attributes, with random weights."""
     lengths = rng.integers(1, 6, 6)
     X, E = (
         [[list(rng.choice(texts, 2, replace=False)) for _ in range(n)] for n in lengths] for _ in range(2)
@@ -265,7 +265,7 @@ def random_model(
 
 @pytest.mark.parametrize("seed", range(40))
 def test_weights_go_by_name(seed: int) -> None:
-    """Random models with edge attributes in lists: each weight of the new layout is the old one of its name, or 0."""
+    """Each weight of a random new layout, edge attributes included, is the old weight of its name, or 0."""
     rng = np.random.default_rng(seed)
     labels = [f"y{i}" for i in range(7)]
     texts = ["", *(f"a{i}" for i in range(8))]
@@ -288,7 +288,7 @@ HISTORIES = [
     ("old", "new"), [*itertools.product(HISTORIES, repeat=2)], ids=lambda h: str(h.to_json())
 )
 def test_labels_further_back_go_by_name(old: Lookback, new: Lookback) -> None:
-    """Of two settings of history the tables that both have are carried over, label by label."""
+    """Tables that both history settings have are carried over, label by label."""
     rng = np.random.default_rng(7)
     before, labels = ("x", "y", "z", "u"), ("z", "new", "x", "y", "v")
     full = old.with_weights(rng.normal(size=len(old.terms(len(before)))))
@@ -306,7 +306,7 @@ def test_labels_further_back_go_by_name(old: Lookback, new: Lookback) -> None:
 
 
 def test_a_given_start_is_not_warmed_up() -> None:
-    """Stochastic epochs are for a start of zeros: from the optimum of many sentences nothing gets worse."""
+    """Stochastic epochs run only from zero weights: from the optimum of many sentences nothing gets worse."""
     X, y = WORDS * 20, LABELS * 20
     best = tw.CRF(features=PLAIN, l2=0.1, tol=1e-9, max_iter=200).fit(X, y)
     again = tw.CRF(features=PLAIN, l2=0.1, max_iter=8).fit(X, y, warm_start=best)
@@ -316,13 +316,13 @@ def test_a_given_start_is_not_warmed_up() -> None:
 
 
 def test_who_cannot_start_says_so() -> None:
-    """Counts have no start: a warm start is refused and not passed over."""
+    """Counting has no initial weights, so a warm start is an error."""
     with pytest.raises(tw.ParameterError, match="Leave warm_start out"):
         tw.HMM().fit(*OLD, warm_start=old_model("crf"))
 
 
 def test_what_labels_further_back_are_good_for() -> None:
-    """Trained on from its own weights, a model of order 2 is at its optimum: not so without those of label tuples."""
+    """A model of order 2 trained further from its own weights stays at its optimum, which needs the tuple weights."""
     best = tw.CRF(features="word[0]\n", order=2, l2=0.05, tol=1e-10, max_iter=300).fit(WORDS, LABELS)
     again = tw.CRF(features="word[0]\n", order=2, l2=0.05, max_iter=1).fit(WORDS, LABELS, warm_start=best)
     assert again.objective_ == pytest.approx(best.objective_, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Weights of sentences in the core: a weight of two is a sentence given twice, a weight of zero one left out."""
+"""Tests of sentence weights in the core: a weight of 2 repeats the sentence, a weight of 0 leaves it out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .weighted import COUNTS, WEIGHTS, Bag
 
 LOSSES = _core.LOSSES
 DOUBLE = ("float32", "wide", "log space")
-#: loss, who computes it, what goes with it
+#: loss, code path, options
 ROWS = [
     *((loss, path, option) for loss in LOSSES for path in DOUBLE for option in ("plain", "limits", "edges")),
     *(("log", path, option) for path in (*DOUBLE, "flagged", "long") for option in ("partial", "cost")),
@@ -46,7 +46,7 @@ def evaluated(
     option: str,
     log: bool = False,
 ) -> Point:
-    """An objective of its own, of these sentences."""
+    """Evaluate a separate objective of these sentences."""
     which = list(which)
     more = b.options(option, which)
     objective = told.objective(b.data(which), b.layout, loss=loss, sample_weight=weight, **more)
@@ -63,7 +63,7 @@ def close(got: Point, value: float, gradient: np.ndarray) -> None:
 
 @pytest.mark.parametrize(("loss", "path", "option"), ROWS)
 def test_an_objective_is_linear_in_the_weights(loss: str, path: str, option: str) -> None:
-    """Whole weights are sentences given so often; any others multiply what each sentence has by itself."""
+    """Integer weights equal repeated sentences. Other weights multiply the terms of each sentence."""
     b = bag(path, option == "edges")
     w = b.weights(1)
     repeated = np.repeat(b.everyone, COUNTS)
@@ -88,7 +88,7 @@ def test_an_objective_is_linear_in_the_weights(loss: str, path: str, option: str
     ],
 )
 def test_the_logarithm_of_the_exponential_loss_is_that_of_the_weighted_sum(path: str, option: str) -> None:
-    """log sum_i w_i e^{l_i}, the gradients weighted by each sentence's share; those of weight 0 have none."""
+    """The value is log sum_i w_i e^{l_i}, and gradients are weighted by each sentence's share, 0 for weight 0."""
     b = bag(path, option == "edges")
     w = b.weights(2)
     alone = [evaluated(b, w, [i], None, "log", option) for i in b.everyone]
@@ -112,7 +112,7 @@ def test_the_logarithm_of_the_exponential_loss_is_that_of_the_weighted_sum(path:
     ],
 )
 def test_a_sentence_that_weighs_nothing_may_be_out_of_range(loss: str, option: str, path: str) -> None:
-    """The gold path of the first sentence has a probability of e^-1200; without weight nobody notices."""
+    """The gold path of the first sentence has a probability of e^-1200. With weight 0 it has no effect."""
     b = bag(path, option == "edges")
     w = b.weights(3)
     extreme = w.copy()
@@ -154,7 +154,7 @@ def test_chains_of_a_higher_order_are_linear_in_the_weights(order: int, limits: 
 def stepped(
     b: Bag, w: np.ndarray, weight: np.ndarray, loss: str, option: str, eta: float
 ) -> tuple[np.ndarray, float]:
-    """Where one step over all sentences leads, and the loss met before it."""
+    """Return the weights after one step over all sentences, and the loss before it."""
     core = told.stochastic(
         b.data(b.everyone), b.layout, loss=loss, sample_weight=weight, **b.options(option, b.everyone)
     )
@@ -167,7 +167,7 @@ def stepped(
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("option", ["plain", "limits"])
 def test_a_stochastic_step_is_linear_in_the_weights(loss: str, option: str) -> None:
-    """The step over a batch is the sum of its sentences' own, times their weights; and so is the loss it meets."""
+    """The step over a batch is the weighted sum of its sentences' steps, and so is the reported loss."""
     b = bag("float32")
     w = b.weights(6, 0.3).astype(np.float32).astype(float)
     small = 1e-6 * WEIGHTS  # under the clip of the exponential losses
@@ -181,7 +181,7 @@ def test_a_stochastic_step_is_linear_in_the_weights(loss: str, option: str) -> N
 
 @pytest.mark.parametrize("loss", ["log", "pointwise_log"])
 def test_a_stochastic_step_takes_large_weights(loss: str) -> None:
-    """What is clipped is the loss of a sentence, never its weight."""
+    """The loss of a sentence is clipped, its weight is not."""
     b = bag("float32")
     w = b.weights(6, 0.3).astype(np.float32).astype(float)
     small, large = (stepped(b, w, k * WEIGHTS, loss, "plain", 1.0 / k)[0] for k in (0.1, 10.0))
@@ -190,7 +190,7 @@ def test_a_stochastic_step_takes_large_weights(loss: str) -> None:
 
 @pytest.mark.parametrize(("loss", "unit"), [("log", 30.0), ("pointwise_log", -np.log(1e-12))])
 def test_what_a_stochastic_step_passes_over_counts_by_its_weight(loss: str, unit: float) -> None:
-    """Sentences that float32 cannot do count a fixed loss each (or each token), times their weights."""
+    """Sentences out of the range of float32 count a fixed loss each (or per token), times their weights."""
     b = bag("flagged")
     w = b.weights(1)
     lengths = np.diff(b.data(b.everyone).offsets.astype(int))
@@ -228,9 +228,10 @@ BOOSTERS: dict[str, dict[str, Any]] = {
     ],
 )
 def test_boosting_counts_weights_as_repetitions(kind: str, path: str) -> None:
-    """Loss, slopes, bounds and rounds.
+    """Loss, slopes, bounds and rounds with weights equal those with repeated sentences.
 
-    The range of the loose bound, and which features share sentences, are those of all sentences, whatever they weigh.
+    The range of the loose bound, and the features that share sentences, depend on all sentences, also those
+    of weight 0.
     """
     b = bag(path)
     counts = np.maximum(COUNTS, 1) if kind in ("loose", "several") else COUNTS
@@ -246,14 +247,14 @@ def test_boosting_counts_weights_as_repetitions(kind: str, path: str) -> None:
         np.testing.assert_allclose(a.losses()[repeated], c.losses(), rtol=1e-5)
         np.testing.assert_allclose(a.slopes(), c.slopes(), rtol=1e-4, atol=1e-6)
         if path != "long":
-            felt = np.abs(c.slopes()) > 1e-12  # steps of other features are decided by rounding
+            felt = np.abs(c.slopes()) > 1e-12  # rounding decides the steps of other features
             for bound in ("loose",) if kind == "loose" else ("tight", "exact"):
                 for x, y in zip(a.bounds(bound), c.bounds(bound)):
                     np.testing.assert_allclose(x[felt], y[felt], rtol=1e-3, atol=1e-4)
         first, second = a.run(rounds), c.run(rounds)
         assert first["feature"].tolist() == second["feature"].tolist()
         np.testing.assert_allclose(first["step"], second["step"], rtol=1e-3, atol=1e-4)
-    # real weights: N is the sum of each sentence's own, and its slope that of the weighted sum
+    # real weights: N is the weighted sum over sentences, and its slope that of the weighted sum
     real = boosted(b, b.everyone, WEIGHTS, w, **BOOSTERS[kind])
     own = real.losses()
     with np.errstate(divide="ignore"):
@@ -266,7 +267,7 @@ def test_boosting_counts_weights_as_repetitions(kind: str, path: str) -> None:
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 def test_boosting_leaves_out_what_is_out_of_range(bound: str) -> None:
-    """e^l of a thousand tokens is no number; times a weight of 0 it is nothing."""
+    """e^l of a thousand tokens overflows. Times a weight of 0 it contributes nothing."""
     b, zero = bag("long"), np.zeros(len(bag("long").layout))
     weight = np.where(b.everyone == 0, 0.0, 1.0)
     a, c = (
@@ -288,7 +289,7 @@ def test_boosting_leaves_out_what_is_out_of_range(bound: str) -> None:
 def test_a_weight_is_the_price_of_a_slack(
     slack: str, rescale: bool, kernel: Kernel | None, option: str
 ) -> None:
-    """1/2 ||w||^2 + C sum_i w_i xi_i: weights as repetitions, and C times all weights as another C."""
+    """The objective is 1/2 ||w||^2 + C sum_i w_i xi_i: weights are repetitions, and scaling all weights scales C."""
     b = bag("float32")
     common: dict[str, Any] = {"slack": slack, "rescale": rescale, "tolerance": 1e-7, "most": 200}
 

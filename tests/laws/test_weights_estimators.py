@@ -1,4 +1,4 @@
-"""Weights of sentences as a user gives them: twice is two, left out is zero, for every learner and what it is told."""
+"""Tests of sample_weight of every learner: a weight of 2 repeats a sentence, a weight of 0 leaves it out."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tagwise.features import Inputs
 from tagwise.learners.problem import Problem
 
 WORD = "word[0]\n"
-WINDOW = "word[0]\nword[-1] & word[0]\nword[0] & word[1]\n"  # enough to tell the sentences apart
+WINDOW = "word[0]\nword[-1] & word[0]\nword[0] & word[1]\n"  # enough to distinguish the sentences
 EDGE = "word[0]\nedge: word[-1]\n"
 RULES = {"scheme": "IOB2", "once": ["A"]}
 
 
 def drawn(n: int, seed: int = 87) -> tuple[list[list[str]], list[list[str]]]:
-    """Sentences of four words, with one chunk at most."""
+    """Return sentences of four words with at most one chunk."""
     rng = np.random.default_rng(seed)
     X, Y = [], []
     for length in rng.integers(2, 5, n):
@@ -34,7 +34,7 @@ def drawn(n: int, seed: int = 87) -> tuple[list[list[str]], list[list[str]]]:
 
 X, Y = drawn(20)
 N, KEPT = 20, range(17)
-#: The last three sentences are left out: the others show all features that these have.
+#: The last three sentences have weight 0. The others have all of their features.
 COUNTS = np.array([2, 1, 3, 1, 1, 2, 1, 4, 1, 3, 1, 1, 1, 2, 1, 5, 1, 0, 0, 0])
 REAL = np.array([2.5, 1, 3, 0.5, 1, 2, 0.1, 4, 1, 3, 0.3, 1, 1, 2, 1, 5, 0.7, 0, 1.5, 0])
 TWICE = [i for i, n in enumerate(COUNTS) for _ in range(n)]
@@ -46,7 +46,7 @@ def take(rows: Sequence[Any], which: Sequence[int]) -> list[Any]:
 
 
 def test_the_corpus_is_what_it_is_said_to_be() -> None:
-    """Features of all sentences are those of the kept ones, so that leaving some out changes no layout."""
+    """The kept sentences have all features, so leaving out the others does not change the layout."""
     for tagger in (tw.CRF(features=EDGE), tw.CRF(features=WORD, order=3), tw.Perceptron(features=WORD)):
         tagger.set_params(**{"max_iter": 1} if isinstance(tagger, tw.CRF) else {"epochs": 1})
         every, kept, twice = (
@@ -65,14 +65,14 @@ def crf(**more: Any) -> tw.Tagger:
 
 
 def blurred(sentences: list[list[str]]) -> list[list[Any]]:
-    """Partial labels: every third token may have any label or one of two."""
+    """Return partial labels: every third token may have any label, another third one of two."""
     out: list[list[Any]] = []
     for sentence in sentences:
         out.append([None if t % 3 == 2 else ({y, "O"} if t % 3 == 1 else y) for t, y in enumerate(sentence)])
     return out
 
 
-#: Learners whose optimum, or count, is a function of the sentences as a bag.
+#: Learners whose optimum, or count, does not depend on the order of the sentences.
 BAGS: dict[str, Callable[[], tw.Tagger]] = {
     **{f"crf {loss}": lambda loss=loss: crf(loss=loss) for loss in ("log", "exp", "pointwise_log", "pointwise_exp")},
     "crf cg": lambda: crf(optimizer="cg", max_iter=1000),
@@ -145,7 +145,7 @@ def gold_of(tagger: tw.Tagger) -> list[list[Any]]:
 
 @cache
 def fitted(name: str, kind: str) -> tw.Tagger:
-    """A learner on all sentences (with weights), or on those left, or on each so often as it weighs."""
+    """Fit a learner on all sentences (with weights), on the kept ones, or on each repeated by its weight."""
     tagger = BAGS[name]()
     gold = gold_of(tagger)
     which, weight = {
@@ -159,7 +159,7 @@ def fitted(name: str, kind: str) -> tw.Tagger:
 
 
 def scores(tagger: tw.Tagger) -> dict[tuple[int, tuple[str, ...]], float]:
-    """The score of every path of the probes."""
+    """Return the score of every path of the probes."""
     return {
         (i, tuple(labels)): score
         for i, ranked in enumerate(tagger.predict_kbest(PROBES, 100))
@@ -182,7 +182,7 @@ def apart(a: tw.Tagger, b: tw.Tagger) -> float:
 
 @pytest.mark.parametrize("name", BAGS)
 def test_twice_is_two_and_left_out_is_zero(name: str) -> None:
-    """The objective, and the score of every path; and the weights do matter."""
+    """The objective and the score of every path agree, and the weights have an effect."""
     weighted = fitted(name, "weighted")
     for kind in ("repeated", "left out"):
         other = fitted(name, kind)
@@ -193,7 +193,7 @@ def test_twice_is_two_and_left_out_is_zero(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in BAGS if name.startswith(("crf", "memm"))])
 def test_weights_and_penalties_have_one_scale(name: str) -> None:
-    """Weights, l1 and l2 times c: c times the objective, the same optimum."""
+    """Weights, l1 and l2 times c give c times the objective and the same optimum."""
     tagger = BAGS[name]()
     c = 0.25
     penalties = {key: c * getattr(tagger, key) for key in ("l1", "l2")}
@@ -210,7 +210,7 @@ def test_weights_and_penalties_have_one_scale(name: str) -> None:
     "name", ["svm instance None linear", "svm sequence margin poly", "boosting tight", "boosting pi"]
 )
 def test_weights_have_a_scale_of_their_own(name: str) -> None:
-    """C / c makes up for weights times c; boosting knows shares of the weights alone."""
+    """C / c compensates for weights times c. Boosting depends only on relative weights."""
     tagger = BAGS[name]()
     if isinstance(tagger, tw.HMSVM):
         tagger.set_params(C=0.05)
@@ -232,7 +232,7 @@ def test_additive_smoothing_has_the_scale_of_the_weights() -> None:
 @pytest.mark.parametrize("learner", [tw.CRF, tw.Boosting])
 @pytest.mark.parametrize("max_length", [None, 3])
 def test_length_weights_multiply_sample_weights(learner: type[tw.Tagger], max_length: int | None) -> None:
-    """pi is a weight of pi^T, of a sentence or of each of its pieces, and a piece weighs what its sentence does."""
+    """pi multiplies the weight by pi^T, per sentence or per piece, and a piece has the weight of its sentence."""
     more: dict[str, Any] = (
         {"rounds": 20, "smoothing": 0.01, "bound": "tight", "step": "bound"}
         if learner is tw.Boosting
@@ -259,7 +259,7 @@ def test_length_weights_multiply_sample_weights(learner: type[tw.Tagger], max_le
 
 
 def test_stochastic_descent_goes_to_the_weighted_optimum() -> None:
-    """Where a fifth of the sentences has nearly all the weight; without weights descent ends far from there."""
+    """A fifth of the sentences has nearly all the weight. Unweighted descent ends far from the weighted optimum."""
     weight = np.where(np.arange(N) % 5 == 2, 12.0, 0.05)
     best = crf().fit(X, Y, sample_weight=weight)
     descent = crf(optimizer="sgd", max_iter=30, tol=0.0)
@@ -273,7 +273,7 @@ def test_stochastic_descent_goes_to_the_weighted_optimum() -> None:
 
 @pytest.mark.parametrize("loss", ["log", "exp", "pointwise_log", "pointwise_exp"])
 def test_both_engines_of_a_problem_have_its_weights(loss: str) -> None:
-    """The descent that warms up L-BFGS, on the log loss whatever the loss, sees what the objective sees."""
+    """The stochastic start of L-BFGS, always on the log loss, uses the weights of the objective."""
     tagger = crf(loss=loss)
     task = tagger._task(Inputs.of(X), Y, tagger.checked())
     w = 0.1 * np.random.default_rng(0).standard_normal(len(task.layout))
@@ -328,7 +328,10 @@ PLAIN: dict[str, Any] = {"shuffle": False, "average": False, "epochs": 3}
 
 @pytest.mark.parametrize("name", ONLINE)
 def test_an_online_learner_leaves_out_what_weighs_nothing(name: str) -> None:
-    """Scores to the bit those without it; a perceptron whose others weigh two has twice the scores."""
+    """Scores are equal to the bit to those without the sentences.
+
+    A perceptron with weights of 2 doubles its scores.
+    """
     scale = 2.0 if name.startswith("perceptron") else 1.0
     weight = np.where(np.arange(N) < 17, scale, 0.0)
     got = ONLINE[name](**PLAIN).fit(X, Y, sample_weight=weight)
@@ -341,7 +344,7 @@ def test_an_online_learner_leaves_out_what_weighs_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["perceptron batch", "perceptron dictionary"])
 def test_a_batch_perceptron_takes_two_for_twice(name: str) -> None:
-    """Averages too: every epoch is one step."""
+    """Averages agree too, since every epoch is one step."""
     for average in (False, True):
         more = {**PLAIN, "average": average}
         weighted = ONLINE[name](**more).fit(X, Y, sample_weight=COUNTS)
@@ -351,7 +354,7 @@ def test_a_batch_perceptron_takes_two_for_twice(name: str) -> None:
 
 
 def test_documents_and_weights() -> None:
-    """A document in which no sentence weighs anything is left out; the labels found in it are its own."""
+    """A document without weight is left out. Labels found in it affect no other document."""
 
     bounds = [0, 6, 11, 17, N]
 
@@ -376,7 +379,7 @@ def test_documents_and_weights() -> None:
 
 
 def test_going_on_takes_weights() -> None:
-    """partial_fit leaves out what weighs nothing, at the first call and later, and doubles what weighs two."""
+    """partial_fit leaves out sentences of weight 0 and doubles those of weight 2, in the first call and later."""
     more = {"features": WORD, "all_pairs": True, **PLAIN}
     first, then = (take(X, KEPT[:8]), take(Y, KEPT[:8])), (take(X, range(8, N)), take(Y, range(8, N)))
     weight = np.where(np.arange(8, N) < 17, 2.0, 0.0)
@@ -394,7 +397,7 @@ def test_going_on_takes_weights() -> None:
             got.partial_fit(*then, sample_weight=bad)
 
 
-# -- what weights may be ----------------------------------------------------------------------------------
+# -- valid weights ----------------------------------------------------------------------------------------
 
 EVERY: dict[str, Callable[[], tw.Tagger]] = {
     **{name: make for name, make in BAGS.items() if not name.startswith("svm")},
@@ -413,14 +416,14 @@ BAD: dict[str, tuple[Any, str]] = {
     "below zero": ([1.0] * 19 + [-1.0], "but sentence 19 has -1"),
     "no number": ([1.0, np.nan] + [1.0] * 18, "but sentence 1 has nan"),
     "endless": ([np.inf] + [1.0] * 19, "but sentence 0 has inf"),
-    "beyond": ([1e39] + [1.0] * 19, "but sentence 0 has 1e+39"),  # endless in single precision
+    "beyond": ([1e39] + [1.0] * 19, "but sentence 0 has 1e+39"),  # infinite in single precision
     "text": (["heavy"] * 20, "found list of 20"),
 }
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_weights_that_make_no_sense_are_refused(name: str) -> None:
-    """By every learner, in the same words: one finite number >= 0 a sentence."""
+    """Every learner raises the same error: it expects one finite number >= 0 per sentence."""
     tagger = EVERY[name]()
     gold = gold_of(tagger)
     for weight, why in BAD.values():
@@ -433,7 +436,7 @@ def test_weights_that_make_no_sense_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_weights_that_are_all_zero_teach_nothing(name: str) -> None:
-    """No weight moves, no label is more probable than another, and what is reported is finite."""
+    """No weight moves, all labels are equally probable, and the reported values are finite."""
     tagger = EVERY[name]()
     tagger.fit(X, gold_of(tagger), sample_weight=np.zeros(N))
     assert np.isfinite(tagger.objective_)
@@ -449,7 +452,7 @@ def test_weights_that_are_all_zero_teach_nothing(name: str) -> None:
     "name", ["crf log", "memm", "hmm additive False True", "svm", "boosting tight", "mira 4"]
 )
 def test_weights_come_in_any_form(name: str) -> None:
-    """Lists, tuples, integers, single precision, every other entry of something longer: the same model."""
+    """Lists, tuples, integers, single precision and strided arrays give the same model."""
     tagger = EVERY[name]()
     if hasattr(tagger, "max_iter"):
         tagger.set_params(max_iter=15)

@@ -1,4 +1,6 @@
-"""Arguments of what a fitted tagger does: predictions against the twin, scores, explanations, files."""
+"""Arguments of a fitted tagger's methods: predictions against the reference implementation, scores,
+explanations, files.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from ..reference.chain import Scores
 from ..reference.model import score_sentence
 from .rows import fitted, row, short
 
-# -- predictions, against the twin ------------------------------------------------------------------------
+# -- predictions, against the reference implementation ----------------------------------------------------
 
 NEW = problem(21, [3, 2, 4, 1, 3, 4])
 LABELS = NAMES[:3]
@@ -31,7 +33,7 @@ LABELS = NAMES[:3]
 
 @functools.cache
 def tagger_of(constrained: bool = False) -> tw.Tagger:
-    """A CRF of little training, whose scores the twin can compute."""
+    """Return a briefly trained CRF whose scores the reference implementation can compute."""
     lawful = [(1, 2, 2, 0), (0, 1), (1, 2, 0), (0, 0, 1, 2, 2), (1,), (1, 2, 1, 2)]
     gold = [[NAMES[y] for y in path] for path in lawful]
     return tw.CRF(all_pairs=True, l2=0.05, max_iter=6, constraints="bio" if constrained else None).fit(
@@ -40,14 +42,14 @@ def tagger_of(constrained: bool = False) -> tw.Tagger:
 
 
 def lattices(constrained: bool = False, bio: bool | None = None, only: Any = None) -> list[Scores]:
-    """Scores of the new sentences, with rules and allowed labels as minus infinity."""
+    """Return scores of the new sentences, with rules and allowed labels as minus infinity."""
     w, out = dense(tagger_of(constrained), P), []
     bio = constrained if bio is None else bio
     for i, x in enumerate(exact(NEW)):
         s = score_sentence(w, x, NEW.shape)
         allowed, forbidden = np.ones(s.node.shape, dtype=bool), np.zeros((3, 3), dtype=bool)
         if bio:
-            forbidden[0, 2], allowed[0, 2] = True, False  # I-p behind O, and at the beginning
+            forbidden[0, 2], allowed[0, 2] = True, False  # I-p after O, and at the beginning
         if only is not None:
             for t, labels in enumerate(only[i]):
                 if labels is not None:
@@ -56,7 +58,7 @@ def lattices(constrained: bool = False, bio: bool | None = None, only: Any = Non
     return out
 
 
-#: Of each new sentence, what its first and last tokens may be.
+#: Allowed labels of the first and last token of each new sentence.
 ONLY: list[list[Any]] = [
     [["O", "B-p"]] + [None] * (len(x) - 2) + ([["I-p", "B-p"]] if len(x) > 1 else []) for x in NEW.X
 ]
@@ -64,7 +66,7 @@ ONLY: list[list[Any]] = [
 
 @functools.cache
 def settings() -> list[tuple[dict[str, Any], bool, list[Scores]]]:
-    """Arguments of a prediction, whether the model has rules of its own, and the lattices that they mean."""
+    """Return arguments of predictions, whether the model has its own rules, and the expected lattices."""
     return [
         ({}, False, lattices()),
         ({"allowed": ONLY}, False, lattices(only=ONLY)),
@@ -85,7 +87,7 @@ def named(path: Any) -> list[str]:
 @row("predict_marginals", "X", "allowed", "constraints")
 @row("predict_confidence", "X", "allowed", "constraints")
 def under_rules(learner: str, _: File) -> None:
-    """Best path, k best, marginals and confidence are those of the twin under the rules that were asked for."""
+    """Viterbi, k-best, marginals and confidence match the reference implementation under the given rules."""
     answers = []
     for arguments, constrained, wanted in settings():
         tagger, new = tagger_of(constrained), tokens(NEW)
@@ -123,7 +125,9 @@ def under_rules(learner: str, _: File) -> None:
 
 @row("predict", "decoder", "beam")
 def decoders(learner: str, _: File) -> None:
-    """The best path, the most probable label of each token, or the best path of a beam so wide."""
+    """Decoders give the best path, the most probable label of each token, or the best path of a beam of that
+    width.
+    """
     tagger, wanted, new = tagger_of(), lattices(), tokens(NEW)
     found = {name: tagger.predict(new, decoder=name) for name in ("viterbi", "pointwise")}
     assert found["viterbi"] == tagger.predict(new) == [named(chain.viterbi(s)) for s in wanted]
@@ -143,7 +147,7 @@ def decoders(learner: str, _: File) -> None:
 
 @row("predict", "min_probability")
 def min_probability(learner: str, _: File) -> None:
-    """Spans that are less probable are left out, and those alone; at 0 all stay, above 1 there is nothing."""
+    """Exactly the spans below the probability are removed. At 0 all stay, above 1 none does."""
     tagger, new = tagger_of(), tokens(NEW)
     sure = tagger.predict_confidence(new)
     known = sorted({p for one in sure for _, p in one.chunks})
@@ -172,7 +176,10 @@ def min_probability(learner: str, _: File) -> None:
 
 @row("to", "device")
 def device_of_a_tagger(learner: str, file: File) -> None:
-    """The engine of that name scores from now on, by the same weights and rules; one that there is not is refused."""
+    """The engine of that name scores from then on, with the same weights and rules.
+
+    Unknown names are an error.
+    """
     path = file / "m.tagwise"
     tagger_of(True).save(path)
     tagger, made, cpu = tw.load(path), list[Any](), BACKENDS["cpu"]
@@ -198,7 +205,7 @@ def device_of_a_tagger(learner: str, file: File) -> None:
 
 @row("choose_threshold", "X", "y", "precision", "beta")
 def choose_threshold(learner: str, _: File) -> None:
-    """Of all thresholds the one with the best F-beta, or with the most recall among those of such a precision."""
+    """The threshold has the best F-beta, or the highest recall among those with the given precision."""
     tagger, new = tagger_of(), tokens(NEW)
     gold = [[LABELS[y] for y in path] for path in NEW.y]
     known = sorted({p for one in tagger.predict_confidence(new) for _, p in one.chunks})
@@ -239,7 +246,7 @@ def choose_threshold(learner: str, _: File) -> None:
 @row("predict", "memory")
 @row("predict_kbest", "memory")
 def memory(learner: str, _: File) -> None:
-    """Batches of a document that share a memory are labelled as the whole document is."""
+    """Batches of a document that share a memory get the labels of the whole document."""
     train = corpus()
     tagger = tw.Perceptron(features="S1", document=True, epochs=8, shuffle=False).fit(train)
     together = train[:1] + train[1:]
@@ -253,7 +260,7 @@ def memory(learner: str, _: File) -> None:
 
 @row("sequence_probability", "X", "y", "constraints")
 def sequence_probability(learner: str, _: File) -> None:
-    """P(y | x) over the paths that the rules leave; sets of labels sum up."""
+    """The result is P(y | x) over the paths that the rules allow. Sets of labels sum their probabilities."""
     for arguments, constrained, wanted in settings():
         if "allowed" in arguments:
             continue
@@ -270,7 +277,7 @@ def sequence_probability(learner: str, _: File) -> None:
 
 @row("chunk_probability", "X", "chunks", "allowed", "constraints")
 def chunk_probability(learner: str, _: File) -> None:
-    """The probability of all paths in which exactly this chunk is there, by looking at each."""
+    """The probability of a chunk is the total of all paths that contain exactly this chunk, by enumeration."""
     asked = [[("p", 0, 1), ("p", 0, len(x))] for x in NEW.X]
     for arguments, constrained, wanted in settings():
         found = tagger_of(constrained).chunk_probability(tokens(NEW), asked, **arguments)
@@ -290,7 +297,7 @@ def chunk_probability(learner: str, _: File) -> None:
 
 @row("ranks", "X", "y", "k", "constraints")
 def ranks(learner: str, _: File) -> None:
-    """Tried against an enumeration in test_ranks; here that each is handed on."""
+    """Every argument is passed on. test_ranks compares the values with an enumeration."""
     tagger = short(learner, features="S1").fit(X, Y)
     few, many = tagger.ranks(X, Y, k=2), tagger.ranks(X, Y, 5)
     assert (few.k, many.k, len(few.rank)) == (2, 5, len(X))
@@ -299,7 +306,7 @@ def ranks(learner: str, _: File) -> None:
 
 @row("explain_prediction", "sentence", "token", "against")
 def explain_prediction(learner: str, _: File) -> None:
-    """What votes add up to is in test_votes; here that each is handed on."""
+    """Every argument is passed on. test_votes tests the sums of votes."""
     tagger = short(learner, features="S1").fit(X, Y)
     whole = tagger.explain_prediction(X[0])
     assert (list(whole.tokens), len(whole)) == (X[0], len(X[0]))
@@ -314,7 +321,7 @@ def explain_prediction(learner: str, _: File) -> None:
 @row("evaluate", "X", "y", "min_probability")
 @row("score", "X", "y")
 def evaluate(learner: str, _: File) -> None:
-    """The share of right labels; labels that are given go before the corpus's own."""
+    """The score is the share of correct labels. Labels passed as y override those of the corpus."""
     tagger = short(learner, features="S1").fit(X, Y)
     guess = tagger.predict(X)
     right = sum(a == b for path, other in zip(Y, guess) for a, b in zip(path, other)) / sum(map(len, Y))
@@ -333,7 +340,7 @@ def evaluate(learner: str, _: File) -> None:
 
 @row("explain", "top")
 def explain(learner: str, _: File) -> None:
-    """So many of the strongest features of each label, by size."""
+    """explain(top) returns the `top` strongest features of each label, by absolute weight."""
     tagger = tagger_of()
     w, label = dense(tagger, P)[: 4 * 3].reshape(4, 3), LABELS
     for top in (1, 3):
@@ -347,7 +354,7 @@ def explain(learner: str, _: File) -> None:
 
 @row("save", "path", "prune")
 def save(learner: str, folder: File) -> None:
-    """One file that predicts the same; with prune without the features of weight zero."""
+    """A saved file gives the same predictions. With prune=True it omits features of weight zero."""
     tagger = (
         tw.CRF(l1=1.0, l2=0.0, max_iter=50).fit(tokens(P), names(P)) if learner == "crf" else fitted(learner)
     )
@@ -364,7 +371,10 @@ def save(learner: str, folder: File) -> None:
 
 @row("save", "format")
 def save_format(learner: str, folder: File) -> None:
-    """A file of CRFsuite: its magic, and the same labels where nothing but a chain of attributes is said."""
+    """Export a CRFsuite file with its magic number.
+
+    It gives the same labels if the model is a plain chain of attributes.
+    """
     if learner != "crf":
         return
     attributes = [[[f"w={token}"] for token in sentence] for sentence in X]
@@ -381,7 +391,10 @@ def save_format(learner: str, folder: File) -> None:
 
 @row("tag", "texts", "tokenizer", "probability")
 def tag(learner: str, _: File) -> None:
-    """Characters of the text that was given, by the tokens of the tokenizer; chances where they are asked for."""
+    """Spans are character offsets in the given text, by the tokenizer's tokens.
+
+    Probabilities are added on request.
+    """
     tagger = short(learner, features="S1").fit(X, Y)
     text = " ".join(X[0])
     (one,) = tagger.tag([text])

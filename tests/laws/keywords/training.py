@@ -1,4 +1,4 @@
-"""Arguments of what trains: fit, going on, and the state that a file keeps for it."""
+"""Arguments of training: fit, partial_fit, and the training state in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from .rows import ONLINE, fitted, row, short
 
 @row("fit", "X", "y")
 def sentences_and_labels(learner: str, _: File) -> None:
-    """A corpus and lists of tokens and labels are the same; labels that are given go before the corpus's own."""
+    """A corpus and lists of tokens and labels are equivalent.
+
+    Labels passed as y override those of the corpus.
+    """
     lists = short(learner, features="S1").fit(X, Y)
     whole = tw.Corpus.from_lists(X, Y)
     assert bits(short(learner, features="S1").fit(whole)) == bits(lists)
@@ -31,7 +34,10 @@ def sentences_and_labels(learner: str, _: File) -> None:
 
 @row("fit", "dev", "dev_y")
 def development(learner: str, _: File) -> None:
-    """Each iteration is scored on dev, a corpus with labels or sentences with dev_y; without it there is no score."""
+    """Each iteration is scored on dev, which is a labelled corpus or sentences with dev_y.
+
+    Without dev the score is None.
+    """
     plain = short(learner, features="S1").fit(X, Y)
     assert all(entry["dev_score"] is None for entry in plain.history_)
     by_lists = short(learner, features="S1").fit(X, Y, dev=X[:2], dev_y=Y[:2])
@@ -49,7 +55,7 @@ def development(learner: str, _: File) -> None:
 
 @row("fit", "sample_weight")
 def sample_weight(learner: str, _: File) -> None:
-    """Ones are none; halves are others; one number too few is refused."""
+    """Weights of 1 change nothing, other weights change the model, and a wrong number of weights is an error."""
     plain = fitted(learner)
     assert bits(fitted(learner, sample_weight=[1.0] * len(P.X))) == bits(plain)
     assert bits(fitted(learner, sample_weight=[0.5, 2.0, 1.0, 0.0, 3.0, 0.1])) != bits(plain)
@@ -59,7 +65,10 @@ def sample_weight(learner: str, _: File) -> None:
 
 @row("fit", "callbacks")
 def callbacks(learner: str, _: File) -> None:
-    """Each is told of every iteration; True ends training where it is, and that model is kept."""
+    """Every callback receives every iteration.
+
+    Returning True ends training, and the current model is kept.
+    """
     seen: list[Any] = []
     tagger = fitted(learner, callbacks=[seen.append, lambda entry: seen.append(entry)])
     for one, other, entry in zip(seen[::2], seen[1::2], tagger.history_, strict=True):
@@ -77,7 +86,10 @@ def callbacks(learner: str, _: File) -> None:
 
 @row("fit", "warm_start")
 def warm_start(learner: str, folder: File) -> None:
-    """Training begins with the weights of a tagger, a model or a file; where it cannot, it says so."""
+    """Training starts from the weights of a tagger, a model or a file.
+
+    Learners without warm starts raise an error.
+    """
     first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
     first.save(folder / "first.tagwise")
     if learner in ("hmsvm", "hmm"):
@@ -93,7 +105,7 @@ def warm_start(learner: str, folder: File) -> None:
         tagger = short(learner, **stay).fit(tokens(P), names(P), warm_start=first)
         np.testing.assert_array_equal(dense(tagger, P), dense(first, P))
     else:
-        # a sentence that the weights get right, with room to spare, changes nothing
+        # a sentence that the weights get right by a wide margin changes nothing
         sure = tw.CRF(features="S1", l2=1e-4, all_pairs=True).fit([["a", "b"]], [["x", "y"]])
         again = short(learner, features="S1", all_pairs=True, average=False)
         again.fit([["a", "b"]], [["x", "y"]], warm_start=sure)
@@ -102,7 +114,10 @@ def warm_start(learner: str, folder: File) -> None:
 
 @row("fit", "forget")
 def forget(learner: str, folder: File) -> None:
-    """Labels and features of the sentences alone, which begin as they were; else the model's stay."""
+    """With forget=True only labels and features of the new sentences are kept, with their old weights.
+
+    By default the model's labels and features stay.
+    """
     if learner in ("hmsvm", "hmm"):
         with pytest.raises(tw.ParameterError, match=r"forget=True needs a model to start from"):
             fitted(learner, forget=True)
@@ -116,7 +131,10 @@ def forget(learner: str, folder: File) -> None:
 
 @row("fit", "checkpoint")
 def checkpoint(learner: str, folder: File) -> None:
-    """The state after an iteration lies in the file, and training goes on from it; what is counted keeps none."""
+    """The file holds the state after an iteration, and training resumes from it.
+
+    Counted models write no file.
+    """
     kept = tw.Checkpoint(folder / "run", every=1)
     whole = fitted(learner, checkpoint=kept)
     assert bits(whole) == bits(fitted(learner))
@@ -127,17 +145,20 @@ def checkpoint(learner: str, folder: File) -> None:
     again = tw.Checkpoint(folder / "run", resume=True)
     resumed = fitted(learner, checkpoint=again, callbacks=[lambda entry: seen.append(entry.iteration)])
     assert bits(resumed) == bits(whole)
-    assert seen == []  # all of it had been done
+    assert seen == []  # the run was already complete
     with pytest.raises(tw.ParameterError, match=r"expected a tagwise\.Checkpoint"):
         fitted(learner, checkpoint="run")
 
 
-# -- going on ---------------------------------------------------------------------------------------------
+# -- partial_fit ------------------------------------------------------------------------------------------
 
 
 @row("partial_fit", "X", "y", "epochs")
 def partial_fit(learner: str, _: File) -> None:
-    """Epochs in parts are a longer fit, to the bit; a corpus brings its own labels; none is refused."""
+    """Epochs in several calls equal one longer fit to the bit.
+
+    A corpus brings its own labels. epochs=0 is an error.
+    """
     kind = tw.LEARNERS[learner]
     long = kind(features="S1", epochs=5).fit(X, Y)
     parts = kind(features="S1")
@@ -155,7 +176,7 @@ def partial_fit(learner: str, _: File) -> None:
 
 @row("partial_fit", "dev", "dev_y", "sample_weight", "callbacks")
 def partial_fit_as_fit(learner: str, _: File) -> None:
-    """They mean what they mean in fit, in the first call and in later ones."""
+    """The arguments have their meaning of fit, in the first call and in later ones."""
     kind, weight = tw.LEARNERS[learner], [0.5, 2.0, 1.0, 0.25]
     seen: list[int] = []
     fit = kind(features="S1", epochs=2).fit(X, Y, dev=X[:2], dev_y=Y[:2], sample_weight=weight)
@@ -184,7 +205,10 @@ def partial_fit_as_fit(learner: str, _: File) -> None:
 
 @row("save", "state")
 def save_state(learner: str, folder: File) -> None:
-    """With its state a file goes on as if training had never stopped; without, from its weights alone."""
+    """A file with state resumes as if training had never stopped.
+
+    Without state, training starts from the weights alone.
+    """
     if learner not in ONLINE:
         return
     kind = tw.LEARNERS[learner]

@@ -27,7 +27,7 @@ from .rows import NAMES, Bench, bits, dense, exact, names, problem, row, tokens
 
 
 def total(w: Array, p: Problem) -> tuple[float, Array]:
-    """-sum_t log P(y_t | y_{t-1}, x_t) and its gradient, by the twin."""
+    """Return -sum_t log P(y_t | y_{t-1}, x_t) and its gradient, by the reference implementation."""
     value, out = 0.0, np.zeros(p.shape.size)
     for x, y in zip(exact(p), p.y):
         v, g = memm_loss(score_sentence(w, x, p.shape), y)
@@ -37,7 +37,7 @@ def total(w: Array, p: Problem) -> tuple[float, Array]:
 
 @functools.cache
 def start() -> tw.Tagger:
-    """Weights to look at the objective from."""
+    """Return weights at which to evaluate the objective."""
     return tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
 
 
@@ -60,7 +60,7 @@ def l2(b: Bench) -> None:
 
 @row("l1", "memm")
 def l1(b: Bench) -> None:
-    """l1 ||w||_1 is added: fewer weights are left, and the subgradient vanishes."""
+    """l1 ||w||_1 is added: fewer weights remain, and the subgradient vanishes."""
     w = dense(start(), P)
     for strength in (0.25, 1.0):
         wanted = total(w, P)[0] + 0.5 * w @ w + strength * np.abs(w).sum()
@@ -86,7 +86,7 @@ def optimizer(b: Bench) -> None:
 
 @row("class_weight", "memm")
 def class_weight(b: Bench) -> None:
-    """The loss of a token counts as often as its label's weight says: twice is the sentence given twice."""
+    """The loss of a token is multiplied by its label's weight: a weight of 2 equals the sentence given twice."""
     w, L = dense(start(), P), P.shape.labels
     gold = np.concatenate([np.array(y) for y in P.y])
     balanced = len(gold) / (L * np.bincount(gold, minlength=L))
@@ -118,7 +118,7 @@ def class_weight(b: Bench) -> None:
 
 @row("seed", "memm")
 def seed(b: Bench) -> None:
-    """From 200 sentences on it orders the stochastic start, and that of sgd always; the same seed, the same bits."""
+    """The seed orders sgd, and from 200 sentences on the stochastic start. Equal seeds give equal bits."""
     many = problem(1, [2] * 200)
     runs = {s: [b.fit(many, seed=s, max_iter=7) for _ in range(2)] for s in (0, 1)}
     for again in runs.values():
@@ -135,16 +135,16 @@ def seed(b: Bench) -> None:
 
 X = [["the", "Dog"], ["the", "cat", "runs"], ["Dog", "the"]]
 Y = [["D", "N"], ["D", "N", "V"], ["N", "D"]]
-#: Words seen twice or more: the, Dog. Emissions of D: the 3; of N: Dog 2, rare 1; of V: rare 1.
+#: Words seen twice or more: the, Dog. Emissions: D has the 3, N has Dog 2 and rare 1, V has rare 1.
 
 
 def scores(tagger: tw.Tagger, word: str) -> dict[str, float]:
-    """Scores of the labels of a sentence of one word."""
+    """Return scores of the labels of a sentence of one word."""
     return {path[0]: score for path, score in tagger.predict_kbest([[word]], 9)[0]}
 
 
 def emissions(tagger: tw.Tagger, word: str) -> dict[str, float]:
-    """P(word | label), start and end left out."""
+    """Return P(word | label), without start and end."""
     return {label: math.exp(score) for label, score in scores(tagger, word).items()}
 
 
@@ -154,7 +154,7 @@ def hmm(b: Bench, **params: Any) -> tw.Tagger:
 
 @row("delta", "hmm")
 def delta(b: Bench) -> None:
-    """(n + delta) / (N + delta V): V = 3 symbols, the words the and Dog and the unknown one."""
+    """(n + delta) / (N + delta V) with V = 3 symbols: the words the and Dog, and the unknown one."""
     for d in (0.1, 0.5, 2.0):
         tagger = hmm(b, delta=d)
         wanted = {"D": (3 + d) / (3 + 3 * d), "N": d / (3 + 3 * d), "V": d / (1 + 3 * d)}
@@ -165,7 +165,7 @@ def delta(b: Bench) -> None:
 
 @row("smoothing", "hmm")
 def smoothing(b: Bench) -> None:
-    """witten_bell: n / (N + K), and K / (N + K) for the unseen in equal parts; additive adds delta instead."""
+    """witten_bell is n / (N + K), with K / (N + K) shared equally by the unseen. additive adds delta instead."""
     tagger = hmm(b, smoothing="witten_bell", delta=9.0)
     wanted = {"D": 3 / 4, "N": 2 / 5, "V": 1 / 2 / 2}  # N has seen two kinds of three, V one
     assert emissions(tagger, "the")["D"] == pytest.approx(wanted["D"], rel=1e-5)
@@ -173,7 +173,8 @@ def smoothing(b: Bench) -> None:
         {"D": 1 / 4 / 2, "N": wanted["N"], "V": wanted["V"]}, rel=1e-5
     )
     assert emissions(hmm(b, smoothing="additive", delta=1.0), "the")["D"] == pytest.approx(4 / 6, rel=1e-5)
-    # steps between labels too: from D to N twice and no other; the score of a pair less that of its words
+    # Transitions are smoothed too: D to N twice and no other. The step is the pair's score minus its words'
+    # scores.
     pair = {tuple(path): score for path, score in tagger.predict_kbest([["the", "Dog"]], 9)[0]}
     step = pair["D", "N"] - scores(tagger, "the")["D"] - scores(tagger, "Dog")["N"]
     assert math.exp(step) == pytest.approx(2 / 3, rel=1e-5)
@@ -181,14 +182,14 @@ def smoothing(b: Bench) -> None:
 
 @row("start_end", "hmm")
 def start_end(b: Bench) -> None:
-    """First labels and ends have probabilities, or none."""
+    """First labels and ends have probabilities only with start_end=True."""
     plain, ended = hmm(b, delta=1.0), hmm(b, delta=1.0, start_end=True)
     assert len(plain.model_.scorer.layout.arrays()["starts"]) == 0
-    # D begins 2 of 3 sentences; it is followed by N twice and by the end once: of 3 steps and 4 kinds
+    # D begins 2 of 3 sentences. N follows it twice and the end once: 3 steps of 4 kinds.
     start, end = (2 + 1) / (3 + 3), (1 + 1) / (3 + 4)
     both = scores(ended, "the")["D"] - scores(plain, "the")["D"]
     assert math.exp(both) == pytest.approx(start * end, rel=1e-5)
-    # where no end is counted the steps of D are the two to N alone
+    # without ends only the two steps from D to N count
     pair = [
         {tuple(path): score for path, score in t.predict_kbest([["the", "the"]], 9)[0]}
         for t in (plain, ended)
@@ -199,7 +200,7 @@ def start_end(b: Bench) -> None:
 
 @row("rare", "hmm")
 def rare(b: Bench) -> None:
-    """Words seen fewer times count as unknown; those seen as often do not."""
+    """Words seen fewer than `rare` times count as unknown."""
     for least, known in ((1, {"the", "Dog", "cat", "runs"}), (2, {"the", "Dog"}), (3, {"the"}), (4, set())):
         tagger = hmm(b, rare=least, delta=0.3)
         strange = scores(tagger, "never")
@@ -209,7 +210,7 @@ def rare(b: Bench) -> None:
 
 @row("unknown", "hmm")
 def unknown(b: Bench) -> None:
-    """Unknown words are one class, or told apart by their shape, or by shape and last three letters."""
+    """Unknown words are one class, or are distinguished by shape, or by shape and last three letters."""
     words = [["going"], ["doing"], ["Oslo"], ["Rome"], ["x7"], ["often"], ["often"]]
     labels = [["V"], ["V"], ["N"], ["N"], ["C"], ["A"], ["A"]]
     alike = {
@@ -231,7 +232,7 @@ def unknown(b: Bench) -> None:
 
 @row("overlapping", "hmm")
 def overlapping(b: Bench) -> None:
-    """Every attribute is emitted by itself; without it a token has one, and more are refused."""
+    """Every attribute is a separate emission. Without `overlapping` a token with several attributes is an error."""
     sentences = [[{"a": 1.0, "b": 1.0}], [{"a": 1.0}], [{"b": 2.0}]]
     labels = [["x"], ["y"], ["y"]]
     params: dict[str, Any] = {

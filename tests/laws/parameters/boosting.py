@@ -1,4 +1,4 @@
-"""Rows of boosting: rounds are those of the slow twin, and the loss that each reports is that of its weights."""
+"""Rows of boosting: the rounds match the reference implementation, and each reports the loss at its weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEIGHT = np.array([0.5, 2.0, 1.0, 0.25, 3.0])
 
 
 def index(r: Any, p: Problem) -> int:
-    """Where a chosen feature lies in the twin's vector."""
+    """Return the index of a chosen feature in the reference implementation's vector."""
     A, L, _ = p.shape
     y = NAMES.index(r.label)
     if r.kind == "node":
@@ -32,7 +32,7 @@ def index(r: Any, p: Problem) -> int:
 
 
 def boosted(b: Bench, p: Problem = P, *, keywords: Any = None, **params: Any) -> Any:
-    """As the paper has it, one feature a round on whole sentences, unless told otherwise."""
+    """Fit with the paper's settings by default: one feature per round, whole sentences."""
     paper = {"features_per_round": 1, "overlap": False, "max_length": None}
     return b.fit(p, keywords=keywords, **{"rounds": 8, "every": 1, "smoothing": 0.0, **paper, **params})
 
@@ -40,9 +40,10 @@ def boosted(b: Bench, p: Problem = P, *, keywords: Any = None, **params: Any) ->
 def log_loss(
     w: Array, p: Problem, weight: Array, ends: Any = None, over: str = "wrong", loss: str = "exp"
 ) -> float:
-    """log sum_i w_i (e^{l_i} - 1), or of e^{l_i}; `ends` tells which sentences have a true begin and a true end.
+    """Return log sum_i w_i (e^{l_i} - 1), or of e^{l_i}.
 
-    Of the pointwise loss: log sum_i w_i sum_t (1 / p_t - 1), or of 1 / p_t.
+    `ends` marks the sentences with a true begin and a true end. The pointwise loss is log sum_i w_i sum_t (1
+    / p_t - 1), or of 1 / p_t.
     """
     total = 0.0
     for i, (x, y) in enumerate(zip(exact(p), p.y)):
@@ -59,7 +60,7 @@ def log_loss(
 def assert_losses(
     tagger: Any, p: Problem, weight: Array, ends: Any = None, over: str = "wrong", loss: str = "exp"
 ) -> None:
-    """After every round the loss reported is that of the steps so far."""
+    """The loss reported after every round is the loss at the sum of the steps so far."""
     w = np.zeros(p.shape.size)
     for r in tagger.rounds_:
         w[index(r, p)] += r.step
@@ -71,14 +72,14 @@ def assert_losses(
 def twin(
     n: int, bound: str, eps: float, cap: float, whole: bool = False, pointwise: bool = False
 ) -> list[tuple[int, float, float]]:
-    """(feature, step, bound) of so many rounds."""
+    """Return (feature, step, bound) of the first n rounds."""
     told = {"mask": mask(P), "eps": eps, "cap": cap, "whole": whole, "pointwise": pointwise}
     return boosting.boost(exact(P), P.y, P.shape, n, bound, **told)[1]
 
 
 def assert_twin(b: Bench, bound: str, eps: float, cap: float, **params: Any) -> None:
-    """Feature by feature the rounds of the twin."""
-    n = 6 if bound == "loose" else 2  # the twin takes its time over the tight one
+    """The rounds choose the same features, steps and bounds as the reference implementation."""
+    n = 6 if bound == "loose" else 2  # the tight bound is slow in the reference implementation
     wanted = twin(n, bound, eps, cap, params.get("over") == "all", params.get("loss") == "pointwise_exp")
     found = boosted(b, rounds=n, bound=bound, max_step=cap, smoothing=eps, **params).rounds_
     assert [index(r, P) for r in found] == [feature for feature, _, _ in wanted]
@@ -89,7 +90,7 @@ def assert_twin(b: Bench, bound: str, eps: float, cap: float, **params: Any) -> 
 
 @row("bound", "boosting")
 def bound(b: Bench) -> None:
-    """Features are chosen by the bound that was asked for; the exact one is the loss itself."""
+    """Features are chosen by the selected bound. The exact bound is the loss."""
     assert_twin(b, "loose", 0.0, 3.0)
     assert_twin(b, "tight", 0.0, 3.0)
     losses = {}
@@ -105,17 +106,20 @@ def bound(b: Bench) -> None:
 
 @row("over", "boosting")
 def over(b: Bench) -> None:
-    """Both sums are those of the twin, bounds and rounds too; they differ by a constant, so their minimisers do not."""
+    """Both sums match the reference implementation, as do bounds and rounds.
+
+    The sums differ by a constant, so their minimisers are equal.
+    """
     for given in ("wrong", "all"):
         assert_twin(b, "loose", 0.0, 3.0, over=given)
         assert_twin(b, "tight", 0.0, 3.0, over=given)
         assert_losses(boosted(b, over=given, keywords={"sample_weight": WEIGHT}), P, WEIGHT, over=given)
-    # One long sentence: e^l is so large that the gold sequence is no part of it, and the choice is the same.
+    # In a long sentence e^l is so large that the gold sequence hardly contributes, so both choose alike.
     long = problem(4, [12, 12], labels=3, attributes=4)
     first = [boosted(b, long, over=given, rounds=4).rounds_ for given in ("wrong", "all")]
     assert [r[:4] for r in first[0]] == [r[:4] for r in first[1]]
     assert [r.step for r in first[0]] == pytest.approx([r.step for r in first[1]], rel=1e-3)
-    # Where no feature tells everything both end at the same weights: the one minimum.
+    # If no feature separates the labels, both converge to the same unique minimum.
     plain = problem(2, [2, 2, 2, 2, 1, 1], labels=2, attributes=1)
     ends = {
         given: boosted(b, plain, over=given, rounds=3000, step="line_search", start_end=False)
@@ -134,7 +138,10 @@ def over(b: Bench) -> None:
 
 @row("loss", "boosting")
 def loss(b: Bench) -> None:
-    """Rounds of the pointwise loss are those of its twin; on sentences of one token the losses are one."""
+    """Rounds of the pointwise loss match the reference implementation.
+
+    On sentences of one token the two losses are equal.
+    """
     name = "pointwise_exp"
     for given in ("wrong", "all"):
         assert_twin(b, "loose", 0.0, 3.0, over=given, loss=name)
@@ -154,7 +161,7 @@ def loss(b: Bench) -> None:
 
 
 def weights(tagger: Any, p: Problem) -> Array:
-    """The sum of the steps, as the twin lays weights out."""
+    """Return the sum of the steps in the reference implementation's order of weights."""
     w = np.zeros(p.shape.size)
     for r in tagger.rounds_:
         w[index(r, p)] += r.step
@@ -163,7 +170,10 @@ def weights(tagger: Any, p: Problem) -> Array:
 
 @row("smoothing", "boosting")
 def smoothing(b: Bench) -> None:
-    """It is added to both sides of a step's ratio; None is 1 / sentences, pieces counted."""
+    """Smoothing is added to both sides of a step's ratio.
+
+    None means 1 / number of sentences after splitting.
+    """
     for eps in (0.0, 0.05, 0.5):
         assert_twin(b, "loose", eps, 3.0)
     for params, n in (({}, 5), ({"max_length": 2}, 9)):
@@ -175,7 +185,7 @@ def smoothing(b: Bench) -> None:
 
 @row("max_step", "boosting")
 def max_step(b: Bench) -> None:
-    """No step is longer, and one that would be is just as long."""
+    """No step is longer than max_step, and longer steps are cut to it."""
     for cap in (0.1, 0.4, 3.0):
         assert_twin(b, "loose", 0.0, cap)
         steps = [abs(r.step) for r in boosted(b, max_step=cap).rounds_]
@@ -185,7 +195,7 @@ def max_step(b: Bench) -> None:
 
 
 def slope(w: Array, k: int, p: Problem) -> float:
-    """d/dw_k of sum_i (e^{l_i} - 1)."""
+    """Return d/dw_k of sum_i (e^{l_i} - 1)."""
     return float(
         sum(
             pull_back(exp_loss(score_sentence(w, x, p.shape), y)[1], x, p.shape)[k]
@@ -194,7 +204,7 @@ def slope(w: Array, k: int, p: Problem) -> float:
     )
 
 
-#: An attribute that fires several times in a sentence and always carries its label: no step is long enough for it.
+#: An attribute that fires several times in a sentence and always has the same label: no step is long enough.
 SURE = Problem(
     type(P.shape)(2, 2),
     [np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])],
@@ -204,9 +214,10 @@ SURE = Problem(
 
 @row("step", "boosting")
 def step(b: Bench) -> None:
-    """By the bound, or by a line search to where the slope of the loss is gone.
+    """Steps come from the bound, or from a line search for a zero of the loss's slope.
 
-    Beyond the bound's own step the slope has the term 2 smoothing N sinh(step), N the loss before the round.
+    Beyond the bound's own step the slope has the term 2 smoothing N sinh(step), where N is the loss before
+    the round.
     """
     searched = 0
     for p, name in ((P, "loose"), (P, "tight"), (SURE, "tight")):
@@ -226,7 +237,7 @@ def step(b: Bench) -> None:
             assert abs(left) <= 0.1 * abs(at_zero) or abs(found.step) == pytest.approx(4.0)
             searched += found.step != guess.step
     assert searched >= 8
-    # One feature a round, or features without a common sentence: there is nothing to find together.
+    # With one feature per round, or features without a common sentence, joint steps equal single steps.
     for params in ({}, {"features_per_round": 3}, {"overlap": True}):
         assert bits(boosted(b, step="joint", **params)) == bits(boosted(b, step="bound", **params))
     together = {"features_per_round": 4, "overlap": True}
@@ -238,7 +249,7 @@ def step(b: Bench) -> None:
 
 @row("rounds", "boosting")
 def rounds(b: Bench) -> None:
-    """No more rounds than that; each adds to those before."""
+    """At most `rounds` rounds are run, and a longer run begins with the rounds of a shorter one."""
     long = boosted(b, rounds=9).rounds_
     for n in (0, 1, 4):
         tagger = boosted(b, rounds=n)
@@ -255,7 +266,7 @@ def rounds(b: Bench) -> None:
 
 @row("every", "boosting")
 def every(b: Bench) -> None:
-    """An entry of the history after every so many rounds, the last after what is left; None is a 200th of all."""
+    """The history has an entry per `every` rounds and one for the rest. None means a 200th of all rounds."""
     for n, wanted in ((1, list(range(1, 9))), (None, list(range(1, 9))), (3, [3, 6, 8]), (8, [8]), (50, [8])):
         tagger = boosted(b, every=n)
         assert [entry["rounds"] for entry in tagger.history_] == wanted
@@ -267,7 +278,7 @@ def every(b: Bench) -> None:
     assert [entry["rounds"] for entry in tagger.history_][:3] == [2, 4, 6]
 
 
-#: Sentences with attributes of their own.
+#: Sentences without common attributes.
 APART = Problem(
     type(P.shape)(4, 2),
     [np.eye(4)[[0, 0]], np.eye(4)[[1, 1]], np.eye(4)[[2, 2]], np.eye(4)[[3, 3]]],
@@ -276,13 +287,13 @@ APART = Problem(
 
 
 def widths(tagger: Any) -> list[int]:
-    """Features of each round."""
+    """Return the number of features of each round."""
     return np.bincount([r.round for r in tagger.rounds_]).tolist()
 
 
 @row("features_per_round", "boosting")
 def features_per_round(b: Bench) -> None:
-    """So many features that share no sentence; what each gains adds up."""
+    """A round takes at most this many features that share no sentence, and their gains add up."""
     for n in (1, 2, 3):
         tagger = boosted(b, APART, rounds=2, features_per_round=n)
         assert max(widths(tagger)) == n
@@ -294,7 +305,10 @@ def features_per_round(b: Bench) -> None:
 
 @row("overlap", "boosting")
 def overlap(b: Bench) -> None:
-    """Features of a round may share sentences, their steps being damped; one feature alone never is."""
+    """Features of a round may share sentences, in which case their steps are damped.
+
+    A single feature is not damped.
+    """
     apart, together = (boosted(b, features_per_round=3, rounds=4, overlap=flag) for flag in (False, True))
     assert min(widths(together)) == 3
     assert max(widths(apart)) < 3
@@ -312,7 +326,7 @@ def overlap(b: Bench) -> None:
 
 @row("candidates", "boosting")
 def candidates(b: Bench) -> None:
-    """A share of the features is drawn anew for each round; the best of those is taken, if not the best of all."""
+    """Each round draws a share of the features and takes the best of them."""
     best = boosted(b, rounds=1).rounds_[0].bound
     assert best == pytest.approx(twin(2, "tight", 0.0, 3.0)[0][2], rel=1e-6)
     means = [best]
@@ -322,12 +336,15 @@ def candidates(b: Bench) -> None:
         means.append(float(np.mean(bounds)))
     assert means[0] < means[1] < means[2]
     again = boosted(b, candidates=0.3).rounds_
-    assert len({index(r, P) for r in again}) > 3  # drawn anew each time
+    assert len({index(r, P) for r in again}) > 3  # drawn again in each round
 
 
 @row("seed", "boosting")
 def seed(b: Bench) -> None:
-    """It draws the candidates; the same seed, the same bits; where all are candidates it does nothing."""
+    """The seed draws the candidates: equal seeds give equal bits.
+
+    With all features as candidates it has no effect.
+    """
     drawn = [boosted(b, candidates=0.3, seed=given) for given in (0, 1, 2)]
     assert len({bits(tagger) for tagger in drawn}) == 3
     assert bits(boosted(b, candidates=0.3, seed=1)) == bits(drawn[1])
@@ -336,7 +353,7 @@ def seed(b: Bench) -> None:
 
 @row("pi", "boosting")
 def pi(b: Bench) -> None:
-    """A sentence of T tokens weighs c pi^T, times its own weight, 1 on average; of pieces, each by its own length."""
+    """A sentence of T tokens weighs c pi^T times its own weight, 1 on average. A piece weighs by its own length."""
     long = np.array([len(y) for y in P.y], dtype=float)
     for rate in (0.5, 0.9):
         ours = boosted(b, pi=rate)
@@ -354,7 +371,7 @@ def pi(b: Bench) -> None:
 
 @row("balance", "boosting")
 def balance(b: Bench) -> None:
-    """At weights of 0 a sentence's part of the loss is its own weight, whatever its length: D_0 of the paper."""
+    """At weights of 0 the share of a sentence in the loss is its own weight, for any length: D_0 of the paper."""
     length = np.array([len(y) for y in P.y], dtype=float)
     for pi, given in ((1.0, np.ones(5)), (1.0, WEIGHT), (0.5, WEIGHT)):
         wanted = given * pi**length  # of each in N before the first round, up to a factor

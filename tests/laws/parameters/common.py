@@ -23,7 +23,7 @@ BATCH = ("crf", "memm")
 ALL = (*LIMITED, "memm", "boosting", "hmm")
 
 P = problem(5, [4, 2, 3, 5, 1, 4])
-#: Few iterations of anything.
+#: Few iterations for every learner.
 SHORT = {"max_iter": 3, "epochs": 3, "max_epochs": 3, "rounds": 6, "every": 2}
 
 X = [["The", "dog", "barks"], ["a", "Dog"], ["the", "cat"], ["dog", "eats", "the", "cat"]]
@@ -37,7 +37,7 @@ def short(b: Bench, **params: Any) -> dict[str, Any]:
 
 @row("features", *ALL)
 def features(b: Bench) -> None:
-    """The attributes are those of the recipe that was asked for, and it is what the model says it has."""
+    """The attributes are those of the given recipe, and the model's metadata names it."""
     for recipe, wanted in (
         ("word[0].lower", {f"word[0].lower={w.lower()}" for sentence in X for w in sentence}),
         ("S1", {f"word[0]={w}" for sentence in X for w in sentence}),
@@ -56,7 +56,7 @@ def features(b: Bench) -> None:
 
 @row("start_end", *(name for name in ALL if name != "hmm"))
 def start_end(b: Bench) -> None:
-    """Features of first and last labels, or none; the others stay."""
+    """Features of first and last labels exist or not. The others stay."""
     found = {}
     for flag in (True, False):
         layout = b.fit(P, start_end=flag, **short(b)).model_.scorer.layout.arrays()
@@ -75,7 +75,7 @@ def start_end(b: Bench) -> None:
 
 @row("min_count", *(name for name in ALL if name != "hmm"))
 def min_count(b: Bench) -> None:
-    """Attributes seen less often are dropped, and no others: those at the count stay."""
+    """Attributes seen fewer than min_count times are dropped, and no others."""
     seen = {"often": 3, "twice": 2, "once": 1}
     sentences = [[["often", "twice", "once"]], [["often", "twice"]], [["often"]]]
     labels = [["x"], ["y"], ["x"]]
@@ -97,7 +97,9 @@ def min_count(b: Bench) -> None:
 
 @row("all_pairs", *(name for name in ALL if name not in ("hmm", "boosting")))
 def all_pairs(b: Bench) -> None:
-    """Every attribute with every label, every pair, start and end; or those of the gold paths alone."""
+    """The features are all combinations of attributes, labels, pairs, start and end, or only those of the
+    gold paths.
+    """
     every, seen = (b.fit(P, all_pairs=flag, **short(b)) for flag in (True, False))
     assert sorted(places(every, P)) == list(range(P.shape.size))
     assert sorted(places(seen, P)) == np.flatnonzero(mask(P)).tolist()
@@ -106,7 +108,7 @@ def all_pairs(b: Bench) -> None:
 
 @row("all_pairs", "boosting")
 def all_pairs_of_boosting(b: Bench) -> None:
-    """A feature that no gold path has may be chosen, or may not."""
+    """A feature that no gold path has may be chosen only with all_pairs=True."""
     words, labels = [["a", "b"], ["b"], ["a", "a"]], [["x", "y"], ["y"], ["x", "x"]]
     unseen = {("node", "word[0]=a", "y"), ("node", "word[0]=b", "x")}
     for flag in (True, False):
@@ -120,7 +122,7 @@ def all_pairs_of_boosting(b: Bench) -> None:
 
 @row("n_jobs", *ALL)
 def n_jobs(b: Bench) -> None:
-    """The bits are the same for any number of threads, and it is what encoding, training and search are told."""
+    """The bits are equal for any number of threads, and encoding, training and search receive the number."""
     runs = [b.fit(P, n_jobs=jobs, **short(b)) for jobs in (1, 2, 3, None)]
     assert len({bits(tagger) for tagger in runs}) == 1
     asked: dict[str, set[Any]] = {"encode": set(), "search": set(), "train": set()}
@@ -163,7 +165,7 @@ def n_jobs(b: Bench) -> None:
 
 @row("verbose", *ALL)
 def verbose(b: Bench) -> None:
-    """1 logs a line for every iteration, with the dev score where there is one; 0 logs none."""
+    """With 1 each iteration logs a line, with its dev score if any. With 0 nothing is logged."""
     dev = {"dev": tokens(P)[:2], "dev_y": names(P)[:2]}
     b.fit(P, verbose=0, keywords=dev, **short(b))
     b.fit(P, **short(b))
@@ -187,13 +189,13 @@ BIO_Y = [["B-p", "I-p", "I-p"], ["O", "B-p", "I-p"], ["O"], ["B-p", "I-p", "I-p"
 
 
 def with_and_without_kernel(b: Bench) -> list[dict[str, Any]]:
-    """Explicit weights, and support tokens where the learner has them: two ways to train."""
+    """Return the settings with explicit weights, and with support tokens if the learner has them."""
     return [{}, {"kernel": "poly"}] if b.has("kernel") else [{}]
 
 
 @row("constraints", *(name for name in LIMITED if name != "crf"))
 def constraints(b: Bench) -> None:
-    """Unlawful paths are no rivals in training, and are never predicted."""
+    """Invalid paths are not rivals in training, and are never predicted."""
     every = set(itertools.product(("O", "B-p", "I-p"), repeat=2))
     unlawful = {("O", "I-p"), ("I-p", "O"), ("I-p", "B-p"), ("I-p", "I-p")}
     for more in with_and_without_kernel(b):
@@ -201,7 +203,7 @@ def constraints(b: Bench) -> None:
             rules: b.kind(**short(b, features="S1", constraints=rules, **more)).fit(BIO_X, BIO_Y)
             for rules in ("bio", None)
         }
-        # I-p, the most frequent label, is no guess at the beginning
+        # I-p, the most frequent label, cannot be predicted at the beginning
         assert bits(fitted["bio"]) != bits(fitted[None])
         for rules, tagger in fitted.items():
             paths = {tuple(path) for path, _ in tagger.predict_kbest([["b", "b"]], 9)[0]}
@@ -214,7 +216,7 @@ SURE = [["x", "y"], ["x", "z"], ["y", "x"], ["z"]]
 
 @row("dictionary", *LIMITED)
 def dictionary(b: Bench) -> None:
-    """Words seen so often take only labels seen with them, in training too; others take any."""
+    """Words seen at least this often take only labels seen with them, in training too. Others take any."""
     times = {"a": 3, "b": 2, "c": 2}
     for least, more in itertools.product((1, 2, 3, 4, None), with_and_without_kernel(b)):
         tagger = b.kind(**short(b, features="S1", dictionary=least, **more)).fit(WORDS, SURE)
@@ -222,7 +224,7 @@ def dictionary(b: Bench) -> None:
         known = [least is not None and times[word] >= least for word in ("a", "b")]
         wanted = itertools.product("x" if known[0] else "xyz", "y" if known[1] else "xyz")
         assert paths == set(wanted)
-        # where every word has one label there is nothing left to learn
+        # if every word has one label, the loss is 0
         first = tagger.history_[0]["objective"] if tagger.history_ else tagger.objective_
         if least is not None and least <= 2:
             assert first == pytest.approx(0.0, abs=1e-6)
@@ -232,7 +234,10 @@ def dictionary(b: Bench) -> None:
 
 @row("dictionary_share", *LIMITED)
 def dictionary_share(b: Bench) -> None:
-    """Labels with less than that share of a word's tokens are left out, one at the share stays; gold is never lost."""
+    """Labels below this share of a word's tokens are dropped.
+
+    A label at the share and the gold label stay.
+    """
     words, labels = [["a", "a"], ["a", "a"], ["b"]], [["x", "x"], ["x", "y"], ["z"]]
     for share, wanted in ((0.0, "xy"), (0.25, "xy"), (0.26, "x"), (0.75, "x"), (0.76, "xyz"), (1.0, "xyz")):
         params = {"dictionary": 2, "dictionary_share": share}
@@ -244,7 +249,7 @@ def dictionary_share(b: Bench) -> None:
 
 
 def curve(b: Bench, n: int = 40) -> list[float]:
-    """Objectives of the start and of so many iterations, no rule stopping them."""
+    """Return the objectives of the start and of n iterations, with all stopping rules off."""
     first = b.fit(P, l2=0.01, tol=0.0, max_iter=0).objective_
     rest = b.fit(P, l2=0.01, tol=0.0, max_iter=n)
     return [first, *(entry["objective"] for entry in rest.history_)]
@@ -252,7 +257,7 @@ def curve(b: Bench, n: int = 40) -> list[float]:
 
 @row("max_iter", *BATCH)
 def max_iter(b: Bench) -> None:
-    """So many iterations, and no more; of none the start is left."""
+    """Training makes at most max_iter iterations. With 0 it returns the initial weights."""
     for n in (1, 2, 5):
         tagger = b.fit(P, max_iter=n, tol=0.0)
         assert [entry["iteration"] for entry in tagger.history_] == list(range(1, n + 1))
@@ -261,13 +266,13 @@ def max_iter(b: Bench) -> None:
 
 
 def first_level(values: list[float], tol: float, window: int) -> int:
-    """The iteration at which the rule of the window is met."""
+    """Return the first iteration that meets the window rule."""
     return next(k for k in range(window, len(values)) if values[k - window] - values[k] <= tol * values[k])
 
 
 @row("tol", *BATCH)
 def tol(b: Bench) -> None:
-    """Training stops at the first iteration that the rule names; with 0 never."""
+    """Training stops at the first iteration that meets the window rule, and never with tol=0."""
     values = curve(b)
     ends = []
     for given in (0.1, 0.01, 0.001):
@@ -281,7 +286,7 @@ def tol(b: Bench) -> None:
 
 @row("window", *BATCH)
 def window(b: Bench) -> None:
-    """The value so many iterations back is what the last one is compared with."""
+    """The last value is compared with the value `window` iterations before."""
     values = curve(b)
     ends = [len(b.fit(P, l2=0.01, tol=0.01, window=given).history_) for given in (1, 2, 5, 10)]
     assert ends == [first_level(values, 0.01, given) for given in (1, 2, 5, 10)]
@@ -289,7 +294,7 @@ def window(b: Bench) -> None:
 
 
 def patience_of(scores: list[float], patience: int) -> int:
-    """The iteration that patience ends at, were there any number of them."""
+    """Return the iteration at which patience ends training, given unlimited iterations."""
     best, at = -1.0, 0
     for k, score in enumerate(scores, start=1):
         if score > best:
@@ -299,13 +304,13 @@ def patience_of(scores: list[float], patience: int) -> int:
     return len(scores)
 
 
-#: Dev sentences with labels of their own mind.
+#: Dev sentences with labels drawn independently of P.
 DEV = problem(11, [3, 4, 2, 5])
 
 
 @row("patience", *(name for name in ALL if name != "hmm"))
 def patience(b: Bench) -> None:
-    """Training stops after so many dev scores without a better one; 0 never does, nor does any without dev."""
+    """Training stops after `patience` dev scores without a better one, never with 0 or without dev."""
     long = b.some(max_iter=15, epochs=15, max_epochs=15, rounds=15, every=1, tol=0.0, smoothing=0.0)
     dev = {"dev": tokens(DEV), "dev_y": names(DEV)}
     free = b.fit(P, patience=0, keywords=dev, **long)

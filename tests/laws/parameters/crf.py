@@ -1,4 +1,4 @@
-"""Rows of the CRF: the objective at given weights is the formula's, and training ends at its optimum."""
+"""Rows of the CRF: the objective at given weights matches its formula, and training ends at the optimum."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ OPTIMUM: dict[str, Any] = {"tol": 0.0, "max_iter": 400, "optimizer": "lbfgs"}
 
 @functools.cache
 def start() -> tw.Tagger:
-    """Weights to look at the objective from: neither zero nor an optimum of anything below."""
+    """Return weights at which to evaluate the objective: neither zero nor an optimum of anything below."""
     return tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
 
 
 def total(w: Array, p: Problem, loss: Loss, weight: Any = None, ends: Any = None) -> tuple[float, Array]:
-    """sum_i w_i loss_i and its gradient, by the twin; `ends` says which sentences have a true begin and a true end."""
+    """Return sum_i w_i loss_i and its gradient, by the reference implementation.
+
+    `ends` marks the sentences with a true begin and a true end.
+    """
     value, out = 0.0, np.zeros(p.shape.size)
     for i, (x, y) in enumerate(zip(exact(p), p.y)):
         begins, closes = (True, True) if ends is None else ends[i]
@@ -50,7 +53,7 @@ def total(w: Array, p: Problem, loss: Loss, weight: Any = None, ends: Any = None
 
 
 def objective(b: Bench, p: Problem = P, y: Any = None, keywords: Any = None, **params: Any) -> float:
-    """What the learner minimises, at the weights of `start`."""
+    """Return the learner's objective at the weights of `start`."""
     given = {"l2": 0.0, "max_iter": 0, "all_pairs": True, **params}
     tagger = b.kind(**given).fit(
         tokens(p), names(p) if y is None else y, warm_start=start(), **(keywords or {})
@@ -62,7 +65,7 @@ def objective(b: Bench, p: Problem = P, y: Any = None, keywords: Any = None, **p
 def assert_optimal(
     b: Bench, twin: Loss, p: Problem = P, weight: Any = None, cut_to: Any = None, **params: Any
 ) -> None:
-    """The gradient of the twin's objective vanishes where training ended; `cut_to`: pieces and their ends."""
+    """The gradient of the reference objective vanishes at the trained weights. `cut_to` has pieces and their ends."""
     given = {"l2": 0.2, "all_pairs": True, **OPTIMUM, **params}
     w = dense(b.fit(p, **given), p)
     pieces, ends = (p, None) if cut_to is None else cut_to
@@ -73,7 +76,7 @@ def assert_optimal(
 
 @row("loss", "crf")
 def loss(b: Bench) -> None:
-    """Each of the four is the sum of its own formula, and its optimum is found."""
+    """Each of the four losses is the sum of its formula, and training finds its optimum."""
     w = dense(start(), P)
     for name, twin in losses.LOSSES.items():
         assert objective(b, loss=name) == pytest.approx(total(w, P, twin)[0], rel=1e-5)
@@ -93,7 +96,7 @@ def l2(b: Bench) -> None:
 
 @row("sigma", "crf")
 def sigma(b: Bench) -> None:
-    """sigma is l2 = 1 / (2 sigma^2) to the bit, whatever l2 says; without it l2 counts."""
+    """sigma equals l2 = 1 / (2 sigma^2) to the bit and overrides l2. Without it l2 counts."""
     for deviation, strength in ((0.5, 2.0), (1.0, 0.5), (2.0, 0.125)):
         by_sigma = b.fit(P, sigma=deviation, l2=7.0, max_iter=20)
         assert bits(by_sigma) == bits(b.fit(P, l2=strength, max_iter=20))
@@ -102,7 +105,7 @@ def sigma(b: Bench) -> None:
 
 @row("prior", "crf")
 def prior(b: Bench) -> None:
-    """prior ||w - w_0||^2 is added: nothing at w_0 itself, and the gradient of the sum vanishes where training ends."""
+    """prior ||w - w_0||^2 is added: it is 0 at w_0, and the gradient of the sum vanishes at the optimum."""
     before = dense(start(), P)
     value = total(before, P, losses.log_loss)[0]
     assert objective(b, prior=5.0) == pytest.approx(value, rel=1e-5)
@@ -122,7 +125,7 @@ def prior(b: Bench) -> None:
 
 
 def assert_sparse_optimum(tagger: tw.Tagger, slope: Array, p: Problem, l1: float, l2: float) -> None:
-    """Zero lies in the subdifferential of f + l2 ||w||^2 + l1 ||w||_1, over the features that exist."""
+    """Zero is in the subdifferential of f + l2 ||w||^2 + l1 ||w||_1, over the features that exist."""
     w, exists = dense(tagger, p), mask(p)
     smooth = slope + 2 * l2 * w
     assert np.abs(smooth + l1 * np.sign(w))[(w != 0) & exists].max() < 2e-3
@@ -134,7 +137,7 @@ def assert_sparse_optimum(tagger: tw.Tagger, slope: Array, p: Problem, l1: float
 
 @row("l1", "crf")
 def l1(b: Bench) -> None:
-    """l1 ||w||_1 is added: fewer weights are left, and the subgradient vanishes."""
+    """l1 ||w||_1 is added: fewer weights remain, and the subgradient vanishes."""
     w = dense(start(), P)
     value = total(w, P, losses.log_loss)[0]
     for strength in (0.25, 1.0):
@@ -150,7 +153,7 @@ def l1(b: Bench) -> None:
 
 
 def assert_optimizers(b: Bench, evaluate: Callable[..., float], size: int) -> None:
-    """Each name runs its own optimiser, and "auto" those that it is said to."""
+    """Each name runs its own optimiser, and "auto" the documented ones."""
     plain: dict[str, Any] = {"l2": 0.2, "tol": 0.0, "max_iter": 4}
     for name in ("lbfgs", "cg", "owlqn"):
         extra = {"l1": 0.0} if name == "owlqn" else {}
@@ -326,7 +329,7 @@ def max_length(b: Bench) -> None:
             assert_optimal(b, twin, cut_to=(pieces, ends), loss=name, max_length=most)
         value = total(w, pieces, losses.log_loss, ends=ends)[0]
         assert objective(b, order=2, max_length=most) == pytest.approx(value, rel=1e-5)
-    # Of single tokens label tuples say nothing: the optimum is that of the first order.
+    # For single tokens label tuples carry no information, so the optimum is that of the first order.
     assert_optimal(b, losses.log_loss, cut_to=cut(P, 1)[::2], order=2, max_length=1)
     same = [b.fit(P, max_length=most, max_iter=20) for most in (5, None)]
     assert bits(same[0]) == bits(same[1])
@@ -349,7 +352,7 @@ SETS = [["O|B-p", "B-p", "_", "O"], ["I-p"], ["_", "O|I-p", "B-p"], *names(P)[3:
 
 
 def partial_loss(p: Problem, y: list[list[str]], w: Array) -> float:
-    """The twin's loss of sets of labels written "A|B" and "_"."""
+    """Return the reference loss of sets of labels written "A|B" and "_"."""
     value = 0.0
     for x, labels in zip(exact(p), y):
         allowed = [[name in label.split("|") or label == "_" for name in NAMES[:3]] for label in labels]
@@ -359,7 +362,7 @@ def partial_loss(p: Problem, y: list[list[str]], w: Array) -> float:
 
 @row("partial", "crf")
 def partial(b: Bench) -> None:
-    """A set of labels is -log of their probability together; without `partial` its text is a label of its own."""
+    """The loss of a set of labels is -log of its total probability. Without `partial` its text is a label."""
     w = dense(start(), P)
     assert objective(b, partial=True, y=SETS) == pytest.approx(partial_loss(P, SETS, w), rel=1e-5)
     plain = b.kind(max_iter=2).fit(tokens(P), SETS)
@@ -376,7 +379,7 @@ def written(separator: str, unknown: str) -> list[list[str]]:
 
 @row("separator", "crf")
 def separator(b: Bench) -> None:
-    """Sets written with another sign are the same sets, and the usual one is none then."""
+    """Sets written with another separator are equal, and "|" then has no special meaning."""
     usual = b.kind(partial=True, max_iter=9).fit(tokens(P), SETS)
     other = b.kind(partial=True, separator="/", max_iter=9).fit(tokens(P), written("/", "_"))
     assert bits(usual) == bits(other)
@@ -385,23 +388,23 @@ def separator(b: Bench) -> None:
 
 @row("unknown", "crf")
 def unknown(b: Bench) -> None:
-    """Another sign for any label is the same, and the usual one is a label then."""
+    """Another sign for any label gives equal models, and "_" is then a label."""
     usual = b.kind(partial=True, max_iter=9).fit(tokens(P), SETS)
     other = b.kind(partial=True, unknown="?", max_iter=9).fit(tokens(P), written("|", "?"))
     assert bits(usual) == bits(other)
     assert "_" in b.kind(partial=True, unknown="?", max_iter=2).fit(tokens(P), SETS).classes_
 
 
-#: Lawful BIO with "I-p" the most frequent label.
+#: Valid BIO with "I-p" as the most frequent label.
 BIO = Problem(P.shape, P.X, [(1, 2, 2, 0), (0,), (1, 2, 2), (0, 1, 2, 2, 2), (1, 2), (1, 2, 2, 0)])
 
 
 @row("constraints", "crf")
 def constraints(b: Bench) -> None:
-    """Paths that no rule allows have no part in log Z, and are never predicted."""
+    """Forbidden paths do not count in log Z, and are never predicted."""
     w = dense(start(), P)
     forbidden = np.zeros((3, 3), dtype=bool)
-    forbidden[0, 2] = True  # I-p behind O
+    forbidden[0, 2] = True  # I-p after O
 
     def lawful(s: Scores, y: Path) -> tuple[float, Scores]:
         allowed = np.ones(s.node.shape, dtype=bool)
@@ -416,7 +419,7 @@ def constraints(b: Bench) -> None:
 
 
 def assert_replayed(b: Bench) -> None:
-    """Six epochs on the log loss with weights, rules and penalty come first, then scaled L-BFGS on the loss itself."""
+    """Six weighted, constrained and penalised epochs on the log loss come first, then scaled L-BFGS on the loss."""
     many = Problem(BIO.shape, BIO.X * 34, BIO.y * 34)
     weight = np.resize(WEIGHT, len(many.X))
     vocabulary, data = encode.build(tokens(many))
@@ -432,7 +435,7 @@ def assert_replayed(b: Bench) -> None:
     common: dict[str, Any] = {"sample_weight": weight, **rules}
     params = {"l2": 3.0, "seed": 1, "max_iter": 7, "constraints": "bio", "tol": 0.0}
     ascent = told.dual(data, layout, 3.0, **common)
-    values = [ascent.primal()]  # after each epoch; an iteration is one to four of them
+    values = [ascent.primal()]  # after each epoch, of which an iteration has one to four
     for _ in range(4 * 7):
         ascent.epoch(1)
         values.append(ascent.primal())
@@ -455,7 +458,10 @@ def assert_replayed(b: Bench) -> None:
 
 @row("seed", "crf")
 def seed(b: Bench) -> None:
-    """It orders dual ascent and the stochastic start, from 200 sentences on, and sgd; the same seed, the same bits."""
+    """The seed orders sgd, and from 200 sentences on dual ascent and the stochastic start.
+
+    Equal seeds give equal bits.
+    """
     many = Problem(P.shape, P.X * 34, P.y * 34)
     assert len(many.X) >= WORTH_WARMING > len(P.X)
     for loss in ("log", "pointwise_log"):
@@ -469,15 +475,15 @@ def seed(b: Bench) -> None:
     assert_replayed(b)
     small = [b.fit(P, seed=s, max_iter=7) for s in (0, 1)]
     assert bits(small[0]) == bits(small[1])
-    # the start is worth its time: further than L-BFGS from zero, as far as so many iterations go
+    # the stochastic start beats L-BFGS from zero after as many iterations
     warm = {"loss": "pointwise_log", "max_iter": 7}
     first = b.fit(many, **warm).history_[0]["objective"]
     assert first < b.fit(many, **warm, optimizer="lbfgs").history_[2]["objective"]
-    # with as many iterations as epochs, or a warm start, there is none
+    # no stochastic start with max_iter=WARMUP or a warm start
     for params, keywords in (
         ({**warm, "max_iter": gradient.WARMUP}, {}),
         (warm, {"warm_start": start()}),
-        ({"max_iter": 7}, {"warm_start": start()}),  # and dual ascent has no weights to start from
+        ({"max_iter": 7}, {"warm_start": start()}),  # dual ascent cannot start from weights either
     ):
         pair = [b.fit(many, seed=s, keywords=keywords, **params) for s in (0, 1)]
         assert bits(pair[0]) == bits(pair[1])

@@ -1,4 +1,6 @@
-"""Rows of the Hidden Markov SVM and of kernels: the optimum is the quadratic program's, scores are the dual twin's."""
+"""Rows of the Hidden Markov SVM and of kernels: the optimum of the quadratic program, scores of the reference
+dual.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def assert_optimum(b: Bench, **params: Any) -> tw.Tagger:
 
 @row("C", "hmsvm")
 def C(b: Bench) -> None:
-    """The price of a violated margin."""
+    """C is the price of a violated margin."""
     found = [assert_optimum(b, C=given).objective_ for given in (0.1, 0.5, 2.0)]
     assert found == sorted(set(found))
 
@@ -56,7 +58,7 @@ def pi(b: Bench) -> None:
 
 @row("slack", "hmsvm")
 def slack(b: Bench) -> None:
-    """One slack for each sentence, or one for each wrong path."""
+    """There is one slack per sentence, or one per wrong path."""
     found = {given: assert_optimum(b, slack=given, C=0.3).objective_ for given in ("instance", "sequence")}
     assert found["instance"] < found["sequence"]
 
@@ -70,7 +72,7 @@ def rescale(b: Bench) -> None:
 
 @row("max_paths", "hmsvm")
 def max_paths(b: Bench) -> None:
-    """With a slack per path the largest ones of a sentence count, and the gap closes; with enough it is all of them."""
+    """With a slack per path only the largest `max_paths` of a sentence count, and the gap closes."""
     found = []
     for most in (1, 2, 3):
         tagger = b.fit(P, slack="sequence", max_paths=most, C=0.05, **TIGHT)
@@ -87,7 +89,7 @@ def max_paths(b: Bench) -> None:
 
 @row("tol", "hmsvm")
 def tol(b: Bench) -> None:
-    """Training stops at the first epoch whose relative duality gap is no more; the solver knows it from the start."""
+    """Training stops at the first epoch whose relative duality gap is at most tol. The solver receives tol too."""
     seen = told(b, "Margins", "Svm", "KernelSvm")
     for kernel in ("linear", "rbf"):
         b.fit(P, tol=0.07, kernel=kernel)
@@ -107,14 +109,14 @@ def tol(b: Bench) -> None:
 
 @row("max_epochs", "hmsvm")
 def max_epochs(b: Bench) -> None:
-    """No more epochs than that."""
+    """Training runs at most max_epochs epochs."""
     for n in (1, 2, 4):
         assert len(b.fit(P, tol=0.0, max_epochs=n).history_) == n
 
 
 @row("shuffle", "hmsvm")
 def shuffle(b: Bench) -> None:
-    """Another order in every epoch, or that of the sentences, whatever the seed."""
+    """Every epoch has a new order, or that of the sentences for any seed."""
     first = {"tol": 0.0, "max_epochs": 1}
     plain = [b.fit(P, shuffle=False, seed=seed, **first) for seed in (0, 1, 2)]
     mixed = [b.fit(P, shuffle=True, seed=seed, **first) for seed in (0, 1, 2)]
@@ -127,7 +129,7 @@ def shuffle(b: Bench) -> None:
 
 @row("seed", "hmsvm")
 def seed(b: Bench) -> None:
-    """Another seed, another way to the same optimum; the same seed, the same bits."""
+    """Other seeds take other paths to the same optimum. Equal seeds give equal bits."""
     first = {"tol": 0.0, "max_epochs": 1}
     again = [b.fit(P, seed=given, **first) for given in (0, 1, 2, 3)]
     assert len({bits(tagger) for tagger in again}) > 1
@@ -140,7 +142,7 @@ def seed(b: Bench) -> None:
 
 # -- kernels ----------------------------------------------------------------------------------------------
 
-#: Real values, and labels that take some learning.
+#: Real values, and labels that are not trivial to learn.
 K = problem(3, [2, 2, 1, 2], labels=3, attributes=4, real=True)
 
 
@@ -149,12 +151,12 @@ def power(coef: float, gamma: float, degree: int) -> Kernel:
 
 
 def squares() -> float:
-    """The mean of ||x||^2 over the tokens."""
+    """Return the mean of ||x||^2 over the tokens."""
     return float(np.mean(np.sum(np.concatenate(exact(K)) ** 2, axis=1)))
 
 
 def assert_kernel(b: Bench, similarity: Kernel, **params: Any) -> None:
-    """Scores of all paths are those of the dual perceptron; or the optimum is that of the kernel's own program."""
+    """Scores of all paths match the dual perceptron, or the optimum matches the kernel's quadratic program."""
     if b.kind is tw.HMSVM:
         G, pairs = svm.gram(exact(K), K.y, K.shape.labels, similarity)
         sentence = np.array([i for i, _ in pairs])
@@ -183,7 +185,7 @@ def cubed(a: TokenMatrix, c: TokenMatrix) -> Any:
 
 @row("kernel", *KERNELISED)
 def kernel(b: Bench) -> None:
-    """Similarity of two tokens: each by its own formula, or one's own function of two blocks."""
+    """The similarity of two tokens follows the kernel's formula, or a user's function of two blocks."""
     assert_kernel(b, perceptron.linear, kernel="linear")
     assert_kernel(b, power(1.0, 1.0, 2), kernel="poly")
     assert_kernel(b, perceptron.rbf(1 / squares()), kernel="rbf")
@@ -209,7 +211,7 @@ def coef(b: Bench) -> None:
 
 @row("gamma", *KERNELISED)
 def gamma(b: Bench) -> None:
-    """Factor of <x, x'>, or of ||x - x'||^2; None is 1, or 1 over the mean of ||x||^2."""
+    """gamma multiplies <x, x'> or ||x - x'||^2. None means 1, or 1 over the mean of ||x||^2."""
     assert_kernel(b, power(1.0, 0.5, 2), kernel="poly", gamma=0.5)
     assert_kernel(b, power(1.0, 1.0, 2), kernel="poly", gamma=None)
     assert_kernel(b, perceptron.rbf(0.7), kernel="rbf", gamma=0.7)
@@ -217,7 +219,7 @@ def gamma(b: Bench) -> None:
 
 
 def told(b: Bench, what: str, *learners: str) -> list[dict[str, Any]]:
-    """Keywords of those options of a kind that learners of the core are handed from here on."""
+    """Return a list that collects the keywords of these options, as passed to learners of the core."""
     made: list[tuple[Any, dict[str, Any]]] = []
     seen: list[dict[str, Any]] = []
     options: Callable[..., Any] = getattr(_core, what)
@@ -244,7 +246,7 @@ def learner_of(b: Bench) -> str:
 
 @row("form", *KERNELISED)
 def form(b: Bench) -> None:
-    """Rows of kernel values, or products of attributes: the same scores from what was asked for."""
+    """Rows of kernel values and products of attributes give the same scores, each from the selected form."""
     made: list[Any] = []
     original: Callable[..., Any] = getattr(_core, learner_of(b))
 
@@ -261,7 +263,7 @@ def form(b: Bench) -> None:
 
 @row("cache_mb", *KERNELISED)
 def cache_mb(b: Bench) -> None:
-    """Megabytes that the learner is told of; the bits are the same."""
+    """The learner receives the number of megabytes. The bits do not depend on it."""
     seen = told(b, "Kernel", learner_of(b))
     runs = [b.fit(K, kernel="rbf", cache_mb=given) for given in (1, 3)]
     assert bits(runs[0]) == bits(runs[1])
@@ -270,7 +272,7 @@ def cache_mb(b: Bench) -> None:
 
 @row("budget", "perceptron")
 def budget(b: Bench) -> None:
-    """No more support tokens than that, in the model that is left and at the end of every epoch."""
+    """The model has at most `budget` support tokens, after training and after every epoch."""
     many = problem(7, [3, 4, 2, 4, 3, 4], labels=4, attributes=6, real=True)
     free = b.fit(many, kernel="rbf", average=False).n_support_  # type: ignore[attr-defined]
     assert free > 5

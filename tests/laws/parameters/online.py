@@ -1,4 +1,4 @@
-"""Rows of the online learners: whole runs are those of the slow twin, in the order that the seed gives."""
+"""Rows of the online learners: whole runs match the reference implementation, in the order given by the seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .rows import NAMES, Bench, bits, dense, exact, mask, problem, row, tokens
 
 ONLINE = ("perceptron", "mira", "pa", "arow")
 MARGIN = ONLINE[1:]
-#: Real values of a seed for which rounding decides none of the runs below.
+#: Real values from a seed for which rounding decides none of the runs below.
 P = problem(7, [3, 4, 2, 4, 3, 4], labels=4, attributes=6, real=True)
 NOISE = 1e-5
 
@@ -32,7 +32,10 @@ def orders(n: int, epochs: int, seed: int, shuffle: bool = True) -> list[list[in
 
 
 def step(kind: str, w: Array, v: Array, d: Array, cost: Array, params: dict[str, Any]) -> tuple[Array, Array]:
-    """Weights and variances after one sentence by the formulas of the papers; rows of d are the constraints."""
+    """Return weights and variances after one sentence, by the papers' formulas.
+
+    Rows of d are the constraints.
+    """
     if kind == "perceptron":
         return w + d[0], v
     if kind == "mira":
@@ -51,7 +54,7 @@ def step(kind: str, w: Array, v: Array, d: Array, cost: Array, params: dict[str,
 def twin(
     kind: str, p: Problem, order: Iterable[Iterable[int]], cost: Cost = costs.accuracy, **params: Any
 ) -> tuple[Array, Array]:
-    """Last and average weights; refuses a run in which rounding could decide."""
+    """Return last and average weights. Reject runs in which rounding could decide."""
     exists, X, rng = mask(p), exact(p), np.random.default_rng(0)
     w, total, steps = np.zeros(p.shape.size), np.zeros(p.shape.size), 0
     v = np.full(p.shape.size, float(params.get("variance", 1.0)))
@@ -78,7 +81,7 @@ def twin(
 
 
 def assert_twin(b: Bench, cost: Cost = costs.accuracy, given: Any = "accuracy", **params: Any) -> tw.Tagger:
-    """The estimator's weights are the twin's, and come out of a run in which something was learnt."""
+    """The estimator's weights match the reference implementation, in a run that learns something."""
     p = P
     usual: dict[str, Any] = {"epochs": 2, "seed": 0, "shuffle": True, "average": True}
     all_params = {**usual, **params, **b.some(cost=given)}
@@ -93,28 +96,28 @@ def assert_twin(b: Bench, cost: Cost = costs.accuracy, given: Any = "accuracy", 
 
 @row("epochs", *ONLINE)
 def epochs(b: Bench) -> None:
-    """So many passes, each a line of the history."""
+    """Training makes `epochs` passes, with one history entry each."""
     for n in (1, 2, 3):
         assert len(assert_twin(b, epochs=n).history_) == n
 
 
 @row("average", *ONLINE)
 def average(b: Bench) -> None:
-    """The mean of the weights after every sentence, or the last ones."""
+    """The weights are the mean over all sentences, or the last ones."""
     assert_twin(b, average=True)
     assert_twin(b, average=False)
 
 
 @row("shuffle", *ONLINE)
 def shuffle(b: Bench) -> None:
-    """The order as given, or another in every epoch."""
+    """The order is the given one, or a new one in every epoch."""
     assert_twin(b, shuffle=False)
     assert_twin(b, shuffle=True)
 
 
 @row("seed", *ONLINE)
 def seed(b: Bench) -> None:
-    """The order of the sentences is that of the seed; without shuffling it does nothing."""
+    """The seed determines the order of the sentences. Without shuffling it has no effect."""
     for given in (0, 1, 77):
         assert_twin(b, seed=given)
     assert bits(b.fit(P, epochs=2, seed=1)) == bits(b.fit(P, epochs=2, seed=1))
@@ -124,7 +127,7 @@ def seed(b: Bench) -> None:
 
 @row("parts", *ONLINE)
 def parts(b: Bench) -> None:
-    """Each part learns alone, part s has the sentences s, s + n, s + 2 n; the mean of their weights is what is left."""
+    """Each part trains alone, part s on the sentences s, s + n, s + 2 n, and the weights are averaged."""
     for n in (2, 3):
         ends, totals = [], []
         for s in range(n):
@@ -139,7 +142,7 @@ def parts(b: Bench) -> None:
 
 @row("mode", "perceptron")
 def mode(b: Bench) -> None:
-    """Updates of an epoch are summed before they are made."""
+    """In batch mode the updates of an epoch are summed before they are applied."""
     assert_twin(b)
     for flag in (True, False):
         last, mean = perceptron.batch_perceptron(exact(P), P.y, P.shape, 3, mask(P))
@@ -149,7 +152,9 @@ def mode(b: Bench) -> None:
 
 @row("voters", "perceptron")
 def voters(b: Bench) -> None:
-    """Most of the weight vectors of training decide: all of them, or those at even distances for the steps between."""
+    """The majority of training's weight vectors decides: all of them, or evenly spaced ones weighted by their
+    steps.
+    """
     n, epochs, X = len(P.X), 3, exact(P)
     steps = perceptron.after_each_step(X, P.y, P.shape, orders(n, epochs, 0), mask(P))
     assert bits(b.fit(P, epochs=epochs, voters=0)) == bits(b.fit(P, epochs=epochs))
@@ -171,21 +176,21 @@ def voters(b: Bench) -> None:
 
 @row("k", "mira")
 def k(b: Bench) -> None:
-    """So many paths must be beaten by their cost."""
+    """The k best paths must be beaten by their cost."""
     for given in (1, 2, 4, 6):
         assert_twin(b, k=given, epochs=1)
 
 
 @row("C", "mira")
 def C_of_mira(b: Bench) -> None:
-    """The multipliers of a sentence sum to no more; None is no bound."""
+    """The multipliers of a sentence sum to at most C. None means unbounded."""
     for given in (0.02, 0.2, None):
         assert_twin(b, C=given, epochs=1)
 
 
 @row("C", "pa")
 def C_of_pa(b: Bench) -> None:
-    """It cuts the step of variant 1, and flattens that of variant 2; variant 0 knows none."""
+    """C caps the step of variant 1 and dampens that of variant 2. Variant 0 ignores it."""
     for variant in (1, 2):
         for given in (0.05, 0.5):
             assert_twin(b, variant=variant, C=given)
@@ -195,21 +200,21 @@ def C_of_pa(b: Bench) -> None:
 
 @row("variant", "pa")
 def variant(b: Bench) -> None:
-    """0 without slack, 1 with a linear one, 2 with a squared one."""
+    """Variant 0 has no slack, 1 a linear one, 2 a squared one."""
     for given in (0, 1, 2):
         assert_twin(b, variant=given, C=0.1)
 
 
 @row("gamma", "arow")
 def gamma(b: Bench) -> None:
-    """The larger, the less is moved, and the slower variances shrink."""
+    """With a larger gamma weights move less and variances shrink more slowly."""
     for given in (0.3, 1.0, 5.0):
         assert_twin(b, gamma=given)
 
 
 @row("variance", "arow")
 def variance(b: Bench) -> None:
-    """The variance of every feature at the start."""
+    """The initial variance of every feature."""
     for given in (0.2, 1.0, 4.0):
         assert_twin(b, variance=given)
 
@@ -222,7 +227,7 @@ def zero_one(gold: Sequence[str], guess: Sequence[str]) -> float:
     return float(gold != guess)
 
 
-#: What may be written, and what it means.
+#: Values of `cost` and the functions that they select.
 COSTS: list[tuple[Any, Cost]] = [
     ("accuracy", costs.accuracy),
     ("root", root),
@@ -240,7 +245,7 @@ COSTS: list[tuple[Any, Cost]] = [
 
 @row("cost", *MARGIN)
 def cost(b: Bench) -> None:
-    """The margin asked for is the cost that was named, with its numbers, or one's own function of label names."""
+    """The required margin is the named cost with its numbers, or a user's function of label names."""
     params = {"k": 2} if b.kind is tw.MIRA else {"variant": 0} if b.kind is tw.PassiveAggressive else {}
     for given, meaning in COSTS:
         assert_twin(b, cost=meaning, given=given, epochs=1, average=False, **params)
@@ -248,7 +253,10 @@ def cost(b: Bench) -> None:
 
 @row("augment", "mira")
 def augment(b: Bench) -> None:
-    """The cost is added to the scores while the rivals are looked for; where it is no sum it cannot be."""
+    """The cost is added to the scores in the search for rivals.
+
+    A cost that is not a sum over tokens is an error.
+    """
     assert_twin(b, augment=False, k=2, epochs=1)
     assert_twin(b, augment=True, k=2, epochs=1)
 
@@ -285,7 +293,7 @@ def corpus() -> tw.Corpus:
 def assert_history(
     b: Bench, m: int, p: int, document: bool, given: Any, pool: int = 128, endless: bool = False
 ) -> None:
-    """The weights of all terms are those of the twin, whose labels are in the order of the model's."""
+    """The weights of all terms match the reference implementation, whose labels have the model's order."""
     epochs = 1 if b.kind is tw.MIRA else 2  # margins make exact ties from the second on
     tagger = b.kind(
         features="S1",
@@ -318,7 +326,7 @@ def assert_history(
 
 @row("history", "perceptron", "mira")
 def with_history(b: Bench) -> None:
-    """(m, p): cells of m labels, and features on labels up to p back; None has neither."""
+    """History (m, p) has cells of m labels and features on labels up to p back. None has neither."""
     for given, m, p in (((1, 2), 1, 2), ("m=1,p=3", 1, 3), ((2, 2), 2, 2)):
         assert_history(b, m, p, False, given)
     assert b.kind(features="S1", epochs=1).fit(corpus()).model_.lookback is None
@@ -326,7 +334,10 @@ def with_history(b: Bench) -> None:
 
 @row("pool", "perceptron", "mira")
 def pool(b: Bench) -> None:
-    """With p = inf every distance below it has a table, and the others share one; a finite p knows no pool."""
+    """With p = inf every distance below `pool` has a table and the others share one.
+
+    A finite p ignores it.
+    """
     for shared in (2, 3):
         assert_history(b, 1, shared, False, (1, math.inf), shared, endless=True)
     assert_history(b, 1, 3, False, (1, math.inf))  # no label is further back than three
@@ -336,7 +347,7 @@ def pool(b: Bench) -> None:
 
 @row("document", "perceptron", "mira")
 def with_documents(b: Bench) -> None:
-    """Features on the labels of earlier tokens of the document with the same word; they need marked documents."""
+    """Documents add features on labels of earlier tokens with the same word. They need marked documents."""
     assert_history(b, 1, 1, True, None)
     assert_history(b, 1, 2, True, (1, 2))
     with pytest.raises(tw.ParameterError, match="document=True needs a corpus that marks"):

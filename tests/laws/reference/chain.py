@@ -21,7 +21,7 @@ class Scores(NamedTuple):
     """Scores of one sentence, or a gradient with respect to them (same shapes)."""
 
     node: Array  # [T, L]
-    edge: Array  # [L, L], or [T, L, L] where edge[t] joins t-1 to t and edge[0] is not read
+    edge: Array  # [L, L], or [T, L, L] with edge[t] from t-1 to t and edge[0] ignored
     start: Array  # [L]
     end: Array  # [L]
 
@@ -34,7 +34,7 @@ def scores(
     allowed: ArrayLike | None = None,
     forbidden: ArrayLike | None = None,
 ) -> Scores:
-    """Collect plain arrays; ``allowed`` [T, L] and ``forbidden`` [L, L] become scores of minus infinity."""
+    """Collect plain arrays. ``allowed`` [T, L] and ``forbidden`` [L, L] become scores of minus infinity."""
     node, edge = np.array(node, dtype=np.float64), np.array(edge, dtype=np.float64)
     labels = node.shape[1]
     if allowed is not None:
@@ -51,13 +51,13 @@ def scores(
 
 
 def edges(s: Scores) -> Array:
-    """The edge scores token by token, [T, L, L]."""
+    """Return the edge scores token by token, [T, L, L]."""
     T, L = s.node.shape
     return np.broadcast_to(s.edge, (T, L, L))
 
 
 def score(s: Scores, y: Sequence[int]) -> float:
-    """H(x,y), the score of one path."""
+    """Return H(x,y), the score of one path."""
     shared = s.edge.ndim == 2
     total = s.start[y[0]] + s.end[y[-1]] + sum(s.node[t, y[t]] for t in range(len(y)))
     steps = ((y[t - 1], y[t]) if shared else (t, y[t - 1], y[t]) for t in range(1, len(y)))
@@ -65,7 +65,7 @@ def score(s: Scores, y: Sequence[int]) -> float:
 
 
 def counts(s: Scores, y: Sequence[int]) -> Scores:
-    """The gradient of H(x,y) in the scores: which cells the path goes through."""
+    """Return the gradient of H(x,y) in the scores: an indicator of the cells on the path."""
     T, L = s.node.shape
     g = Scores(np.zeros((T, L)), np.zeros((T, L, L)), np.zeros(L), np.zeros(L))
     g.start[y[0]] += 1
@@ -83,7 +83,7 @@ def like(s: Scores, g: Scores) -> Scores:
 
 
 def log_sum_exp(a: Array, axis: int | None = None) -> Array:
-    """log sum exp a; minus infinity where all of ``a`` is."""
+    """Return log sum exp a, which is minus infinity if all of ``a`` is."""
     top = np.max(a, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
@@ -91,7 +91,7 @@ def log_sum_exp(a: Array, axis: int | None = None) -> Array:
 
 
 def forward(s: Scores) -> Array:
-    """alpha[t,y] = log of the summed exponentiated scores of all paths that reach y at t. [T, L]"""
+    """Return alpha[t,y], the log of the summed exponentiated scores of all paths that reach y at t. [T, L]"""
     T, L = s.node.shape
     edge, alpha = edges(s), np.empty((T, L))
     alpha[0] = s.start + s.node[0]
@@ -101,7 +101,7 @@ def forward(s: Scores) -> Array:
 
 
 def backward(s: Scores) -> Array:
-    """beta[t,y] = the same for all ways from y at t to the end, node[t,y] left out. [T, L]"""
+    """Return beta[t,y], the log sum over all paths from y at t to the end, without node[t,y]. [T, L]"""
     T, L = s.node.shape
     edge, beta = edges(s), np.empty((T, L))
     beta[T - 1] = s.end
@@ -111,12 +111,12 @@ def backward(s: Scores) -> Array:
 
 
 def log_partition(s: Scores) -> float:
-    """log Z(x) = log sum_y exp H(x,y)."""
+    """Return log Z(x) = log sum_y exp H(x,y)."""
     return float(log_sum_exp(forward(s)[-1] + s.end))
 
 
 def marginals(s: Scores) -> tuple[Array, Array]:
-    """p_t(y) [T, L] and p_t(y',y) [T, L, L]; pair[t] is about tokens (t-1, t), pair[0] is zero."""
+    """Return p_t(y) [T, L] and p_t(y',y) [T, L, L]. pair[t] belongs to tokens (t-1, t), and pair[0] is zero."""
     T, L = s.node.shape
     edge, alpha, beta, log_z = edges(s), forward(s), backward(s), log_partition(s)
     pair = np.zeros((T, L, L))
@@ -126,17 +126,18 @@ def marginals(s: Scores) -> tuple[Array, Array]:
 
 
 def expectations(s: Scores) -> Scores:
-    """E[S] under P(y|x), laid out like the scores: the gradient of log Z."""
+    """Return E[S] under P(y|x), laid out like the scores: the gradient of log Z."""
     node, pair = marginals(s)
     return like(s, Scores(node, pair, node[0].copy(), node[-1].copy()))
 
 
 def conditional_expectations(s: Scores, gold: Sequence[int], omega: Array) -> Scores:
-    """sum_t omega_t E[S | y_t = gold_t], by two more O(T L^2) passes.
+    """Return sum_t omega_t E[S | y_t = gold_t], by two more O(T L^2) passes.
 
-    U_s(b) = omega_s [b=c_s] + sum_a U_{s-1}(a) P(y_s=b | y_{s-1}=a)      what tokens up to s ask of y_s
-    V_s(a) = omega_s [a=c_s] + sum_b V_{s+1}(b) P(y_s=a | y_{s+1}=b)      what tokens from s on ask of y_s
-    pair at (s,s+1) = U_s(a) P(b|a) + V_{s+1}(b) P(a|b);  node at s = U_s + V_s - omega_s [.=c_s].
+    U_s(b) = omega_s [b=c_s] + sum_a U_{s-1}(a) P(y_s=b | y_{s-1}=a)      terms of tokens up to s
+    V_s(a) = omega_s [a=c_s] + sum_b V_{s+1}(b) P(y_s=a | y_{s+1}=b)      terms of tokens from s on
+    pair at (s,s+1) = U_s(a) P(b|a) + V_{s+1}(b) P(a|b)
+    node at s = U_s + V_s - omega_s [.=c_s]
     """
     T, L = s.node.shape
     node, pair = marginals(s)
@@ -159,10 +160,10 @@ def conditional_expectations(s: Scores, gold: Sequence[int], omega: Array) -> Sc
 
 
 def kbest(s: Scores, k: int) -> list[tuple[float, Path]]:
-    """The k best paths with their scores, best first; fewer when fewer are allowed.
+    """Return the k best paths with their scores, best first, or fewer if fewer are allowed.
 
-    Among equal scores the lower last label comes first, then the lower label before it, and so on:
-    each cell keeps its k best prefixes, and ties prefer the lower previous label, then its better prefix.
+    Among equal scores the lower last label comes first, then the lower label before it, and so on: each cell
+    keeps its k best prefixes, and ties prefer the lower previous label, then its better prefix.
     """
     T, L = s.node.shape
     edge = edges(s)
@@ -176,13 +177,13 @@ def kbest(s: Scores, k: int) -> list[tuple[float, Path]]:
 
 
 def _best(paths: list[tuple[float, Path]], k: int) -> list[tuple[float, Path]]:
-    """The k best in a stable order; paths with a forbidden step are no paths."""
+    """Return the k best in a stable order, without paths that have a forbidden step."""
     possible = [(float(h), p) for h, p in paths if h > -np.inf]
     return sorted(possible, key=lambda hp: -hp[0])[:k]
 
 
 def viterbi(s: Scores) -> Path:
-    """argmax_y H(x,y), ties to the lower label id (the last token decides first)."""
+    """Return argmax_y H(x,y), ties to the lower label id (the last token decides first)."""
     T, L = s.node.shape
     edge = edges(s)
     best, back = s.start + s.node[0], np.zeros((T, L), dtype=int)
@@ -197,12 +198,12 @@ def viterbi(s: Scores) -> Path:
 
 
 def pointwise(s: Scores) -> Path:
-    """argmax_y p_t(y) for each token by itself; ties to the lower label id."""
+    """Return argmax_y p_t(y) of each token, ties to the lower label id."""
     return tuple(int(y) for y in marginals(s)[0].argmax(axis=1))
 
 
 def entropy(s: Scores) -> float:
-    """-sum_y P(y|x) log P(y|x) = log Z - E[H], which needs marginals only."""
+    """Return -sum_y P(y|x) log P(y|x) = log Z - E[H], which needs marginals only."""
     e, edge = expectations(s._replace(edge=edges(s))), edges(s)
     terms = [(s.node, e.node), (edge, e.edge), (s.start, e.start), (s.end, e.end)]
     return log_partition(s) - float(sum(np.sum(h[p > 0] * p[p > 0]) for h, p in terms))

@@ -1,7 +1,7 @@
-"""Decoding with hypothesised history (m, p): online paper, section 3.2; and beam search, its comparison.
+"""Decoding with hypothesised history (m, p) (online paper, section 3.2), and beam search for comparison.
 
-A chart cell is the last m labels; labels further back are read off the cell's own best path. The score comes
-token by token from `local(t, path, y)`: what label y at t adds after the labels `path` of tokens 0..t-1.
+A chart cell is the last m labels. Labels further back are read from the cell's own best path. `local(t, path,
+y)` is the score that label y at t adds after the labels `path` of tokens 0..t-1.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ Local = Callable[[int, Path, int], float]
 
 
 def decode(local: Local, T: int, L: int, m: int, k: int = 1) -> list[tuple[float, Path]]:
-    """The k best paths found with cells of m labels; exact when nothing in `local` looks back further than m.
+    """Return the k best paths found with cells of m labels, exact if `local` looks back at most m labels.
 
-    Among equals the lower dropped label wins, then its better prefix; at the end the lower last label.
+    Among equal scores the lower dropped label wins, then its better prefix, and at the end the lower last
+    label.
     """
     cells: dict[Path, list[tuple[float, Path]]] = {(): [(0.0, ())]}
     for t in range(T):
@@ -37,7 +38,7 @@ def decode(local: Local, T: int, L: int, m: int, k: int = 1) -> list[tuple[float
 
 
 def beam(local: Local, T: int, L: int, width: int) -> list[tuple[float, Path]]:
-    """The `width` best whole prefixes at each token, whatever their last labels."""
+    """Return the paths of a beam that keeps the `width` best prefixes at each token, for any last labels."""
     kept: list[tuple[float, Path]] = [(0.0, ())]
     for t in range(T):
         kept = _best([(h + local(t, p, y), (*p, y)) for y in range(L) for h, p in kept], width)
@@ -49,12 +50,12 @@ def _best(paths: list[tuple[float, Path]], k: int) -> list[tuple[float, Path]]:
 
 
 def total(local: Local, path: Path) -> float:
-    """The score of a whole path."""
+    """Return the score of a whole path."""
     return sum(local(t, path[:t], y) for t, y in enumerate(path))
 
 
 def enumerate_best(local: Local, T: int, L: int) -> float:
-    """The best score over all L**T paths."""
+    """Return the best score over all L**T paths."""
     return max(total(local, p) for p in product(range(L), repeat=T))
 
 
@@ -66,12 +67,12 @@ def local_score(
     earlier: Sequence[tuple[str, int]] = (),
     tuples: Mapping[int, Array] | None = None,
 ) -> Local:
-    """First-order scores, plus the features on history.
+    """Return first-order scores plus the features on history.
 
     far[q] [L, L]: weight of (y_{t-q}, y_t) for q = 2..p. tuples[n] [L, ..., L]: weight of the n labels before
-    y_t together with it. repeated [L, L]: weight of (y_u, y_t) for each
-    earlier token u of the document with the same word; inside the sentence its label comes from the path, and
-    ``earlier`` holds the (word, decoded label) of the sentences before this one.
+    y_t together with it. repeated [L, L]: weight of (y_u, y_t) for each earlier token u of the document with
+    the same word. Inside the sentence its label comes from the path, and ``earlier`` holds the (word, decoded
+    label) of the sentences before this one.
     """
     edge, T = edges(s), len(s.node)
 
@@ -88,7 +89,7 @@ def local_score(
 
 
 class Terms(NamedTuple):
-    """Which features on history exist: far[q] for q = 2..p, and repeated; one flat vector holds both.
+    """Features on history: far[q] for q = 2..p, and repeated, in one flat vector.
 
     With ``endless`` labels further back than p are read too, through the table of p.
     """
@@ -109,7 +110,7 @@ class Terms(NamedTuple):
         return far, tables[-1] if self.document else None
 
     def counts(self, path: Path, words: Sequence[str], earlier: Sequence[tuple[str, int]]) -> Array:
-        """How often each feature occurs along a path."""
+        """Return the number of occurrences of each feature along a path."""
         out = np.zeros((self.p - 1 + self.document, self.L, self.L))
         for t, y in enumerate(path):
             for q in range(2, (t if self.endless else min(self.p, t)) + 1):
@@ -134,10 +135,11 @@ def train(
     k: int = 0,
     weight: Sequence[float] | None = None,
 ) -> tuple[Array, Array]:
-    """Perceptron (k = 0) or k-best MIRA with Hamming cost: documents in order, each with what was decoded in it.
+    """Perceptron (k = 0) or k-best MIRA with Hamming cost, documents in order, each with its decoded labels.
 
-    Weights are those of the first order, then those of the terms. Returns last and averaged weights. ``weight`` [N]
-    multiplies the step of each sentence; its document remembers what was decoded in it, whatever it weighs.
+    Weights are those of the first order, then those of the terms. Returns last and averaged weights.
+    ``weight`` [N] multiplies the step of each sentence. Its document remembers the decoded labels for any
+    weight.
     """
     weight = [1.0] * len(X) if weight is None else weight
     w, total, steps = np.zeros(shape.size + terms.size), np.zeros(shape.size + terms.size), 0

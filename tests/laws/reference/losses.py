@@ -1,6 +1,6 @@
 """Losses of one sentence: (scores, gold) -> value, gradient with respect to the scores.
 
-l = log Z(x) - H(x,y) = -log P(y|x); S the counts of a path, E[S] its expectation; c_t the gold labels.
+l = log Z(x) - H(x,y) = -log P(y|x). S are the counts of a path, E[S] their expectation, c_t the gold labels.
 Altun, Johnson & Hofmann 2003, "Investigating loss functions and optimization methods for discriminative
 learning of label sequences", section 3.
 """
@@ -36,17 +36,17 @@ POINTWISE: dict[str, Callable[[Array], Array]] = {
 
 
 def combine(a: float, p: Scores, b: float, q: Scores) -> Scores:
-    """a p + b q, part by part."""
+    """Return a p + b q, part by part."""
     return Scores(*(a * x + b * y for x, y in zip(p, q)))
 
 
 def minus_log_p(s: Scores, gold: Sequence[int]) -> float:
-    """l = log Z(x) - H(x,y)."""
+    """Return l = log Z(x) - H(x,y)."""
     return log_partition(s) - score(s, gold)
 
 
 def log_loss(s: Scores, gold: Sequence[int], weight: float = 1.0) -> tuple[float, Scores]:
-    """F1, sequential log: w l;  gradient w (E[S] - S(y))."""
+    """F1, sequential log: w l, with gradient w (E[S] - S(y))."""
     return weight * minus_log_p(s, gold), combine(weight, expectations(s), -weight, counts(s, gold))
 
 
@@ -60,14 +60,14 @@ def exp_loss(s: Scores, gold: Sequence[int], weight: float = 1.0) -> tuple[float
 
 
 def pointwise_log_loss(s: Scores, gold: Sequence[int], weight: float = 1.0) -> tuple[float, Scores]:
-    """F3, pointwise log: -w sum_t log p_t(c_t);  gradient w sum_t (E[S] - E[S | y_t=c_t])."""
+    """F3, pointwise log: -w sum_t log p_t(c_t), with gradient w sum_t (E[S] - E[S | y_t=c_t])."""
     p = _gold_marginals(s, gold)
     given = conditional_expectations(s, gold, np.ones(len(p)))
     return float(-weight * np.log(p).sum()), combine(weight * len(p), expectations(s), -weight, given)
 
 
 def pointwise_exp_loss(s: Scores, gold: Sequence[int], weight: float = 1.0) -> tuple[float, Scores]:
-    """F4, pointwise exponential: w sum_t 1/p_t(c_t);  gradient w sum_t 1/p_t(c_t) (E[S] - E[S | y_t=c_t])."""
+    """F4, pointwise exponential: w sum_t 1/p_t(c_t), with gradient w sum_t 1/p_t(c_t) (E[S] - E[S | y_t=c_t])."""
     omega = 1 / _gold_marginals(s, gold)
     given = conditional_expectations(s, gold, omega)
     value = float(weight * omega.sum())
@@ -75,7 +75,7 @@ def pointwise_exp_loss(s: Scores, gold: Sequence[int], weight: float = 1.0) -> t
 
 
 def _gold_marginals(s: Scores, gold: Sequence[int]) -> Array:
-    """p_t(c_t), [T]."""
+    """Return p_t(c_t), [T]."""
     return marginals(s)[0][np.arange(len(gold)), list(gold)]
 
 
@@ -92,7 +92,7 @@ def softmax_margin(
 ) -> tuple[float, Scores]:
     """log sum_y exp(H(y) + cost(gold,y)) - H(gold) for a cost that adds up over tokens (Gimpel & Smith 2010).
 
-    ``cost`` [L, L] is indexed by (gold label, guessed label); Hamming cost is one minus the identity.
+    ``cost`` [L, L] is indexed by (gold label, guessed label). The Hamming cost is one minus the identity.
     """
     augmented = s._replace(node=s.node + np.asarray(cost, dtype=np.float64)[list(gold)])
     value = log_partition(augmented) - score(s, gold)
@@ -100,9 +100,9 @@ def softmax_margin(
 
 
 def partial_log_loss(s: Scores, allowed: ArrayLike, weight: float = 1.0) -> tuple[float, Scores]:
-    """-log P(y is allowed) = log Z - log Z_allowed;  gradient E[S] - E[S | allowed] (Tsuboi et al. 2008).
+    """-log P(y is allowed) = log Z - log Z_allowed, with gradient E[S] - E[S | allowed] (Tsuboi et al. 2008).
 
-    ``allowed`` [T, L]: the labels each token may carry; one label per row gives F1, all of them give zero.
+    ``allowed`` [T, L] has the labels each token may carry. One label per row gives F1, all of them give zero.
     """
     inside = scores(s.node, s.edge, s.start, s.end, allowed=allowed)
     value = log_partition(s) - log_partition(inside)
@@ -112,12 +112,12 @@ def partial_log_loss(s: Scores, allowed: ArrayLike, weight: float = 1.0) -> tupl
 def log_of_exp_losses(
     batch: Sequence[tuple[Scores, Sequence[int]]], weights: Sequence[float]
 ) -> tuple[float, list[Scores]]:
-    """log sum_i w_i e^{l_i}: F2 where F2 itself overflows; gradients are softmax-weighted F1 gradients."""
+    """log sum_i w_i e^{l_i}, for losses F2 that overflow. The gradients are softmax-weighted F1 gradients."""
     terms = np.array([np.log(w) + minus_log_p(s, y) for (s, y), w in zip(batch, weights)])
     total = float(log_sum_exp(terms))
     return total, [log_loss(s, y, float(np.exp(a - total)))[1] for (s, y), a in zip(batch, terms)]
 
 
 def penalty(w: Array, l1: float = 0.0, l2: float = 0.0) -> tuple[float, Array]:
-    """l1 ||w||_1 + l2 ||w||^2 and its gradient (a subgradient at zero: sign(0) = 0)."""
+    """Return l1 ||w||_1 + l2 ||w||^2 and its gradient (a subgradient at zero: sign(0) = 0)."""
     return float(l1 * np.abs(w).sum() + l2 * (w @ w)), l1 * np.sign(w) + 2 * l2 * w

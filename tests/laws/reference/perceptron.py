@@ -1,6 +1,6 @@
 """The structured perceptron of Collins 2002, primal and dual.
 
-Sentences are visited in the order given (one permutation an epoch), so that any shuffling can be replayed.
+Sentences are visited in the order given (one permutation per epoch), so that any shuffling can be replayed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def perceptron(
     mask: Array | None = None,
     weight: Sequence[float] | None = None,
 ) -> tuple[Array, Array]:
-    """y^ = argmax H; if y^ != y_i: w += S(y_i) - S(y^). Returns the last weights and their average.
+    """Return the last weights and their average, with y^ = argmax H and w += S(y_i) - S(y^) if y^ != y_i.
 
-    The average is over the weights after each sentence, updated or not: (1 / steps) sum_j w_j.
-    ``mask`` [size] keeps the weights of features the model does not have at zero. ``weight`` [N] multiplies the
-    update of each sentence; its step counts in the average whatever it weighs.
+    The average is over the weights after each sentence, updated or not: (1 / steps) sum_j w_j. ``mask``
+    [size] keeps the weights of features the model does not have at zero. ``weight`` [N] multiplies the update
+    of each sentence. Its step counts in the average for any weight.
     """
     weight = [1.0] * len(X) if weight is None else weight
     w, total, steps = np.zeros(shape.size), np.zeros(shape.size), 0
@@ -40,7 +40,7 @@ def perceptron(
 
 
 def update(w: Array, X: Array, y: Path, shape: Shape, mask: Array | None = None) -> Array:
-    """S(y) - S(y^), zero when the prediction is right."""
+    """Return S(y) - S(y^), which is zero if the prediction is right."""
     guess = viterbi(score_sentence(w, X, shape))
     step = features(X, y, shape) - features(X, guess, shape)
     return step if mask is None else step * mask
@@ -53,7 +53,7 @@ def after_each_step(
     order: Sequence[Sequence[int]],
     mask: Array | None = None,
 ) -> list[Array]:
-    """The weights after each sentence of the perceptron, updated or not: the voters of Freund and Schapire 1999."""
+    """Return the weights after each sentence, updated or not: the voters of Freund and Schapire 1999."""
     w, out = np.zeros(shape.size), []
     for epoch in order:
         for i in epoch:
@@ -63,7 +63,7 @@ def after_each_step(
 
 
 def voted(voters: Sequence[Array], votes: Sequence[int], X: Array, shape: Shape) -> tuple[Path, Path]:
-    """argmax_y sum_j c_j [y = argmax H(y; w_j)] over all paths, and the same for each token by itself.
+    """Return argmax_y sum_j c_j [y = argmax H(y; w_j)] over all paths, and the majority label of each token.
 
     Ties go to lower labels.
     """
@@ -84,7 +84,7 @@ def batch_perceptron(
     mask: Array | None = None,
     weight: Sequence[float] | None = None,
 ) -> tuple[Array, Array]:
-    """The same with all updates of an epoch summed before they are applied; the average is over epochs."""
+    """Run the perceptron with the updates of an epoch summed before they are applied. The average is over epochs."""
     weight = [1.0] * len(X) if weight is None else weight
     w, total = np.zeros(shape.size), np.zeros(shape.size)
     for _ in range(epochs):
@@ -94,24 +94,25 @@ def batch_perceptron(
 
 
 def linear(a: Array, b: Array) -> Array:
-    """<x, x'>."""
+    """Return <x, x'>."""
     return a @ b.T
 
 
 def polynomial(c: float, degree: int) -> Kernel:
-    """(c + <x, x'>)^d."""
+    """Return (c + <x, x'>)^d."""
     return lambda a, b: (c + a @ b.T) ** degree
 
 
 def rbf(gamma: float) -> Kernel:
-    """exp(-gamma ||x - x'||^2)."""
+    """Return exp(-gamma ||x - x'||^2)."""
     return lambda a, b: np.exp(-gamma * ((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=2))
 
 
 class Dual:
     """Weights as beta [S, L] on training tokens, explicit on transitions, starts and ends.
 
-    s_t(sigma) = sum_s beta_s(sigma) K(x_t, x_s); beta_s(sigma) = times sigma was right minus times predicted.
+    s_t(sigma) = sum_s beta_s(sigma) K(x_t, x_s), where beta_s(sigma) = times sigma was right minus times
+    predicted.
     """
 
     def __init__(self, X: Sequence[Array], labels: int, kernel: Kernel) -> None:
@@ -124,11 +125,11 @@ class Dual:
         self.end = np.zeros(labels)
 
     def score(self, X: Array) -> Scores:
-        """Scores of any sentence."""
+        """Return scores of any sentence."""
         return scores(self.kernel(X, self.tokens) @ self.beta, self.transition, self.start, self.end)
 
     def add(self, i: int, y: Path, amount: float) -> None:
-        """w += amount * S(x_i, y), for training sentence i."""
+        """Add amount * S(x_i, y) to w, for training sentence i."""
         n = counts(scores(np.zeros((len(y), len(self.start))), self.transition), y)
         self.beta[self.offsets[i] : self.offsets[i + 1]] += amount * n.node
         self.transition += amount * n.edge
@@ -136,7 +137,7 @@ class Dual:
         self.end += amount * n.end
 
     def blend(self, other: Dual, amount: float) -> None:
-        """w += amount * other's w (for averages)."""
+        """Add amount times the weights of `other` (for averages)."""
         for part in ("beta", "transition", "start", "end"):
             getattr(self, part)[...] += amount * getattr(other, part)
 
@@ -149,7 +150,7 @@ def dual_perceptron(
     kernel: Kernel,
     weight: Sequence[float] | None = None,
 ) -> tuple[Dual, Dual]:
-    """The perceptron through kernel values only; returns the last and the averaged model."""
+    """Run the perceptron through kernel values only. Return the last and the averaged model."""
     weight = [1.0] * len(X) if weight is None else weight
     w, mean = Dual(X, labels, kernel), Dual(X, labels, kernel)
     steps = sum(len(epoch) for epoch in order)
