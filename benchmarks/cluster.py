@@ -24,7 +24,7 @@ from tagwise.decoding.plan import Query
 from tagwise.learners.sharded.config import LocalParts
 from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
 from tagwise.ray.backend import RayParts
-from tagwise.ray.crew import connected
+from tagwise.ray.pool import connected
 
 from . import ours
 

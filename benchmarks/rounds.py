@@ -123,7 +123,7 @@ def main() -> None:
     name = "local" if options.local else f"{n_jobs} workers"
     if not options.local:
         from tagwise.ray.backend import RayParts
-        from tagwise.ray.crew import connected
+        from tagwise.ray.pool import connected
 
         connected()
 

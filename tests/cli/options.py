@@ -112,7 +112,7 @@ class Bench:
         """Let Ray be this process for the modules that know `Jobs`; the list of what it will be told."""
         for module in ("tagwise.ray.jobs", *where):
             self.patch.setattr(importlib.import_module(module), "Jobs", Here)
-        self.patch.setattr("tagwise.ray.crew.connected", lambda address=None: Here.asked.append(address))
+        self.patch.setattr("tagwise.ray.pool.connected", lambda address=None: Here.asked.append(address))
         return Here.asked
 
     def path(self, name: str, text: str | None = None) -> Path:

@@ -370,7 +370,7 @@ def train_cluster(bench: Bench) -> None:
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert f"{option[0]} requires --backend ray" in refused.stderr
     asked: list[object] = []
-    for module in ("backend", "crew"):
+    for module in ("backend", "pool"):
         bench.patch.setattr(f"tagwise.ray.{module}.connected", lambda address=None: asked.append(address))
 
     def workers(shards: tw.Shards, config: ShardConfig, n: int) -> LocalParts:

@@ -139,7 +139,7 @@ class Killer(threading.Thread):
             self.over.wait(0.005)
 
 
-class Lost(logging.Handler):
+class LostWorkers(logging.Handler):
     """Log handler that counts reports of lost workers."""
 
     def __init__(self) -> None:
@@ -268,7 +268,9 @@ class Evaluation(Work):
 WORKS: dict[str, type[Work]] = {"evaluation": Evaluation, "encoding": Encoding, "tagging": Tagging}
 
 
-def struck(work: Work, expected: Any, seconds: float, chance: random.Random) -> tuple[Killer, int, bool]:
+def run_with_kill(
+    work: Work, expected: Any, seconds: float, chance: random.Random
+) -> tuple[Killer, int, bool]:
     """Run once and kill a worker meanwhile.
 
     Return the killer, the number of lost workers that the run reports, and whether the result is the expected one. If
@@ -276,7 +278,7 @@ def struck(work: Work, expected: Any, seconds: float, chance: random.Random) -> 
     """
     logger = logging.getLogger("tagwise")
     while True:
-        killer, lost = Killer(work.kind, chance.uniform(0.0, 0.8) * seconds, chance), Lost()
+        killer, lost = Killer(work.kind, chance.uniform(0.0, 0.8) * seconds, chance), LostWorkers()
         logger.addHandler(lost)
         killer.start()
         try:
@@ -309,7 +311,7 @@ def main(say: Callable[[str], Any] = print) -> int:
             assert work.by_ray() == expected, name
             seconds = time.monotonic() - begin
             for kill in range(options.kills):
-                killer, lost, same = struck(work, expected, seconds, chance)
+                killer, lost, same = run_with_kill(work, expected, seconds, chance)
                 assert killer.killed is not None
                 survived += same
                 line = (

@@ -33,7 +33,7 @@ def alone(shards: tw.Shards) -> tw.Tagger:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
-def test_the_bits_do_not_depend_on_the_workers(
+def test_weights_do_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
 ) -> None:
     assert bits(
@@ -41,7 +41,7 @@ def test_the_bits_do_not_depend_on_the_workers(
     ) == bits(alone)
 
 
-def test_rules_and_rare_attributes_arrive(nodes: Any, shards: tw.Shards) -> None:
+def test_constraints_and_min_count(nodes: Any, shards: tw.Shards) -> None:
     """Workers get the constraints and min_count in addition to the layout."""
     rules = {"constraints": {"scheme": "IOB2", "forbidden": [["I-group", None]]}, "min_count": 2}
     given = {**SETTINGS, **rules}
@@ -50,7 +50,7 @@ def test_rules_and_rare_attributes_arrive(nodes: Any, shards: tw.Shards) -> None
     assert bits(theirs) != bits(tw.fit_shards(tw.CRF(**{**given, "constraints": None}), shards, parts=PARTS))
 
 
-def test_lbfgs_goes_on_by_ray(nodes: Any, shards: tw.Shards) -> None:
+def test_lbfgs_continues_with_ray(nodes: Any, shards: tw.Shards) -> None:
     """The actors of the ascent are stopped first, since the cluster may not have resources for both."""
     given = {**SETTINGS, "l2": 1e-4, "max_iter": 30}
     theirs = tw.fit_shards(tw.CRF(**given), shards, parts=2, backend="ray", workers=2)
@@ -58,19 +58,19 @@ def test_lbfgs_goes_on_by_ray(nodes: Any, shards: tw.Shards) -> None:
     assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**given), shards, parts=2))
 
 
-def test_one_part_is_not_for_ray(nodes: Any, shards: tw.Shards) -> None:
+def test_one_part_raises(nodes: Any, shards: tw.Shards) -> None:
     with pytest.raises(tw.ParameterError, match="parts=2"):
         tw.fit_shards(tw.CRF(optimizer="dual"), shards, backend="ray")
 
 
-def test_workers_that_are_killed_do_their_rounds_once_more(nodes: Any, shards: tw.Shards) -> None:
+def test_killed_workers_replay_their_rounds(nodes: Any, shards: tw.Shards) -> None:
     """Workers are killed between rounds, during a round, before a certificate, and before `state`."""
     config = DualConfig(shards.layout(), 3)
     workers = RayParts(shards, config, 2)
     theirs, ours = DualShards(config, workers), DualShards(config, LocalParts(shards, config))
 
     def kill(wait: float) -> threading.Timer:
-        victim = workers.crew._asked(0, lambda actor: actor.ready.remote())
+        victim = workers.pool._result(0, lambda actor: actor.ready.remote())
         timer = threading.Timer(wait, os.kill, (victim, signal.SIGKILL))
         timer.start()
         return timer
@@ -89,12 +89,12 @@ def test_workers_that_are_killed_do_their_rounds_once_more(nodes: Any, shards: t
     assert ended[0].tobytes() == wanted[0].tobytes()
     for a, b in zip(ended[1:4], wanted[1:4]):
         assert [x.tobytes() for x in a] == [x.tobytes() for x in b]
-    workers.crew.all(lambda actor: actor.ready.remote())
+    workers.pool.call_all(lambda actor: actor.ready.remote())
     assert workers.lost == 4
     workers.close()
 
 
-def test_a_driver_that_was_stopped_goes_on(
+def test_a_stopped_driver_resumes(
     nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path
 ) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)

@@ -18,9 +18,9 @@ import tagwise as tw
 import tagwise.ray
 from tagwise.cli import cli
 from tagwise.dataset.shards.encode import Piece, cut
-from tagwise.ray.encoding import work
+from tagwise.ray.encoding import shard_jobs
 
-from .faults import ROOT, WORKS, bytes_below, struck
+from .faults import ROOT, WORKS, bytes_below, run_with_kill
 
 pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 
@@ -43,7 +43,7 @@ def run(*given: Any) -> str:
 # --- encoding -----------------------------------------------------------------------------------------------
 
 
-def test_shards_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
+def test_shards_equal_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
     """Bytes are equal for more shards than one merge takes, and for files of any size, including an empty one."""
     for name, part in (("a", TRAIN[:90]), ("b", TRAIN[90:95]), ("c.conll.gz", TRAIN[95:200])):
         tw.write_conll(part, tmp_path / (name if "." in name else f"{name}.conll"))
@@ -52,11 +52,11 @@ def test_shards_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
     files = str(tmp_path / "*.conll*")
     here = tw.encode(files, tmp_path / "here", **given)
     assert len(here) > 8
-    told: list[Any] = []
-    there = tagwise.ray.encode(files, tmp_path / "there", workers=2, progress=told.append, **given)
+    reported: list[Any] = []
+    there = tagwise.ray.encode(files, tmp_path / "there", workers=2, progress=reported.append, **given)
     assert bytes_below(there.path) == bytes_below(here.path)
-    assert sorted(each.number for each in told) == list(range(len(here)))
-    assert all(each.made for each in told)
+    assert sorted(each.number for each in reported) == list(range(len(here)))
+    assert all(each.made for each in reported)
     run(
         *("encode", files, "-o", tmp_path / "there", "-f", "S2", "--shard-tokens", 270, "--backend", "ray"),
         *("--columns", "word,label", "--workers", 1),
@@ -64,14 +64,14 @@ def test_shards_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
     assert bytes_below(there.path) == bytes_below(here.path)
 
 
-def test_shards_are_cut_alike() -> None:
+def test_shard_jobs_equal_cut() -> None:
     """The jobs for random files contain the same sentences as `cut` on the concatenated stream."""
     random = np.random.default_rng(0)
     for _ in range(200):
         lengths = [random.integers(1, 9, size=random.integers(0, 7)) for _ in range(random.integers(1, 6))]
         stream = [(str(at), [None] * n) for at, of_file in enumerate(lengths) for n in of_file.tolist()]
         pieces: list[Piece] = list(cut(iter(stream), 10))  # type: ignore[arg-type]
-        found = list(work(lengths, 10))
+        found = list(shard_jobs(lengths, 10))
         assert [size for *_, sizes in found for size in sizes] == [len(piece.sentences) for piece in pieces]
         starts = np.cumsum([0, *(len(of_file) for of_file in lengths)])
         begin = 0
@@ -80,7 +80,7 @@ def test_shards_are_cut_alike() -> None:
             begin += sum(sizes)
 
 
-def test_what_a_worker_refuses_is_raised(nodes: Any, tmp_path: Path) -> None:
+def test_errors_of_workers_are_raised(nodes: Any, tmp_path: Path) -> None:
     tw.write_conll(TRAIN[:30], tmp_path / "a.conll")
     (tmp_path / "b.conll").write_text("word O extra\n\n", "utf-8")
     with pytest.raises(tw.CorpusError, match=r"b\.conll:1"):
@@ -113,7 +113,7 @@ def test_tag_labels_batches(nodes: Any, model: Path, form: str) -> None:
         tagwise.ray.Tag(model)({"text": ["a b"]})
 
 
-def test_tag_reads_tables_as_they_come(model: Path) -> None:
+def test_tag_accepts_arrow_tables(model: Path) -> None:
     """Tables can have lists or strings, chunks, slices, no rows and nulls. An existing column is replaced."""
     import pyarrow as pa
 
@@ -136,7 +136,7 @@ def test_tag_reads_tables_as_they_come(model: Path) -> None:
         tag(pa.table({"text": ["a b"]}))
 
 
-def test_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> None:
+def test_tag_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> None:
     """Files of four formats in nested folders get the labels of single runs. Finished files are not tagged again."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -174,7 +174,7 @@ def test_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> None:
     assert bytes_below(out) == theirs
 
 
-def test_a_file_that_cannot_be_read(nodes: Any, model: Path, tmp_path: Path) -> None:
+def test_unreadable_file(nodes: Any, model: Path, tmp_path: Path) -> None:
     tw.write_conll(TEST[:20], tmp_path / "a.conll")
     (tmp_path / "b.jsonl").write_text("{no", "utf-8")
     given = ["tag", str(model), str(tmp_path / "*.*"), "-o", f"{tmp_path / 'out'}/", "--backend", "ray"]
@@ -191,7 +191,7 @@ def test_a_file_that_cannot_be_read(nodes: Any, model: Path, tmp_path: Path) -> 
 # --- comparing ----------------------------------------------------------------------------------------------
 
 
-def test_a_comparison(nodes: Any) -> None:
+def test_compare(nodes: Any) -> None:
     """The rows equal those of a single process, except for times and memory."""
     given: dict[str, Any] = {
         "corpus": {"small": (TRAIN[:60], TEST[:30])},
@@ -222,13 +222,13 @@ def test_a_worker_is_killed(nodes: Any, tmp_path: Path, name: str) -> None:
     """A single kill of `tests.ray.faults`, whose full run is started manually."""
     work = WORKS[name](tmp_path / name, 600)
     expected = work.here()
-    killer, lost, same = struck(work, expected, 0.3, random.Random(3))
+    killer, lost, same = run_with_kill(work, expected, 0.3, random.Random(3))
     assert same
     assert killer.killed is not None
     assert lost <= 1  # 0 if the worker is killed after its last result
 
 
-def test_a_driver_is_killed_and_goes_on(nodes: Any, shards: tw.Shards, tmp_path: Path) -> None:
+def test_a_killed_driver_resumes(nodes: Any, shards: tw.Shards, tmp_path: Path) -> None:
     """A driver is killed after it has written checkpoints, and --resume gives the model of an undisturbed run."""
     settings = ["--set", "max_iter=8", "--set", "optimizer=lbfgs", "-q"]
     given = ["train", str(shards.path), "-o", str(tmp_path / "m"), *settings, "--checkpoint", "every=1"]

@@ -39,7 +39,7 @@ def alone(shards: tw.Shards) -> tw.Tagger:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
-def test_the_bits_do_not_depend_on_the_workers(
+def test_weights_do_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
 ) -> None:
     assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=workers)) == bits(alone)
@@ -56,14 +56,14 @@ LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_all_that_has_an_objective(nodes: Any, shards: tw.Shards, name: str) -> None:
+def test_learners_with_an_objective(nodes: Any, shards: tw.Shards, name: str) -> None:
     kind, given = LEARNERS[name]
     settings = {**SETTINGS, "max_iter": 3, **given}
     theirs = tw.fit_shards(kind(**settings), shards, backend="ray", workers=3)
     assert bits(theirs) == bits(tw.fit_shards(kind(**settings), shards))
 
 
-def test_edge_attributes_too(nodes: Any, tmp_path: Path) -> None:
+def test_edge_attributes(nodes: Any, tmp_path: Path) -> None:
     tw.write_conll(tw.load_corpus("wnut17-ner")[0][:60], tmp_path / "a.conll")
     features = "word[-1..1]\nedge: word[0].shape\n"
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features=features, shard_tokens=300)
@@ -79,7 +79,7 @@ def test_every_shard_has_a_worker() -> None:
             assert len(found) == min(n, workers)
 
 
-def test_workers_that_are_killed_are_made_anew(
+def test_killed_workers_are_replaced(
     nodes: Any, shards: tw.Shards, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Evaluations are bit-identical although workers are killed at random moments."""
@@ -91,7 +91,7 @@ def test_workers_that_are_killed_are_made_anew(
         for kill in range(3):
             w = np.random.default_rng(kill).normal(size=len(w))
             gradient, theirs = np.empty(len(w)), np.empty(len(w))
-            victim = workers.crew._asked(chance.randrange(2), lambda actor: actor.ready.remote())
+            victim = workers.pool._result(chance.randrange(2), lambda actor: actor.ready.remote())
             timer = threading.Timer(chance.random() * 0.02, os.kill, (victim, signal.SIGKILL))
             timer.start()
             found = OverShards(workers).value(w, gradient)
@@ -118,7 +118,7 @@ def test_mixing_needs_parts(nodes: Any, shards: tw.Shards) -> None:
         tw.fit_shards(tw.MIRA(epochs=1), shards, backend="ray")
 
 
-def test_learners_that_are_killed_are_made_anew(nodes: Any, shards: tw.Shards) -> None:
+def test_killed_online_workers_are_replaced(nodes: Any, shards: tw.Shards) -> None:
     """Mixed weights are bit-identical although workers are killed before and during an epoch."""
     config = OnlineConfig(shards.layout(), 4, rule=functools.partial(_core.Rule, "arow"))
     begin = np.zeros(len(config.layout))
@@ -126,14 +126,14 @@ def test_learners_that_are_killed_are_made_anew(nodes: Any, shards: tw.Shards) -
     theirs = OnlineShards(learners, config, begin)
     ours = OnlineShards(LocalParts(shards, config), config, begin)
     for wait in (0.0, 0.02):
-        victim = learners.crew._asked(1, lambda actor: actor.ready.remote())
+        victim = learners.pool._result(1, lambda actor: actor.ready.remote())
         timer = threading.Timer(wait, os.kill, (victim, signal.SIGKILL))
         timer.start()
         assert theirs.epoch() == ours.epoch()
         timer.join()
         assert theirs.weights().tobytes() == ours.weights().tobytes()
-    learners.crew.all(lambda actor: actor.ready.remote())
-    assert learners.crew.lost == 2
+    learners.pool.call_all(lambda actor: actor.ready.remote())
+    assert learners.pool.lost == 2
 
 
 def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
     assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**SETTINGS), left))
 
 
-def test_a_driver_that_was_stopped_goes_on(
+def test_a_stopped_driver_resumes(
     nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path
 ) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.ray.crew import LOOPBACK, connected
+from tagwise.ray.pool import LOOPBACK, connected
 
 
 @pytest.mark.parametrize("before", [None, "1"])

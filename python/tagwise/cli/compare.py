@@ -513,7 +513,7 @@ def compare(
     console = Console()
     watch = Watch(console, comparison, len(cells))
     if backend == "ray":
-        from tagwise.ray.crew import connected
+        from tagwise.ray.pool import connected
 
         connected(address)
         processes = jobs or 0

@@ -152,8 +152,8 @@ def encoder_of(
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return the function that encodes, and the arguments that only it takes."""
     if backend == "ray":
-        from tagwise.ray.crew import connected
         from tagwise.ray.encoding import encode as by_ray
+        from tagwise.ray.pool import connected
 
         if n_jobs is not None:
             raise click.UsageError(

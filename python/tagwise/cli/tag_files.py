@@ -239,8 +239,8 @@ def _by_ray(
     tag: Tagging,
 ) -> Done:
     """Tag files on a Ray cluster. Each worker has one at a time."""
-    from tagwise.ray.crew import connected
     from tagwise.ray.jobs import Failed, Jobs
+    from tagwise.ray.pool import connected
 
     if not os.path.isfile(model):
         raise click.UsageError(

@@ -379,7 +379,7 @@ def cluster(data: Any, backend: str | None, address: str | None, workers: int | 
     """Return the arguments of `fit_shards` for a backend, after connecting to the Ray cluster if it is ``ray``."""
     require(SHARDS, isinstance(data, Shards), backend=backend)
     if backend == "ray":
-        from tagwise.ray.crew import connected
+        from tagwise.ray.pool import connected
 
         connected(address)
         return {"backend": backend, "workers": workers}

@@ -21,7 +21,7 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import ShardBackend, ShardConfig
 from tagwise.learners.sharded.held import ranges
-from tagwise.ray.crew import Crew, connected, places
+from tagwise.ray.pool import WorkerPool, connected, worker_slots
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Call:
     """Method call on the held objects. Arrays and states in its arguments are references to the object store."""
 
     method: str
-    given: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     options: dict[str, Any]
 
     def of(self, held: Any) -> Any:
         """Call the method of `held`."""
         import ray
 
-        given = [ray.get(x) if isinstance(x, ray.ObjectRef) else x for x in self.given]
-        return getattr(held, self.method)(*given, **self.options)
+        arguments = [ray.get(x) if isinstance(x, ray.ObjectRef) else x for x in self.arguments]
+        return getattr(held, self.method)(*arguments, **self.options)
 
 
 @dataclass(frozen=True)
@@ -88,36 +88,36 @@ class RayParts:
                 "backend='ray' trains parts of the shards in parallel; set their number (parts=2; there are "
                 f"{len(shards)} shards on disk), or use backend='local'"
             )
-        shares = ranges(n, places() if workers is None else workers)
+        shares = ranges(n, worker_slots() if workers is None else workers)
         names = [f"{config.unit} {share.start} to {share.stop - 1}" for share in shares]
-        told = WorkerConfig(os.path.abspath(shards.path), shards.skipped, config, shards.memory)
+        worker_config = WorkerConfig(os.path.abspath(shards.path), shards.skipped, config, shards.memory)
         self.changes = config.changes
-        self.crew = Crew(Worker, told, [(share.start, share.stop) for share in shares], names)
+        self.pool = WorkerPool(Worker, worker_config, [(share.start, share.stop) for share in shares], names)
         self.sent = 0  # bytes of arguments and results that went through the object store
         self._log: list[Call] = []
-        self.crew.all(lambda actor: actor.ready.remote())
+        self.pool.call_all(lambda actor: actor.ready.remote())
 
     @property
     def lost(self) -> int:
         """Number of workers that were replaced."""
-        return self.crew.lost
+        return self.pool.lost
 
-    def call(self, method: str, *given: Any, **options: Any) -> list[Any]:
+    def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
         """Call a method of all held objects and return the results. Each worker uses one thread."""
         large = (np.ndarray, dict, list)
-        self.sent += _bytes(given)
-        kept = tuple(self.crew.ray.put(x) if isinstance(x, large) else x for x in given)
-        call, logged = Call(method, kept, dict.fromkeys(options, 1)), method in self.changes
+        self.sent += _bytes(arguments)
+        sent_arguments = tuple(self.pool.ray.put(x) if isinstance(x, large) else x for x in arguments)
+        call, logged = Call(method, sent_arguments, dict.fromkeys(options, 1)), method in self.changes
         if logged:
             self._log.append(call)
-        found = self.crew.all(lambda actor: actor.call.remote(self._log, None if logged else call))
+        found = self.pool.call_all(lambda actor: actor.call.remote(self._log, None if logged else call))
         self.sent += _bytes(found)
         return found
 
     def close(self) -> None:
         """Stop the actors and free their memory."""
         self._log.clear()
-        self.crew.dismiss()
+        self.pool.stop()
 
 
 def _bytes(value: Any) -> int:

@@ -49,7 +49,7 @@ PART, NUMBERS = "merging-{}-{:05d}.arrays", "merging-numbers.arrays"
 
 
 @dataclass(frozen=True)
-class Told:
+class EncoderConfig:
     """Constructor argument of the workers."""
 
     names: dict[str, str]  # absolute path -> name of the file as given by the user
@@ -63,33 +63,33 @@ class Told:
 class Encoder:
     """Class of the actors. Each runs one job at a time."""
 
-    def __init__(self, told: Told) -> None:
-        self.told = told
+    def __init__(self, config: EncoderConfig) -> None:
+        self.config = config
 
-    def work(self, what: str, *given: Any) -> Any:
+    def work(self, method: str, *arguments: Any) -> Any:
         """Call one of the methods below."""
-        return getattr(self, what)(*given)
+        return getattr(self, method)(*arguments)
 
     def lengths(self, path: str) -> tuple[NDArray[np.int64], dict[str, Any]]:
         """Return the number of tokens of each sentence of a file, and its entry in the manifest."""
-        found = np.fromiter((len(s) for _, s in read([path], *self.told.reading)), dtype=np.int64)
-        return found, {**source_of(path), "path": self.told.names[path]}
+        found = np.fromiter((len(s) for _, s in read([path], *self.config.reading)), dtype=np.int64)
+        return found, {**source_of(path), "path": self.config.names[path]}
 
     def shards(self, at: int, skip: int, first: int, sizes: list[int]) -> list[dict[str, Any]]:
         """Write the shards `first`, `first` + 1, ... of `sizes` sentences each, and return their manifest entries.
 
         The first of them begins in file `at` after `skip` sentences.
         """
-        told = self.told
-        sentences = itertools.islice(read(list(told.names)[at:], *told.reading), skip, None)
+        config = self.config
+        sentences = itertools.islice(read(list(config.names)[at:], *config.reading), skip, None)
         out = []
         for k, size in enumerate(sizes, first):
             piece = Piece()
             for name, sentence in itertools.islice(sentences, size):
-                piece.add(told.names[name], sentence)
-            corpus = corpus_of(piece, told.first)
-            recipe = recipe_of(told.features, told.first)
-            path, digest = told.folder / shard_name(k), digest_of(piece, recipe)
+                piece.add(config.names[name], sentence)
+            corpus = corpus_of(piece, config.first)
+            recipe = recipe_of(config.features, config.first)
+            path, digest = config.folder / shard_name(k), digest_of(piece, recipe)
             note = note_of(path, digest)
             made = note is None
             out.append({**(note or encoded_shard(path, digest, piece, corpus, recipe, 1)), "made": made})
@@ -97,16 +97,16 @@ class Encoder:
 
     def merge(self, paths: list[Path], into: Path, parts: bool) -> Path:
         """Write the merged vocabulary of neighbouring shards, or of parts, and return its path."""
-        vocabularies = Vocabularies(self.told.memory)
+        vocabularies = Vocabularies(self.config.memory)
         for path in paths:
             vocabularies.take(path, parts)
         vocabularies.write(into, part=True)
         return into
 
-    def numbered(self, ks: list[int], known: Path) -> list[int]:
+    def numbered(self, ks: list[int], numbers_path: Path) -> list[int]:
         """Write the maps of shards into the merged vocabulary, and return their checksums."""
-        folder = self.told.folder
-        return [write_map(folder, k, numbers(folder / shard_name(k), known)) for k in ks]
+        folder = self.config.folder
+        return [write_map(folder, k, numbers(folder / shard_name(k), numbers_path)) for k in ks]
 
 
 def encode(
@@ -142,43 +142,45 @@ def encode(
         progress: As for `tagwise.encode`. Shards are reported in the order in which their files are finished.
     """
     limit = checked_memory(memory, shard_tokens)
-    given, folder = expanded(files), Path(os.path.abspath(output))
-    names = {os.path.abspath(path): path for path in given}
+    listed, folder = expanded(files), Path(os.path.abspath(output))
+    names = {os.path.abspath(path): path for path in listed}
     paths = list(names)
-    if len(names) < len(given):
-        raise CorpusError(f"{', '.join(given)}: a file is listed twice. List it once, or encode without Ray.")
-    place = Output(folder)
+    if len(names) < len(listed):
+        raise CorpusError(
+            f"{', '.join(listed)}: a file is listed twice. List it once, or encode without Ray."
+        )
+    target = Output(folder)
     reading = (format, columns, label, encoding)
     first = next((Corpus([sentence]) for _, sentence in read(paths, *reading)), None)
     if first is None:
-        raise CorpusError(f"{', '.join(given)}: no sentences found. Give files with labelled sentences.")
+        raise CorpusError(f"{', '.join(listed)}: no sentences found. Give files with labelled sentences.")
     recipe = recipe_of(features, first)
-    told = Told(names, folder, reading, features, first, limit)
-    with Jobs(Encoder, told, workers) as jobs:
-        measured = _done(jobs, [(path, ("lengths", path)) for path in paths])
+    config = EncoderConfig(names, folder, reading, features, first, limit)
+    with Jobs(Encoder, config, workers) as jobs:
+        measured = _results(jobs, [(path, ("lengths", path)) for path in paths])
         notes: dict[int, dict[str, Any]] = {}
-        todo = list(work([lengths for lengths, _ in measured], shard_tokens))
-        place.claim(sum(len(sizes) for *_, sizes in todo))
-        asked = [(f"the shards that begin in {paths[job[0]]}", ("shards", *job)) for job in todo]
-        for i, found in jobs.run(asked):
-            for k, note in enumerate(_answer(found), todo[i][2]):
+        todo = list(shard_jobs([lengths for lengths, _ in measured], shard_tokens))
+        target.claim(sum(len(sizes) for *_, sizes in todo))
+        requests = [(f"the shards that begin in {paths[job[0]]}", ("shards", *job)) for job in todo]
+        for i, found in jobs.run(requests):
+            for k, note in enumerate(_unwrapped(found), todo[i][2]):
                 made = note.pop("made")
                 notes[k] = note
                 if progress is not None:
                     progress(Encoded(k, note["sentences"], note["tokens"], made))
         vocabularies = _merged(jobs, folder, len(notes), limit)
-        known = folder / NUMBERS
-        vocabularies.write_numbers(known)
+        numbers_path = folder / NUMBERS
+        vocabularies.write_numbers(numbers_path)
         groups = [list(range(k, min(k + FAN, len(notes)))) for k in range(0, len(notes), FAN)]
-        named = [(f"the maps of shards {ks[0]} to {ks[-1]}", ("numbered", ks, known)) for ks in groups]
-        maps = list(itertools.chain.from_iterable(_done(jobs, named)))
-    place.remove([NUMBERS, *part_names(place.owned)])
+        named = [(f"the maps of shards {ks[0]} to {ks[-1]}", ("numbered", ks, numbers_path)) for ks in groups]
+        maps = list(itertools.chain.from_iterable(_results(jobs, named)))
+    target.remove([NUMBERS, *part_names(target.owned)])
     ordered = [notes[k] for k in range(len(notes))]
     sources = [source for _, source in measured]
-    return finish(place, ordered, maps, vocabularies, recipe, first, sources, shard_tokens)
+    return finish(target, ordered, maps, vocabularies, recipe, first, sources, shard_tokens)
 
 
-def work(
+def shard_jobs(
     lengths: Sequence[NDArray[np.int64]], shard_tokens: int
 ) -> Iterator[tuple[int, int, int, list[int]]]:
     """Yield a job for each file in which shards begin.
@@ -188,7 +190,7 @@ def work(
 
     lengths: Number of tokens of each sentence of each file. Boundaries are those of `shards.encode.cut`.
 
-    >>> list(work([np.array([3, 3, 3]), np.array([1]), np.array([2, 9])], 5))
+    >>> list(shard_jobs([np.array([3, 3, 3]), np.array([1]), np.array([2, 9])], 5))
     [(0, 0, 0, [2, 3]), (2, 1, 2, [1])]
     """
     cuts: list[tuple[tuple[int, int], int]] = []  # first file and sentence of a shard, and its size
@@ -228,29 +230,29 @@ def _merged(jobs: Jobs, folder: Path, n: int, memory: int | None) -> Vocabularie
     level, parts = 0, [folder / shard_name(k) for k in range(n)]
     while len(parts) > FAN:
         groups = [parts[i : i + FAN] for i in range(0, len(parts), FAN)]
-        asked = [
+        requests = [
             (
                 f"merging {group[0].name} to {group[-1].name}",
                 ("merge", group, folder / PART.format(level, i), level > 0),
             )
             for i, group in enumerate(groups)
         ]
-        level, parts = level + 1, _done(jobs, asked)
+        level, parts = level + 1, _results(jobs, requests)
     out = Vocabularies(memory)
     for part in parts:
         out.take(part, level > 0)
     return out
 
 
-def _done(jobs: Jobs, asked: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Any]:
+def _results(jobs: Jobs, requests: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Any]:
     """Return the results of all jobs in order."""
-    out: list[Any] = [None] * len(asked)
-    for i, found in jobs.run(asked):
-        out[i] = _answer(found)
+    out: list[Any] = [None] * len(requests)
+    for i, found in jobs.run(requests):
+        out[i] = _unwrapped(found)
     return out
 
 
-def _answer(found: Any) -> Any:
+def _unwrapped(found: Any) -> Any:
     if isinstance(found, Failed):
         raise found.error
     return found

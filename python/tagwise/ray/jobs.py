@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagwise.base.exceptions import TrainingError
-from tagwise.ray.crew import TRIES, connected, logger, places
+from tagwise.ray.pool import TRIES, connected, logger, worker_slots
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Jobs:
         once: bool = False,
     ) -> None:
         self.ray = connected()
-        self.most, self.once = places(cpus) if workers is None else workers, once
+        self.limit, self.once = worker_slots(cpus) if workers is None else workers, once
         self.config = self.ray.put(config)
-        options: dict[str, Any] = {} if memory is None else {"memory": self._room(memory)}
+        options: dict[str, Any] = {} if memory is None else {"memory": self._memory_request(memory)}
         self.kind = self.ray.remote(num_cpus=cpus, max_restarts=0, **options)(kind)
         self.lost = 0  # number of workers that were replaced
         self.idle: list[Any] = []
@@ -55,7 +55,7 @@ class Jobs:
         while self.idle:
             self.ray.kill(self.idle.pop())
 
-    def _room(self, memory: int) -> int:
+    def _memory_request(self, memory: int) -> int:
         """Return `memory`, at most that of the largest machine, since Ray would wait forever for more."""
         nodes = [node["Resources"].get("memory", 0) for node in self.ray.nodes() if node["Alive"]]
         return int(min([memory, *([max(nodes)] if nodes else [])]))
@@ -67,39 +67,39 @@ class Jobs:
         """
         waiting = deque(range(len(jobs)))
         tries = [0] * len(jobs)
-        at_work: dict[Any, tuple[int, Any]] = {}  # future: job, actor
+        running: dict[Any, tuple[int, Any]] = {}  # future: job, actor
         try:
-            while waiting or at_work:
-                while waiting and len(at_work) < self.most:
+            while waiting or running:
+                while waiting and len(running) < self.limit:
                     i = waiting.popleft()
-                    actor = self.idle.pop() if self.idle else self._made(tries[i] > 0)
+                    actor = self.idle.pop() if self.idle else self._create(tries[i] > 0)
                     try:
-                        at_work[actor.work.remote(*jobs[i][1])] = (i, actor)
+                        running[actor.work.remote(*jobs[i][1])] = (i, actor)
                     except self.ray.exceptions.RayActorError as error:  # known to be dead
                         tries[i] += 1
-                        self._again(jobs[i][0], tries[i], error)
+                        self._report_lost(jobs[i][0], tries[i], error)
                         waiting.appendleft(i)
-                (ready, *_), _ = self.ray.wait(list(at_work), num_returns=1)
-                i, actor = at_work.pop(ready)
+                (ready, *_), _ = self.ray.wait(list(running), num_returns=1)
+                i, actor = running.pop(ready)
                 try:
-                    answer: Any = self.ray.get(ready)
+                    result: Any = self.ray.get(ready)
                 except self.ray.exceptions.RayTaskError as error:
-                    answer = Failed(error.cause)
+                    result = Failed(error.cause)
                 except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError) as error:
                     tries[i] += 1
-                    self._again(jobs[i][0], tries[i], error)
+                    self._report_lost(jobs[i][0], tries[i], error)
                     waiting.appendleft(i)
                     continue
                 if self.once:
                     self.ray.kill(actor)
                 else:
                     self.idle.append(actor)
-                yield i, answer
+                yield i, result
         finally:
-            for _, actor in at_work.values():
+            for _, actor in running.values():
                 self.ray.kill(actor)
 
-    def _again(self, name: str, tries: int, error: BaseException) -> None:
+    def _report_lost(self, name: str, tries: int, error: BaseException) -> None:
         """Log that a job is repeated. Raise TrainingError after too many attempts."""
         why = str(error).strip().splitlines()[0]
         logger.warning("the worker of %s was lost (%s); a new worker repeats its job", name, why)
@@ -109,7 +109,7 @@ class Jobs:
                 f"the worker of {name} was lost {TRIES} times, perhaps for lack of memory; use fewer workers"
             )
 
-    def _made(self, anew: bool) -> Any:
+    def _create(self, repeated: bool) -> Any:
         """Create an actor. One for a repeated job reserves nothing, so that Ray can place it on any node."""
-        kind = self.kind.options(num_cpus=0, memory=0) if anew else self.kind
+        kind = self.kind.options(num_cpus=0, memory=0) if repeated else self.kind
         return kind.remote(self.config)

@@ -73,15 +73,15 @@ class Tag:
         query = Query(n_jobs=self.n_jobs)
         if table:
             found = self.model.predict_numbers(_sentences(batch.column(self.tokens)), query)
-            return self._beside(batch, *found)
-        given = batch[self.tokens]
-        sentences = [_listed(sentence) for sentence in given]
+            return self._with_labels(batch, *found)
+        column = batch[self.tokens]
+        sentences = [_tokens_of(sentence) for sentence in column]
         labels = self.model.predict(sentences, query)
         # Ray Data can pass on arrays of arrays only as pickles, but arrays of lists directly.
-        made = batch[self.tokens] if len(given) and isinstance(given[0], str) else _column(sentences)
+        made = batch[self.tokens] if len(column) and isinstance(column[0], str) else _column(sentences)
         return {**batch, self.tokens: made, self.output: _column(labels)}
 
-    def _beside(self, table: Any, path: NDArray[np.uint16], offsets: NDArray[np.uint64]) -> Any:
+    def _with_labels(self, table: Any, path: NDArray[np.uint16], offsets: NDArray[np.uint64]) -> Any:
         """Return the table with the column of labels added or replaced."""
         import pyarrow
 
@@ -109,10 +109,10 @@ def _sentences(column: Any) -> Inputs:
             cuts = lists.offsets.to_numpy()
             texts: Any = Texts(data, begins, cuts - cuts[0])
             return Inputs(texts, texts)
-    return Inputs.of([_listed(sentence) for sentence in column.to_pylist()])
+    return Inputs.of([_tokens_of(sentence) for sentence in column.to_pylist()])
 
 
-def _listed(sentence: Any) -> list[str]:
+def _tokens_of(sentence: Any) -> list[str]:
     """Return the tokens of a string separated by spaces, a list or an array."""
     if isinstance(sentence, str):
         return sentence.split()

@@ -53,50 +53,52 @@ def connected(address: str | None = None) -> Any:
     return ray
 
 
-def places(cpus: int = 1) -> int:
+def worker_slots(cpus: int = 1) -> int:
     """Return how many workers with `cpus` CPUs each the cluster can run, at least 1."""
     return max(1, int(connected().cluster_resources().get("CPU", 1)) // cpus)
 
 
-class Crew:
-    """Actors of a class, each created with the shared `told`, sent once through the object store, and its own `given`.
+class WorkerPool:
+    """Actors of a class, each created with `shared`, sent once through the object store, and its own `arguments`.
 
     names: Descriptions of the work of each actor, for messages.
     """
 
-    def __init__(self, kind: type, told: Any, given: Sequence[tuple[Any, ...]], names: Sequence[str]) -> None:
+    def __init__(
+        self, kind: type, shared: Any, arguments: Sequence[tuple[Any, ...]], names: Sequence[str]
+    ) -> None:
         self.ray = connected()
-        self.given, self.names = list(given), list(names)
-        self.told = self.ray.put(told)
+        self.arguments, self.names = list(arguments), list(names)
+        self.shared = self.ray.put(shared)
         self.kind = self.ray.remote(num_cpus=1, max_restarts=0)(kind)
-        self.actors = [self._made(each) for each in self.given]
+        self.actors = [self._create(each) for each in self.arguments]
         self.lost = 0  # number of workers that were replaced
 
-    def _made(self, given: tuple[Any, ...], anew: bool = False) -> Any:
+    def _create(self, arguments: tuple[Any, ...], replacement: bool = False) -> Any:
         """Create an actor. A replacement reserves no CPU, so that Ray can place it on any node."""
-        kind = self.kind.options(num_cpus=0) if anew else self.kind
-        return kind.remote(self.told, *given)
+        kind = self.kind.options(num_cpus=0) if replacement else self.kind
+        return kind.remote(self.shared, *arguments)
 
-    def all(self, ask: Callable[[Any], Any]) -> list[Any]:
+    def call_all(self, call: Callable[[Any], Any]) -> list[Any]:
         """Call all workers at once and return their results."""
-        asked = [self._try(ask, actor) for actor in self.actors]
-        return [self._asked(i, ask, answer) for i, answer in enumerate(asked)]
+        futures = [self._submit(call, actor) for actor in self.actors]
+        return [self._result(i, call, future) for i, future in enumerate(futures)]
 
-    def _try(self, ask: Callable[[Any], Any], actor: Any) -> Any:
+    def _submit(self, call: Callable[[Any], Any], actor: Any) -> Any:
         """Return the future of a call, or None if the actor is known to be dead."""
         try:
-            return ask(actor)
+            return call(actor)
         except self.ray.exceptions.RayActorError:
             return None
 
-    def _asked(self, i: int, ask: Callable[[Any], Any], answer: Any = None) -> Any:
+    def _result(self, i: int, call: Callable[[Any], Any], future: Any = None) -> Any:
         """Return the result of a worker. If the worker is lost, replace it and repeat the call."""
         for attempt in range(TRIES):
-            if answer is None:
-                answer = self._try(ask, self.actors[i])
+            if future is None:
+                future = self._submit(call, self.actors[i])
             try:
-                if answer is not None:
-                    return self.ray.get(answer)
+                if future is not None:
+                    return self.ray.get(future)
                 why = "its process has ended"
             except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError) as error:
                 why = str(error).strip().splitlines()[0]
@@ -107,13 +109,13 @@ class Crew:
             )
             self.lost += 1
             time.sleep(0.1 * attempt)  # a failing node takes a moment to disappear
-            self.actors[i], answer = self._made(self.given[i], anew=True), None
+            self.actors[i], future = self._create(self.arguments[i], replacement=True), None
         raise TrainingError(
             f"the worker of {self.names[i]} was lost {TRIES} times, perhaps for lack of memory; set a lower memory "
             "limit, or use more workers"
         )
 
-    def dismiss(self) -> None:
+    def stop(self) -> None:
         """Stop the actors and free their memory."""
         for actor in self.actors:
             self.ray.kill(actor)
