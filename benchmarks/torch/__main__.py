@@ -173,12 +173,12 @@ def on_a_gpu(batch: int, length: int, labels: int, device: str, peer_rounds: int
         if few:
             given = Chain(emissions, *chain, tags)
             row["graph"] = replayed(lambda: cuda.gradient(given))
-            row["decode graph"] = replayed(lambda: ops.best(emissions, *chain))
+            row["decode graph"] = replayed(lambda: ops.viterbi(emissions, *chain))
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
             cuda.gradient(given)
             row["memory / emissions"] = (torch.cuda.max_memory_allocated() - before) / (4 * emissions.numel())
-        row["decode"] = clocked(lambda: ops.best(emissions, *chain), 20, device)
+        row["decode"] = clocked(lambda: ops.viterbi(emissions, *chain), 20, device)
         if peer_rounds:
             row["pytorch-crf decode"] = clocked(lambda: peer.decode(emissions), 1, device)
     if peer_rounds:

@@ -70,7 +70,7 @@ def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]
 
     def kernels() -> None:
         chain = Chain(*still, None, y)
-        cuda.expect(chain, cuda.sums(chain).rows, one)
+        cuda.expectations(chain, cuda.forward_backward(chain).rows, one)
 
     calls: dict[str, Callable[[], Any]] = {
         "layer": stepped(lambda: crf(e, y)),
@@ -98,12 +98,12 @@ def evaluation() -> dict[str, Any]:
     w = np.random.default_rng(0).normal(size=n) * 0.1
     objective.value(w, np.empty(n))
     chain, back = objective.sentences.chain()._replace(tags=objective.tags), objective.back
-    found = ragged.sums(chain)
+    found = ragged.forward_backward(chain)
     parts: dict[str, Callable[[], Any]] = {
         "spread": lambda: objective.rows.spread(objective.w),
         "scores": objective.sentences.chain,
-        "sums": lambda: ragged.sums(chain),
-        "expect": lambda: ragged.expect(chain, found.rows, objective.less, back.into),
+        "sums": lambda: ragged.forward_backward(chain),
+        "expect": lambda: ragged.expectations(chain, found.rows, objective.negative_weight, back.into),
         "back": lambda: back.gradient(objective.out),
         "whole": lambda: objective._evaluate(False),
     }

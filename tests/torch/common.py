@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import tagwise.torch as tt  # noqa: E402
-from tests.torch.twins import Chain  # noqa: E402
+from tests.torch.enumeration import Chain  # noqa: E402
 
 torch.set_num_threads(1)  # tensors are small, and other tests run in parallel
 GPU = torch.cuda.is_available()
@@ -35,7 +35,7 @@ class Case:
         time = torch.arange(self.emissions.shape[1], device=self.lengths.device)
         return time < self.lengths[:, None]
 
-    def twins(self, edges: Any = None) -> list[Chain]:
+    def enumerated(self, edges: Any = None) -> list[Chain]:
         """Return the sentences as enumerations of all paths."""
         layer = self.layer
         parts = [

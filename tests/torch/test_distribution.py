@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-t
 
 import tagwise.torch as tt  # noqa: E402
 from tagwise.base.exceptions import ParameterError, TensorError  # noqa: E402
-from tests.torch import twins  # noqa: E402
+from tests.torch import enumeration  # noqa: E402
 from tests.torch.common import DEVICES, case, close  # noqa: E402
 
 
@@ -23,9 +23,9 @@ def of(it: Any, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_it_is_the_distribution_over_all_paths(device: str) -> None:
+def test_values_match_enumeration(device: str) -> None:
     it = case(device=device)
-    chain, all_paths = of(it), it.twins()
+    chain, all_paths = of(it), it.enumerated()
     assert chain.batch_shape == (3,)
     assert chain.event_shape == (4,)
     close(chain.entropy(), [c.entropy() for c in all_paths])
@@ -56,10 +56,10 @@ def test_divergence(varied: bool) -> None:
     p = of(one)
     q = tt.LinearChain(two.emissions, edges, lengths=two.lengths) if varied else of(two)
     want = []
-    for b, (c, d) in enumerate(zip(one.twins(), two.twins())):
+    for b, (c, d) in enumerate(zip(one.enumerated(), two.enumerated())):
         if varied:
             node = two.emissions[b, : c.n].numpy()
-            d = twins.Chain(node, np.zeros((3, 3)), np.zeros(3), np.zeros(3), edges[b, : c.n].numpy())
+            d = enumeration.Chain(node, np.zeros((3, 3)), np.zeros(3), np.zeros(3), edges[b, : c.n].numpy())
         want.append(float((c.p * (np.log(c.p) - np.log(d.p))).sum()))
     divergence = torch.distributions.kl_divergence
     close(divergence(p, q), want)
@@ -95,7 +95,7 @@ def test_divergence(varied: bool) -> None:
     assert torch.autograd.gradcheck(apart, [x.clone().requires_grad_() for x in given], fast_mode=True)
 
 
-def test_one_sentence_has_no_batch() -> None:
+def test_one_sentence_without_a_batch_dimension() -> None:
     """Results have no batch dimension and the values of a batch of one."""
     it = case((4,))
     whole, one = (
@@ -138,7 +138,7 @@ def test_losses_by_name() -> None:
         of(it).loss(it.tags, "squared")
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_arguments_raise() -> None:
     """`validate_args=True` is needed, since `torch.compile` disables validation for the rest of the process."""
     it = case()
     with pytest.raises(TensorError, match="transitions"):
@@ -153,7 +153,7 @@ def test_what_cannot_be_is_refused() -> None:
         of(it).topk(0)
 
 
-def test_a_third_derivative_is_refused() -> None:
+def test_third_derivatives_raise() -> None:
     """It raises an error instead of returning a wrong or missing gradient."""
     it = case((3, 2), 3)
     e = it.emissions.requires_grad_()

@@ -34,7 +34,7 @@ def drawn(labels: int, dtype: Any, lengths: tuple[int, ...] = LENGTHS, size: flo
     return e, transitions, start, end, torch.tensor(lengths, dtype=torch.int32)
 
 
-def in_a_row(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], Places]:
+def concatenated(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], Places]:
     """Return the sentences concatenated, last first."""
     e, *more, lengths = chain
     many = lengths.tolist()
@@ -47,7 +47,7 @@ def in_a_row(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], Places]:
 
 
 def ragged(values: Any, chain: tuple[Any, ...]) -> Any:
-    """Return the rows of a batch (B, T, ...) in the order of `in_a_row`."""
+    """Return the rows of a batch (B, T, ...) in the order of `concatenated`."""
     many = chain[4].tolist()
     return torch.cat([values[b, : many[b]] for b in range(len(many))[::-1]])
 
@@ -56,7 +56,7 @@ SINGLE = pytest.param(5, torch.float32, 2e-5)
 DOUBLE = pytest.param(33, torch.float64, 1e-10)
 
 
-def test_a_compiler_that_checks_jumps_may_be_used() -> None:
+def test_fibers_with_fortified_compilers() -> None:
     """Fibers jump between stacks, which the checks of ``_FORTIFY_SOURCE`` would report as an error."""
     text = """extern "C" void next(word* out) {
         __shared__ word last;
@@ -72,30 +72,32 @@ def test_a_compiler_that_checks_jumps_may_be_used() -> None:
 
 
 @pytest.mark.parametrize(("labels", "dtype", "tolerance"), [SINGLE, DOUBLE])
-def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
+def test_kernels_match_the_reference(labels: int, dtype: Any, tolerance: float) -> None:
     """Sums, expectations, second derivatives and Viterbi paths match for padded and concatenated sentences."""
     chain = drawn(labels, dtype)
     exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
     tags = torch.randint(labels, chain[0].shape[:2], generator=torch.Generator().manual_seed(1))
     scale = torch.tensor([0.5, 2.0, -1.0], dtype=dtype)
     there = torch.arange(chain[0].shape[1]) < chain[4][:, None]
-    flat, places = in_a_row(chain)
+    flat, places = concatenated(chain)
     flat_tags = ragged(tags, chain)
     for y, y_flat in ((tags, flat_tags), (None, None)):
-        want = reference.sums(Chain(*exact, y))
-        gradient = reference.expect(Chain(*exact, y), want.rows, scale.double())
-        found = cuda.sums(Chain(*chain, y))
+        want = reference.forward_backward(Chain(*exact, y))
+        gradient = reference.expectations(Chain(*exact, y), want.rows, scale.double())
+        found = cuda.forward_backward(Chain(*chain, y))
         close(found.value, want.value, tolerance)
-        by = cuda.expect(Chain(*chain, y), found.rows, scale)
+        by = cuda.expectations(Chain(*chain, y), found.rows, scale)
         for ours, theirs in zip(by, gradient):
             close(ours, theirs, tolerance)
         total, by = cuda.gradient(Chain(*chain, y))
         close(total, want.value.sum(), tolerance)
-        for ours, theirs in zip(by, reference.expect(Chain(*exact, y), want.rows, torch.ones(3).double())):
+        for ours, theirs in zip(
+            by, reference.expectations(Chain(*exact, y), want.rows, torch.ones(3).double())
+        ):
             close(ours, theirs, tolerance)
-        row = cuda.sums(Chain(*flat, y_flat, places))
+        row = cuda.forward_backward(Chain(*flat, y_flat, places))
         close(row.value, want.value, tolerance)
-        by = cuda.expect(Chain(*flat, y_flat, places), row.rows, scale)
+        by = cuda.expectations(Chain(*flat, y_flat, places), row.rows, scale)
         close(by.emissions, ragged(gradient.emissions, chain), tolerance)
         close(by.transitions, gradient.transitions, tolerance)
     draw = torch.Generator().manual_seed(2)
@@ -104,24 +106,24 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
     )
     for direction in (along, Gradient(along.emissions, *(torch.zeros_like(x) for x in along[1:]))):
         less = Gradient(*(x.double() for x in direction))
-        change, total = reference.bend(Chain(*exact), want.rows, scale.double(), less)
-        got, slope = cuda.bend(Chain(*chain), found.rows, scale, direction)
+        change, total = reference.hessian_product(Chain(*exact), want.rows, scale.double(), less)
+        got, slope = cuda.hessian_product(Chain(*chain), found.rows, scale, direction)
         close(slope, total, tolerance)
         for ours, theirs in zip(got, change):
             close(ours, theirs, tolerance)
         flat_along = direction._replace(emissions=ragged(direction.emissions, chain))
-        got, slope = cuda.bend(Chain(*flat, None, places), row.rows, scale, flat_along)
+        got, slope = cuda.hessian_product(Chain(*flat, None, places), row.rows, scale, flat_along)
         close(slope, total, tolerance)
         close(got.emissions, ragged(change.emissions, chain), tolerance)
         close(got.transitions, change.transitions, tolerance)
-    paths, scores = cuda.best(Chain(*chain))
-    want_paths, want_scores = reference.best(Chain(*exact))
+    paths, scores = cuda.viterbi(Chain(*chain))
+    want_paths, want_scores = reference.viterbi(Chain(*exact))
     assert torch.equal(torch.where(there, paths, -1), want_paths)
     close(scores, want_scores, tolerance)
 
 
 @pytest.mark.parametrize(("labels", "dtype"), [(5, torch.float32), (33, torch.float64)])
-def test_a_gradient_times_a_number(labels: int, dtype: Any) -> None:
+def test_scale_a_gradient(labels: int, dtype: Any) -> None:
     """All four parts are scaled in place, for any strides of the emissions and numbers of blocks."""
     e, *more = drawn(labels, dtype, (200, 7, 190))
     for emissions in (e, e.transpose(0, 1).contiguous().transpose(0, 1), torch.cat([e, e], 2)[:, :, :labels]):
@@ -141,23 +143,23 @@ def test_pieces_of_long_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
     tags = torch.randint(5, chain[0].shape[:2], generator=torch.Generator().manual_seed(1))
     for y in (None, tags):
-        want, found = reference.sums(Chain(*exact, y)), cuda.sums(Chain(*chain, y))
+        want, found = reference.forward_backward(Chain(*exact, y)), cuda.forward_backward(Chain(*chain, y))
         close(found.value, want.value, 2e-5)
         scale = torch.tensor([0.5, 2.0, -1.0])
-        by = cuda.expect(Chain(*chain, y), found.rows, scale)
-        for ours, theirs in zip(by, reference.expect(Chain(*exact, y), want.rows, scale.double())):
+        by = cuda.expectations(Chain(*chain, y), found.rows, scale)
+        for ours, theirs in zip(by, reference.expectations(Chain(*exact, y), want.rows, scale.double())):
             close(ours, theirs, 2e-5)
 
 
-def test_a_direction_of_emissions_alone() -> None:
+def test_directions_with_missing_parts() -> None:
     """Parts of a direction that are None count as zero."""
     chain = drawn(5, torch.float32)
     given, scale = Chain(*chain), torch.ones(3)
-    rows = cuda.sums(given).rows
+    rows = cuda.forward_backward(given).rows
     v = torch.randn(chain[0].shape, generator=torch.Generator().manual_seed(3))
     zeros = (torch.zeros_like(x) for x in chain[1:4])
-    with_zeros = cuda.bend(given, rows, scale, Gradient(v, *zeros))
-    without = cuda.bend(given, rows, scale, Gradient(v, None, None, None))  # type: ignore[arg-type]
+    with_zeros = cuda.hessian_product(given, rows, scale, Gradient(v, *zeros))
+    without = cuda.hessian_product(given, rows, scale, Gradient(v, None, None, None))  # type: ignore[arg-type]
     for ours, theirs in zip((*with_zeros[0], with_zeros[1]), (*without[0], without[1])):
         assert torch.equal(ours, theirs)
 
@@ -170,7 +172,7 @@ def test_many_labels(dtype: Any, size: float) -> None:
     chain = drawn(133, dtype, lengths, size)
     chain[1][5, :] = -torch.inf
     exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
-    want, found = reference.sums(Chain(*exact)), many_labels_cuda.sums(Chain(*chain))
+    want, found = reference.forward_backward(Chain(*exact)), many_labels_cuda.forward_backward(Chain(*chain))
     tolerance = 2e-5 if dtype == torch.float32 else 1e-10
     close(found.value, want.value, tolerance)
     for ours, theirs in zip(found.rows, want.rows):
@@ -178,13 +180,13 @@ def test_many_labels(dtype: Any, size: float) -> None:
         ours = torch.log_softmax(ours.double(), 2)
         ours, theirs = (torch.where(there[:, :, None], x, 0.0) for x in (ours, torch.log_softmax(theirs, 2)))
         close(ours.exp(), theirs.exp(), 10 * tolerance)
-    paths, scores = many_labels_cuda.best(Chain(*chain))
-    want_paths, want_scores = reference.best(Chain(*chain))
+    paths, scores = many_labels_cuda.viterbi(Chain(*chain))
+    want_paths, want_scores = reference.viterbi(Chain(*chain))
     assert torch.equal(paths, want_paths)
     assert torch.equal(scores, want_scores)
 
 
-def in_doubles(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
+def reference_log_likelihood(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
     """Return the log-likelihood of a path, computed by NumPy in double precision."""
     e, transitions, start, end = (x.double().numpy() for x in (e, transitions, start, end))
     a = start + e[0]
@@ -198,24 +200,24 @@ def in_doubles(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
 
 
 @pytest.mark.parametrize("labels", [5, 40])
-def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
+def test_losses_of_concatenated_sentences_are_accurate(labels: int) -> None:
     """The error of l, which is the relative error of e^l, is a fraction of the last digit of floats near 100."""
     lengths = (60, 33, 9, *(2,) * 46)  # more sentences than run at a time
     chain = drawn(labels, torch.float32, lengths, 2.0)
     tags = chain[0].argmax(2)
     tags[:, ::4] = 1
-    flat, places = in_a_row(chain)
-    found = cuda.sums(Chain(*flat, ragged(tags, chain), places)).value
+    flat, places = concatenated(chain)
+    found = cuda.forward_backward(Chain(*flat, ragged(tags, chain), places)).value
     assert found.dtype == torch.float64
     for b, n in enumerate(lengths):
-        want = in_doubles(chain[0][b, :n], *chain[1:4], tags[b, :n])
+        want = reference_log_likelihood(chain[0][b, :n], *chain[1:4], tags[b, :n])
         assert abs(float(found[b]) - want) < 6e-8 * n**0.5 * 4
 
 
-def test_a_layer_that_has_met_such_tensors_reads_them_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_shapes_skip_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values and gradients still match the reference, and other shapes and dtypes are still rejected."""
-    ours, plainly = tt.CRF(5, batch_first=True), tt.CRF(5, batch_first=True).double()
-    plainly.load_state_dict(ours.state_dict())
+    ours, exact = tt.CRF(5, batch_first=True), tt.CRF(5, batch_first=True).double()
+    exact.load_state_dict(ours.state_dict())
     assert ops.engine(torch.zeros(1, 1, 5, dtype=torch.float64)) is reference
     monkeypatch.setattr(ops, "engine", lambda e: reference if e.dtype == torch.float64 else cuda)
     read: list[int] = []
@@ -229,13 +231,13 @@ def test_a_layer_that_has_met_such_tensors_reads_them_no_more(monkeypatch: pytes
         read.clear()
         value = ours(e, y)
         assert len(read) == reads
-        want = plainly(wide, y)
+        want = exact(wide, y)
         close(value, want.detach(), 2e-5)
         ours.zero_grad()
-        plainly.zero_grad()
+        exact.zero_grad()
         (3 * value).backward()
         (3 * want).backward()
-        for one, other in zip((e, *ours.parameters()), (wide, *plainly.parameters())):
+        for one, other in zip((e, *ours.parameters()), (wide, *exact.parameters())):
             close(one.grad, other.grad, 5e-5)
     with pytest.raises(TensorError, match="tags: expected shape"):
         ours(e, y[:, 1:])

@@ -69,14 +69,14 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
         kept.cache_clear()
 
 
-def test_a_launch_tells_the_driver_all(driver: Driver) -> None:
+def test_launch_arguments(driver: Driver) -> None:
     """The driver gets the kernel, blocks, threads, PyTorch's stream of the device, and all bits of the arguments."""
     launching.CompiledKernel("chain", 2, (), "four")((5, 6, 7), 96, -1, 2**63 - 1, 0)
     assert driver.seen == [(4, (5, 6, 7), 96, 1002, [-1, 2**63 - 1, 0], 0)]
 
 
 @pytest.mark.parametrize("current", [0, 9])
-def test_a_thread_without_a_context_is_given_one(driver: Driver, current: int) -> None:
+def test_threads_without_a_context(driver: Driver, current: int) -> None:
     """The previous context is restored. A thread without one keeps the context of the device."""
     driver.current, driver.answers = current, [NO_CONTEXT]
     launching.CompiledKernel("chain", 2, (), "four")((1, 1, 1), 32, 1, 2, 3)
@@ -86,7 +86,7 @@ def test_a_thread_without_a_context_is_given_one(driver: Driver, current: int) -
     assert driver.current == (current or 42)
 
 
-def test_a_launch_that_fails_is_an_error(driver: Driver) -> None:
+def test_failed_launches_raise(driver: Driver) -> None:
     """The error names the kernel and the driver's error code."""
     driver.answers = [NO_CONTEXT, 719]
     with pytest.raises(TagwiseError, match="kernel four was not launched: CUDA driver error 719"):
@@ -94,7 +94,7 @@ def test_a_launch_that_fails_is_an_error(driver: Driver) -> None:
     assert len(driver.seen) == 2
 
 
-def test_what_is_no_launch_is_refused() -> None:
+def test_invalid_launches_raise() -> None:
     """A null function, too many arguments, and arguments that are not 64-bit integers raise errors."""
     with pytest.raises(ValueError, match="cuLaunchKernel"):
         _core._Launch(0, 1)

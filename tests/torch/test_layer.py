@@ -28,11 +28,11 @@ LABELS = ["O", "B-X", "I-X"]
     lengths=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     labels=st.integers(1, 3),
     seed=st.integers(0, 99),
-    told=st.sampled_from(["mask", "lengths", "uint8"]),
+    by=st.sampled_from(["mask", "lengths", "uint8"]),
     dtype=st.sampled_from(["float64", "float32", "bfloat16", "float16"]),
 )
-def test_the_layer_is_the_sum_over_all_paths(
-    device: str, lengths: list[int], labels: int, seed: int, told: str, dtype: str
+def test_results_match_enumeration(
+    device: str, lengths: list[int], labels: int, seed: int, by: str, dtype: str
 ) -> None:
     """log Z, likelihood, marginals, entropy and the best path match enumeration. Half precision only rounds inputs."""
     it = case(tuple(lengths), labels, seed, device)
@@ -41,33 +41,33 @@ def test_the_layer_is_the_sum_over_all_paths(
         it.layer = it.layer.float()
         it.emissions = it.emissions.to(kind)
     tolerance = 1e-9 if dtype == "float64" else 2e-5
-    how: dict[str, Any] = {"lengths": it.lengths} if told == "lengths" else {"mask": it.mask}
-    if told == "uint8":
+    how: dict[str, Any] = {"lengths": it.lengths} if by == "lengths" else {"mask": it.mask}
+    if by == "uint8":
         how["mask"] = how["mask"].to(torch.uint8)
-    layer, twins = it.layer, it.twins()
-    close(layer.log_partition(it.emissions, **how), [c.log_z for c in twins], tolerance)
-    want = [c.score(y[: c.n]) - c.log_z for c, y in zip(twins, it.tags.cpu().numpy())]
+    layer, chains = it.layer, it.enumerated()
+    close(layer.log_partition(it.emissions, **how), [c.log_z for c in chains], tolerance)
+    want = [c.score(y[: c.n]) - c.log_z for c, y in zip(chains, it.tags.cpu().numpy())]
     close(layer(it.emissions, it.tags, reduction="none", **how), want, tolerance)
-    close(layer.entropy(it.emissions, **how), [c.entropy() for c in twins], tolerance * 10)
+    close(layer.entropy(it.emissions, **how), [c.entropy() for c in chains], tolerance * 10)
     got = layer.marginals(it.emissions, **how)
-    for b, c in enumerate(twins):
+    for b, c in enumerate(chains):
         close(got[b, : c.n], c.marginals(), tolerance)
         assert not got[b, c.n :].any()
     paths, scores = layer.decode(it.emissions, return_scores=True, **how)
-    close(scores, [c.scores.max() for c in twins], tolerance)
-    for path, c in zip(paths, twins):
+    close(scores, [c.scores.max() for c in chains], tolerance)
+    for path, c in zip(paths, chains):
         assert math.isclose(c.score(tuple(path)), c.scores.max(), rel_tol=1e-4, abs_tol=1e-4)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("varied", [False, True])
-def test_the_k_best_paths(device: str, varied: bool) -> None:
+def test_kbest(device: str, varied: bool) -> None:
     """k-best lists have the paths in the order of scores, padded if a sentence has fewer than k."""
     it = case((3, 1, 2), device=device)
     edges = torch.randn(3, 3, 3, 3, dtype=torch.float64).to(device) if varied else None
     paths, scores = it.layer.kbest(it.emissions, 12, it.mask, edges=edges)
     assert paths.shape == (3, 12, 3)
-    for b, c in enumerate(it.twins(edges)):
+    for b, c in enumerate(it.enumerated(edges)):
         order = sorted(zip(-c.scores, c.paths))[:12]
         close(scores[b, : len(order)], [-s for s, _ in order])
         assert [tuple(p[: c.n].tolist()) for p in paths[b, : len(order)]] == [p for _, p in order]
@@ -79,14 +79,14 @@ def test_the_k_best_paths(device: str, varied: bool) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_samples_are_drawn_by_their_probability(device: str) -> None:
+def test_samples_follow_the_distribution(device: str) -> None:
     """Counts of 20,000 draws are within 5 standard deviations, and equal seeds give equal draws."""
     it = case((3, 1, 2), device=device, seed=3)
     draw = torch.Generator(device).manual_seed(1)
     n = 20_000
     got = it.layer.sample(it.emissions, n, it.mask, generator=draw).cpu()
     assert got.shape == (n, 3, 3)
-    for b, c in enumerate(it.twins()):
+    for b, c in enumerate(it.enumerated()):
         assert (got[:, b, c.n :] == -1).all()
         code = (got[:, b, : c.n] * 3 ** torch.arange(c.n)).sum(1)
         of = [sum(a * 3**t for t, a in enumerate(y)) for y in c.paths]
@@ -98,7 +98,7 @@ def test_samples_are_drawn_by_their_probability(device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("factors", [False, True])
-def test_transitions_that_depend_on_the_token(device: str, factors: bool) -> None:
+def test_transitions_per_token(device: str, factors: bool) -> None:
     """All queries match enumeration with edge scores (B, T, L, L) or their two factors."""
     it = case(device=device)
     draw = torch.Generator().manual_seed(7)
@@ -107,21 +107,21 @@ def test_transitions_that_depend_on_the_token(device: str, factors: bool) -> Non
         edges, given_edges = torch.einsum("btir,btjr->btij", u, v), (u, v)
     else:
         edges = given_edges = torch.randn(3, 4, 3, 3, generator=draw, dtype=torch.float64).to(device)
-    twins, how = it.twins(edges), {"mask": it.mask, "edges": given_edges}
-    close(it.layer.log_partition(it.emissions, **how), [c.log_z for c in twins])
-    want = [c.score(y[: c.n]) - c.log_z for c, y in zip(twins, it.tags.cpu().numpy())]
+    chains, how = it.enumerated(edges), {"mask": it.mask, "edges": given_edges}
+    close(it.layer.log_partition(it.emissions, **how), [c.log_z for c in chains])
+    want = [c.score(y[: c.n]) - c.log_z for c, y in zip(chains, it.tags.cpu().numpy())]
     close(it.layer(it.emissions, it.tags, reduction="none", **how), want)
-    close(it.layer.entropy(it.emissions, **how), [c.entropy() for c in twins])
+    close(it.layer.entropy(it.emissions, **how), [c.entropy() for c in chains])
     got = it.layer.marginals(it.emissions, **how)
-    for b, c in enumerate(twins):
+    for b, c in enumerate(chains):
         close(got[b, : c.n], c.marginals())
     paths = it.layer.decode(it.emissions, **how)
-    assert [tuple(p) for p in paths] == [c.paths[int(c.scores.argmax())] for c in twins]
+    assert [tuple(p) for p in paths] == [c.paths[int(c.scores.argmax())] for c in chains]
     with pytest.raises(TensorError, match="edges"):
         it.layer.log_partition(it.emissions, edges=edges[:, 1:])
 
 
-def test_entropy_and_marginals_have_gradients() -> None:
+def test_entropy_and_marginals_are_differentiable() -> None:
     it = case((3, 1, 2))
     parts = [x.detach() for x in (it.layer.transitions, it.layer.start_transitions, it.layer.end_transitions)]
     given_parts = [x.clone().requires_grad_() for x in (it.emissions, *parts)]
@@ -139,7 +139,7 @@ def test_entropy_and_marginals_have_gradients() -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["log", "pointwise_log", "softmax_margin", "risk", "hinge"])
-def test_forbidden_paths_have_no_part_in_anything(device: str, name: str) -> None:
+def test_forbidden_paths_have_no_probability(device: str, name: str) -> None:
     """Forbidden paths have probability 0. Gradients are finite, and 0 for forbidden transitions.
 
     The state_dict does not change.
@@ -151,14 +151,14 @@ def test_forbidden_paths_have_no_part_in_anything(device: str, name: str) -> Non
         bound.layer.load_state_dict(it.layer.state_dict())
         bound.layer.transitions[torch.from_numpy(~rules.pairs).to(device)] = -torch.inf
         bound.layer.start_transitions[torch.from_numpy(~rules.start).to(device)] = -torch.inf
-    twins = bound.twins()
-    close(it.layer.log_partition(it.emissions, it.mask), [c.log_z for c in twins])
-    close(it.layer.entropy(it.emissions, it.mask), [c.entropy() for c in twins])
+    chains = bound.enumerated()
+    close(it.layer.log_partition(it.emissions, it.mask), [c.log_z for c in chains])
+    close(it.layer.entropy(it.emissions, it.mask), [c.entropy() for c in chains])
     assert [tuple(p) for p in it.layer.decode(it.emissions, it.mask)] == [
-        c.paths[int(c.scores.argmax())] for c in twins
+        c.paths[int(c.scores.argmax())] for c in chains
     ]
     _, scores = it.layer.kbest(it.emissions, 81, it.mask)
-    assert (scores > -torch.inf).sum(1).tolist() == [int((c.scores > -np.inf).sum()) for c in twins]
+    assert (scores > -torch.inf).sum(1).tolist() == [int((c.scores > -np.inf).sum()) for c in chains]
     tags = torch.tensor([[1, 2, 0, 1], [0, 0, 0, 0], [1, 1, 2, 0]], device=device)
     it.layer.loss(it.emissions.requires_grad_(), tags, it.mask).backward()
     assert torch.isfinite(it.emissions.grad).all()
@@ -168,7 +168,7 @@ def test_forbidden_paths_have_no_part_in_anything(device: str, name: str) -> Non
     assert sorted(it.layer.state_dict()) == ["end_transitions", "start_transitions", "transitions"]
 
 
-def test_constraints_are_refused_with_a_word() -> None:
+def test_invalid_constraints_raise() -> None:
     rules = Constraints.parse("BIO").rules(LABELS)
     (path,) = tt.CRF(3, batch_first=True, constraints=rules).decode(torch.tensor([[[0.0, 1, 9], [0, 1, 9]]]))
     assert path == [1, 2]
@@ -186,7 +186,7 @@ def test_constraints_are_refused_with_a_word() -> None:
     )
 
 
-def test_what_is_allowed_may_be_said_for_each_token() -> None:
+def test_allowed_labels_per_token() -> None:
     it = case()
     allowed = torch.ones(3, 4, 3, dtype=torch.bool)
     allowed[0, 1] = torch.tensor([False, True, False])
@@ -201,7 +201,7 @@ def test_what_is_allowed_may_be_said_for_each_token() -> None:
         it.layer.decode(it.emissions, it.mask, allowed=allowed)
 
 
-def test_tags_that_no_lawful_path_has_have_no_likelihood() -> None:
+def test_forbidden_tags_have_likelihood_zero() -> None:
     """The log-likelihood is -inf, not NaN."""
     it = case(constraints="BIO", labels=LABELS)
     value = it.layer(it.emissions.requires_grad_(), torch.full((3, 4), 2), it.mask, "none")
@@ -213,7 +213,7 @@ def test_tags_that_no_lawful_path_has_have_no_likelihood() -> None:
 # --- inputs -------------------------------------------------------------------------------------------------
 
 
-def test_packed_nested_and_padded_sentences_are_the_same() -> None:
+def test_packed_and_nested_inputs() -> None:
     """Packed and nested inputs give the results of padded ones for any order of lengths, including gradients."""
     it = case((2, 4, 1))
     pieces = [it.emissions[b, :n] for b, n in enumerate([2, 4, 1])]
@@ -239,7 +239,7 @@ def test_packed_nested_and_padded_sentences_are_the_same() -> None:
     assert leaf.grad[1].abs().sum() > 0
 
 
-def test_time_may_come_first() -> None:
+def test_time_first_layout() -> None:
     it = case()
     other = tt.CRF(3).double()
     other.load_state_dict(it.layer.state_dict())
@@ -257,7 +257,7 @@ def test_time_may_come_first() -> None:
 
 
 @pytest.mark.parametrize("time", [0, 3])
-def test_a_batch_of_no_sentences(time: int) -> None:
+def test_empty_batches(time: int) -> None:
     """The sum and the gradients are 0, and there are no paths."""
     layer = tt.CRF(3, batch_first=True)
     emissions, tags = torch.zeros(0, time, 3, requires_grad=True), torch.zeros(0, time, dtype=torch.int64)
@@ -294,15 +294,15 @@ def test_a_batch_of_no_sentences(time: int) -> None:
         ({"lengths": [4.0, 1.0, 1.0]}, "integers"),
     ],
 )
-def test_what_cannot_be_is_refused(change: dict[str, Any], word: str) -> None:
+def test_invalid_inputs_raise(change: dict[str, Any], word: str) -> None:
     it = case(dtype=torch.float32)
-    asked = {"emissions": it.emissions, "tags": it.tags, **change}
+    arguments = {"emissions": it.emissions, "tags": it.tags, **change}
     with pytest.raises(ValueError, match=word) as caught:
-        it.layer(**asked)
+        it.layer(**arguments)
     assert isinstance(caught.value, TensorError)
 
 
-def test_whatever_lies_in_the_padding_is_not_looked_at() -> None:
+def test_padding_is_ignored() -> None:
     it = case()
     want = it.layer(it.emissions, it.tags, it.mask, "none")
     tags = torch.where(it.mask, it.tags, -100)
@@ -319,7 +319,7 @@ def test_whatever_lies_in_the_padding_is_not_looked_at() -> None:
         assert not leaf.grad[~it.mask].any()
 
 
-def test_parameters_of_half_precision_and_integers_are_taken() -> None:
+def test_half_precision_parameters_and_integer_emissions() -> None:
     it = case(dtype=torch.float32)
     half = tt.CRF(3, True).to(torch.bfloat16)
     assert half.log_partition(it.emissions).dtype == torch.float32
@@ -327,7 +327,7 @@ def test_parameters_of_half_precision_and_integers_are_taken() -> None:
     assert it.layer.log_partition(it.emissions.double()).dtype == torch.float64
 
 
-def test_open_tags_may_be_announced() -> None:
+def test_partial_overrides_the_check_of_tags() -> None:
     """`partial=True` and `partial=False` give the result of the check that they replace."""
     it = case()
     tags = it.tags.clone()
@@ -343,7 +343,7 @@ def test_open_tags_may_be_announced() -> None:
 # --- heads --------------------------------------------------------------------------------------------------
 
 
-def test_heads_are_layers_side_by_side() -> None:
+def test_heads_match_single_layers() -> None:
     """Heads accept a tensor (H, B, T, L) if the numbers of labels are equal, and lists otherwise."""
     torch.manual_seed(0)
     same, other = (

@@ -90,7 +90,7 @@ class Both:
 
 
 @contextmanager
-def engine_on(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
+def checked_backend(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
     """Register a backend that checks itself, and yield the list of its objectives."""
     made: list[Both] = []
     on = torch.device(device)
@@ -152,7 +152,7 @@ def lawful(labels: list[list[str]]) -> list[list[str]]:
 
 @pytest.mark.parametrize("on", ON)
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_it_is_the_core(
+def test_training_matches_the_core(
     on: str, setting: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Values and gradients match at every point of training, and the labels and marginals of the trained weights."""
@@ -168,7 +168,7 @@ def test_it_is_the_core(
     options = {"features": "attributes", "max_iter": 3 if on == "emulated" else 25, **SETTINGS[setting]}
     if options["features"] != "attributes":
         X, test = words(X), words(test)
-    with engine_on("cuda" if on == "cuda" else "cpu", monkeypatch) as made:
+    with checked_backend("cuda" if on == "cuda" else "cpu", monkeypatch) as made:
         tagger = tw.CRF(**options).fit(X, y, sample_weight=weight)
         labels, marginals = tagger.predict(test), tagger.predict_marginals(test)
     assert made[0].points > 2
@@ -182,7 +182,7 @@ def test_it_is_the_core(
 
 @pytest.mark.parametrize("on", ["cpu", ON[2]])
 @pytest.mark.parametrize("setting", ["log", "exp", "pointwise_log", "partial"])
-def test_more_labels_than_a_kernel_serves(on: str, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_labels(on: str, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values, gradients and paths match when sentences are padded in groups, here of two or three."""
     monkeypatch.setattr(cuda, "MOST_LABELS", 3)
     monkeypatch.setattr(ragged, "_PAIRS", 40)
@@ -194,7 +194,7 @@ def test_more_labels_than_a_kernel_serves(on: str, setting: str, monkeypatch: py
         **({"partial": True} if partial else SETTINGS[setting]),
     }
     X, y = TRAIN[0][:20], TRAIN[1][:20]
-    with engine_on(on, monkeypatch) as made:
+    with checked_backend(on, monkeypatch) as made:
         tagger = tw.CRF(**options, optimizer="lbfgs").fit(X, partly(y) if partial else y)
         labels, marginals = tagger.predict(TEST[0]), tagger.predict_marginals(TEST[0])
     assert made[0].points > 2
@@ -215,7 +215,7 @@ def _with(model: Any, scorer: Any) -> Any:
 def test_partial_labels(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Training on partly known labels has the core's objective and labels."""
     options: dict[str, Any] = {"features": "attributes", "partial": True, "l2": 0.5, "max_iter": 20}
-    with engine_on(on, monkeypatch) as made:
+    with checked_backend(on, monkeypatch) as made:
         there = tw.CRF(**options, optimizer="lbfgs").fit(TRAIN[0], partly(TRAIN[1]))
     here = tw.CRF(**options, optimizer="lbfgs").fit(TRAIN[0], partly(TRAIN[1]))
     assert made[0].points > 2
@@ -226,7 +226,7 @@ def test_partial_labels(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.cuda
 @pytest.mark.skipif(not GPU, reason="no GPU here")
 @pytest.mark.parametrize("setting", ["log", "owlqn", "exp"])
-def test_the_same_optimum(setting: str) -> None:
+def test_optimum_matches_the_cpu(setting: str) -> None:
     """`device="cuda"` reaches the CPU's objective to 1e-6, and its labels."""
     options = {"features": "attributes", "tol": 1e-9, "max_iter": 2000, **SETTINGS[setting]}
     there, here = (tw.CRF(**options, device=device).fit(*TRAIN) for device in ("cuda", "cpu"))
@@ -254,10 +254,10 @@ def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
             torch.testing.assert_close(out, want)
 
 
-def test_what_a_gpu_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_options_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unsupported options raise an error that suggests device='cpu'."""
     with (
-        engine_on("cpu", monkeypatch),
+        checked_backend("cpu", monkeypatch),
         pytest.raises(tw.ParameterError, match=r"does not support order > 1\. Use device='cpu'"),
     ):
         tw.CRF(features="attributes", order=2).fit(*TRAIN)
@@ -270,7 +270,7 @@ def test_what_a_gpu_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_pairs(scaled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curvature_pairs_match_the_core(scaled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Directions equal those of the core's two-loop recursion, also after saving and restoring the pairs."""
     draw = np.random.default_rng(0)
     n, memory = 700, 3

@@ -61,18 +61,18 @@ def check(c: Chain, path: Any, value: Any, slack: float = CLOSE) -> None:
 @pytest.mark.parametrize("engine", [reference, native, many_labels], ids=lambda e: e.__name__)
 def test_engines(engine: Any, time: int) -> None:
     c = chain(5, time)
-    check(c, *engine.best(c))
+    check(c, *engine.viterbi(c))
 
 
 def test_a_hundred_thousand_tokens() -> None:
     c = chain(3, 100_000)
-    check(c, *native.best(c))
+    check(c, *native.viterbi(c))
 
 
-def test_edges_of_tokens_and_lists() -> None:
+def test_varying_edges_and_kbest() -> None:
     c = chain(4, 2_000)
     chains = Chains(*c[:5], None)
-    check(c, *varying.best(chains))
+    check(c, *varying.viterbi(chains))
     paths, values = search.kbest(chains, 3)
     check(c, paths[:, 0], values[:, 0])
     for b in range(2):
@@ -88,7 +88,7 @@ def test_edges_of_tokens_and_lists() -> None:
 def test_kernels(kernels: None, engine: Any, labels: int) -> None:  # noqa: F811
     """Emulated kernels are slow, so the sentences are shorter."""
     c = chain(labels, 2_000 if labels < 10 else 400)
-    check(c, *engine.best(c))
+    check(c, *engine.viterbi(c))
 
 
 @pytest.mark.cuda
@@ -96,7 +96,7 @@ def test_kernels(kernels: None, engine: Any, labels: int) -> None:  # noqa: F811
 @pytest.mark.parametrize("labels", [2, 9, 40, 64, 70, 200])
 def test_on_a_gpu(labels: int) -> None:
     c = chain(labels, 100_000 if labels < 70 else 20_000, "cuda")
-    check(c, *(cuda if labels <= cuda.MOST_LABELS else many_labels).best(c))
+    check(c, *(cuda if labels <= cuda.MOST_LABELS else many_labels).viterbi(c))
 
 
 def test_the_layer() -> None:

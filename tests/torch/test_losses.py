@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-t
 
 import tagwise.torch as tt  # noqa: E402
 from tagwise.base.exceptions import ParameterError, TensorError  # noqa: E402
-from tests.torch import twins  # noqa: E402
+from tests.torch import enumeration  # noqa: E402
 from tests.torch.common import DEVICES, case, close  # noqa: E402
 
 NAMES = list(tt.LOSSES)
@@ -23,19 +23,19 @@ def hamming(tags: Any, n: int, labels: int) -> Any:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_loss_is_its_formula_over_all_paths(name: str, device: str) -> None:
+def test_losses_match_their_formulas(name: str, device: str) -> None:
     it = case(loss=name, device=device)
     got = it.layer.loss(it.emissions, it.tags, it.mask, "none")
     want = []
-    for chain, y in zip(it.twins(), it.tags):
+    for chain, y in zip(it.enumerated(), it.tags):
         support = np.eye(3, dtype=bool)[y[: chain.n].cpu().numpy()]
-        want.append(twins.loss(name, chain, support, hamming(y, chain.n, 3)))
+        want.append(enumeration.loss(name, chain, support, hamming(y, chain.n, 3)))
     close(got, want)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", ["-100", "support"])
-def test_a_loss_against_tags_known_in_part(name: str, how: str) -> None:
+def test_losses_of_partly_known_tags(name: str, how: str) -> None:
     """-100 allows all labels, and a support some. The gold score is the sum over their paths, or the maximum."""
     it = case(loss=name, seed=1)
     rng = np.random.default_rng(0)
@@ -51,14 +51,14 @@ def test_a_loss_against_tags_known_in_part(name: str, how: str) -> None:
         tags = support
     got = it.layer.loss(it.emissions, tags, it.mask, "none")
     want = []
-    for chain, allowed in zip(it.twins(), support.numpy()):
+    for chain, allowed in zip(it.enumerated(), support.numpy()):
         mine = allowed[: chain.n]
-        want.append(twins.loss(name, chain, mine, 1.0 - mine.astype(float)))
+        want.append(enumeration.loss(name, chain, mine, 1.0 - mine.astype(float)))
     close(got, want)
 
 
 @pytest.mark.parametrize("name", ["hinge", "softmax_margin", "risk"])
-def test_costs_are_numbers_matrices_or_given_for_each_token(name: str) -> None:
+def test_costs(name: str) -> None:
     """A cost is a number per wrong label, a matrix [gold, label], or (B, T, L). The call's overrides the layer's."""
     rng = np.random.default_rng(3)
     matrix, free = rng.random((3, 3)), rng.random((3, 4, 3))
@@ -70,12 +70,12 @@ def test_costs_are_numbers_matrices_or_given_for_each_token(name: str) -> None:
         (number, torch.from_numpy(free)),
     ):
         want = []
-        for b, chain in enumerate(it.twins()):
+        for b, chain in enumerate(it.enumerated()):
             y = it.tags[b, : chain.n].numpy()
             costs = 2.5 * (1.0 - np.eye(3)[y]) if it is number else matrix[y]
             if given is not None:
                 costs = matrix[y] if given.dim() == 2 else free[b, : chain.n]
-            want.append(twins.loss(name, chain, np.eye(3, dtype=bool)[y], costs))
+            want.append(enumeration.loss(name, chain, np.eye(3, dtype=bool)[y], costs))
         close(it.layer.loss(it.emissions, it.tags, it.mask, "none", cost=given), want, 1e-6)
     with pytest.raises(TensorError, match="cost"):
         number.layer(number.emissions, number.tags, cost=torch.ones(2, 2))
@@ -83,7 +83,7 @@ def test_costs_are_numbers_matrices_or_given_for_each_token(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", ["tags", "partial", "edges"])
-def test_gradients_are_those_of_differences(name: str, how: str) -> None:
+def test_gradients_match_finite_differences(name: str, how: str) -> None:
     it = case(lengths=(3, 1, 2), loss=name, seed=2)
     tags = it.tags.clone()
     if how == "partial":
@@ -115,7 +115,7 @@ def test_reductions() -> None:
 
 
 @pytest.mark.parametrize("name", ["exp", "pointwise_exp"])
-def test_the_logarithm_of_an_exponential_loss(name: str) -> None:
+def test_log_sum_of_exponential_losses(name: str) -> None:
     """It is the log of the sum (of e^l, without the -1), and finite even if the loss overflows."""
     it = case(loss=name)
     values = it.layer.loss(it.emissions, it.tags, it.mask, "none")
@@ -130,7 +130,7 @@ def test_the_logarithm_of_an_exponential_loss(name: str) -> None:
         case().layer(it.emissions, it.tags, reduction="log_sum")
 
 
-def test_bounds_of_the_losses() -> None:
+def test_inequalities_between_losses() -> None:
     """hinge >= perceptron >= 0, softmax margin >= log >= perceptron, exp >= log. Both families agree for one token."""
     it = case(lengths=(5, 2, 1, 4), seed=4)
 
@@ -151,7 +151,7 @@ def test_bounds_of_the_losses() -> None:
     close(of("exp", one), (of("pointwise_exp", one) - 1).tolist())
 
 
-def test_a_loss_is_one_that_there_is() -> None:
+def test_unknown_names_raise() -> None:
     with pytest.raises(ParameterError, match="expected one of log, exp, pointwise_log"):
         tt.CRF(3, loss="squared")
     with pytest.raises(ParameterError, match="did you mean 'pointwise_log'"):

@@ -37,13 +37,13 @@ def chain(labels: int, place: Any, tags: bool, device: str = "cpu", time: int = 
 def check(engine: Any, labels: int, place: Any, device: str = "cpu", time: int = TIME) -> None:
     for tags in (False, True):
         bad, good = (chain(labels, at, tags, device, time) for at in (place, None))
-        found, wanted = engine.sums(bad).value, engine.sums(good).value
+        found, wanted = engine.forward_backward(bad).value, engine.forward_backward(good).value
         assert math.isnan(float(found[0]))
         assert wanted.isfinite().all()
         torch.testing.assert_close(found[1:], wanted[1:])
     bad = chain(labels, place, False, device, time)
-    path, value = engine.best(bad)
-    other, score = engine.best(chain(labels, None, False, device, time))
+    path, value = engine.viterbi(bad)
+    other, score = engine.viterbi(chain(labels, None, False, device, time))
     assert math.isnan(float(value[0]))
     assert score.isfinite().all()
     torch.testing.assert_close(value[1:], score[1:])
@@ -74,10 +74,10 @@ def test_on_a_gpu(engine: Any, labels: int, place: Any, time: int) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-def test_edges_of_tokens_and_lists(place: Any) -> None:
+def test_varying_edges_and_kbest(place: Any) -> None:
     chains = Chains(*chain(3, place, False)[:5], None)
     assert varying.log_partition(chains).isnan().tolist() == [True, False, False]
-    assert varying.best(chains)[1].isnan().tolist() == [True, False, False]
+    assert varying.viterbi(chains)[1].isnan().tolist() == [True, False, False]
     assert search.kbest(chains, 2)[1].isnan().any(1).tolist() == [True, False, False]
 
 

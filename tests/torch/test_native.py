@@ -16,7 +16,7 @@ from tests.torch.common import DEVICES, case, close  # noqa: E402
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_gradient_may_be_asked_for_again(device: str, dtype: Any) -> None:
+def test_gradients_can_be_computed_repeatedly(device: str, dtype: Any) -> None:
     """Gradients of a retained graph, of multiples and means, and with create_graph all agree."""
     it = case((5, 2, 3), size=4, device=device, dtype=dtype)
     layer, e = it.layer, it.emissions.requires_grad_()
@@ -47,7 +47,7 @@ def test_a_gradient_may_be_asked_for_again(device: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("size", [1, 9, 16, 23, 40])
 @pytest.mark.parametrize("spread", [1.0, 60.0])
-def test_squares_of_the_lanes(size: int, spread: float) -> None:
+def test_lengths_around_the_block_size(size: int, spread: float) -> None:
     """Results match for lengths around the core's block size of 16, very large scores and forbidden labels."""
     draw = torch.Generator().manual_seed(size)
     many = torch.tensor([17, 16, 0, 15, *range(1, 18), 1, 33], dtype=torch.int32)
@@ -62,19 +62,19 @@ def test_squares_of_the_lanes(size: int, spread: float) -> None:
     for y in (None, tags):
         chain = Chain(e, *parts, many, y)
         exact = chain.double()
-        want = reference.sums(exact)
-        got = native.sums(chain).value
+        want = reference.forward_backward(exact)
+        got = native.forward_backward(chain).value
         assert torch.equal(got.isinf(), want.value.isinf())
         close(got.nan_to_num(neginf=0.0), want.value.nan_to_num(neginf=0.0), 1e-4)
-        gradient = reference.expect(exact, want.rows, scale.double())
-        for ours, theirs in zip(native.expect(chain, got, scale), gradient):
+        gradient = reference.expectations(exact, want.rows, scale.double())
+        for ours, theirs in zip(native.expectations(chain, got, scale), gradient):
             close(ours, theirs, 2e-4 * spread)
         total, by = native.gradient(chain)
         close(total, float(got.sum()), 1e-5)
-        for ours, theirs in zip(by, reference.expect(exact, want.rows, torch.ones(len(many)).double())):
+        for ours, theirs in zip(by, reference.expectations(exact, want.rows, torch.ones(len(many)).double())):
             close(ours, theirs, 2e-4 * spread)
-    paths, scores = native.best(Chain(e, *parts, many))
-    want_paths, want_scores = reference.best(Chain(e, *parts, many).double())
+    paths, scores = native.viterbi(Chain(e, *parts, many))
+    want_paths, want_scores = reference.viterbi(Chain(e, *parts, many).double())
     close(scores, want_scores, 1e-4)
     assert torch.equal(paths < 0, want_paths < 0)
     lawful = want_scores > -torch.inf
@@ -82,19 +82,19 @@ def test_squares_of_the_lanes(size: int, spread: float) -> None:
     close(its_score[lawful], want_scores[lawful], 1e-4)
 
 
-def test_a_tag_that_is_no_label_is_not_followed() -> None:
+def test_invalid_tags_give_nan() -> None:
     """Without validation, the value of its sentence is NaN, and other sentences keep theirs."""
     it = case((4, 3), size=3, dtype=torch.float32)
     parts = it.layer.transitions, it.layer.start_transitions, it.layer.end_transitions
     chain = Chain(it.emissions, *(x.detach() for x in parts), None, it.tags)
-    want = native.sums(chain).value
+    want = native.forward_backward(chain).value
     it.tags[1, 2] = 3
-    got = native.sums(chain).value
+    got = native.forward_backward(chain).value
     assert got[0] == want[0]
     assert got[1].isnan()
 
 
-def test_a_layer_that_has_met_such_tensors_looks_at_the_next() -> None:
+def test_repeated_shapes_still_detect_invalid_tags() -> None:
     """Invalid and unknown tags are detected even if the layer skips validation after equal shapes."""
     it = case((4, 4), size=3, dtype=torch.float32)
     want = it.layer(it.emissions, it.tags)

@@ -21,7 +21,7 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("name", ["layer", "heads", "distribution"])
-def test_examples_of_docstrings_are_true(name: str) -> None:
+def test_docstring_examples(name: str) -> None:
     module = importlib.import_module(f"tagwise.torch.{name}")
     found = doctest.testmod(module)
     assert found.attempted

@@ -60,7 +60,7 @@ def test_values_gradients_and_paths_agree(
     assert ours.decode(emissions, given_mask) == theirs.decode(emissions, given_mask)
 
 
-def test_the_constructor_and_the_start_are_theirs() -> None:
+def test_constructor_and_initialisation_match() -> None:
     """Initial parameters from equal seeds, representation and parameter names are equal."""
     torch.manual_seed(3)
     ours = tt.CRF(4)
@@ -92,11 +92,11 @@ def test_the_constructor_and_the_start_are_theirs() -> None:
     ],
 )
 @pytest.mark.parametrize("batch_first", [False, True])
-def test_what_they_refuse_is_refused(change: dict[str, Any], batch_first: bool) -> None:
-    asked = {"emissions": torch.zeros(2, 3, 4), "tags": torch.zeros(2, 3, dtype=torch.int64), **change}
+def test_both_reject_invalid_inputs(change: dict[str, Any], batch_first: bool) -> None:
+    arguments = {"emissions": torch.zeros(2, 3, 4), "tags": torch.zeros(2, 3, dtype=torch.int64), **change}
     for layer in pair(4, batch_first):
         with pytest.raises(ValueError, match=r"\w"):
-            layer(**asked)
+            layer(**arguments)
         if not {"tags", "reduction"} & set(change):
             with pytest.raises(ValueError, match=r"\w"):
-                layer.decode(asked["emissions"], asked.get("mask"))
+                layer.decode(arguments["emissions"], arguments.get("mask"))

@@ -43,13 +43,13 @@ def check(engine: Any, labels: int, device: str, dtype: Any) -> None:
             (Chain(*scores, many, tags), right.score - right.log_z),
         ):
             which = engine or ops.engine(scores[0])
-            found = which.sums(chain)
+            found = which.forward_backward(chain)
             np.testing.assert_allclose(
                 found.value.cpu(), value, rtol=0, atol=tolerance + size, err_msg=str(case)
             )
             sign = 1.0 if chain.tags is None else -1.0
             ones = torch.ones(len(many), dtype=dtype, device=device)
-            by = which.expect(chain, found.rows, ones)
+            by = which.expectations(chain, found.rows, ones)
             node, pairs = sign * right.p, sign * right.pairs.sum(0)
             if chain.tags is not None:
                 rows, columns = np.nonzero(batch.inside)

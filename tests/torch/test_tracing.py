@@ -22,14 +22,14 @@ quiet = pytest.mark.filterwarnings("ignore")  # the compiler warns about its own
 @quiet
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "by"),
     [("log", "lengths"), ("log", "mask"), ("pointwise_log", "lengths"), ("hinge", "lengths")],
 )
-def test_a_compiled_step_is_one_graph_with_the_same_values(device: str, name: str, told: str) -> None:
+def test_compiled_training_step(device: str, name: str, by: str) -> None:
     """Loss and gradients are equal, and the graph has no breaks."""
     it = case(device=device, dtype=torch.float32, loss=name, constraints="BIO", labels=["O", "B-X", "I-X"])
     it.tags = torch.zeros_like(it.tags)
-    how = {"lengths": it.lengths} if told == "lengths" else {"mask": it.mask}
+    how = {"lengths": it.lengths} if by == "lengths" else {"mask": it.mask}
     torch.compiler.reset()
     compiled = torch.compile(it.layer, backend="aot_eager", fullgraph=True)
     slopes = []
@@ -45,23 +45,23 @@ def test_a_compiled_step_is_one_graph_with_the_same_values(device: str, name: st
 
 @quiet
 @pytest.mark.parametrize("call", ["decode", "marginals", "entropy", "log_partition"])
-def test_other_questions_are_compiled_too(call: str) -> None:
+def test_compiled_queries(call: str) -> None:
     it = case(dtype=torch.float32)
     torch.compiler.reset()
     keywords: dict[str, Any] = {"lengths": it.lengths, **({"as_tensor": True} if call == "decode" else {})}
 
-    def ask(emissions: Any) -> Any:
+    def query(emissions: Any) -> Any:
         return getattr(it.layer, call)(emissions, **keywords)
 
     close(
-        torch.compile(ask, backend="aot_eager", fullgraph=True)(it.emissions),
-        ask(it.emissions).detach(),
+        torch.compile(query, backend="aot_eager", fullgraph=True)(it.emissions),
+        query(it.emissions).detach(),
         1e-5,
     )
 
 
 @quiet
-def test_decoding_is_exported() -> None:
+def test_exported_decoding() -> None:
     """One exported program handles any number of sentences, also after saving and loading."""
 
     class Tagger(torch.nn.Module):  # type: ignore[misc]
@@ -80,7 +80,7 @@ def test_decoding_is_exported() -> None:
     program = torch.export.export(tagger, (x, lengths), dynamic_shapes=({0: sentences}, {0: sentences}))
     more, many = torch.randn(7, 6, 5), torch.randint(1, 7, (7,))
     assert torch.equal(program.module()(more, many), tagger(more, many))
-    assert "tagwise.best" in program.graph_module.print_readable(print_output=False)
+    assert "tagwise.viterbi" in program.graph_module.print_readable(print_output=False)
     kept = io.BytesIO()
     torch.export.save(program, kept)
     kept.seek(0)
@@ -92,7 +92,7 @@ def test_decoding_is_exported() -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_under_autocast_only_the_scores_are_of_half_precision(device: str, dtype: str) -> None:
+def test_autocast_rounds_only_the_scores(device: str, dtype: str) -> None:
     """Sums equal those of the rounded scores in float32, and gradients reach the network."""
     it = case((7, 5), 6, device=device, dtype=torch.float32)
     network = torch.nn.Linear(6, 6).to(device)
@@ -114,7 +114,7 @@ def test_under_autocast_only_the_scores_are_of_half_precision(device: str, dtype
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_same_bits_run_to_run(device: str) -> None:
+def test_results_are_deterministic(device: str) -> None:
     it = case((60, 31, 7, 60), 9, device=device, dtype=torch.float32)
     seen = []
     for _ in range(3):
@@ -132,7 +132,7 @@ def test_the_same_bits_run_to_run(device: str) -> None:
 @pytest.mark.cuda
 @pytest.mark.skipif(not GPU, reason="no GPU here")
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
-def test_nothing_waits_for_the_device_where_lengths_are_given() -> None:
+def test_no_synchronisation_with_lengths() -> None:
     it = case((9, 5, 2), 5, device="cuda", dtype=torch.float32)
     lengths = it.lengths.to(torch.int32)
     it.layer(it.emissions, it.tags, lengths=lengths)  # compiles the kernels
@@ -149,7 +149,7 @@ def test_nothing_waits_for_the_device_where_lengths_are_given() -> None:
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not GPU, reason="no GPU here")
-def test_a_step_is_captured_as_a_graph() -> None:
+def test_cuda_graph_capture() -> None:
     it = case((9, 5, 2), 5, device="cuda", dtype=torch.float32)
     leaf = it.emissions.clone().requires_grad_()
     side = torch.cuda.Stream()
@@ -172,7 +172,7 @@ def test_a_step_is_captured_as_a_graph() -> None:
 
 
 @quiet
-def test_gradients_are_shared_by_processes(tmp_path: Path) -> None:
+def test_distributed_data_parallel(tmp_path: Path) -> None:
     """DistributedDataParallel works in a group of one process."""
     dist = torch.distributed
     if not dist.is_available():

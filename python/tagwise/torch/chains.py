@@ -44,15 +44,15 @@ def exact(chains: Chains) -> Chains:
 def score(chains: Chains, tags: Tensor) -> Tensor:
     """Return the scores (..., B) of paths (..., B, T)."""
     emissions, transitions, start, end, _, edges = chains
-    there = inside(chains)
-    y = torch.where(there, tags, 0)
+    mask = inside(chains)
+    y = torch.where(mask, tags, 0)
     picked = emissions.expand(*y.shape[:-2], *emissions.shape).gather(-1, y[..., None]).squeeze(-1)
     zero = start.new_zeros(())
-    total = torch.where(there, picked.to(start.dtype), zero).sum(-1)
+    total = torch.where(mask, picked.to(start.dtype), zero).sum(-1)
     steps = transitions[y[..., :-1], y[..., 1:]]
     if edges is not None:
         steps = steps + varying.at_path(edges, y)
-    total = total + torch.where(there[:, 1:], steps, zero).sum(-1)
+    total = total + torch.where(mask[:, 1:], steps, zero).sum(-1)
     last = (count(chains) - 1).clamp(min=0).expand(y.shape[:-1])
     return total + start[y[..., 0]] + end[y.gather(-1, last[..., None]).squeeze(-1)]
 
@@ -64,12 +64,12 @@ def log_partition(chains: Chains) -> Tensor:
     return ops.chain(*chains[:5], None)
 
 
-def log_likelihood(chains: Chains, tags: Tensor, added: bool = False) -> Tensor:
+def log_likelihood(chains: Chains, tags: Tensor, summed: bool = False) -> Tensor:
     """Return log p(tags) (B,), or its sum over the sentences."""
     if chains.edges is not None:
         value = score(chains, tags) - varying.log_partition(chains)
-        return value.sum() if added else value
-    return ops.chain(*chains[:5], tags, added)
+        return value.sum() if summed else value
+    return ops.chain(*chains[:5], tags, summed)
 
 
 def marginals(chains: Chains) -> Tensor:
@@ -78,15 +78,15 @@ def marginals(chains: Chains) -> Tensor:
         return varying.marginals(chains)[0]
     whole = exact(chains)[:5]
     value, rows = ops.recursions(*whole, None)
-    return ops.expect(*whole, None, rows, torch.ones_like(value))[0]
+    return ops.expectations(*whole, None, rows, torch.ones_like(value))[0]
 
 
-def best(chains: Chains) -> tuple[Tensor, Tensor]:
+def viterbi(chains: Chains) -> tuple[Tensor, Tensor]:
     """Return the Viterbi path (B, T), padded with -1, and its score (B,)."""
     if chains.edges is not None:
         with torch.no_grad():
-            return varying.best(chains)
-    return ops.best(*chains[:5])
+            return varying.viterbi(chains)
+    return ops.viterbi(*chains[:5])
 
 
 def mean(chains: Chains, value: Chains) -> Tensor:
@@ -119,7 +119,7 @@ class _Mean(torch.autograd.Function):  # type: ignore[misc]
     """Autograd function of <v, gradient of log Z_b> for each sentence.
 
     With weights g of the sentences, its derivative with respect to the scores is the Hessian of log Z times v
-    (`ops.bend`), and its derivative with respect to v the expectations (`ops.expect`).
+    (`ops.hessian_product`), and its derivative with respect to v the expectations (`ops.expectations`).
     """
 
     @staticmethod
@@ -127,12 +127,12 @@ class _Mean(torch.autograd.Function):  # type: ignore[misc]
         chain, along = inputs[:5], inputs[5:]
         value, rows = ops.recursions(*chain, None)
         ctx.save_for_backward(*inputs, rows)
-        return ops.bend(*chain, None, rows, torch.ones_like(value), *along)[4]
+        return ops.hessian_product(*chain, None, rows, torch.ones_like(value), *along)[4]
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, slope: Tensor) -> Any:
         *inputs, rows = ctx.saved_tensors
         chain, along = inputs[:5], inputs[5:]
-        change = ops.bend(*chain, None, rows, slope, *along)[:4]
-        return *change, None, *ops.expect(*chain, None, rows, slope)
+        change = ops.hessian_product(*chain, None, rows, slope, *along)[:4]
+        return *change, None, *ops.expectations(*chain, None, rows, slope)

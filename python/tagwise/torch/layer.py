@@ -13,7 +13,7 @@ import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError, TensorError
 from tagwise.base.parameters import meant
 from tagwise.scores.constraints import Constraints, Rules
-from tagwise.torch import chains as of
+from tagwise.torch import chains as chain_ops
 from tagwise.torch import inputs, losses, ops
 from tagwise.torch.engines import cuda, native, search
 from tagwise.torch.inputs import Batch
@@ -46,7 +46,7 @@ class CRF(nn.Module):  # type: ignore[misc]
     """
 
     #: Traits of the last call whose tensors needed no conversion. A call with equal traits skips validation.
-    _met: tuple[Any, ...] = ()
+    _validated: tuple[Any, ...] = ()
 
     def __init__(
         self,
@@ -115,25 +115,29 @@ class CRF(nn.Module):  # type: ignore[misc]
             `docs/torch.md`.
         cost: Replaces the cost of the layer. It can also have one entry per token and label (B, T, L).
         """
-        usual = mask is None and lengths is None and edges is None and partial is None and reduction == "sum"
-        if usual and not torch.compiler.is_compiling() and self._met:
+        simple = mask is None and lengths is None and edges is None and partial is None and reduction == "sum"
+        if simple and not torch.compiler.is_compiling() and self._validated:
             held = self._parameters
-            if self._met == _traits(emissions, tags, held):
+            if self._validated == _traits(emissions, tags, held):
                 order = held["transitions"], held["start_transitions"], held["end_transitions"]
                 value = ops.chain(emissions, *order, None, tags, True)
                 if emissions.device.type != "cpu" or not math.isnan(value.item()):
                     return value  # NaN on the CPU: perhaps an invalid or unknown tag, detected below
-        with inputs.plainly(self.transitions.device):
-            chains, target = self._against(emissions, tags, mask, lengths, edges, partial, reduction)
+        with inputs.no_autocast(self.transitions.device):
+            chains, target = self._chains_and_target(
+                emissions, tags, mask, lengths, edges, partial, reduction
+            )
             if self.loss_name == "log" and reduction != "log_sum":
                 if reduction != "none" and target.tags is not None:  # the common case: one node of the graph
-                    if usual and self._as_given(chains, target, emissions, tags):
-                        self._met = _traits(emissions, tags, self._parameters)
-                    return losses.averaged(of.log_likelihood(chains, target.tags, True), chains, reduction)
+                    if simple and self._unchanged(chains, target, emissions, tags):
+                        self._validated = _traits(emissions, tags, self._parameters)
+                    return losses.averaged(
+                        chain_ops.log_likelihood(chains, target.tags, True), chains, reduction
+                    )
                 return losses.reduced(losses.log_likelihood(chains, target), chains, reduction)
             return -self._loss(chains, target, cost, reduction)
 
-    def _as_given(self, chains: Chains, target: inputs.Target, emissions: Any, tags: Any) -> bool:
+    def _unchanged(self, chains: Chains, target: inputs.Target, emissions: Any, tags: Any) -> bool:
         """Return whether the operator gets the layer's inputs unchanged, so that their values need no check."""
         if torch.compiler.is_compiling() or ops.engine(chains.emissions) not in (cuda, native):
             return False
@@ -159,14 +163,21 @@ class CRF(nn.Module):  # type: ignore[misc]
         """Return the value to minimise, the negative of `forward`."""
         return -self(emissions, tags, mask, reduction, **more)
 
-    def _against(
-        self, emissions: Any, tags: Any, mask: Any, lengths: Any, edges: Any, partial: bool | None, how: str
+    def _chains_and_target(
+        self,
+        emissions: Any,
+        tags: Any,
+        mask: Any,
+        lengths: Any,
+        edges: Any,
+        partial: bool | None,
+        reduction: str,
     ) -> tuple[Chains, inputs.Target]:
         batch = self._read(emissions, mask, lengths)
         target = inputs.target(tags, batch, self.batch_first, partial)
-        if how not in (*losses.REDUCTIONS, "log_sum"):
+        if reduction not in (*losses.REDUCTIONS, "log_sum"):
             raise ParameterError(
-                f"reduction={how!r}{meant(str(how), losses.REDUCTIONS)}: expected one of "
+                f"reduction={reduction!r}{meant(str(reduction), losses.REDUCTIONS)}: expected one of "
                 f"{', '.join(losses.REDUCTIONS)}"
             )
         return self._scored(batch, edges), target
@@ -192,23 +203,23 @@ class CRF(nn.Module):  # type: ignore[misc]
 
     def _scored(self, batch: Batch, edges: Any = None, allowed: Any = None) -> Chains:
         """Return the batch with the layer's parameters, in the dtype of the sums."""
-        given = (self.transitions, self.start_transitions, self.end_transitions)
-        kind = inputs.wide(batch.emissions, *given)
+        parameters = (self.transitions, self.start_transitions, self.end_transitions)
+        kind = inputs.sum_dtype(batch.emissions, *parameters)
         transitions, start, end = (
-            x if x.dtype == kind and x.is_contiguous() else x.to(kind).contiguous() for x in given
+            x if x.dtype == kind and x.is_contiguous() else x.to(kind).contiguous() for x in parameters
         )
         if self._no_pairs is not None:
             transitions = transitions.masked_fill(self._no_pairs, -torch.inf)
             start = start.masked_fill(self._no_start, -torch.inf)
             end = end.masked_fill(self._no_end, -torch.inf)
         more = inputs.edges(edges, batch, kind, self.batch_first)
-        scores = inputs.typed(batch.emissions, kind)
+        scores = inputs.as_operand(batch.emissions, kind)
         chains = Chains(scores, transitions, start, end, batch.lengths, more)
         if allowed is None:
             return chains
-        return of.restricted(chains, inputs.support(allowed, batch, "allowed", self.batch_first))
+        return chain_ops.restricted(chains, inputs.support(allowed, batch, "allowed", self.batch_first))
 
-    def _laid(self, values: Tensor) -> Tensor:
+    def _in_layout(self, values: Tensor) -> Tensor:
         """Return values (B, T, ...) in the dimension order of the emissions."""
         return values if self.batch_first else values.transpose(0, 1)
 
@@ -233,9 +244,9 @@ class CRF(nn.Module):  # type: ignore[misc]
         allowed: bool (B, T, L), the labels that paths may use.
         """
         batch = self._read(emissions, mask, lengths)
-        with torch.no_grad(), inputs.plainly(self.transitions.device):
-            path, score = of.best(self._scored(batch, edges, allowed))
-        paths: Any = self._laid(path) if as_tensor else _lists(path, batch.lengths)
+        with torch.no_grad(), inputs.no_autocast(self.transitions.device):
+            path, score = chain_ops.viterbi(self._scored(batch, edges, allowed))
+        paths: Any = self._in_layout(path) if as_tensor else _lists(path, batch.lengths)
         return (paths, score) if return_scores else paths
 
     def kbest(
@@ -255,7 +266,7 @@ class CRF(nn.Module):  # type: ignore[misc]
         if k < 1:
             raise ParameterError(f"k={k}: expected 1 or more")
         batch = self._read(emissions, mask, lengths)
-        with inputs.plainly(self.transitions.device):
+        with inputs.no_autocast(self.transitions.device):
             return search.kbest(self._scored(batch, edges, allowed), k)  # type: ignore[no-any-return]
 
     def sample(
@@ -271,7 +282,7 @@ class CRF(nn.Module):  # type: ignore[misc]
     ) -> Tensor:
         """Draw n paths per sentence (n, B, T) from the distribution, padded with -1."""
         batch = self._read(emissions, mask, lengths)
-        with inputs.plainly(self.transitions.device):
+        with inputs.no_autocast(self.transitions.device):
             return search.sample(self._scored(batch, edges, allowed), n, generator)
 
     def marginals(
@@ -288,8 +299,8 @@ class CRF(nn.Module):  # type: ignore[misc]
         The result is differentiable.
         """
         batch = self._read(emissions, mask, lengths)
-        with inputs.plainly(self.transitions.device):
-            return self._laid(of.marginals(self._scored(batch, edges, allowed)))
+        with inputs.no_autocast(self.transitions.device):
+            return self._in_layout(chain_ops.marginals(self._scored(batch, edges, allowed)))
 
     def log_partition(
         self,
@@ -305,8 +316,8 @@ class CRF(nn.Module):  # type: ignore[misc]
         The result is twice differentiable.
         """
         batch = self._read(emissions, mask, lengths)
-        with inputs.plainly(self.transitions.device):
-            return of.log_partition(self._scored(batch, edges, allowed))
+        with inputs.no_autocast(self.transitions.device):
+            return chain_ops.log_partition(self._scored(batch, edges, allowed))
 
     def entropy(
         self,
@@ -319,8 +330,8 @@ class CRF(nn.Module):  # type: ignore[misc]
     ) -> Tensor:
         """Return the entropy of the distribution over paths (B,) in nats. It is differentiable."""
         batch = self._read(emissions, mask, lengths)
-        with inputs.plainly(self.transitions.device):
-            return of.entropy(self._scored(batch, edges, allowed))
+        with inputs.no_autocast(self.transitions.device):
+            return chain_ops.entropy(self._scored(batch, edges, allowed))
 
 
 def _traits(emissions: Any, tags: Any, parameters: Any) -> tuple[Any, ...]:
@@ -340,7 +351,7 @@ def _lists(path: Tensor, lengths: Tensor | None) -> list[list[int]]:
     return _core.row_lists(path.cpu().numpy(), None if lengths is None else lengths.cpu().numpy())
 
 
-def _rules(constraints: Any, labels: Sequence[str] | None, many: int) -> Rules:
+def _rules(constraints: Any, labels: Sequence[str] | None, num_tags: int) -> Rules:
     """Return which labels may begin a path, follow one another, and end it."""
     if isinstance(constraints, Rules):
         rules = constraints
@@ -356,9 +367,9 @@ def _rules(constraints: Any, labels: Sequence[str] | None, many: int) -> Rules:
                 "for example constraints='BIO'"
             )
         rules = parsed.rules([str(label) for label in labels])
-    if len(rules.start) != many:
+    if len(rules.start) != num_tags:
         raise ParameterError(
-            f"constraints cover {len(rules.start)} labels, but num_tags={many}; pass one name per label"
+            f"constraints cover {len(rules.start)} labels, but num_tags={num_tags}; pass one name per label"
         )
     if rules.once is not None:
         raise ParameterError(

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from tagwise.base.exceptions import ParameterError, TensorError
-from tagwise.torch import chains as of
+from tagwise.torch import chains as chain_ops
 from tagwise.torch.formulas import FORMULAS, Pointwise, Sequential
 from tagwise.torch.inputs import Target
 from tagwise.torch.protocol import Chains
@@ -38,24 +38,24 @@ def costs(chains: Chains, target: Target, cost: Tensor | float | None) -> Tensor
     A tensor of this shape is returned unchanged.
     """
     labels, kind = chains.emissions.shape[2], chains.start.dtype
-    given = torch.as_tensor(1.0 if cost is None else cost, dtype=kind, device=chains.emissions.device)
-    if given.shape == chains.emissions.shape:
-        return given
-    if given.shape not in ((), (labels, labels)):
+    cost_tensor = torch.as_tensor(1.0 if cost is None else cost, dtype=kind, device=chains.emissions.device)
+    if cost_tensor.shape == chains.emissions.shape:
+        return cost_tensor
+    if cost_tensor.shape not in ((), (labels, labels)):
         raise TensorError(
             f"cost: expected a number, a matrix ({labels}, {labels}) of gold and predicted labels, or one entry per "
-            f"token and label {tuple(chains.emissions.shape)}, got shape {tuple(given.shape)}"
+            f"token and label {tuple(chains.emissions.shape)}, got shape {tuple(cost_tensor.shape)}"
         )
     if target.tags is not None:
-        y = torch.where(of.inside(chains), target.tags, 0)
-        if given.dim() == 2:
-            return given[y]
-        return given * (1.0 - torch.nn.functional.one_hot(y, labels).to(kind))
+        y = torch.where(chain_ops.inside(chains), target.tags, 0)
+        if cost_tensor.dim() == 2:
+            return cost_tensor[y]
+        return cost_tensor * (1.0 - torch.nn.functional.one_hot(y, labels).to(kind))
     assert target.support is not None
-    if given.dim() == 2:  # the lowest cost over the possible gold labels
-        every = torch.where(target.support[:, :, :, None], given, torch.inf).amin(2)
+    if cost_tensor.dim() == 2:  # the lowest cost over the possible gold labels
+        every = torch.where(target.support[:, :, :, None], cost_tensor, torch.inf).amin(2)
         return torch.where(every < torch.inf, every, 0.0)
-    return given * (~target.support).to(kind)
+    return cost_tensor * (~target.support).to(kind)
 
 
 # --- sequential ---------------------------------------------------------------------------------------------
@@ -64,10 +64,10 @@ def costs(chains: Chains, target: Target, cost: Tensor | float | None) -> Tensor
 def log_likelihood(chains: Chains, target: Target) -> Tensor:
     """Return log p(y), or the log-probability of a support, -inf if no path is allowed."""
     if target.tags is not None:
-        return of.log_likelihood(chains, target.tags)
+        return chain_ops.log_likelihood(chains, target.tags)
     assert target.support is not None
-    whole = of.log_partition(chains)
-    part = of.log_partition(of.restricted(chains, target.support))
+    whole = chain_ops.log_partition(chains)
+    part = chain_ops.log_partition(chain_ops.restricted(chains, target.support))
     return torch.where(part > -torch.inf, part - whole, part)
 
 
@@ -76,20 +76,20 @@ def log_likelihood(chains: Chains, target: Target) -> Tensor:
 
 def gold_marginals(chains: Chains, target: Target) -> Tensor:
     """Return p_t(y_t) (B, T), padded with 1. It is clamped to the smallest normal number, where its gradient is 0."""
-    p = of.marginals(chains)
+    p = chain_ops.marginals(chains)
     if target.tags is not None:
-        y = torch.where(of.inside(chains), target.tags, 0)
+        y = torch.where(chain_ops.inside(chains), target.tags, 0)
         gold = p.gather(2, y[:, :, None]).squeeze(2)
     else:
         gold = (p * target.support).sum(2)
-    return torch.where(of.inside(chains), gold.clamp_min(torch.finfo(p.dtype).tiny), 1.0)
+    return torch.where(chain_ops.inside(chains), gold.clamp_min(torch.finfo(p.dtype).tiny), 1.0)
 
 
 def of_tokens(formula: Pointwise, chains: Chains, target: Target) -> tuple[Tensor, Tensor]:
     """Return the loss of each token (B, T), padded with 0, and log p_t(y_t)."""
     log_p = gold_marginals(chains, target).log()
     values = formula.value(formula.log_omega(torch.zeros_like(log_p), log_p), log_p)
-    return torch.where(of.inside(chains), values, 0.0), log_p
+    return torch.where(chain_ops.inside(chains), values, 0.0), log_p
 
 
 def of_formula(formula: Sequential | Pointwise) -> Loss:
@@ -106,13 +106,13 @@ def of_formula(formula: Sequential | Pointwise) -> Loss:
 # --- margins and costs --------------------------------------------------------------------------------------
 
 
-def _top(chains: Chains) -> Tensor:
+def _max_score(chains: Chains) -> Tensor:
     """Return max_z s(z), differentiable if the best path is unique."""
-    path, _ = of.best(Chains(*(_still(x) for x in chains)))
-    return of.score(chains, path)
+    path, _ = chain_ops.viterbi(Chains(*(_detached(x) for x in chains)))
+    return chain_ops.score(chains, path)
 
 
-def _still(x: Tensor | tuple[Tensor, ...] | None) -> Tensor | tuple[Tensor, ...] | None:
+def _detached(x: Tensor | tuple[Tensor, ...] | None) -> Tensor | tuple[Tensor, ...] | None:
     if isinstance(x, tuple):
         return tuple(y.detach() for y in x)
     return None if x is None else x.detach()
@@ -120,36 +120,38 @@ def _still(x: Tensor | tuple[Tensor, ...] | None) -> Tensor | tuple[Tensor, ...]
 
 def _augmented(chains: Chains, cost: Tensor) -> Chains:
     """Add a cost to the emissions."""
-    whole = of.exact(chains)
+    whole = chain_ops.exact(chains)
     return whole._replace(emissions=whole.emissions + cost)
 
 
 def _gold_score(chains: Chains, target: Target) -> Tensor:
     if target.tags is not None:
-        return of.score(chains, target.tags)
+        return chain_ops.score(chains, target.tags)
     assert target.support is not None
-    return _top(of.restricted(chains, target.support))
+    return _max_score(chain_ops.restricted(chains, target.support))
 
 
 def hinge(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    return _top(_augmented(chains, costs(chains, target, cost))) - _gold_score(of.exact(chains), target)
+    return _max_score(_augmented(chains, costs(chains, target, cost))) - _gold_score(
+        chain_ops.exact(chains), target
+    )
 
 
 def perceptron(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    whole = of.exact(chains)
-    return _top(whole) - _gold_score(whole, target)
+    whole = chain_ops.exact(chains)
+    return _max_score(whole) - _gold_score(whole, target)
 
 
 def softmax_margin(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    total = of.log_partition(_augmented(chains, costs(chains, target, cost)))
+    total = chain_ops.log_partition(_augmented(chains, costs(chains, target, cost)))
     if target.tags is not None:
-        return total - of.score(of.exact(chains), target.tags)
+        return total - chain_ops.score(chain_ops.exact(chains), target.tags)
     assert target.support is not None
-    return total - of.log_partition(of.restricted(of.exact(chains), target.support))
+    return total - chain_ops.log_partition(chain_ops.restricted(chain_ops.exact(chains), target.support))
 
 
 def risk(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    return (of.marginals(chains) * costs(chains, target, cost)).sum((1, 2))
+    return (chain_ops.marginals(chains) * costs(chains, target, cost)).sum((1, 2))
 
 
 #: Losses by name: those of the core, and others.
@@ -191,5 +193,5 @@ def log_of_sum(name: str, chains: Chains, target: Target) -> Tensor:
         raise ParameterError(
             f"reduction='log_sum' needs the loss exp or pointwise_exp, not {name}; use reduction='sum'"
         )
-    each = torch.where(of.inside(chains), -gold_marginals(chains, target).log(), -torch.inf)
+    each = torch.where(chain_ops.inside(chains), -gold_marginals(chains, target).log(), -torch.inf)
     return torch.logsumexp(each.flatten(), 0)

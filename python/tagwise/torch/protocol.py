@@ -39,7 +39,7 @@ class Chain(NamedTuple):
         return self._replace(emissions=emissions, transitions=transitions, start=start, end=end)
 
 
-class Sums(NamedTuple):
+class ForwardBackward(NamedTuple):
     """One value per sentence (B,), and the forward and backward recursions in the engine's own layout."""
 
     value: Tensor
@@ -58,20 +58,22 @@ class Gradient(NamedTuple):
 class Engine(Protocol):
     """Implementation of the chain operations."""
 
-    def sums(self, chain: Chain, /) -> Sums:
+    def forward_backward(self, chain: Chain, /) -> ForwardBackward:
         """Return log Z of each sentence, or the log-likelihood of the tags."""
 
-    def expect(self, chain: Chain, rows: Tensor, scale: Tensor, /) -> Gradient:
-        """Return the gradient of sum_b scale_b value_b. `rows` are the recursions returned by `sums`."""
+    def expectations(self, chain: Chain, rows: Tensor, scale: Tensor, /) -> Gradient:
+        """Return the gradient of sum_b scale_b value_b. `rows` are the recursions returned by `forward_backward`."""
 
-    def bend(self, chain: Chain, rows: Tensor, scale: Tensor, along: Gradient, /) -> tuple[Gradient, Tensor]:
+    def hessian_product(
+        self, chain: Chain, rows: Tensor, scale: Tensor, along: Gradient, /
+    ) -> tuple[Gradient, Tensor]:
         """Return the Hessian-vector product of log Z (without tags), and each log Z's directional derivative."""
 
-    def best(self, chain: Chain, /) -> tuple[Tensor, Tensor]:
+    def viterbi(self, chain: Chain, /) -> tuple[Tensor, Tensor]:
         """Return the Viterbi path of each sentence, padded with -1, and its score. The lower label wins ties."""
 
 
-class AtOnce(Protocol):
+class FusedEngine(Protocol):
     """Engine that also computes the sum of the values together with its gradient, in one pass."""
 
     def gradient(self, chain: Chain, /) -> tuple[Tensor, Gradient]:

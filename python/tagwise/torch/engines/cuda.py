@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tagwise.torch.engines import launching
-from tagwise.torch.protocol import Chain, Gradient, Sums
+from tagwise.torch.protocol import Chain, ForwardBackward, Gradient
 from tagwise.torch.renormalize import EVERY, FIRST
 
 #: Maximum number of labels of these kernels. `many_labels` handles more.
@@ -22,11 +22,11 @@ MOST_LABELS = 64
 #: PIECE tokens that are summed in parallel.
 LONG, PIECE = 2048, 512
 _INPUTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
-_TOKENS, _BENT = 32, 16
+_TOKENS, _HESSIAN_TOKENS = 32, 16
 
 
 #: Macros for many more recursions than run at a time, when occupancy matters more than the latency of one.
-_CROWDED: launching.Macros = (("AHEAD", 4), ("CROWD", 16))
+_OCCUPANCY: launching.Macros = (("PREFETCH", 4), ("RESIDENT", 16))
 
 
 class KernelSet:
@@ -38,26 +38,26 @@ class KernelSet:
         self.macros: launching.Macros = (
             ("L", labels),
             ("WARPS", warps),
-            ("WIDE", int(kind == torch.float64)),
+            ("DOUBLE", int(kind == torch.float64)),
             ("INPUT", _INPUTS[kind]),
             ("FIRST", FIRST),
             ("EVERY", EVERY),
-            *(_CROWDED if crowded else ()),
+            *(_OCCUPANCY if crowded else ()),
         )
         self.processors = launching.processors(device)
         self._small = (-(-labels // 4)) ** 2 <= 128  # 128 threads are enough for the tiles of pairs
         self._kernels: dict[str, launching.CompiledKernel] = {}
 
     def blocks(self, batch: int, time: int) -> tuple[int, int]:
-        """Return the number of blocks that share the pieces of sentences in `expect_pairs`, and of their threads."""
+        """Return the numbers of blocks and threads per block of `expectations_pairs`."""
         most = (8 if self._small else 4) * self.processors
         return min(batch * -(-time // _TOKENS), most), 128 if self._small else 256
 
     def __getitem__(self, name: str) -> launching.CompiledKernel:
-        """Return a kernel by name. Its prefix is the name of the source, except that `chain_best` is in `best`."""
+        """Return a kernel by name, which is that of its source, an underscore and one more word."""
         found = self._kernels.get(name)
         if found is None:
-            source = "best" if name == "chain_best" else name.partition("_")[0]
+            source = name.rpartition("_")[0]
             found = self._kernels[name] = launching.kernel(source, self.device, self.macros, name)
         return found
 
@@ -72,7 +72,7 @@ def _pointer(tensor: Tensor | None) -> int:
     return 0 if tensor is None else int(tensor.data_ptr())
 
 
-def _told(chain: Chain) -> tuple[int, int, int, tuple[int, ...]]:
+def _batch_arguments(chain: Chain) -> tuple[int, int, int, tuple[int, ...]]:
     """Return the numbers of sentences, of tokens at most, and of labels, and the batch arguments of every kernel."""
     emissions, transitions, start, end, lengths, tags, places = chain
     if places is None:
@@ -84,12 +84,12 @@ def _told(chain: Chain) -> tuple[int, int, int, tuple[int, ...]]:
         batch, time, labels = len(places.first), places.longest, len(start)
         strides, by_tag = (0, *emissions.stride()), (0, 1)
         first = places.first.data_ptr()
-    told = (
+    arguments = (
         *(emissions.data_ptr(), *strides),
         *(transitions.data_ptr(), start.data_ptr(), end.data_ptr()),
         *(_pointer(lengths), first, _pointer(tags), *by_tag, batch, time),
     )
-    return batch, time, labels, told
+    return batch, time, labels, arguments
 
 
 def width(labels: int) -> int:
@@ -97,27 +97,27 @@ def width(labels: int) -> int:
     return 2 * labels + 1
 
 
-def _behind(rows: Tensor, labels: int) -> int:
+def _forward_size(rows: Tensor, labels: int) -> int:
     """Return how many numbers of the recursions precede the backward rows."""
     return int(rows.numel()) // width(labels) * (labels + 1)
 
 
 def halves(rows: Tensor, labels: int) -> tuple[Tensor, Tensor]:
     """Return views of the forward and backward recursions, (tokens, L) each."""
-    cut = _behind(rows, labels)
+    cut = _forward_size(rows, labels)
     flat = rows.view(-1)
     return flat[:cut].view(-1, labels + 1)[:, :labels], flat[cut:].view(-1, labels)
 
 
-def _known(rows: Tensor, labels: int) -> tuple[int, int]:
+def _recursion_addresses(rows: Tensor, labels: int) -> tuple[int, int]:
     """Return the addresses of the forward and backward recursions."""
     at = rows.data_ptr()
-    return at, at + _behind(rows, labels) * rows.element_size()
+    return at, at + _forward_size(rows, labels) * rows.element_size()
 
 
-def sums(chain: Chain) -> Sums:
-    """Implement `Engine.sums`. Values of concatenated sentences are doubles, since their losses are summed."""
-    batch, time, labels, told = _told(chain)
+def forward_backward(chain: Chain) -> ForwardBackward:
+    """Implement `Engine.forward_backward`. Values of concatenated sentences are doubles for summation."""
+    batch, time, labels, arguments = _batch_arguments(chain)
     emissions, start, places = chain.emissions, chain.start, chain.places
     crowded = (
         places is not None and labels <= 32 and batch > 16 * launching.processors(emissions.device.index or 0)
@@ -126,12 +126,12 @@ def sums(chain: Chain) -> Sums:
     rows = start.new_empty((*emissions.shape[:-1], width(labels)))
     value = start.new_empty(batch, dtype=start.dtype if places is None else torch.float64)
     if not batch:
-        return Sums(value, rows)
+        return ForwardBackward(value, rows)
     at = value.data_ptr()
-    out = *_known(rows, labels), *((at, 0) if places is None else (0, at))
+    out = *_recursion_addresses(rows, labels), *((at, 0) if places is None else (0, at))
     if time < LONG or batch > on.processors:
-        on["chain_forward"]((batch, 2, 1), on.threads, *told, *out, time, 1, 0, 0, 0)
-        return Sums(value, rows)
+        on["chain_forward"]((batch, 2, 1), on.threads, *arguments, *out, time, 1, 0, 0, 0)
+        return ForwardBackward(value, rows)
     pieces = -(-time // PIECE)
     matrices = start.new_empty(batch * pieces * labels * (labels + 3 * (labels + 1)))
     scratch = matrices.data_ptr() + batch * pieces * labels * labels * matrices.element_size()
@@ -141,16 +141,16 @@ def sums(chain: Chain) -> Sums:
     entries = start.new_empty(2 * batch * pieces * labels)
     found = matrices.data_ptr(), doubles.data_ptr()
     on["chain_matrices"](
-        (batch * pieces * labels, 1, 1), on.threads, *told, PIECE, pieces, *found, scratch, parts
+        (batch * pieces * labels, 1, 1), on.threads, *arguments, PIECE, pieces, *found, scratch, parts
     )
     whole = _pointer(chain.lengths), batch, time, chain.end.data_ptr()
     begun = entries.data_ptr(), offsets
     on["chain_join"]((batch, 2, 1), on.threads, *whole, PIECE, pieces, *found, *begun)
-    on["chain_forward"]((batch * pieces, 2, 1), on.threads, *told, *out, PIECE, pieces, *begun, parts)
-    return Sums(value, rows)
+    on["chain_forward"]((batch * pieces, 2, 1), on.threads, *arguments, *out, PIECE, pieces, *begun, parts)
+    return ForwardBackward(value, rows)
 
 
-def _room(chain: Chain, into: Gradient | None) -> tuple[Gradient, tuple[int, ...]]:
+def _output(chain: Chain, into: Gradient | None) -> tuple[Gradient, tuple[int, ...]]:
     """Return the output buffers of a gradient, `into` or new ones, and the strides of its emissions."""
     out = Gradient(*map(torch.empty_like, chain[:4])) if into is None else into
     by = out.emissions.stride()
@@ -167,7 +167,7 @@ def _reduce(
 ) -> None:
     """Add the partial sums of blocks into `out`. `values`: address and number of values, and address of their sum."""
     pairs, starts, ends = work
-    on["expect_sum"](
+    on["expectations_sum"](
         (-(-(labels * labels + 2 * labels + 1) // 32), 1, 1),
         256,
         *(pairs, blocks, starts, ends),
@@ -178,32 +178,32 @@ def _reduce(
 def _parts(start: Tensor, labels: int, blocks: int) -> tuple[Tensor, tuple[int, ...]]:
     """Allocate buffers for the partial sums of each block over pairs, first and last tokens."""
     work = start.new_empty(blocks * labels * (labels + 2))
-    return work, _cut(work.data_ptr(), labels, blocks, work.element_size())
+    return work, _partial_addresses(work.data_ptr(), labels, blocks, work.element_size())
 
 
-def _cut(pairs: int, labels: int, blocks: int, item: int) -> tuple[int, ...]:
+def _partial_addresses(pairs: int, labels: int, blocks: int, item: int) -> tuple[int, ...]:
     """Return the addresses of the partial sums over pairs, first and last tokens in memory that begins at `pairs`."""
     starts = pairs + blocks * labels * labels * item
     return pairs, starts, starts + blocks * labels * item
 
 
-def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = None) -> Gradient:
-    """Implement `Engine.expect`, deterministically. A 0-dimensional scale applies to all sentences.
+def expectations(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = None) -> Gradient:
+    """Implement `Engine.expectations`, deterministically. A 0-dimensional scale applies to all sentences.
 
     `into`: output buffers. New ones are allocated if None.
     """
-    batch, time, labels, told = _told(chain)
-    out, by = _room(chain, into)
+    batch, time, labels, arguments = _batch_arguments(chain)
+    out, by = _output(chain, into)
     if not batch or not time:
         return Gradient(*(x.zero_() for x in out))
     on = plan(labels, chain.emissions.dtype, chain.emissions.device.index)
     blocks, threads = on.blocks(batch, time)
     held, work = _parts(chain.start, labels, blocks)
-    on["expect_pairs"](
+    on["expectations_pairs"](
         (blocks, 1, 1),
         threads,
-        *told,
-        *(*_known(rows, labels), scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
+        *arguments,
+        *(*_recursion_addresses(rows, labels), scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
         *(out.emissions.data_ptr(), *by, *work),
     )
     _reduce(on, labels, work, blocks, out)
@@ -212,30 +212,30 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = No
 
 
 def gradient(chain: Chain) -> tuple[Tensor, Gradient]:
-    """Return the sum of the values and its gradient: `sums` and `expect` with as few calls as possible.
+    """Return the sum of the values and its gradient with as few calls as possible.
 
     Steps of small batches are limited by the host, so all temporary memory is one allocation.
     """
-    batch, time, labels, told = _told(chain)
+    batch, time, labels, arguments = _batch_arguments(chain)
     emissions, start = chain.emissions, chain.start
     on = plan(labels, emissions.dtype, emissions.device.index)
     if not batch or (time >= LONG and batch <= on.processors):
-        found = sums(chain)
-        return found.value.sum(), expect(chain, found.rows, start.new_ones(()))
+        found = forward_backward(chain)
+        return found.value.sum(), expectations(chain, found.rows, start.new_ones(()))
     out = Gradient(*map(torch.empty_like, chain[:4]))
     blocks, threads = on.blocks(batch, time)
-    ahead, behind = batch * time * (labels + 1), batch * time * labels
-    held = start.new_empty(ahead + behind + batch + blocks * labels * (labels + 2))
+    n_forward, n_backward = batch * time * (labels + 1), batch * time * labels
+    held = start.new_empty(n_forward + n_backward + batch + blocks * labels * (labels + 2))
     total, item = start.new_empty(()), held.element_size()
     at = held.data_ptr()
-    values = at + (ahead + behind) * item
-    known = at, at + ahead * item
-    work = _cut(values + batch * item, labels, blocks, item)
-    on["chain_forward"]((batch, 2, 1), on.threads, *told, *known, values, 0, time, 1, 0, 0, 0)
+    values = at + (n_forward + n_backward) * item
+    recursions = at, at + n_forward * item
+    work = _partial_addresses(values + batch * item, labels, blocks, item)
+    on["chain_forward"]((batch, 2, 1), on.threads, *arguments, *recursions, values, 0, time, 1, 0, 0, 0)
     by = out.emissions.data_ptr(), *out.emissions.stride()
-    on["expect_pairs"]((blocks, 1, 1), threads, *told, *known, 0, 0, *by, *work)
+    on["expectations_pairs"]((blocks, 1, 1), threads, *arguments, *recursions, 0, 0, *by, *work)
     _reduce(on, labels, work, blocks, out, (values, batch, total.data_ptr()))
-    del held  # `known`, `values` and `work` point into it
+    del held  # `recursions`, `values` and `work` point into it
     return total, out
 
 
@@ -243,41 +243,41 @@ def scale(found: Gradient, by: Tensor) -> None:
     """Multiply a gradient returned by `gradient` by a number on the device, in place. Its tensors are contiguous."""
     emissions, transitions, start, end = (x.data_ptr() for x in found)
     on = plan(len(found.start), found.emissions.dtype, found.emissions.device.index)
-    many = found.emissions.numel()
-    blocks = min(1 + many // 1024, 8 * on.processors)
-    on["expect_scale"]((blocks, 1, 1), 256, by.data_ptr(), emissions, many, transitions, start, end)
+    size = found.emissions.numel()
+    blocks = min(1 + size // 1024, 8 * on.processors)
+    on["expectations_scale"]((blocks, 1, 1), 256, by.data_ptr(), emissions, size, transitions, start, end)
 
 
-def bend(
+def hessian_product(
     chain: Chain, rows: Tensor, scale: Tensor, along: Gradient, into: Gradient | None = None
 ) -> tuple[Gradient, Tensor]:
-    """Implement `Engine.bend`. Parts of the direction that are None count as 0."""
-    batch, time, labels, told = _told(chain._replace(tags=None))
-    out, by = _room(chain, into)
+    """Implement `Engine.hessian_product`. Parts of the direction that are None count as 0."""
+    batch, time, labels, arguments = _batch_arguments(chain._replace(tags=None))
+    out, by = _output(chain, into)
     start = chain.start
     total = start.new_empty(batch)
-    pieces = batch * -(-time // _BENT)
+    pieces = batch * -(-time // _HESSIAN_TOKENS)
     if not pieces:
         return Gradient(*(x.zero_() for x in out)), total.zero_()
     on = plan(labels, chain.emissions.dtype, chain.emissions.device.index)
     v_e, v_w, v_s, v_n = (None if x is None else x.to(start.dtype).contiguous() for x in along)
     assert v_e is not None
     tokens = chain.emissions.shape[:-1]
-    bent, means = start.new_empty((3, *tokens, labels)), start.new_empty(tokens)
-    head, norm, tail = (bent[k].data_ptr() for k in range(3))
-    known = _known(rows, labels)
-    on["bend_walk"](
+    derivatives, means = start.new_empty((3, *tokens, labels)), start.new_empty(tokens)
+    head, norm, tail = (derivatives[k].data_ptr() for k in range(3))
+    recursions = _recursion_addresses(rows, labels)
+    on["hessian_walk"](
         (batch, 2, 1),
         on.threads,
-        *(*told, *known, v_e.data_ptr(), _pointer(v_w), _pointer(v_s), _pointer(v_n)),
+        *(*arguments, *recursions, v_e.data_ptr(), _pointer(v_w), _pointer(v_s), _pointer(v_n)),
         *(head, means.data_ptr(), norm, tail, total.data_ptr()),
     )
     blocks = min(pieces, 4 * on.processors)
     held, work = _parts(start, labels, blocks)
-    on["bend_pairs"](
+    on["hessian_pairs"](
         (blocks, 1, 1),
         256,
-        *(*told, *known, scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
+        *(*arguments, *recursions, scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
         *(v_e.data_ptr(), _pointer(v_w), head, means.data_ptr(), norm, tail),
         *(out.emissions.data_ptr(), *by, *work),
     )
@@ -286,9 +286,9 @@ def bend(
     return out, total
 
 
-def best(chain: Chain) -> tuple[Tensor, Tensor]:
-    """Implement `Engine.best`."""
-    batch, _, labels, told = _told(chain._replace(tags=None))
+def viterbi(chain: Chain) -> tuple[Tensor, Tensor]:
+    """Implement `Engine.viterbi`."""
+    batch, _, labels, arguments = _batch_arguments(chain._replace(tags=None))
     emissions = chain.emissions
     tokens = emissions.shape[:-1]
     path = torch.empty(tokens, dtype=torch.int64, device=emissions.device)
@@ -297,5 +297,5 @@ def best(chain: Chain) -> tuple[Tensor, Tensor]:
         on = plan(labels, emissions.dtype, emissions.device.index)
         back = torch.empty((*tokens, labels), dtype=torch.uint8, device=emissions.device)
         out = back.data_ptr(), path.data_ptr(), value.data_ptr()
-        on["chain_best"]((batch, 1, 1), on.threads, *told, *out)
+        on["viterbi_path"]((batch, 1, 1), on.threads, *arguments, *out)
     return path, value

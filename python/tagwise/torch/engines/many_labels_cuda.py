@@ -1,4 +1,4 @@
-"""Chains of many labels on CUDA: the kernels of `kernels/wide.cu`, one launch per token.
+"""Chains of many labels on CUDA: the kernels of `kernels/many_labels.cu`, one launch per token.
 
 Nothing here synchronises with the device. A step reads all of exp(transitions) once for each group of sentences. The
 cost of a batch grows with its longest sentence.
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tagwise.torch.engines import cuda, reference
-from tagwise.torch.protocol import Chain, Sums
+from tagwise.torch.protocol import Chain, ForwardBackward
 
 _TILE, _THREADS = 16, 256
 #: Back pointers are two bytes.
@@ -27,8 +27,8 @@ def _grid(batch: int, labels: int, kind: torch.dtype) -> tuple[int, int]:
     return -(-labels // _TILE), -(-batch // group)
 
 
-def sums(chain: Chain) -> Sums:
-    """Implement `Engine.sums`. Each row of the recursions is shifted by an offset that cancels in expectations."""
+def forward_backward(chain: Chain) -> ForwardBackward:
+    """Implement `Engine.forward_backward`. Rows of the recursions have offsets, which cancel in expectations."""
     emissions, transitions, start, end, lengths, tags, _ = chain
     e = emissions.to(start.dtype)
     batch, time, labels = e.shape
@@ -37,30 +37,38 @@ def sums(chain: Chain) -> Sums:
     crests = torch.where(crests > -torch.inf, crests, 0.0)
     factors = torch.stack([(transitions - crests[0]).exp(), (transitions.T - crests[1]).exp()])
     rows = e.new_zeros(2, *e.shape)
-    ahead, behind = rows
+    forward, backward = rows
     tiles, groups = _grid(batch, labels, e.dtype)
     heights = e.new_full((2, 2, batch, tiles), -torch.inf)
     tops, value = e.new_empty((batch, time)), e.new_empty(batch)
-    many = 0 if lengths is None else lengths.data_ptr()
-    given = e.data_ptr(), *e.stride(), transitions.data_ptr(), start.data_ptr(), end.data_ptr()
-    held = factors, crests, heights, ahead, behind, tops
-    rest = tuple(x.data_ptr() for x in held)
-    step = on["wide_step"]
+    lengths_address = 0 if lengths is None else lengths.data_ptr()
+    scores = e.data_ptr(), *e.stride(), transitions.data_ptr(), start.data_ptr(), end.data_ptr()
+    buffers = factors, crests, heights, forward, backward, tops
+    addresses = tuple(x.data_ptr() for x in buffers)
+    step = on["many_labels_step"]
     for k in range(time):
-        step((tiles, groups, 2), _THREADS, *given, many, batch, time, k, *rest)
-    on["wide_value"](
+        step((tiles, groups, 2), _THREADS, *scores, lengths_address, batch, time, k, *addresses)
+    on["many_labels_value"](
         (batch, 1, 1),
         _THREADS,
-        *(end.data_ptr(), many, batch, time, ahead.data_ptr(), tops.data_ptr(), value.data_ptr()),
+        *(
+            end.data_ptr(),
+            lengths_address,
+            batch,
+            time,
+            forward.data_ptr(),
+            tops.data_ptr(),
+            value.data_ptr(),
+        ),
     )
     if tags is not None:
         scored = reference.path_score(chain._replace(emissions=e))
         value = torch.where(value == -torch.inf, -torch.inf, scored - value)
-    return Sums(value, rows)
+    return ForwardBackward(value, rows)
 
 
-def best(chain: Chain) -> tuple[Tensor, Tensor]:
-    """Implement `Engine.best`."""
+def viterbi(chain: Chain) -> tuple[Tensor, Tensor]:
+    """Implement `Engine.viterbi`."""
     emissions, transitions, start, end, lengths, _, _ = chain
     e = emissions.to(start.dtype)
     batch, time, labels = e.shape
@@ -69,17 +77,17 @@ def best(chain: Chain) -> tuple[Tensor, Tensor]:
     back = torch.empty(e.shape, dtype=torch.int16, device=e.device)
     path, value = torch.empty((batch, time), dtype=torch.int64, device=e.device), e.new_empty(batch)
     total = e.new_zeros((2, batch), dtype=torch.float64)
-    many = 0 if lengths is None else lengths.data_ptr()
-    given = e.data_ptr(), *e.stride(), transitions.data_ptr(), start.data_ptr(), many, batch, time
+    lengths_address = 0 if lengths is None else lengths.data_ptr()
+    scores = e.data_ptr(), *e.stride(), transitions.data_ptr(), start.data_ptr(), lengths_address, batch, time
     tiles, groups = _grid(batch, labels, e.dtype)
-    step = on["wide_best"]
+    step = on["many_labels_viterbi"]
     for k in range(time):
-        step((tiles, groups, 1), _THREADS, *given, k, rows.data_ptr(), back.data_ptr(), total.data_ptr())
+        step((tiles, groups, 1), _THREADS, *scores, k, rows.data_ptr(), back.data_ptr(), total.data_ptr())
     last = rows[(time - 1) % 2]
-    on["wide_path"](
+    on["many_labels_path"](
         (batch, 1, 1),
         _THREADS,
-        *(end.data_ptr(), many, batch, time, last.data_ptr(), back.data_ptr(), total.data_ptr()),
+        *(end.data_ptr(), lengths_address, batch, time, last.data_ptr(), back.data_ptr(), total.data_ptr()),
         *(path.data_ptr(), value.data_ptr()),
     )
     return path, value

@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tagwise.torch.protocol import Chain, Gradient, Sums
+from tagwise.torch.protocol import Chain, ForwardBackward, Gradient
 from tagwise.torch.renormalize import is_due, renormalized
 
 
@@ -31,18 +31,18 @@ def path_score(chain: Chain) -> Tensor:
     """Return the score of the tags of each sentence."""
     emissions, transitions, start, end, lengths, tags, _ = chain
     assert tags is not None
-    many = _lengths(emissions, lengths)
-    inside = torch.arange(emissions.shape[1], device=emissions.device) < many[:, None]
+    n_tokens = _lengths(emissions, lengths)
+    inside = torch.arange(emissions.shape[1], device=emissions.device) < n_tokens[:, None]
     y = torch.where(inside, tags, 0)
     zero = emissions.new_zeros(())
     score = torch.where(inside, emissions.gather(2, y[:, :, None]).squeeze(2), zero).sum(1)
     steps = transitions[y[:, :-1], y[:, 1:]]
     score = score + torch.where(inside[:, 1:], steps, zero).sum(1)
-    ends = start[y[:, 0]] + end[_at(y, (many - 1).clamp(min=0))]
-    return torch.where(many > 0, score + ends, zero)
+    ends = start[y[:, 0]] + end[_at(y, (n_tokens - 1).clamp(min=0))]
+    return torch.where(n_tokens > 0, score + ends, zero)
 
 
-def _lse(values: Tensor, dim: int) -> Tensor:
+def log_sum_exp(values: Tensor, dim: int) -> Tensor:
     """Return log-sum-exp with the derivative 0, not NaN, if all values are -inf. NaN propagates."""
     top = values.detach().amax(dim, keepdim=True)
     top = torch.where(top == -torch.inf, torch.zeros_like(top), top)
@@ -52,7 +52,7 @@ def _lse(values: Tensor, dim: int) -> Tensor:
     ) + top.squeeze(dim)
 
 
-def sums(chain: Chain) -> Sums:
+def forward_backward(chain: Chain) -> ForwardBackward:
     """Return log Z, or the log-likelihood of the tags, and the forward and backward recursions (2, B, T, L).
 
         a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) + W(i, j)),            a_0 = start + e_0
@@ -62,36 +62,36 @@ def sums(chain: Chain) -> Sums:
     """
     emissions, transitions, start, end, lengths, tags, _ = chain
     batch, time, labels = emissions.shape
-    many = _lengths(emissions, lengths)
+    n_tokens = _lengths(emissions, lengths)
     rows = emissions.new_zeros(2, batch, time, labels)
-    ahead, behind = rows
+    forward, backward = rows
     offset = emissions.new_zeros(batch)
     state = start + emissions[:, 0] if time else emissions.new_zeros(batch, labels)
     for t in range(time):
         if t:
-            moved = _lse(state[:, :, None] + transitions, 1) + emissions[:, t]
-            state = torch.where((t < many)[:, None], moved, state)
+            moved = log_sum_exp(state[:, :, None] + transitions, 1) + emissions[:, t]
+            state = torch.where((t < n_tokens)[:, None], moved, state)
         top = state.amax(1)
         top = torch.where(top == -torch.inf, torch.zeros_like(top), top)
         state, offset = state - top[:, None], offset + top
-        ahead[:, t] = torch.where((t < many)[:, None], state, 0.0)
-    total = _lse(state + end, 1) + offset if labels else offset
-    value = torch.where(many > 0, total, 0.0)
+        forward[:, t] = torch.where((t < n_tokens)[:, None], state, 0.0)
+    total = log_sum_exp(state + end, 1) + offset if labels else offset
+    value = torch.where(n_tokens > 0, total, 0.0)
     state = end.expand(batch, labels)
     for t in range(time - 1, -1, -1):
         if t + 1 < time:
-            moved = _lse(transitions + (emissions[:, t + 1] + state)[:, None, :], 2)
+            moved = log_sum_exp(transitions + (emissions[:, t + 1] + state)[:, None, :], 2)
             moved = moved - torch.nan_to_num(moved.amax(1, keepdim=True), neginf=0.0)
-            state = torch.where((t + 1 < many)[:, None], moved, state)
-        behind[:, t] = torch.where((t < many)[:, None], state, 0.0)
+            state = torch.where((t + 1 < n_tokens)[:, None], moved, state)
+        backward[:, t] = torch.where((t < n_tokens)[:, None], state, 0.0)
     if tags is not None:
         value = torch.where(value == -torch.inf, -torch.inf, path_score(chain) - value)
-    return Sums(value, rows)
+    return ForwardBackward(value, rows)
 
 
-def _token(ahead: Tensor, behind: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+def _token(forward: Tensor, backward: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
     """Return the marginals of a token (B, L) and the log of their normalisation constant."""
-    both = ahead + behind
+    both = forward + backward
     top = torch.nan_to_num(both.amax(1, keepdim=True), neginf=0.0)
     total = (both - top).exp().sum(1, keepdim=True)
     norm = torch.where(total > 0, total, 1.0).log() + top
@@ -107,16 +107,16 @@ def _pair(before: Tensor, transitions: Tensor, after: Tensor, inside: Tensor) ->
     return torch.where(inside[:, None, None] & (total > 0), weights / total, 0.0)
 
 
-def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
+def expectations(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     """Return the gradient of sum_b scale_b value_b: expected counts, or gold minus expected counts with tags."""
-    (emissions, transitions, start, end, lengths, tags, _), (ahead, behind) = chain, rows
+    (emissions, transitions, start, end, lengths, tags, _), (forward, backward) = chain, rows
     time = emissions.shape[1]
-    many = _lengths(emissions, lengths)
+    n_tokens = _lengths(emissions, lengths)
     out = Gradient(*(torch.zeros_like(x) for x in (emissions, transitions, start, end)))
     sign = scale if tags is None else -scale
     for t in range(time):
-        inside = t < many
-        one, _ = _token(ahead[:, t], behind[:, t], inside)
+        inside = t < n_tokens
+        one, _ = _token(forward[:, t], backward[:, t], inside)
         got = sign[:, None] * one
         if tags is not None:
             gold = torch.nn.functional.one_hot(torch.where(inside, tags[:, t], 0), one.shape[1])
@@ -125,16 +125,16 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
         if t == 0:
             out.start.add_(got.sum(0))
         else:
-            two = _pair(ahead[:, t - 1], transitions, emissions[:, t] + behind[:, t], inside)
+            two = _pair(forward[:, t - 1], transitions, emissions[:, t] + backward[:, t], inside)
             out.transitions.add_(torch.einsum("b,bij->ij", sign, two))
             if tags is not None:
                 at = torch.where(inside, tags[:, t - 1], 0), torch.where(inside, tags[:, t], 0)
                 out.transitions.index_put_(at, torch.where(inside, scale, 0.0), accumulate=True)
-        out.end.add_(torch.where((t == many - 1)[:, None], got, 0.0).sum(0))
+        out.end.add_(torch.where((t == n_tokens - 1)[:, None], got, 0.0).sum(0))
     return out
 
 
-def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
+def hessian_product(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
     """Return the Hessian-vector product of log Z with a direction v, and <v, gradient_b> of each sentence.
 
     The derivatives of the recursions along v are means under the chain itself,
@@ -144,9 +144,9 @@ def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gr
     and p' = p (a' + b' - their mean) for tokens, with an analogous formula for pairs. Subtracting from a' and b' their
     means at each token leaves the result unchanged and keeps them small. Tags are ignored.
     """
-    (emissions, transitions, start, end, lengths, _, _), (ahead, behind) = chain, rows
+    (emissions, transitions, start, end, lengths, _, _), (forward, backward) = chain, rows
     batch, time, labels = emissions.shape
-    many = _lengths(emissions, lengths)
+    n_tokens = _lengths(emissions, lengths)
     v_e, v_w, v_s, v_n = along
     out = Gradient(*(torch.zeros_like(x) for x in (emissions, transitions, start, end)))
     total = emissions.new_zeros(batch)
@@ -154,24 +154,24 @@ def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gr
     tail = v_n.expand(batch, labels)
     for t in range(time - 1, -1, -1):
         if t + 1 < time:
-            inside = t + 1 < many
-            after = emissions[:, t + 1] + behind[:, t + 1]
-            given = torch.softmax(transitions + after[:, None, :], 2).nan_to_num()
-            moved = (given * (v_w + (v_e[:, t + 1] + tail)[:, None, :])).sum(2)
-            one, _ = _token(ahead[:, t], behind[:, t], inside)
+            inside = t + 1 < n_tokens
+            after = emissions[:, t + 1] + backward[:, t + 1]
+            conditional = torch.softmax(transitions + after[:, None, :], 2).nan_to_num()
+            moved = (conditional * (v_w + (v_e[:, t + 1] + tail)[:, None, :])).sum(2)
+            one, _ = _token(forward[:, t], backward[:, t], inside)
             moved = moved - (one * moved).sum(1, keepdim=True)
             tail = torch.where(inside[:, None], moved, tail)
         tails[:, t] = tail
     head = emissions.new_zeros(batch, labels)
     for t in range(time):
-        inside = t < many
-        one, _ = _token(ahead[:, t], behind[:, t], inside)
+        inside = t < n_tokens
+        one, _ = _token(forward[:, t], backward[:, t], inside)
         if t == 0:
             bent = v_s + v_e[:, 0]
         else:
-            given = torch.softmax(ahead[:, t - 1, :, None] + transitions, 1).nan_to_num()
-            bent = v_e[:, t] + (given * (head[:, :, None] + v_w)).sum(1)
-            two = _pair(ahead[:, t - 1], transitions, emissions[:, t] + behind[:, t], inside)
+            conditional = torch.softmax(forward[:, t - 1, :, None] + transitions, 1).nan_to_num()
+            bent = v_e[:, t] + (conditional * (head[:, :, None] + v_w)).sum(1)
+            two = _pair(forward[:, t - 1], transitions, emissions[:, t] + backward[:, t], inside)
             slope = head[:, :, None] + v_w + (v_e[:, t] + tails[:, t])[:, None, :]
             middle = (two * slope).sum((1, 2), keepdim=True)
             out.transitions.add_(torch.einsum("b,bij->ij", scale, two * (slope - middle)))
@@ -180,35 +180,35 @@ def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gr
         out.emissions[:, t] = change
         if t == 0:
             out.start.add_(change.sum(0))
-        out.end.add_(torch.where((t == many - 1)[:, None], change, 0.0).sum(0))
+        out.end.add_(torch.where((t == n_tokens - 1)[:, None], change, 0.0).sum(0))
         mean = (one * bent).sum(1)
         total = total + torch.where(inside, mean, 0.0)
         head = torch.where(inside[:, None], bent - mean[:, None], head)
-        total = total + torch.where(t == many - 1, (one * v_n).sum(1), 0.0)
+        total = total + torch.where(t == n_tokens - 1, (one * v_n).sum(1), 0.0)
     return out, total
 
 
-def best(chain: Chain) -> tuple[Tensor, Tensor]:
+def viterbi(chain: Chain) -> tuple[Tensor, Tensor]:
     """Return the Viterbi path of each sentence (B, T), padded with -1, and its score. The lower label wins ties."""
     emissions, transitions, start, end, lengths, _, _ = chain
     batch, time, labels = emissions.shape
-    many = _lengths(emissions, lengths)
+    n_tokens = _lengths(emissions, lengths)
     path = torch.full((batch, time), -1, dtype=torch.int64, device=emissions.device)
     if not time or not batch:
         return path, emissions.new_zeros(batch)
-    here = torch.arange(labels, device=emissions.device).expand(batch, labels)
-    state, back = start + emissions[:, 0], [here]
+    identity = torch.arange(labels, device=emissions.device).expand(batch, labels)
+    state, back = start + emissions[:, 0], [identity]
     total = emissions.new_zeros(batch, dtype=torch.float64)
     for t in range(1, time):
         top, where = (state[:, :, None] + transitions).max(1)
-        inside = (t < many)[:, None]
+        inside = (t < n_tokens)[:, None]
         state = torch.where(inside, top + emissions[:, t], state)
-        back.append(torch.where(inside, where, here))
+        back.append(torch.where(inside, where, identity))
         if is_due(t):
-            state, total = renormalized(state, total, t < many)
+            state, total = renormalized(state, total, t < n_tokens)
     value, label = (state + end).max(1)
     value = (value + total).to(value.dtype)
     for t in range(time - 1, -1, -1):
-        path[:, t] = torch.where(t < many, label, -1)
+        path[:, t] = torch.where(t < n_tokens, label, -1)
         label = back[t].gather(1, label[:, None]).squeeze(1)
-    return path, torch.where(many > 0, value, 0.0)
+    return path, torch.where(n_tokens > 0, value, 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tagwise.torch.engines.reference import _lse as log_sum
+from tagwise.torch.engines.reference import log_sum_exp as log_sum_exp
 from tagwise.torch.protocol import Chains, Edges
 from tagwise.torch.renormalize import is_due, renormalized
 
@@ -45,7 +45,7 @@ def steps(chains: Chains) -> list[Tensor]:
     return out
 
 
-def _many(chains: Chains) -> Tensor:
+def _lengths(chains: Chains) -> Tensor:
     batch, time, _ = chains.emissions.shape
     if chains.lengths is None:
         return torch.full((batch,), time, device=chains.emissions.device)
@@ -57,27 +57,27 @@ def nodes(chains: Chains) -> Tensor:
     time = torch.arange(chains.emissions.shape[1], device=chains.emissions.device)
     zero = chains.start.new_zeros(())
     first = torch.where((time == 0)[:, None], chains.start, zero)
-    many = _many(chains)[:, None]
-    last = (time == many - 1)[..., None]
-    there = (time < many)[..., None]  # padding is arbitrary, and 0 times NaN would be NaN
+    lengths = _lengths(chains)[:, None]
+    last = (time == lengths - 1)[..., None]
+    inside = (time < lengths)[..., None]  # padding is arbitrary, and 0 times NaN would be NaN
     return (
-        torch.where(there, chains.emissions.to(chains.start.dtype), zero)
+        torch.where(inside, chains.emissions.to(chains.start.dtype), zero)
         + first
         + torch.where(last, chains.end, zero)
     )
 
 
-def _total(node: Tensor, edge: list[Tensor], many: Tensor) -> Tensor:
+def _total(node: Tensor, edge: list[Tensor], lengths: Tensor) -> Tensor:
     state = node[:, 0]
     for t, at in enumerate(edge, 1):
-        moved = log_sum(state[:, :, None] + at, 1) + node[:, t]
-        state = torch.where((t < many)[:, None], moved, state)
-    return log_sum(state, 1)
+        moved = log_sum_exp(state[:, :, None] + at, 1) + node[:, t]
+        state = torch.where((t < lengths)[:, None], moved, state)
+    return log_sum_exp(state, 1)
 
 
 def log_partition(chains: Chains) -> Tensor:
     """Return log Z (B,)."""
-    return _total(nodes(chains), steps(chains), _many(chains))
+    return _total(nodes(chains), steps(chains), _lengths(chains))
 
 
 def marginals(chains: Chains) -> tuple[Tensor, ...]:
@@ -91,7 +91,7 @@ def marginals(chains: Chains) -> tuple[Tensor, ...]:
         if not graph:
             parts = [x.detach() for x in parts]
         parts = [x if x.requires_grad else x.requires_grad_() for x in parts]
-        total = _total(parts[0], parts[1:], _many(chains)).sum()
+        total = _total(parts[0], parts[1:], _lengths(chains)).sum()
         found = torch.autograd.grad(total, parts, create_graph=graph)
     return tuple(found)
 
@@ -105,24 +105,24 @@ def mean(chains: Chains, value: Chains) -> Tensor:
     return total
 
 
-def best(chains: Chains) -> tuple[Tensor, Tensor]:
+def viterbi(chains: Chains) -> tuple[Tensor, Tensor]:
     """Return the Viterbi path (B, T), padded with -1, and its score. The lower label wins ties."""
-    node, edge, many = nodes(chains), steps(chains), _many(chains)
+    node, edge, lengths = nodes(chains), steps(chains), _lengths(chains)
     batch, time, labels = node.shape
-    here = torch.arange(labels, device=node.device).expand(batch, labels)
-    state, back = node[:, 0], [here]
+    identity = torch.arange(labels, device=node.device).expand(batch, labels)
+    state, back = node[:, 0], [identity]
     total = node.new_zeros(batch, dtype=torch.float64)
     for t, at in enumerate(edge, 1):
         top, where = (state[:, :, None] + at).max(1)
-        there = (t < many)[:, None]
-        state = torch.where(there, top + node[:, t], state)
-        back.append(torch.where(there, where, here))
+        inside = (t < lengths)[:, None]
+        state = torch.where(inside, top + node[:, t], state)
+        back.append(torch.where(inside, where, identity))
         if is_due(t):
-            state, total = renormalized(state, total, t < many)
+            state, total = renormalized(state, total, t < lengths)
     value, label = state.max(1)
     value = (value + total).to(value.dtype)
     path = []
     for t in range(time - 1, -1, -1):
-        path.append(torch.where(t < many, label, -1))
+        path.append(torch.where(t < lengths, label, -1))
         label = back[t].gather(1, label[:, None]).squeeze(1)
     return torch.stack(path[::-1], 1), value

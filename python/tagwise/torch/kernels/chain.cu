@@ -48,7 +48,7 @@ struct Walk {
   __device__ __forceinline__ real sum(Round& round, int p, real& top) {
     ((real*)round.x[p])[j] = x;
     if (WARPS > 1 && j % 32 == 0) round.tops[p][j / 32] = m;
-    TOGETHER();
+    SYNC();
     if (WARPS == 1) {
       top = m;
       real s[4] = {0, 0, 0, 0};
@@ -80,13 +80,13 @@ struct Walk {
   }
 
   // Return log sum_i exp(v(i) - top + W(i)), computed in logarithms. v is `from`, backward plus the scores of the token.
-  __device__ __noinline__ real careful(const real* from, const given* scores, i64 el, real top) const {
+  __device__ __noinline__ real careful(const real* from, const input_t* scores, i64 el, real top) const {
     real m = -INF, s = 0;
     for (int i = 0; i < L; i++)
-      m = larger(m, from[i] + (scores ? (real)wide(scores[i * el]) * LOG2E : (real)0) + weights[i * near_] * LOG2E);
+      m = larger(m, from[i] + (scores ? (real)to_real(scores[i * el]) * LOG2E : (real)0) + weights[i * near_] * LOG2E);
     if (m == -INF) return -INF;
     for (int i = 0; i < L; i++)
-      s += ex2(from[i] + (scores ? (real)wide(scores[i * el]) * LOG2E : (real)0) + weights[i * near_] * LOG2E - m);
+      s += ex2(from[i] + (scores ? (real)to_real(scores[i * el]) * LOG2E : (real)0) + weights[i * near_] * LOG2E - m);
     return lg2(s) + m - top;
   }
 };
@@ -132,19 +132,19 @@ __device__ double ended(const Walk& at, real v, const real* end, real* shared, d
 // `width` apart, or only the last two are kept (RING). A forward row is followed by m_t. For the token after `entry` this is infinity,
 // since another block writes the row before it, with another offset.
 template <bool BACKWARD, bool RING>
-__device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v, real rest, const real* entry, const given* e,
+__device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v, real rest, const real* entry, const input_t* e,
                                      i64 et, i64 el, i64 first, i64 stop, real* rows, double& offset) {
   const int j = threadIdx.x;
   const i64 width = BACKWARD ? L : ROW, ahead = BACKWARD ? -et : et;
   const i64 origin = BACKWARD ? stop - 1 : first;
   const bool own = j < L, writes = BACKWARD ? own : j <= L;
-  const given* token = e + origin * et + (own ? j : 0) * el;  // score of this state at the current token
+  const input_t* token = e + origin * et + (own ? j : 0) * el;  // score of this state at the current token
   real* row = rows + (RING ? 0 : origin * width) + j;
   const i64 on = RING ? 0 : BACKWARD ? -width : width;
   i64 n = stop - first, k = 0;
   real top = 0;
   if (BACKWARD || fresh) {  // nothing to sum yet
-    const real score = own ? (real)wide(*token) : -INF;
+    const real score = own ? (real)to_real(*token) : -INF;
     if (BACKWARD && own) row[0] = v;
     at.enter(v, rest, score);
     v += score * LOG2E;
@@ -156,26 +156,26 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
   } else {
     at.enter(v, rest, 0);
   }
-  given next[AHEAD];
+  input_t next[PREFETCH];
 #pragma unroll
-  for (int u = 0; u < AHEAD; u++) next[u] = token[(k + u < n ? u : 0) * ahead];
+  for (int u = 0; u < PREFETCH; u++) next[u] = token[(k + u < n ? u : 0) * ahead];
   const int parity = (int)(k & 1);
-  for (; k < n; k += AHEAD) {
-    real psi[AHEAD], high[AHEAD], now[AHEAD];
+  for (; k < n; k += PREFETCH) {
+    real psi[PREFETCH], high[PREFETCH], now[PREFETCH];
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) now[u] = own ? (real)wide(next[u]) : -INF;
-    const given* later = token + AHEAD * ahead;
+    for (int u = 0; u < PREFETCH; u++) now[u] = own ? (real)to_real(next[u]) : -INF;
+    const input_t* later = token + PREFETCH * ahead;
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) next[u] = *(k + AHEAD + u < n ? later + u * ahead : token);
+    for (int u = 0; u < PREFETCH; u++) next[u] = *(k + PREFETCH + u < n ? later + u * ahead : token);
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
+    for (int u = 0; u < PREFETCH; u++) {
       high[u] = whole(warp_max(now[u] * LOG2E + at.columns_top));
       psi[u] = ex2(scaled(now[u], high[u] - at.columns_top));
       now[u] *= LOG2E;
     }
     real tops = 0;
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
+    for (int u = 0; u < PREFETCH; u++) {
       if (k + u >= n) break;
       real past = high[u];
       if (u % 4 == 3) {  // move the vector's exponent to m before it over- or underflows
@@ -189,7 +189,7 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
       if (__any_sync(ALL, own && !(s >= (real)TINY))) {
         if (own && !(s >= (real)TINY)) {
           const real* from = k + u ? (RING ? rows + ((parity + u + 1) & 1) * width : row - j - on) : entry;
-          grown = at.careful(from, BACKWARD ? token - ahead - j * el : (const given*)0, el, top);
+          grown = at.careful(from, BACKWARD ? token - ahead - j * el : (const input_t*)0, el, top);
           at.x = ex2(grown + now[u] - past);
         }
       }
@@ -209,13 +209,13 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
 
 // Return, to thread 0, the score of the tags of tokens [first, stop), summed in a fixed order. An invalid tag makes it NaN and is not used
 // as an index.
-__device__ double tags_score(const given* e, i64 et, i64 el, const real* W, const real* start, const real* end,
+__device__ double tags_score(const input_t* e, i64 et, i64 el, const real* W, const real* start, const real* end,
                              const i64* y, i64 tt, i64 first, i64 stop, i64 n, double* shared) {
   double sum = 0;
   for (i64 t = first + threadIdx.x; t < stop; t += LANES) {
     const i64 here = y[t * tt], was = t ? y[(t - 1) * tt] : 0;
     if (here < 0 || here >= L || was < 0 || was >= L) { sum += (double)INF - (double)INF; continue; }
-    sum += (double)wide(e[t * et + here * el]) + (double)(t ? W[was * L + here] : start[here]) + (t == n - 1 ? (double)end[here] : 0.0);
+    sum += (double)to_real(e[t * et + here * el]) + (double)(t ? W[was * L + here] : start[here]) + (t == n - 1 ? (double)end[here] : 0.0);
   }
   sum = warp_sum(sum);
   if (WARPS == 1) return sum;
@@ -254,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) chain_forward(CHAIN, real* 
   const real* entry = entries ? entries + ((backward * B + b) * pieces + p) * L : 0;
   real v = -INF, rest = 0;
   if (j < L) v = entry && (backward || !fresh) ? entry[j] : in_two(backward ? end[j] : start[j], rest);
-  const given* scores = FROM(e, b, eb, et);
+  const input_t* scores = FROM(e, b, eb, et);
   double offset = !backward && !fresh ? offsets[b * pieces + p] : 0.0;
   if (backward) {
     walk<true, false>(at, round, fresh, v, rest, entry, scores, et, el, first, stop, R + PLACE(b) * L, offset);
@@ -289,9 +289,9 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_matrices(CHAIN, i64 pi
   real rest = 0;
   const real v = j >= L ? -INF : p == 0 ? in_two(start[j], rest) : j == r ? (real)0 : -INF;
   if (j < L) rows[2 * ROW + j] = v;
-  TOGETHER();
+  SYNC();
   double offset = 0;
-  const given* scores = FROM(e, b, eb, et);
+  const input_t* scores = FROM(e, b, eb, et);
   const real out = walk<false, true>(at, round, p == 0, v, rest, rows + 2 * ROW, scores, et, el, first, stop, rows, offset);
   if (j < L) K[(which * L + r) * L + j] = out;
   if (j == 0) shift[which * L + r] = offset;

@@ -1,12 +1,12 @@
 // Types, exponentials, warp reductions and batch arguments of all chain kernels. `launching.text` prepends this file to each source.
 // Compiled at run time with
 //   L      number of labels                  WARPS  ceil(L / 32): threads of a recursion are 32 * WARPS
-//   WIDE   1: double, 0: float               INPUT  type of the emissions: 0 float, 1 half, 2 bfloat16, 3 double
+//   DOUBLE   1: double, 0: float               INPUT  type of the emissions: 0 float, 1 half, 2 bfloat16, 3 double
 //   FIRST, EVERY  the positions at which Viterbi scores are renormalised: see `renormalize.py`
 // Logarithms are to the base 2 throughout, as in the hardware instructions ex2 and lg2.
 typedef long long i64;
 #define INF __int_as_float(0x7f800000)
-#if WIDE
+#if DOUBLE
 typedef double real;
 #define TINY 1e-280
 #define LOG2E 1.4426950408889634
@@ -33,24 +33,24 @@ __device__ __forceinline__ real fused(real x, real y, real z) { return fmaf(x, y
 #endif
 
 #if INPUT == 1
-typedef unsigned short given;
-__device__ __forceinline__ float wide(given h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
-__device__ __forceinline__ given narrow(real f) { given h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"((float)f)); return h; }
+typedef unsigned short input_t;
+__device__ __forceinline__ float to_real(input_t h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
+__device__ __forceinline__ input_t to_input(real f) { input_t h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"((float)f)); return h; }
 #elif INPUT == 2
-typedef unsigned short given;
-__device__ __forceinline__ float wide(given h) { return __int_as_float((int)h << 16); }
-__device__ __forceinline__ given narrow(real f) {
+typedef unsigned short input_t;
+__device__ __forceinline__ float to_real(input_t h) { return __int_as_float((int)h << 16); }
+__device__ __forceinline__ input_t to_input(real f) {
   unsigned u = __float_as_uint((float)f);
-  return (u & 0x7fffffffu) > 0x7f800000u ? 0x7fff : (given)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+  return (u & 0x7fffffffu) > 0x7f800000u ? 0x7fff : (input_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 #elif INPUT == 3
-typedef double given;
-__device__ __forceinline__ double wide(given x) { return x; }
-__device__ __forceinline__ given narrow(real x) { return x; }
+typedef double input_t;
+__device__ __forceinline__ double to_real(input_t x) { return x; }
+__device__ __forceinline__ input_t to_input(real x) { return x; }
 #else
-typedef float given;
-__device__ __forceinline__ float wide(given x) { return x; }
-__device__ __forceinline__ given narrow(real x) { return (float)x; }
+typedef float input_t;
+__device__ __forceinline__ float to_real(input_t x) { return x; }
+__device__ __forceinline__ input_t to_input(real x) { return (float)x; }
 #endif
 
 struct __align__(16) Quad { real v[4]; };
@@ -58,23 +58,23 @@ struct __align__(16) Quad { real v[4]; };
 #define ALL 0xffffffffu
 #define LP ((L + 3) / 4 * 4)
 #define LANES (32 * WARPS)
-#ifndef AHEAD
-#define AHEAD 8          // tokens whose scores are prefetched
+#ifndef PREFETCH
+#define PREFETCH 8          // tokens whose scores are prefetched
 #endif
-#ifdef CROWD             // minimum number of resident blocks per multiprocessor: more blocks leave fewer registers for each
-#define BOUNDS LANES, CROWD
+#ifdef RESIDENT             // minimum number of resident blocks per multiprocessor: more blocks leave fewer registers for each
+#define BOUNDS LANES, RESIDENT
 #else
 #define BOUNDS LANES
 #endif
 #define ROW (L + 1)      // size of a row of the forward recursion: a_t and m_t
-#define TOGETHER() do { if (WARPS > 1) __syncthreads(); else __syncwarp(); } while (0)
+#define SYNC() do { if (WARPS > 1) __syncthreads(); else __syncwarp(); } while (0)
 
 // Maximum that propagates NaN, so that a NaN score makes log Z of its sentence NaN.
 __device__ __forceinline__ real larger(real x, real y) { return x > y || x != x ? x : y; }
 
 // Maximum over a warp. Integers have an instruction for it. Floats sort as integers once the lower bits of negatives are flipped.
 __device__ __forceinline__ real warp_max(real x) {
-#if !WIDE && __CUDA_ARCH__ >= 800
+#if !DOUBLE && __CUDA_ARCH__ >= 800
   int k = __float_as_int(x);
   k ^= (k >> 31) & 0x7fffffff;
   k = __reduce_max_sync(ALL, k);
@@ -98,7 +98,7 @@ __device__ __forceinline__ real whole(real m) { return nearest(bounded(m)); }
 __device__ __forceinline__ real scaled(real x, real k) { return fused(x, LOG2E_REST, fused(x, LOG2E, -k)); }
 // The exponent of the maximum over a warp, 0 if all values are 0.
 __device__ __forceinline__ real warp_exponent(real x) {
-#if WIDE
+#if DOUBLE
   x = warp_max(x);
   return x > 0 ? (real)ilogb(x) : (real)0;
 #elif __CUDA_ARCH__ >= 800
@@ -110,7 +110,7 @@ __device__ __forceinline__ real warp_exponent(real x) {
 #endif
 }
 
-#define CHAIN const given* e, i64 eb, i64 et, i64 el, const real* W, const real* start, const real* end, \
+#define CHAIN const input_t* e, i64 eb, i64 et, i64 el, const real* W, const real* start, const real* end, \
               const int* lengths, const i64* places, const i64* tags, i64 tb, i64 tt, i64 B, i64 T
 // Sentence b begins at token b * T of all arrays, or at token places[b] if sentences are concatenated.
 #define PLACE(b) (places ? places[b] : (i64)(b) * T)

@@ -104,8 +104,8 @@ class EdgeObjective(DeviceObjective):
             chain.emissions.add_(self.margin)
         weight = self.log_weight.exp()
         if isinstance(self.formula, Pointwise):
-            self._tokens(chain, self.formula, weight)
-            self._derive(chain, weight)
+            self._pointwise_figures(chain, self.formula, weight)
+            self._gradient(chain, weight)
             return
         high, values = [], []
         for some, cells, _, which in self._batches(chain):
@@ -120,7 +120,7 @@ class EdgeObjective(DeviceObjective):
             value = torch.logsumexp(tops, 0)
             slope = (tops - value).exp()
         self.figures[0] = value
-        self._derive(chain, slope)
+        self._gradient(chain, slope)
 
     def _scored(self, some: Chain, cells: Tensor) -> Chains:
         labels = self.rows.labels
@@ -128,7 +128,7 @@ class EdgeObjective(DeviceObjective):
         e, w, start, end = (x.double() for x in (some.emissions[cells], *some[1:4]))
         return Chains(e, w, start, end, some.lengths, edges)
 
-    def _tokens(self, chain: Chain, formula: Pointwise, weight: Tensor) -> None:
+    def _pointwise_figures(self, chain: Chain, formula: Pointwise, weight: Tensor) -> None:
         """Compute the figures of a pointwise loss: its value, and the largest -log p_t."""
         self.figures[0], self.figures[1] = 0.0, -torch.inf
         for some, cells, _, which in self._batches(chain):
@@ -146,13 +146,13 @@ class EdgeObjective(DeviceObjective):
         loss = self.loss if isinstance(self.formula, Pointwise) else "log"
         return losses.LOSSES[loss](chains, self._target(cells), None)
 
-    def _derive(self, chain: Chain, slope: Tensor) -> None:
+    def _gradient(self, chain: Chain, slope: Tensor) -> None:
         labels, into = self.rows.labels, self.back.into
         self.edges.gradient.zero_()
         for x in into[1:]:
             x.zero_()
         by_edge = self.edges.gradient.view(-1, labels, labels)
-        for some, cells, there, which in self._batches(chain):
+        for some, cells, mask, which in self._batches(chain):
             chains = self._scored(some, cells)
             parts = [x.detach().requires_grad_() for x in (*chains[:4], chains.edges)]
             with torch.enable_grad():
@@ -160,9 +160,9 @@ class EdgeObjective(DeviceObjective):
                 values = self._losses(Chains(e, w, start, end, chains.lengths, edges), cells)
                 found = torch.autograd.grad(values, parts, slope[which], allow_unused=True)
             got = [torch.zeros_like(x) if g is None else g for x, g in zip(parts, found)]
-            into.emissions[cells[there]] = got[0][there].to(into.emissions.dtype)
+            into.emissions[cells[mask]] = got[0][mask].to(into.emissions.dtype)
             for ours, theirs in zip(into[1:], got[1:4]):
                 ours.add_(theirs.to(ours.dtype))
-            by_edge[cells[there]] = got[4][there]
+            by_edge[cells[mask]] = got[4][mask]
         self.back.gradient(self.out)
         self.edges.collect(self.out)

@@ -39,17 +39,17 @@ def device() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
-def refuse(problem: Any) -> None:
+def check_supported(problem: Any) -> None:
     """Raise ParameterError if a problem has a property that training on a GPU does not support."""
     edges = bool(problem.data.n_edge_attributes)
-    odd = {
+    unsupported = {
         "order > 1": problem.order is not None,
         "the constraint once": problem.once is not None,
         f"edge attributes with more than {cuda.MOST_LABELS} labels": edges
         and problem.layout.n_labels > cuda.MOST_LABELS,
         "vectors": problem.data.vectors is not None,
     }
-    what = next((what for what, there in odd.items() if there), None)
+    what = next((what for what, present in unsupported.items() if present), None)
     if what is not None:
         raise ParameterError(f"device='cuda' does not support {what}; use device='cpu'")
 
@@ -75,12 +75,12 @@ class WeightRows:
         arrays, self.labels = layout.arrays(), layout.n_labels
         self.device, self.width = on, -(-self.labels // SECTOR) * SECTOR
         self.attributes = layout.n_attributes
-        self.owner = _on(node_attributes(layout).astype(np.int64), on)
-        self.label = _on(arrays["node_label"].astype(np.int64), on)
+        self.owner = _to_device(node_attributes(layout).astype(np.int64), on)
+        self.label = _to_device(arrays["node_label"].astype(np.int64), on)
         codes = (arrays[name].astype(np.int64) for name in ("edges", "starts", "ends"))
-        self.edges, self.starts, self.ends = (_on(code, on) for code in codes)
+        self.edges, self.starts, self.ends = (_to_device(code, on) for code in codes)
         size = self.attributes * self.width
-        self.place = torch.cat([self.owner * self.width + self.label, self.behind(size)])
+        self.place = torch.cat([self.owner * self.width + self.label, self.tail_places(size)])
         self.held = torch.zeros(size + self.labels * (self.labels + 2), device=on)
         self.table, (self.transitions, self.start, self.end) = self.held[:size], self.cut(self.held[size:])
         self.short = _short(self.place, self.held)
@@ -90,23 +90,23 @@ class WeightRows:
         """Return a kernel of `linear.cu`."""
         return launching.kernel("linear", self.device.index or 0, (("WIDTH", self.width),), name)
 
-    def behind(self, size: int) -> Tensor:
+    def tail_places(self, size: int) -> Tensor:
         """Return the positions of the features of pairs, first and last labels after the first `size` of a buffer."""
         pairs = self.labels * self.labels
         return torch.cat(
             [self.edges + size, self.starts + (size + pairs), self.ends + (size + pairs + self.labels)]
         )
 
-    def cut(self, behind: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def cut(self, tail: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return views of that part of a buffer as transitions, start and end."""
         n = self.labels
-        return behind[: n * n].view(n, n), behind[n * n : n * n + n], behind[n * n + n :]
+        return tail[: n * n].view(n, n), tail[n * n : n * n + n], tail[n * n + n :]
 
     def forbid(self, pairs: NDArray[np.uint32] | None) -> None:
         """Forbid transitions, given as label' * L + label."""
         if pairs is not None and len(pairs):
             self.forbidden = torch.zeros(self.labels, self.labels, dtype=torch.bool, device=self.device)
-            self.forbidden.view(-1)[_on(pairs.astype(np.int64), self.device)] = True
+            self.forbidden.view(-1)[_to_device(pairs.astype(np.int64), self.device)] = True
 
     def spread(self, w: Tensor) -> None:
         """Copy weights to rows, transitions, start and end, except those of edge attributes, which come last."""
@@ -159,7 +159,7 @@ def _short(places: Tensor, held: Tensor) -> Tensor | None:
     return places.int() if _on_gpu(held.device) and len(places) and held.numel() < 2**31 else None
 
 
-def _on(array: NDArray[Any], on: torch.device) -> Tensor:
+def _to_device(array: NDArray[Any], on: torch.device) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(on)
 
 
@@ -181,13 +181,16 @@ class Sentences:
             )
         on = rows.device
         self.rows, self.tokens = rows, data.n_tokens
-        self.pointers, self.ids = _on(pointers.astype(np.int32), on), _on(ids.astype(np.int32), on)
-        self.values = _on(values.astype(np.float32), on) if len(values) else None
+        self.pointers, self.ids = (
+            _to_device(pointers.astype(np.int32), on),
+            _to_device(ids.astype(np.int32), on),
+        )
+        self.values = _to_device(values.astype(np.float32), on) if len(values) else None
         offsets = data.offsets.astype(np.int64)
         lengths = np.diff(offsets)
         self.order = np.argsort(-lengths, kind="stable")
-        self.lengths = _on(lengths[self.order].astype(np.int32), on)
-        first = _on(offsets[:-1][self.order], on)
+        self.lengths = _to_device(lengths[self.order].astype(np.int32), on)
+        first = _to_device(offsets[:-1][self.order], on)
         groups = ragged.groups(lengths[self.order], rows.labels)
         self.places = Places(first, int(lengths.max(initial=0)), groups)
         self.ends = None if pieces is None else _true_ends(offsets, pieces, on)
@@ -224,12 +227,12 @@ def _true_ends(
     """Return the first and last tokens of sentences that were cut into pieces."""
     first = np.diff(pieces.astype(np.int64), prepend=-1) != 0
     last = np.roll(first, -1)
-    return _on(offsets[:-1][first], on), _on(offsets[1:][last] - 1, on)
+    return _to_device(offsets[:-1][first], on), _to_device(offsets[1:][last] - 1, on)
 
 
 def _barred(allowed: Support, rows: WeightRows) -> Tensor:
     sets, which = allowed
-    return ~_on(sets, rows.device)[_on(which.astype(np.int64), rows.device)]
+    return ~_to_device(sets, rows.device)[_to_device(which.astype(np.int64), rows.device)]
 
 
 def _by_size(starts: Tensor, stops: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -290,7 +293,7 @@ class Back:
         self.sums = self.held[:size].view(first + 1, rows.width)
         self.residuals = torch.zeros(sentences.tokens, rows.width, device=on)
         self.into = Gradient(self.residuals[:, : rows.labels], *rows.cut(self.held[size:]))
-        self.index = torch.cat([self.where[rows.owner] * rows.width + rows.label, rows.behind(size)])
+        self.index = torch.cat([self.where[rows.owner] * rows.width + rows.label, rows.tail_places(size)])
         self.short, self.rows, self.ends = _short(self.index, self.held), rows, sentences.ends
 
     def gradient(self, out: Tensor) -> None:
@@ -321,7 +324,7 @@ class DeviceObjective:
     captured = True  # an evaluation is a CUDA graph
 
     def __init__(self, problem: Any, on: torch.device | None = None) -> None:
-        refuse(problem)
+        check_supported(problem)
         on = device() if on is None else on
         self.rows = WeightRows(problem.layout, on)
         self.rows.forbid(problem.forbidden)
@@ -330,16 +333,16 @@ class DeviceObjective:
         self.loss, self.formula = problem.loss, formula_of(problem.loss)
         many = len(problem.data)
         weight = np.ones(many) if problem.sample_weight is None else np.asarray(problem.sample_weight)
-        self.weight = _on(weight[self.sentences.order].astype(np.float32), on)
-        self.log_weight, self.less = self.weight.double().log(), -self.weight
+        self.weight = _to_device(weight[self.sentences.order].astype(np.float32), on)
+        self.log_weight, self.negative_weight = self.weight.double().log(), -self.weight
         self.partial = None if problem.partial is None else _barred(problem.partial, self.rows)
         gold = problem.data.gold
-        self.tags = None if self.partial is not None else _on(gold.astype(np.int64), on)
+        self.tags = None if self.partial is not None else _to_device(gold.astype(np.int64), on)
         if self.tags is not None and len(gold) and int(gold.max()) >= self.rows.labels:
             raise TrainingError("device='cuda': a token has no gold label; use device='cpu'")
         self.margin: Tensor | None = None
         if problem.cost is not None:
-            self.margin = _on(np.asarray(problem.cost, np.float32), on)[self.tags]
+            self.margin = _to_device(np.asarray(problem.cost, np.float32), on)[self.tags]
         if isinstance(self.formula, Pointwise):
             self.token_weight = self.sentences.of_tokens(self.log_weight)
         size = len(problem.layout)
@@ -363,12 +366,12 @@ class DeviceObjective:
 
     def _sequential(self, chain: Chain, formula: Sequential, in_logs: bool) -> None:
         chain = chain._replace(tags=self.tags)
-        found, inside, back = ragged.sums(chain), None, self.back
+        found, inside, back = ragged.forward_backward(chain), None, self.back
         if self.partial is None:
             losses = -found.value
         else:
             some = chain._replace(emissions=chain.emissions.masked_fill(self.partial, -torch.inf))
-            inside = ragged.sums(some)
+            inside = ragged.forward_backward(some)
             losses = found.value - inside.value
         high = losses + self.log_weight
         self.figures[1] = high.max()
@@ -378,10 +381,10 @@ class DeviceObjective:
         else:
             self.figures[0] = (self.weight.double() * formula.value(losses)).sum()
             slope = formula.slope(self.weight, high).float()
-        ragged.expect(chain, found.rows, -slope if self.partial is None else slope, back.into)
+        ragged.expectations(chain, found.rows, -slope if self.partial is None else slope, back.into)
         back.gradient(self.out)
         if inside is not None:
-            ragged.expect(some, inside.rows, -slope, back.into)
+            ragged.expectations(some, inside.rows, -slope, back.into)
             more = torch.empty_like(self.out)
             back.gradient(more)
             self.out.add_(more)
@@ -389,10 +392,10 @@ class DeviceObjective:
     def _logarithmic(self, chain: Chain) -> None:
         """Compute the log loss of known labels with fewer kernels than `_sequential`."""
         chain = chain._replace(tags=self.tags)
-        found, rows = ragged.sums(chain), self.rows
+        found, rows = ragged.forward_backward(chain), self.rows
         given = (x.data_ptr() for x in (found.value, self.weight, self.log_weight))
         rows.kernel("linear_figures")((1, 1, 1), _THREADS, *given, len(self.weight), self.figures.data_ptr())
-        ragged.expect(chain, found.rows, self.less, self.back.into)
+        ragged.expectations(chain, found.rows, self.negative_weight, self.back.into)
         self.back.gradient(self.out)
 
     def _pointwise(self, chain: Chain, formula: Pointwise) -> None:
@@ -401,15 +404,15 @@ class DeviceObjective:
         The derivatives -omega_t / p_t with respect to p_t are divided by the largest, which scales the gradient last.
         """
         assert self.tags is not None
-        rows = ragged.sums(chain).rows
-        log_p = ragged.log_chance(chain, rows, self.tags)
+        rows = ragged.forward_backward(chain).rows
+        log_p = ragged.log_marginals(chain, rows, self.tags)
         high = formula.log_omega(self.token_weight, log_p)
         self.figures[0], self.figures[1] = formula.value(high, log_p).sum(), (-log_p).max()
         steep = high - log_p
         most = steep.max()
         along = torch.zeros_like(self.back.into.emissions).contiguous()
         along.scatter_(1, self.tags[:, None], -(steep - most).exp().float()[:, None])
-        ragged.bend(chain, rows, along, self.back.into)
+        ragged.hessian_product(chain, rows, along, self.back.into)
         self.back.gradient(self.out)
         self.out.mul_(most.exp())
 
@@ -463,9 +466,9 @@ class DeviceScorer:
         self._native = _core.Scorer(layout, weights, forbidden, local=local)
         self._rows = WeightRows(layout, device() if on is None else on)
         self._rows.forbid(forbidden)
-        self._rows.spread(_on(np.asarray(weights), self._rows.device))
+        self._rows.spread(_to_device(np.asarray(weights), self._rows.device))
 
-    def _odd(self, dataset: _core.Dataset) -> bool:
+    def _needs_cpu(self, dataset: _core.Dataset) -> bool:
         """Return whether a dataset is scored on the CPU."""
         return not dataset.n_tokens or bool(dataset.n_edge_attributes) or dataset.vectors is not None
 
@@ -473,9 +476,9 @@ class DeviceScorer:
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
         """Implement `Scorer.viterbi` of the backend protocol."""
-        if self._odd(dataset):
+        if self._needs_cpu(dataset):
             return self._native.viterbi(dataset, allowed=allowed, n_jobs=n_jobs)
-        path = ragged.best(Sentences(dataset, self._rows, allowed).chain())
+        path = ragged.viterbi(Sentences(dataset, self._rows, allowed).chain())
         found: NDArray[np.uint16] = path.to(torch.int32).cpu().numpy().astype(np.uint16)
         return found
 
@@ -489,13 +492,16 @@ class DeviceScorer:
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Implement `Scorer.marginals` of the backend protocol."""
-        if self._odd(dataset):
+        if self._needs_cpu(dataset):
             return self._native.marginals(dataset, allowed=allowed, n_jobs=n_jobs)
         sentences, rows = Sentences(dataset, self._rows, allowed), self._rows
         chain = sentences.chain()
-        found = ragged.sums(chain)
-        room = (chain.emissions.new_empty(dataset.n_tokens, rows.labels), *map(torch.empty_like, chain[1:4]))
-        by = ragged.expect(chain, found.rows, rows.start.new_ones(len(dataset)), Gradient(*room))
+        found = ragged.forward_backward(chain)
+        outputs = (
+            chain.emissions.new_empty(dataset.n_tokens, rows.labels),
+            *map(torch.empty_like, chain[1:4]),
+        )
+        by = ragged.expectations(chain, found.rows, rows.start.new_ones(len(dataset)), Gradient(*outputs))
         total = np.empty(len(dataset))
         total[sentences.order] = found.value.cpu().numpy()
         return by.emissions.cpu().numpy(), total

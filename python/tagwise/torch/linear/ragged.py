@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tagwise.torch.engines import cuda, many_labels, reference
-from tagwise.torch.protocol import Chain, Gradient, Places, Sums
+from tagwise.torch.protocol import Chain, ForwardBackward, Gradient, Places
 
 #: Maximum number of emissions in a padded group of sentences, and of label pairs at one token of all its sentences.
 _CELLS, _PAIRS = 1 << 25, 1 << 27
@@ -63,8 +63,8 @@ def cells(chain: Chain) -> tuple[Tensor, Tensor]:
     assert chain.places is not None
     assert chain.lengths is not None
     time = torch.arange(chain.places.longest, device=chain.emissions.device)
-    there = time < chain.lengths[:, None]
-    return torch.where(there, chain.places.first[:, None] + time, 0), there
+    mask = time < chain.lengths[:, None]
+    return torch.where(mask, chain.places.first[:, None] + time, 0), mask
 
 
 def _padded(chain: Chain) -> Chain:
@@ -79,8 +79,8 @@ def _batch(chain: Chain) -> Chain:
 
 
 def _into(chain: Chain, found: Gradient, into: Gradient, add: bool = False) -> Gradient:
-    at, there = cells(chain)
-    into.emissions[at[there]] = found.emissions[there].to(into.emissions.dtype)
+    at, mask = cells(chain)
+    into.emissions[at[mask]] = found.emissions[mask].to(into.emissions.dtype)
     for ours, theirs in zip(into[1:], found[1:]):
         ours.copy_(ours + theirs if add else theirs)
     return into
@@ -90,81 +90,81 @@ def _on_gpu(chain: Chain) -> bool:
     return bool(chain.emissions.device.type == "cuda")
 
 
-def _many(chain: Chain) -> bool:
+def _has_many_labels(chain: Chain) -> bool:
     """Return whether the chain has more labels than `engines.cuda` supports."""
     return chain.places is not None and bool(chain.places.groups)
 
 
-def sums(chain: Chain) -> Sums:
+def forward_backward(chain: Chain) -> ForwardBackward:
     """Return log Z of each sentence, or the log-likelihood of tags (tokens,), as doubles, and the recursions."""
     if not _on_gpu(chain):
-        return reference.sums(_batch(chain))
-    if not _many(chain):
-        return cuda.sums(chain)
+        return reference.forward_backward(_batch(chain))
+    if not _has_many_labels(chain):
+        return cuda.forward_backward(chain)
     rows = chain.emissions.new_empty(2, *chain.emissions.shape)
     values = []
     for some, batch, _ in _grouped(chain):
-        value, padded = many_labels.sums(batch)
+        value, padded = many_labels.forward_backward(batch)
         values.append(value.double())
-        at, there = cells(some)
-        rows[:, at[there]] = padded[:, there]
-    return Sums(torch.cat(values), rows)
+        at, mask = cells(some)
+        rows[:, at[mask]] = padded[:, mask]
+    return ForwardBackward(torch.cat(values), rows)
 
 
-def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient) -> Gradient:
+def expectations(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient) -> Gradient:
     """Write the gradient of sum_b scale_b value_b to `into` and return it."""
     if not _on_gpu(chain):
-        return _into(chain, reference.expect(_batch(chain), rows, scale.double()), into)
-    if not _many(chain):
-        return cuda.expect(chain, rows, scale, into)
+        return _into(chain, reference.expectations(_batch(chain), rows, scale.double()), into)
+    if not _has_many_labels(chain):
+        return cuda.expectations(chain, rows, scale, into)
     for some, batch, which in _grouped(chain):
-        found = many_labels.expect(batch, rows[:, cells(some)[0]], scale[which])
+        found = many_labels.expectations(batch, rows[:, cells(some)[0]], scale[which])
         _into(some, found, into, add=which.start > 0)
     return into
 
 
-def bend(chain: Chain, rows: Tensor, along: Tensor, into: Gradient) -> Gradient:
+def hessian_product(chain: Chain, rows: Tensor, along: Tensor, into: Gradient) -> Gradient:
     """Write to `into` the Hessian of sum_b log Z_b times a direction of the emissions (tokens, L), and return it."""
     assert chain.places is not None
     one = chain.start.new_ones(len(chain.places.first))
     if not _on_gpu(chain):
         batch = _batch(chain)
-        way = Gradient(along.double()[cells(chain)[0]], *map(torch.zeros_like, batch[1:4]))
-        return _into(chain, reference.bend(batch, rows, one.double(), way)[0], into)
-    if not _many(chain):
-        return cuda.bend(chain, rows, one, Gradient(along, None, None, None), into)[0]
+        direction = Gradient(along.double()[cells(chain)[0]], *map(torch.zeros_like, batch[1:4]))
+        return _into(chain, reference.hessian_product(batch, rows, one.double(), direction)[0], into)
+    if not _has_many_labels(chain):
+        return cuda.hessian_product(chain, rows, one, Gradient(along, None, None, None), into)[0]
     for some, batch, which in _grouped(chain):
         at = cells(some)[0]
-        way = Gradient(along[at], *map(torch.zeros_like, batch[1:4]))
-        found = many_labels.bend(batch, rows[:, at], one[which], way)[0]
+        direction = Gradient(along[at], *map(torch.zeros_like, batch[1:4]))
+        found = many_labels.hessian_product(batch, rows[:, at], one[which], direction)[0]
         _into(some, found, into, add=which.start > 0)
     return into
 
 
-def log_chance(chain: Chain, rows: Tensor, tags: Tensor) -> Tensor:
+def log_marginals(chain: Chain, rows: Tensor, tags: Tensor) -> Tensor:
     """Return log p_t (tokens,) of one label per token, in double precision."""
     if _on_gpu(chain):
-        if _many(chain):
+        if _has_many_labels(chain):
             both = rows.sum(0)
         else:  # logarithms to the base 2
             ahead, behind = cuda.halves(rows, len(chain.start))
             both = (ahead + behind) * 0.6931471805599453
         return (both.gather(1, tags[:, None]).squeeze(1) - torch.logsumexp(both, 1)).double()
-    at, there = cells(chain)
+    at, mask = cells(chain)
     both = torch.log_softmax(rows.sum(0), 2)
     out = both.new_zeros(len(tags))
-    out[at[there]] = both[there].gather(1, tags[at[there]][:, None]).squeeze(1)
+    out[at[mask]] = both[mask].gather(1, tags[at[mask]][:, None]).squeeze(1)
     return out
 
 
-def best(chain: Chain) -> Tensor:
+def viterbi(chain: Chain) -> Tensor:
     """Return the Viterbi path of each sentence, concatenated (tokens,)."""
-    if _on_gpu(chain) and not _many(chain):
-        return cuda.best(chain)[0]
+    if _on_gpu(chain) and not _has_many_labels(chain):
+        return cuda.viterbi(chain)[0]
     out = torch.empty(len(chain.emissions), dtype=torch.int64, device=chain.emissions.device)
-    grouped = _grouped(chain) if _many(chain) else [(chain, _batch(chain), slice(None))]
+    grouped = _grouped(chain) if _has_many_labels(chain) else [(chain, _batch(chain), slice(None))]
     for some, batch, _ in grouped:
-        path, _value = many_labels.best(batch) if _many(chain) else reference.best(batch)
-        at, there = cells(some)
-        out[at[there]] = path[there]
+        path, _value = many_labels.viterbi(batch) if _has_many_labels(chain) else reference.viterbi(batch)
+        at, mask = cells(some)
+        out[at[mask]] = path[mask]
     return out

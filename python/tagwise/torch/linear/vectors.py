@@ -25,7 +25,7 @@ class DevicePairs:
         self.basis: Tensor | None = None  # rows: s by place, y by place, and the gradient
         self.places: list[int] = []  # oldest first
         self.products: NDArray[np.float64] = np.zeros((2 * memory, 2 * memory))
-        self._known: tuple[Tensor, int, NDArray[np.float64]] | None = None  # gradient, version, products
+        self._cached: tuple[Tensor, int, NDArray[np.float64]] | None = None  # gradient, version, products
 
     def __len__(self) -> int:
         return len(self.places)
@@ -34,17 +34,17 @@ class DevicePairs:
         """Forget all pairs."""
         self.places = []
 
-    def _room(self, like: Tensor) -> Tensor:
+    def _ensure_basis(self, like: Tensor) -> Tensor:
         if self.basis is None:
             self.basis = like.new_zeros(2 * self.memory + 1, len(like))
         return self.basis
 
-    def _entered(self, gradient: Tensor, place: int = 0, *ends: Tensor) -> NDArray[np.float64]:
+    def _store(self, gradient: Tensor, place: int = 0, *ends: Tensor) -> NDArray[np.float64]:
         """Store the gradient, and the pair from w0, w1, g0 if given, in the basis.
 
         Return the products of its rows with s, y and g (2m + 1, 3).
         """
-        m, basis = self.memory, self._room(gradient)
+        m, basis = self.memory, self._ensure_basis(gradient)
         d = 1.0 if self.scale is None else self.scale
         new = basis.new_zeros(3, basis.shape[1])
         if ends:
@@ -60,8 +60,8 @@ class DevicePairs:
         m = self.memory
         free = [place for place in range(m) if place not in self.places]
         place = free[0] if free else self.places.pop(0)
-        new = self._entered(g1, place, w0, w1, g0)
-        self._known = g1, g1._version, new[:, 2]
+        new = self._store(g1, place, w0, w1, g0)
+        self._cached = g1, g1._version, new[:, 2]
         if not new[m + place, 0] > 1e-12 * new[m + place, 1]:
             return
         for column, at in ((0, place), (1, m + place)):
@@ -70,18 +70,18 @@ class DevicePairs:
 
     def direction(self, gradient: Tensor, direction: Tensor) -> float:
         """Set direction = -H gradient, and return the directional derivative."""
-        m, many, known = self.memory, len(self.places), self._known
-        if known is None or known[0] is not gradient or known[1] != gradient._version:
-            known = gradient, gradient._version, self._entered(gradient)[:, 2]
-        by = known[2]
+        m, count, cached = self.memory, len(self.places), self._cached
+        if cached is None or cached[0] is not gradient or cached[1] != gradient._version:
+            cached = gradient, gradient._version, self._store(gradient)[:, 2]
+        by = cached[2]
         at = np.array(self.places, dtype=np.int64)
         of_s, of_y = by[at], by[m + at]
         sy, yy = self.products[np.ix_(at, m + at)], self.products[np.ix_(m + at, m + at)]
-        alpha, coefficient = np.zeros(many), np.zeros(many)
-        for i in range(many - 1, -1, -1):  # s_i . (g - sum_j alpha_j y_j)
+        alpha, coefficient = np.zeros(count), np.zeros(count)
+        for i in range(count - 1, -1, -1):  # s_i . (g - sum_j alpha_j y_j)
             alpha[i] = (of_s[i] - sy[i, i + 1 :] @ alpha[i + 1 :]) / sy[i, i]
-        size = sy[-1, -1] / yy[-1, -1] if many else 1.0
-        for i in range(many):  # alpha_i - y_i . (the vector so far) / s_i . y_i
+        size = sy[-1, -1] / yy[-1, -1] if count else 1.0
+        for i in range(count):  # alpha_i - y_i . (the vector so far) / s_i . y_i
             along = size * (of_y[i] - yy[i] @ alpha) + coefficient[:i] @ sy[:i, i]
             coefficient[i] = alpha[i] - along / sy[i, i]
         c = np.zeros(2 * m + 1)
@@ -91,7 +91,7 @@ class DevicePairs:
 
     def _mix(self, c: NDArray[np.float64], out: Tensor) -> None:
         """Set out = d * sum_r c_r (row r of the basis)."""
-        basis = self._room(out)
+        basis = self._ensure_basis(out)
         torch.mv(basis.T, torch.from_numpy(c).to(basis.device), out=out)
         if self.scale is not None:
             out.mul_(self.scale)
@@ -107,7 +107,7 @@ class DevicePairs:
         """Replace all pairs by these."""
         self.clear()
         for place, (s, y) in enumerate(pairs):
-            basis = self._room(torch.zeros(len(s), dtype=torch.float64, device=device()))
+            basis = self._ensure_basis(torch.zeros(len(s), dtype=torch.float64, device=device()))
             basis[place].copy_(torch.from_numpy(s))
             basis[self.memory + place].copy_(torch.from_numpy(y))
             self.places.append(place)

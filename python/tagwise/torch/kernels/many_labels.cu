@@ -7,11 +7,11 @@
 // A sum below TINY is computed again in logarithms by the thread that owns it.
 // Step k is token k forward, and token n - 1 - k backward. Rows of both recursions are natural logarithms.
 #define TILE 16
-#define GROUP (WIDE ? 8 : 16)
+#define GROUP (DOUBLE ? 8 : 16)
 #define QUADS (GROUP / 4)
 #define CREW 256
 #define SPLIT (CREW / TILE)      // threads that share a sum
-#define CHUNK (WIDE ? 128 : 256)  // labels whose exponentials are in shared memory at a time
+#define CHUNK (DOUBLE ? 128 : 256)  // labels whose exponentials are in shared memory at a time
 #define EACH (CHUNK / SPLIT)     // labels of a chunk per thread
 #define TILES ((L + TILE - 1) / TILE)
 
@@ -60,7 +60,7 @@ struct Side {  // of one sentence and direction: the previous row, and the score
 //   A, R (B, T, L)  rows of the recursions         F (2, L, L)  exp(W - c), backward of W^T         crests (2, L)  c
 //   heights (2 parities, 2, B, TILES)  maximum of each tile of a row                                tops (B, T)  m of token t - 1, forward
 // Blocks: tiles x groups of sentences x directions.
-extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
+extern "C" __global__ void __launch_bounds__(CREW) many_labels_step(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
                                                               const real* end, const int* lengths, i64 B, i64 T, i64 k, const real* F,
                                                               const real* crests, real* heights, real* A, real* R, real* tops) {
   __shared__ Quad x[CHUNK][QUADS + 1];  // padded by one to avoid bank conflicts
@@ -141,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
 }
 
 // log Z of each sentence from the last rows, one block per sentence.
-extern "C" __global__ void __launch_bounds__(CREW) wide_value(const real* end, const int* lengths, i64 B, i64 T, const real* A,
+extern "C" __global__ void __launch_bounds__(CREW) many_labels_value(const real* end, const int* lengths, i64 B, i64 T, const real* A,
                                                                const real* tops, real* value) {
   __shared__ real most[CREW / 32];
   __shared__ double sums[CREW / 32], past[CREW / 32];
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_value(const real* end, c
 
 // One step of the Viterbi recursion: rows (2 parities, B, L) of scores, and back pointers (B, T, L). The lowest label wins ties.
 // total (2, B): the sum of the amounts subtracted, and NaN for sentences with a NaN score, which comparisons do not detect.
-extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
+extern "C" __global__ void __launch_bounds__(CREW) many_labels_viterbi(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
                                                               const int* lengths, i64 B, i64 T, i64 k, real* rows, unsigned short* back,
                                                               double* total) {
   __shared__ Quad x[CHUNK][QUADS + 1];
@@ -224,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 
 }
 
 // The path, from the last row of scores, one block per sentence.
-extern "C" __global__ void __launch_bounds__(CREW) wide_path(const real* end, const int* lengths, i64 B, i64 T, const real* last,
+extern "C" __global__ void __launch_bounds__(CREW) many_labels_path(const real* end, const int* lengths, i64 B, i64 T, const real* last,
                                                               const unsigned short* back, const double* total, i64* path, real* value) {
   __shared__ real most[CREW];
   __shared__ int where[CREW];

@@ -5,7 +5,7 @@ typedef unsigned char label;
 #else
 typedef unsigned short label;
 #endif
-extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* back, i64* path, real* value) {
+extern "C" __global__ void __launch_bounds__(LANES) viterbi_path(CHAIN, label* back, i64* path, real* value) {
   const int b = blockIdx.x, j = threadIdx.x, n = lengths ? lengths[b] : T;
   i64* out = path + PLACE(b);
   for (int t = (n > 0 ? n : 0) + j; t < T && !places; t += LANES) out[t] = -1;
@@ -15,19 +15,19 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
 #pragma unroll
   for (int i = 0; i < LP; i++) column[i] = j < L && i < L ? W[j + i * L] : -INF;
   if (LP > LANES && j < LP - LANES) shared[0][LANES + j] = shared[1][LANES + j] = -INF;
-  const given* at_e = FROM(e, b, eb, et);
+  const input_t* at_e = FROM(e, b, eb, et);
   label* to = back + PLACE(b) * L + j;
-  real now[AHEAD], next[AHEAD];
+  real now[PREFETCH], next[PREFETCH];
 #pragma unroll
-  for (int u = 0; u < AHEAD; u++) now[u] = u < n && j < L ? (real)wide(at_e[u * et + j * el]) : -INF;
+  for (int u = 0; u < PREFETCH; u++) now[u] = u < n && j < L ? (real)to_real(at_e[u * et + j * el]) : -INF;
   real x = j < L ? start[j] : -INF;
   double total = 0;  // sum of the amounts subtracted, equal in all threads
   bool none = false;  // whether a score of this label is NaN, which comparisons do not detect
-  for (int k0 = 0; k0 < n; k0 += AHEAD) {
+  for (int k0 = 0; k0 < n; k0 += PREFETCH) {
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) next[u] = k0 + AHEAD + u < n && j < L ? (real)wide(at_e[(i64)(k0 + AHEAD + u) * et + j * el]) : -INF;
+    for (int u = 0; u < PREFETCH; u++) next[u] = k0 + PREFETCH + u < n && j < L ? (real)to_real(at_e[(i64)(k0 + PREFETCH + u) * et + j * el]) : -INF;
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
+    for (int u = 0; u < PREFETCH; u++) {
       const int t = k0 + u;
       if (t < n) {
         if (t) {
@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
       }
     }
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) now[u] = next[u];
+    for (int u = 0; u < PREFETCH; u++) now[u] = next[u];
   }
   // Find the last label, then follow back pointers through pieces that the block loads into shared memory.
   if (WARPS > 1) __syncthreads(); else __syncwarp();

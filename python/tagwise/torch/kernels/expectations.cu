@@ -3,7 +3,7 @@
 // Expectations are normalised at each token: with z_t = log sum_j exp(a_t(j) + b_t(j)),
 //   p_t(j) = exp(a_t(j) + b_t(j) - z_t),   p_t(i, j) = exp(a_{t-1}(i) - m_t + W(i, j) + e_t(j) + b_t(j) - z_t).
 // The result is the gradient of score - log Z with tags, or of log Z without, times `scale` of the sentence. Blocks process pieces of
-// TOKENS tokens, gridDim.x apart, and write separate sums over pairs, which `expect_sum` adds in a fixed order.
+// TOKENS tokens, gridDim.x apart, and write separate sums over pairs, which `expectations_sum` adds in a fixed order.
 // Pairs are sums of products exp(a - m) exp(e + b - z + c) in tiles of 4 x 4, times exp(W - c), c the maximum of a column.
 // Tokens whose second factor exceeds RANGE, or whose m is unknown, are summed in logarithms.
 #define TOKENS 32
@@ -13,7 +13,7 @@
 #define GROUPS (THREADS / TILES)
 #define SUB (L <= 8 ? 8 : L <= 16 ? 16 : 32)   // threads per token
 #define JL ((L + SUB - 1) / SUB)
-#define RANGE (WIDE ? (real)900 : (real)100)
+#define RANGE (DOUBLE ? (real)900 : (real)100)
 #if L <= 64
 
 __device__ __forceinline__ real sub_max(real x) {
@@ -30,8 +30,8 @@ __device__ __forceinline__ real sub_sum(real x) {
   return x;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, WIDE ? 1 : THREADS == 128 ? 8 : 2)
-expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_stride, given* grad, i64 gb, i64 gt, i64 gl,
+extern "C" __global__ void __launch_bounds__(THREADS, DOUBLE ? 1 : THREADS == 128 ? 8 : 2)
+expectations_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_stride, input_t* grad, i64 gb, i64 gt, i64 gl,
              real* pairs, real* starts, real* ends) {
   __shared__ Quad before[TOKENS][SIDE], after[TOKENS][SIDE];
   __shared__ real tops[LP], norms[TOKENS];
@@ -57,9 +57,9 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     const int many = stop - t0 < TOKENS ? (int)(stop - t0) : TOKENS;
     const int rounds = (many + THREADS / SUB - 1) / (THREADS / SUB) * (THREADS / SUB);  // shuffles need all threads
     const real g = scale ? scale[b * scale_stride] : (real)1, w = tags ? -g : g;
-    const given* scores = FROM(e, b, eb, et);
+    const input_t* scores = FROM(e, b, eb, et);
     const i64* y = FROM(tags, b, tb, tt);
-    given* const changes = FROM(grad, b, gb, gt);
+    input_t* const changes = FROM(grad, b, gb, gt);
     if (places && t0 >= n) continue;  // the tokens that follow belong to another sentence
     __syncthreads();
     if (tags && self <= many && t0 + self - 1 < n) gold[self] = t0 + self > 0 ? (int)y[(t0 + self - 1) * tt] : -1;
@@ -69,8 +69,8 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
         gold[self + 1] < L)
       atomicAdd(&seen[gold[self] * L + gold[self + 1]], 1);
     const real *const a0 = A + (PLACE(b) + t0) * ROW + lane, *const r0 = R + (PLACE(b) + t0) * L + lane;
-    const given* const e0 = scores + t0 * et + lane * el;
-    given* const c0 = changes + t0 * gt + lane * gl;
+    const input_t* const e0 = scores + t0 * et + lane * el;
+    input_t* const c0 = changes + t0 * gt + lane * gl;
     const int left = n - t0 < TOKENS ? (int)(n - t0) : TOKENS, final_ = n - 1 - t0 < TOKENS ? (int)(n - 1 - t0) : -1;
 #pragma unroll 2
     for (int k = self / SUB; k < rounds; k += THREADS / SUB) {
@@ -92,7 +92,7 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
       for (int v = 0; v < JL; v++) {
         const int j = lane + SUB * v;
         to[v] = -INF;
-        if (follows && j < L) to[v] = (real)wide(e0[k * et + (SUB * v) * el]) * LOG2E + r0[k * L + SUB * v] - zt + tops[j];
+        if (follows && j < L) to[v] = (real)to_real(e0[k * et + (SUB * v) * el]) * LOG2E + r0[k * L + SUB * v] - zt + tops[j];
         far = far || to[v] > RANGE;
       }
       const bool out = sub_any(far), strange = follows && (out || !(m < INF));  // `sub_any` needs all threads
@@ -101,7 +101,7 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
         const int j = lane + SUB * v;
         if (k < many && j < L) {
           const real p = w * ex2(both[v] - zt) + (tags && k < left && gold[k + 1] == j ? g : (real)0);
-          c0[k * gt + (SUB * v) * gl] = narrow(p);
+          c0[k * gt + (SUB * v) * gl] = to_input(p);
           if (inside && !follows) first[j] += p;
           if (k == final_) last[j] += p;
         }
@@ -136,13 +136,13 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
             for (int i = 0; i < L; i++)
 #pragma unroll 1
               for (int j = 0; j < L; j++)
-                m = larger(m, from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j]);
+                m = larger(m, from[i] + (W[i * L + j] + (real)to_real(scores[t * et + j * el])) * LOG2E + R[place * L + j]);
             m = bounded(m);
 #pragma unroll 1
             for (int i = 0; i < L; i++)
 #pragma unroll 1
               for (int j = 0; j < L; j++)
-                s += ex2(from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j] - m);
+                s += ex2(from[i] + (W[i * L + j] + (real)to_real(scores[t * et + j * el])) * LOG2E + R[place * L + j] - m);
             norm = s > 0 ? lg2(s) + m : (real)0;
           }
           if (group == 0)
@@ -152,7 +152,7 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
               for (int v = 0; v < 4; v++) {
                 const int i = 4 * row + u, j = 4 * col + v;
                 if (i < L && j < L)
-                  more[u][v] += w * ex2(from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j] - norm);
+                  more[u][v] += w * ex2(from[i] + (W[i * L + j] + (real)to_real(scores[t * et + j * el])) * LOG2E + R[place * L + j] - norm);
               }
         }
     if (tags && group == 0)
@@ -192,7 +192,7 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
 
 // Column sums of `pairs`, `starts` and `ends`, and the sum of the values of sentences if given. Each warp adds rows 8 apart, then the warps
 // are added in order.
-extern "C" __global__ void expect_sum(const real* pairs, i64 blocks, const real* starts, const real* ends, real* gW,
+extern "C" __global__ void expectations_sum(const real* pairs, i64 blocks, const real* starts, const real* ends, real* gW,
                                         real* gstart, real* gend, const real* values, i64 many, real* total) {
   __shared__ real part[8][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -215,12 +215,12 @@ extern "C" __global__ void expect_sum(const real* pairs, i64 blocks, const real*
 
 // Multiply a gradient, `many` numbers of emissions and those of the parameters, by a number on the device, in place. The number is 1 if the
 // loss itself is differentiated: then return at once.
-extern "C" __global__ void expect_scale(const real* by, given* grad, i64 many, real* gW, real* gstart, real* gend) {
+extern "C" __global__ void expectations_scale(const real* by, input_t* grad, i64 many, real* gW, real* gstart, real* gend) {
   const real x = *by;
   if (x == 1) return;
   for (i64 k = (i64)blockIdx.x * blockDim.x + threadIdx.x; k < many + L * L + 2 * L; k += (i64)gridDim.x * blockDim.x) {
     const i64 j = k - many;
-    if (j < 0) grad[k] = narrow(wide(grad[k]) * x);
+    if (j < 0) grad[k] = to_input(to_real(grad[k]) * x);
     else (j < L * L ? gW + j : j < L * L + L ? gstart + j - L * L : gend + j - L * L - L)[0] *= x;
   }
 }

@@ -40,7 +40,7 @@ __device__ __forceinline__ real chance(real both, real* shared) {
 
 // Forward: h, its means (tokens) and c. Backward: d. Also <v, gradient of log Z_b> of each sentence. Blocks: sentences x (forward,
 // backward), one thread per label. v is (tokens, L). v of pairs, start and end can be null.
-extern "C" __global__ void __launch_bounds__(LANES) bend_walk(CHAIN, const real* A, const real* R, const real* v, const real* vW,
+extern "C" __global__ void __launch_bounds__(LANES) hessian_walk(CHAIN, const real* A, const real* R, const real* v, const real* vW,
                                                                const real* vstart, const real* vend, real* H, real* means,
                                                                real* C, real* D, real* total) {
   const int b = blockIdx.x, backward = blockIdx.y, j = threadIdx.x;
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(LANES) bend_walk(CHAIN, const real*
   __shared__ real some[WARPS], logs[2][LANES], bent[2][LANES];
   const bool own = j < L;
   const i64 place = PLACE(b);
-  const given* scores = FROM(e, b, eb, et);
+  const input_t* scores = FROM(e, b, eb, et);
   const real* weights = W + (own ? j : 0) * (i64)(backward ? L : 1);
   const real* along = vW ? vW + (own ? j : 0) * (i64)(backward ? L : 1) : 0;
   const i64 near_ = backward ? 1 : L;
@@ -89,9 +89,9 @@ extern "C" __global__ void __launch_bounds__(LANES) bend_walk(CHAIN, const real*
     }
     if (!backward && j == 0) means[t] = mean;
     sum += (double)mean;
-    logs[k & 1][j] = backward ? (own ? (real)wide(scores[(n - 1 - k) * et + j * el]) * LOG2E : -INF) + r : a;
+    logs[k & 1][j] = backward ? (own ? (real)to_real(scores[(n - 1 - k) * et + j * el]) * LOG2E : -INF) + r : a;
     bent[k & 1][j] = backward ? change + x : x;
-    TOGETHER();
+    SYNC();
   }
   if (backward) return;
   const real last = block_sum(own && vend ? p * vend[j] : (real)0, some);
@@ -99,10 +99,10 @@ extern "C" __global__ void __launch_bounds__(LANES) bend_walk(CHAIN, const real*
 }
 
 // Derivatives of the marginals, times `scale` of the sentence, and the sums of each block over pairs, first and last tokens, for
-// `expect_sum`. Blocks process pieces of PIECE tokens, gridDim.x apart. A warp prepares each token, then each thread sums its pairs.
-extern "C" __global__ void __launch_bounds__(CREW) bend_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_stride,
+// `expectations_sum`. Blocks process pieces of PIECE tokens, gridDim.x apart. A warp prepares each token, then each thread sums its pairs.
+extern "C" __global__ void __launch_bounds__(CREW) hessian_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_stride,
                                                                const real* v, const real* vW, const real* H, const real* means,
-                                                               const real* C, const real* D, given* grad, i64 gb, i64 gt, i64 gl,
+                                                               const real* C, const real* D, input_t* grad, i64 gb, i64 gt, i64 gl,
                                                                real* pairs, real* starts, real* ends) {
   __shared__ real before[PIECE][LP], after[PIECE][LP], head[PIECE][LP], tail[PIECE][LP], first[L], last[L];
   const int self = threadIdx.x, lane = self % 32, warp = self / 32;
@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(CREW) bend_pairs(CHAIN, const real*
     if (t0 >= stop) continue;
     const int many = stop - t0 < PIECE ? (int)(stop - t0) : PIECE;
     const real g = scale[b * scale_stride];
-    given* const changes = FROM(grad, b, gb, gt);
+    input_t* const changes = FROM(grad, b, gb, gt);
     __syncthreads();
     for (int k = warp; k < many; k += CREW / 32) {
       const i64 t = t0 + k, token = place + t;
@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(CREW) bend_pairs(CHAIN, const real*
         const int j = lane + 32 * u;
         if (j >= L) continue;
         const real change = inside ? g * ex2(both[u] - zt) * (H[token * L + j] + D[token * L + j] - middle) : (real)0;
-        changes[t * gt + j * gl] = narrow(change);
+        changes[t * gt + j * gl] = to_input(change);
         if (inside && t == 0) first[j] += change;
         if (inside && t == n - 1) last[j] += change;
         if (inside && t) {
