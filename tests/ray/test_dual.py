@@ -94,9 +94,7 @@ def test_killed_workers_replay_their_rounds(nodes: Any, shards: tw.Shards) -> No
     workers.close()
 
 
-def test_a_stopped_driver_resumes(
-    nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path
-) -> None:
+def test_a_stopped_driver_resumes(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
     stop = [lambda entry: entry.iteration == 2]
     tw.fit_shards(

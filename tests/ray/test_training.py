@@ -79,9 +79,7 @@ def test_every_shard_has_a_worker() -> None:
             assert len(found) == min(n, workers)
 
 
-def test_killed_workers_are_replaced(
-    nodes: Any, shards: tw.Shards, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_killed_workers_are_replaced(nodes: Any, shards: tw.Shards, caplog: pytest.LogCaptureFixture) -> None:
     """Evaluations are bit-identical although workers are killed at random moments."""
     config = ObjectiveConfig(shards.layout())
     workers, here = RayParts(shards, config, 2), OverShards(LocalParts(shards, config))
@@ -150,9 +148,7 @@ def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
     assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**SETTINGS), left))
 
 
-def test_a_stopped_driver_resumes(
-    nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path
-) -> None:
+def test_a_stopped_driver_resumes(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
     stop = [lambda entry: entry.iteration == 3]
     tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
