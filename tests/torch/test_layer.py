@@ -230,7 +230,7 @@ def test_packed_and_nested_inputs() -> None:
         ):
             close(it.layer(emissions, y, reduction="none"), want.tolist())
         assert it.layer.decode(emissions) == it.layer.decode(it.emissions, it.mask)
-    with pytest.raises(TensorError, match="give one of them"):
+    with pytest.raises(TensorError, match="Give one of them"):
         it.layer.decode(packed, it.mask)
     leaf = it.emissions.clone().requires_grad_()
     rows = torch.nn.utils.rnn.pack_padded_sequence(leaf, it.lengths, batch_first=True, enforce_sorted=False)
@@ -287,7 +287,7 @@ def test_empty_batches(time: int) -> None:
         ({"mask": torch.ones(3, 5, dtype=torch.bool)}, "mask"),
         ({"mask": torch.tensor([[1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]])}, "first token of sentence 1"),
         ({"mask": torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 1]])}, "sentence 2 has a hole"),
-        ({"mask": torch.ones(3, 4), "lengths": [4, 4, 4]}, "give one of them"),
+        ({"mask": torch.ones(3, 4), "lengths": [4, 4, 4]}, "Give one of them"),
         ({"lengths": [4, 0, 1]}, "sentence 1 has length 0"),
         ({"lengths": [4, 5, 1]}, "sentence 1 has length 5"),
         ({"lengths": [4, 1]}, "expected 3"),

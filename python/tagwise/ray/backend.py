@@ -85,8 +85,8 @@ class RayParts:
         n = config.n_units(shards)
         if n == 1 and config.unit == "parts":
             raise ParameterError(
-                "backend='ray' trains parts of the shards in parallel; set their number (parts=2; there are "
-                f"{len(shards)} shards on disk), or use backend='local'"
+                "backend='ray' trains parts of the shards in parallel. Set their number (parts=2, there are "
+                f"{len(shards)} shards on disk), or use backend='local'."
             )
         shares = ranges(n, worker_slots() if workers is None else workers)
         names = [f"{config.unit} {share.start} to {share.stop - 1}" for share in shares]

@@ -24,7 +24,7 @@ class Jobs:
     Args:
         kind: Class of the actors.
         config: Constructor argument of every actor, sent once through the object store.
-        workers: Number of actors. Default: as many as the CPUs of the cluster allow.
+        workers: Number of actors. Default: the CPUs of the cluster divided by `cpus`.
         cpus: CPUs per actor.
         memory: Bytes that each actor needs. Ray starts no more actors than fit into memory.
         once: Start a new process for every job.
@@ -102,11 +102,11 @@ class Jobs:
     def _report_lost(self, name: str, tries: int, error: BaseException) -> None:
         """Log that a job is repeated. Raise TrainingError after too many attempts."""
         why = str(error).strip().splitlines()[0]
-        logger.warning("the worker of %s was lost (%s); a new worker repeats its job", name, why)
+        logger.warning("the worker of %s was lost (%s). A new worker repeats its job.", name, why)
         self.lost += 1
         if tries == TRIES:
             raise TrainingError(
-                f"the worker of {name} was lost {TRIES} times, perhaps for lack of memory; use fewer workers"
+                f"the worker of {name} was lost {TRIES} times, perhaps for lack of memory. Use fewer workers."
             )
 
     def _create(self, repeated: bool) -> Any:

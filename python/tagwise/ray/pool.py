@@ -105,14 +105,14 @@ class WorkerPool:
             except self.ray.exceptions.RayTaskError as error:
                 raise error.cause from None  # the worker's own error: a damaged shard, a loss that is not finite
             logger.warning(
-                "the worker of %s was lost (%s); a new worker repeats its call", self.names[i], why
+                "the worker of %s was lost (%s). A new worker repeats its call.", self.names[i], why
             )
             self.lost += 1
             time.sleep(0.1 * attempt)  # a failing node takes a moment to disappear
             self.actors[i], future = self._create(self.arguments[i], replacement=True), None
         raise TrainingError(
-            f"the worker of {self.names[i]} was lost {TRIES} times, perhaps for lack of memory; set a lower memory "
-            "limit, or use more workers"
+            f"the worker of {self.names[i]} was lost {TRIES} times, perhaps for lack of memory. Set a lower memory "
+            "limit, or use more workers."
         )
 
     def stop(self) -> None:

@@ -68,7 +68,7 @@ class Tag:
         if self.tokens not in names:
             raise CorpusError(
                 f"the batch has no column {self.tokens!r}{meant(self.tokens, names)}, its columns are "
-                f"{', '.join(names)}; pass the name of the column, tokens=NAME"
+                f"{', '.join(names)}. Pass the name of the column, tokens=NAME."
             )
         query = Query(n_jobs=self.n_jobs)
         if table:

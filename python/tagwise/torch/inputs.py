@@ -65,12 +65,12 @@ def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_f
         raise TensorError(f"emissions: expected 3 dimensions, got shape {_shape_text(scores.shape)}")
     if scores.shape[2] != labels:
         raise TensorError(
-            f"emissions: the last dimension is {scores.shape[2]}, but there are {labels} labels; create the layer with "
-            f"num_tags={scores.shape[2]}, or make the last layer of the network {labels} wide"
+            f"emissions: the last dimension is {scores.shape[2]}, but there are {labels} labels. Create the layer with "
+            f"num_tags={scores.shape[2]}, or make the last layer of the network {labels} wide."
         )
     if (found_lengths is not None) + (mask is not None) + (lengths is not None) > 1:
         raise TensorError(
-            "mask, lengths, and packed or nested emissions all define sentence lengths; give one of them"
+            "mask, lengths, and packed or nested emissions all define sentence lengths. Give one of them."
         )
     readable = scores.device.type != "cuda" and is_readable(scores.device)
     if mask is not None:
@@ -82,7 +82,7 @@ def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_f
     if not scores.shape[1]:
         if scores.shape[0]:
             raise TensorError(
-                f"emissions of shape {_shape_text(scores.shape)}: the sentences have no tokens; remove them"
+                f"emissions of shape {_shape_text(scores.shape)}: the sentences have no tokens. Remove them."
             )
         scores = scores.new_zeros(0, 1, labels)
     return Batch(scores, found_lengths, readable)
@@ -104,12 +104,12 @@ def _from_mask(mask: Tensor, scores: Tensor, batch_first: bool) -> tuple[Tensor,
             sentence = int((bad | holes).nonzero()[0])
             if bool(bad[sentence]):
                 raise TensorError(
-                    f"mask: the first token of sentence {sentence} is off; pad sentences on the right, and remove "
-                    "empty sentences"
+                    f"mask: the first token of sentence {sentence} is off. Pad sentences on the right, and remove "
+                    "empty sentences."
                 )
             raise TensorError(
                 f"mask: sentence {sentence} has a hole (a token is off before others that are on), but chains have no "
-                f"gaps; move the tokens together, or set the tags of such tokens to {UNKNOWN}"
+                f"gaps. Move the tokens together, or set the tags of such tokens to {UNKNOWN}."
             )
     return on.sum(1, dtype=torch.int32), readable
 
@@ -127,7 +127,7 @@ def _from_lengths(lengths: Any, scores: Tensor) -> Tensor:
         wrong = (values < 1) | (values > time)
         if bool(wrong.any()):
             at = int(wrong.nonzero()[0])
-            raise TensorError(f"lengths: sentence {at} has length {int(values[at])}; expected 1 to {time}")
+            raise TensorError(f"lengths: sentence {at} has length {int(values[at])}, expected 1 to {time}")
     return values
 
 
@@ -177,7 +177,7 @@ def _has_unknown(y: Tensor, batch: Batch) -> bool:
     if bool(wrong.any()):
         sentence, token = (int(i) for i in wrong.nonzero()[0])
         raise TensorError(
-            f"tags: {int(y[sentence, token])} at token {token} of sentence {sentence}; expected 0 to {labels - 1}, "
+            f"tags: {int(y[sentence, token])} at token {token} of sentence {sentence}, expected 0 to {labels - 1}, "
             f"or {UNKNOWN} for an unknown tag"
         )
     return True
@@ -196,7 +196,7 @@ def support(allowed: Any, batch: Batch, name: str, batch_first: bool = True) -> 
         if bool(none.any()):
             sentence, token = (int(i) for i in none.nonzero()[0])
             raise TensorError(
-                f"{name}: no label is allowed at token {token} of sentence {sentence}; allow at least one"
+                f"{name}: no label is allowed at token {token} of sentence {sentence}. Allow at least one."
             )
     return tensor
 

@@ -196,8 +196,8 @@ class CRF(nn.Module):  # type: ignore[misc]
         batch = inputs.read(emissions, mask, lengths, self.num_tags, self.batch_first)
         if batch.emissions.device != self.transitions.device:
             raise TensorError(
-                f"emissions are on {batch.emissions.device}, but the layer is on {self.transitions.device}; "
-                "move one of them with .to(device)"
+                f"emissions are on {batch.emissions.device}, but the layer is on {self.transitions.device}. "
+                "Move one of them with .to(device)."
             )
         return batch
 
@@ -358,22 +358,22 @@ def _rules(constraints: Any, labels: Sequence[str] | None, num_tags: int) -> Rul
     else:
         if labels is None:
             raise ParameterError(
-                "constraints refer to labels by name; pass the names, labels=['O', 'B-PER', ...]"
+                "constraints refer to labels by name. Pass the names, labels=['O', 'B-PER', ...]."
             )
         parsed = Constraints.parse(constraints)
         if parsed.scheme == "auto":
             raise ParameterError(
-                "constraints='auto' detects the scheme in training data, which a layer does not have; name the scheme, "
-                "for example constraints='BIO'"
+                "constraints='auto' detects the scheme in training data, which a layer does not have. Name the scheme, "
+                "for example constraints='BIO'."
             )
         rules = parsed.rules([str(label) for label in labels])
     if len(rules.start) != num_tags:
         raise ParameterError(
-            f"constraints cover {len(rules.start)} labels, but num_tags={num_tags}; pass one name per label"
+            f"constraints cover {len(rules.start)} labels, but num_tags={num_tags}. Pass one name per label."
         )
     if rules.once is not None:
         raise ParameterError(
             "constraints: `once` cannot be expressed as transitions between neighbouring labels, so this layer does "
-            "not support it; remove it"
+            "not support it. Remove it."
         )
     return rules

@@ -191,7 +191,7 @@ def log_of_sum(name: str, chains: Chains, target: Target) -> Tensor:
         return torch.logsumexp(-log_likelihood(chains, target), 0)
     if name != "pointwise_exp":
         raise ParameterError(
-            f"reduction='log_sum' needs the loss exp or pointwise_exp, not {name}; use reduction='sum'"
+            f"reduction='log_sum' needs the loss exp or pointwise_exp, not {name}. Use reduction='sum'."
         )
     each = torch.where(chain_ops.inside(chains), -gold_marginals(chains, target).log(), -torch.inf)
     return torch.logsumexp(each.flatten(), 0)

@@ -131,8 +131,8 @@ def _expectations_traced(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
 
 def _third_derivative(ctx: Any, *_: Any) -> Any:
     raise TensorError(
-        "chains can be differentiated twice, not three times; pass transitions per token (edges=, or (B, T, L, L) for "
-        "LinearChain), which autograd can differentiate any number of times"
+        "chains can be differentiated twice, not three times. Pass transitions per token (edges=, or (B, T, L, L) for "
+        "LinearChain), which autograd can differentiate any number of times."
     )
 
 

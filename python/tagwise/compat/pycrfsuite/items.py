@@ -36,7 +36,7 @@ def flat(item: Any, depth: int = 0) -> Item:
     if isinstance(item, (str, bytes, bytearray)):
         raise ItemError(f"expected an item (a list of names, or a dict), found the string {item!r}")
     if depth > DEEPEST:
-        raise ItemError(f"dicts are nested more than {DEEPEST} deep; flatten them")
+        raise ItemError(f"dicts are nested more than {DEEPEST} deep. Flatten them")
     try:
         len(item)
     except TypeError:

@@ -151,7 +151,9 @@ class Parameters:
         """Return the parameter of this name."""
         name = name.decode() if isinstance(name, bytes) else name
         if name not in self.table:
-            raise ValueError(f"Parameter not found: {name}; {self.algorithm} has {', '.join(self.table)}")
+            raise ValueError(
+                f"Parameter not found: {name}. The parameters of {self.algorithm} are {', '.join(self.table)}"
+            )
         return self.table[name]
 
     def set(self, name: str | bytes, value: Any) -> None:

@@ -39,6 +39,10 @@ def device() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
+def _unsupported(what: str) -> str:
+    return f"device='cuda' does not support {what}; use device='cpu'"
+
+
 def check_supported(problem: Any) -> None:
     """Raise ParameterError if a problem has a property that training on a GPU does not support."""
     edges = bool(problem.data.n_edge_attributes)
@@ -51,7 +55,7 @@ def check_supported(problem: Any) -> None:
     }
     what = next((what for what, present in unsupported.items() if present), None)
     if what is not None:
-        raise ParameterError(f"device='cuda' does not support {what}; use device='cpu'")
+        raise ParameterError(_unsupported(what))
 
 
 class _Level(NamedTuple):
@@ -176,8 +180,7 @@ class Sentences:
         pointers, ids, values = data.sparse()
         if len(ids) >= 2**31:
             raise ParameterError(
-                f"device='cuda' does not support more than {2**31 - 1:,} attributes of tokens, got {len(ids):,}; use "
-                "device='cpu'"
+                _unsupported(f"more than {2**31 - 1:,} attributes of tokens (got {len(ids):,})")
             )
         on = rows.device
         self.rows, self.tokens = rows, data.n_tokens
@@ -339,7 +342,7 @@ class DeviceObjective:
         gold = problem.data.gold
         self.tags = None if self.partial is not None else _to_device(gold.astype(np.int64), on)
         if self.tags is not None and len(gold) and int(gold.max()) >= self.rows.labels:
-            raise TrainingError("device='cuda': a token has no gold label; use device='cpu'")
+            raise TrainingError(_unsupported("tokens without gold labels"))
         self.margin: Tensor | None = None
         if problem.cost is not None:
             self.margin = _to_device(np.asarray(problem.cost, np.float32), on)[self.tags]
@@ -461,7 +464,7 @@ class DeviceScorer:
         on: torch.device | None = None,
     ) -> None:
         if local:
-            raise ParameterError("device='cuda' does not support locally normalised models; use device='cpu'")
+            raise ParameterError(_unsupported("locally normalised models"))
         self.layout, self.weights, self.local = layout, weights, local
         self._native = _core.Scorer(layout, weights, forbidden, local=local)
         self._rows = WeightRows(layout, device() if on is None else on)
