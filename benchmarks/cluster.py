@@ -138,7 +138,7 @@ def shares(path: str, table: Any, times: int = 15) -> dict[str, float]:
     parts: dict[str, Callable[[], Any]] = {
         "reading": lambda: tagging_module._sentences(column),
         "engine": lambda: tag.model.predict_numbers(sentences, Query(n_jobs=1)),
-        "column": lambda: tag._beside(table, *numbers),
+        "column": lambda: tag._with_labels(table, *numbers),
         "all": lambda: tag(table),
         "lists to lists": lambda: tag.model.predict(lists, Query(n_jobs=1)),
     }
