@@ -447,12 +447,12 @@ def train_device(bench: Bench) -> None:
     assert len(plain) > 0
 
     def missing() -> None:
-        raise tw.ParameterError("device='cuda': PyTorch finds no GPU; use device='cpu'")
+        raise tw.ParameterError("device='cuda': PyTorch finds no GPU. Use device='cpu'")
 
     bench.patch.setitem(BACKENDS, "cuda", Backend("cuda", made, cpu.scorer, check=missing))
     refused = invoke("train", "no-such-file", "--device", "cuda", "-o", bench.path("x"))
     assert refused.exit_code == 2
-    assert "PyTorch finds no GPU; use --device cpu" in " ".join(refused.output.split())
+    assert "PyTorch finds no GPU. Use --device cpu" in " ".join(refused.output.split())
     refused = invoke("train", bench.train, "--learner", "mira", "--device", "cpu", "-o", bench.path("x"))
     assert refused.exit_code == 2
     assert "has no parameter 'device'" in refused.output

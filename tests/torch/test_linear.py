@@ -265,7 +265,7 @@ def test_unsupported_options_raise(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(tw.ParameterError, match=r"does not support order > 1\. Use device='cpu'"):
             tw.CRF(features="attributes", order=2, device="cuda").fit(*TRAIN)
         return
-    with pytest.raises(tw.ParameterError, match="PyTorch finds no GPU; use device='cpu'"):
+    with pytest.raises(tw.ParameterError, match=r"PyTorch finds no GPU\. Use device='cpu'"):
         tw.CRF(features="attributes", device="cuda").fit(*TRAIN)
 
 

@@ -53,6 +53,6 @@ def formula_of(loss: str) -> Sequential | Pointwise:
     """Return the formula of a loss, or raise a ParameterError."""
     if loss not in FORMULAS:
         raise ParameterError(
-            f"device='cuda' does not support loss={loss!r}; use device='cpu', or one of {', '.join(FORMULAS)}"
+            f"device='cuda' does not support loss={loss!r}. Use device='cpu', or one of {', '.join(FORMULAS)}"
         )
     return FORMULAS[loss]

@@ -35,12 +35,12 @@ Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 def device() -> torch.device:
     """Return the current GPU. Raise ParameterError if PyTorch finds none."""
     if not torch.cuda.is_available():
-        raise ParameterError("device='cuda': PyTorch finds no GPU; use device='cpu'")
+        raise ParameterError("device='cuda': PyTorch finds no GPU. Use device='cpu'")
     return torch.device("cuda", torch.cuda.current_device())
 
 
 def _unsupported(what: str) -> str:
-    return f"device='cuda' does not support {what}; use device='cpu'"
+    return f"device='cuda' does not support {what}. Use device='cpu'"
 
 
 def check_supported(problem: Any) -> None:
