@@ -20,7 +20,7 @@ from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
 from tagwise.dataset.class_weights import CLASS_WEIGHT
 from tagwise.estimators.growth import grown, joined
-from tagwise.estimators.limits import Limits, lawful_gold, limits_of
+from tagwise.estimators.limits import Limits, limits_of, valid_gold
 from tagwise.estimators.predicting import Predicting
 from tagwise.estimators.resuming import checked_checkpoint, keeper_of
 from tagwise.estimators.scikit import ScikitLearn
@@ -311,7 +311,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
     ) -> Task:
         """Encode the training set and lay out its features, after those of `before` if training continues a model."""
         known = (None, None) if before is None else (before.constraints, before.dictionary)
-        gold = lawful_gold(params, X, gold, known[0])
+        gold = valid_gold(params, X, gold, known[0])
         found = encode.collect_labels(gold)
         if not found:
             raise CorpusError("the training set has no tokens. Pass at least one labelled sentence")

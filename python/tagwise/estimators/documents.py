@@ -106,7 +106,7 @@ class Component:
             return self.from_disk(folder)
 
 
-def _made(nlp: Any, name: str, into: str, key: str) -> Component:
+def _create(nlp: Any, name: str, into: str, key: str) -> Component:
     """Return a component without a model, as the factory of spaCy."""
     return Component(None, into, key)
 
@@ -116,7 +116,7 @@ def register() -> None:
     from spacy.language import Language
 
     if not Language.has_factory(FACTORY):
-        Language.factory(FACTORY, default_config={"into": "ents", "key": "tagwise"})(_made)
+        Language.factory(FACTORY, default_config={"into": "ents", "key": "tagwise"})(_create)
 
 
 def spacy_component(

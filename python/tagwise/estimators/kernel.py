@@ -115,7 +115,7 @@ class Kernelised(Tagger):
         return scorer.n_support if isinstance(scorer, KernelScorer) else 0
 
     @staticmethod
-    def _refuse(task: Task) -> None:
+    def _check_supported(task: Task) -> None:
         """Raise a ParameterError for settings that large margins and kernels do not support."""
         if task.start.any():
             raise ParameterError(NO_START)

@@ -34,7 +34,7 @@ class Limits:
         return _core.Limits(self.forbidden, self.support, self.once)
 
 
-def lawful_gold(
+def valid_gold(
     params: dict[str, Any], X: Inputs, gold: Sequence[Sequence[str]], before: Constraints | None = None
 ) -> Sequence[Sequence[str]]:
     """Return the gold labels, converted to the scheme of the constraints.
@@ -59,24 +59,24 @@ def lawful_gold(
             known[pair] = schemes.valid(*pair, scheme)
         return known[pair]
 
-    ill = [s for s, y in enumerate(gold) if not all(map(valid, zip([None, *y], [*y, None])))]
-    if not ill:
+    invalid = [s for s, y in enumerate(gold) if not all(map(valid, zip([None, *y], [*y, None])))]
+    if not invalid:
         return gold
-    line = X.line(ill[0])
-    place = f"sentence {ill[0]}" + (f" (line {line})" if line else "")
+    line = X.line(invalid[0])
+    place = f"sentence {invalid[0]}" + (f" (line {line})" if line else "")
     if not auto:
         raise TrainingError(
             f"{place}: its gold labels are not valid {scheme}. Correct them, or use constraints='auto', "
             "which reads such sentences as conlleval does"
-        ).of_sentence(ill[0])
+        ).of_sentence(invalid[0])
     logger.warning(
         "%d sentences are not valid %s and are read as conlleval does. The first is %s",
-        len(ill),
+        len(invalid),
         scheme,
         place,
     )
     out = list(gold)
-    for s in ill:
+    for s in invalid:
         out[s] = schemes.convert(list(gold[s]), None, scheme)
     return out
 

@@ -186,7 +186,7 @@ class Perceptron(Kernelised, OnlineTagger):
         if kernel is None:
             return super()._train(task)
         require("a kernel", params, ONE_BY_ONE)
-        self._refuse(task)
+        self._check_supported(task)
         self.__dict__.pop("state_", None)
         learner = _core.KernelPerceptron(
             task.data,

@@ -19,7 +19,7 @@ from tagwise.decoding.lookback import DocumentState
 from tagwise.decoding.plan import Allowed, Query
 from tagwise.decoding.ranks import Ranks, gold_ranks
 from tagwise.estimators.scikit import Sequences
-from tagwise.estimators.task import shortened, warn_of_strangers
+from tagwise.estimators.task import shortened, warn_unknown_labels
 from tagwise.evaluation.metrics import Report, evaluate
 from tagwise.evaluation.thresholds import Threshold, check_probability, choose, span_curve, without
 from tagwise.features.inputs import Inputs
@@ -114,7 +114,7 @@ class Predicting:
                 raise ParameterError(
                     "min_probability needs the best path: leave decoder, beam and memory out"
                 )
-            found = self._believed(X, allowed=allowed, constraints=constraints)
+            found = self._span_confidences(X, allowed=allowed, constraints=constraints)
             return Sequences([without(one.labels, one.chunks, least) for one in found])
         query = self._query(
             decoder=decoder, allowed=allowed, constraints=constraints, beam=beam, memory=memory
@@ -201,7 +201,7 @@ class Predicting:
         found = confidences(model.plan(X, self._query(allowed=allowed, constraints=constraints)))
         return [replace(one, labels=model.typed(one.labels)) for one in found]
 
-    def _believed(self, X: Any, **options: Any) -> list[Confidence]:
+    def _span_confidences(self, X: Any, **options: Any) -> list[Confidence]:
         """Return the best paths with the probabilities of their spans, or raise a ParameterError if there are none."""
         model = self._with_probabilities("min_probability")
         if model.lookback is not None:
@@ -240,7 +240,7 @@ class Predicting:
         """
         inputs = Inputs.of(X)
         gold, _ = labels.single(inputs.gold(y))
-        found = [one.chunks for one in self._believed(inputs)]
+        found = [one.chunks for one in self._span_confidences(inputs)]
         return choose(span_curve(found, gold), precision=precision, beta=beta)
 
     def sequence_probability(
@@ -338,7 +338,7 @@ class Predicting:
         """
         X = Inputs.of(X)
         gold, _ = labels.single(X.gold(y))  # as str, the type of labels in files
-        warn_of_strangers(gold, self._fitted().labels, "these sentences")
+        warn_unknown_labels(gold, self._fitted().labels, "these sentences")
         return evaluate(gold, labels.texts(self.predict(X, min_probability=min_probability))[0])
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:

@@ -143,7 +143,7 @@ class HMSVM(Kernelised, Tagger):
 
     def _train(self, task: Task) -> Result:
         params, kernel = task.params, self._kernel(task.params, task.data)
-        self._refuse(task)
+        self._check_supported(task)
         margins = _core.Margins(
             params["C"],
             slack=params["slack"],

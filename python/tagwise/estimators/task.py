@@ -70,7 +70,7 @@ class Task:
         return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
 
 
-def warn_of_strangers(gold: Sequence[Sequence[str]], known: Sequence[str], whose: str) -> None:
+def warn_unknown_labels(gold: Sequence[Sequence[str]], known: Sequence[str], whose: str) -> None:
     """Log a warning if no gold label is a label of the model, since every score is then 0."""
     theirs = set().union(*gold)
     if theirs and theirs.isdisjoint(known):
@@ -97,7 +97,7 @@ def dev_scorer(
     """
     gold, kind = texts(X.gold(y))
     check_type(kind, task.label_type, "dev", "the training set")
-    warn_of_strangers(gold, task.labels, "dev")
+    warn_unknown_labels(gold, task.labels, "dev")
     data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
     data = task.recipe.with_vectors(data, X, task.vocabulary)
     offsets = data.offsets

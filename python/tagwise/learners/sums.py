@@ -50,7 +50,7 @@ def logarithmic(a: PartialSum, b: PartialSum) -> PartialSum:
     return PartialSum(a.first, a.level + 1, value, max(a.largest, b.largest), gradient)
 
 
-def both(a: PartialSum, b: PartialSum) -> PartialSum:
+def summed(a: PartialSum, b: PartialSum) -> PartialSum:
     """Add two siblings whose `largest` and `slack` are sums as well."""
     gradient = _writable(a.gradient)
     np.add(gradient, b.gradient, out=gradient)

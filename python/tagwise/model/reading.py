@@ -74,7 +74,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
                 raise ModelFileError(
                     f"labels: expected texts of type {kind}, the label_type of the file, found {label!r}"
                 )
-        refuse_breaks(labels)
+        check_line_breaks(labels)
         with about("features"):
             recipe = Recipe.from_json(header["features"], functions)
         lookback = constraints = forbidden = dictionary = None
@@ -135,11 +135,11 @@ def _foreign(raw: IO[bytes], format: ModelFormat) -> dict[str, Any]:
         if len(data) < size:
             raise ModelFileError("the file was truncated while it was read. Copy it again")
         chain = format.read(data)
-        refuse_breaks(chain.labels)
+        check_line_breaks(chain.labels)
         return foreign_parts(chain)
 
 
-def refuse_breaks(labels: Sequence[str]) -> None:
+def check_line_breaks(labels: Sequence[str]) -> None:
     """Raise a ModelFileError for labels that a file of columns cannot hold."""
     at = first_break(labels)
     if at is not None:

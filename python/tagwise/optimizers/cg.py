@@ -74,7 +74,7 @@ def conjugate_gradient(
     while square > 0.0 and search.idle < MOST_IDLE:
         found = search.run(w, value, direction, slope, step)
         if found is None:
-            if fresh and not search.louder(value):
+            if fresh and not search.raise_noise(value):
                 return
             np.negative(gradient, out=direction)
             slope, fresh, step = -square, True, min(1.0, 1.0 / math.sqrt(square))

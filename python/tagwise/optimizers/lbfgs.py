@@ -47,7 +47,7 @@ class LineSearch:
 
     Values are rounded by an unknown amount: the exponential loss multiplies the rounding of scores by e^l. A difference
     below `noise` has no meaning. Slopes then decide, since they keep their digits when values have lost theirs. A
-    failed search is repeated with more noise before the optimiser ends (`louder`).
+    failed search is repeated with more noise before the optimiser ends (`raise_noise`).
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class LineSearch:
         for name in _SEARCHED:
             setattr(self, name, state[name])
 
-    def louder(self, value: float) -> bool:
+    def raise_noise(self, value: float) -> bool:
         """Multiply the assumed noise by ten. Return False if the value is 0 or the noise exceeds its limit."""
         self.noise *= 10.0
         return value != 0.0 and self.noise <= MOST_NOISE * (1.0 + 1e-9)
@@ -244,7 +244,7 @@ def lbfgs(
         first = 1.0 if len(pairs) else min(1.0, 1.0 / norm)
         found = search.run(w, value, direction, slope, first)
         if found is None:
-            if len(pairs) == 0 and not search.louder(value):
+            if len(pairs) == 0 and not search.raise_noise(value):
                 return
             pairs.clear()  # stale curvature: retry along the gradient
             continue

@@ -32,7 +32,7 @@ from tagwise.base.parameters import cores
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import PartsBackend, ShardConfig
 from tagwise.learners.sharded.held import Held, folder_of
-from tagwise.learners.sums import PartialSum, added, both, total_of
+from tagwise.learners.sums import PartialSum, added, summed, total_of
 from tagwise.scores.protocols import Vector
 
 #: Bytes per attribute of a token that a dual ascent needs, without the dual point (measured on conll2002-es).
@@ -121,7 +121,7 @@ class PartSet:
         else:
             with ThreadPoolExecutor(n_jobs or cores(), thread_name_prefix="tagwise-part") as pool:
                 found = list(pool.map(lambda part: self._held.one(part, epoch), self.numbers))
-        return sum(tokens for tokens, _ in found), added((part for _, part in found), both)
+        return sum(tokens for tokens, _ in found), added((part for _, part in found), summed)
 
     def terms(self, w: Vector, couples: bool, n_jobs: int = 0) -> list[PartialSum]:
         """Return the contributions of these parts to the certificate at the common weights.
@@ -137,7 +137,7 @@ class PartSet:
             loss, divergence, slack, observed = core.terms(n_jobs)
             return PartialSum(part, 0, loss, divergence, observed, slack)
 
-        return added(self._held.each(of), both)
+        return added(self._held.each(of), summed)
 
     def points(self) -> list[Point]:
         """Return the dual points of these parts."""
@@ -163,7 +163,7 @@ class DualShards:
     def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
         """Run one round. Return the tokens visited, the visits that failed in float32, and the sum of the distances."""
         found = self.parts.call("round", self._w.astype(np.float32), seed, n_jobs=n_jobs)
-        total = total_of(chain.from_iterable(parts for _, parts in found), both)
+        total = total_of(chain.from_iterable(parts for _, parts in found), summed)
         # In the precision of the parts, since P is that of these weights.
         self._w = (self._w + total.gradient).astype(np.float32).astype(np.float64)
         self.epochs += 1
@@ -181,7 +181,7 @@ class DualShards:
 
     def _terms(self, couples: bool, n_jobs: int) -> PartialSum:
         found = self.parts.call("terms", self._w.astype(np.float32), couples, n_jobs=n_jobs)
-        return total_of(chain.from_iterable(found), both)
+        return total_of(chain.from_iterable(found), summed)
 
     def weights(self) -> Vector:
         """Return the current weights."""

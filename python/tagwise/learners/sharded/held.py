@@ -69,35 +69,35 @@ class Held(Generic[T]):
         place: Callable[[int, int], str],
     ) -> None:
         self.numbers, self._place = numbers, place
-        self._made = [self._released(self._located(k, make, k, folder)) for k in numbers]
+        self._engines = [self._released(self._located(k, make, k, folder)) for k in numbers]
 
     @property
     def paged(self) -> int:
         """Number of bytes in files; 0 if everything is in memory."""
-        return sum(made.paged_bytes for made in self._made)
+        return sum(engine.paged_bytes for engine in self._engines)
 
     def each(self, use: Callable[[int, T], R]) -> Iterator[R]:
         """Yield the result of `use` for each engine, in order. The next one is prefetched meanwhile."""
-        for i, (k, made) in enumerate(zip(self.numbers, self._made)):
-            self._made[(i + 1) % len(self._made)].prefetch()
-            yield self._used(k, use, made)
+        for i, (k, engine) in enumerate(zip(self.numbers, self._engines)):
+            self._engines[(i + 1) % len(self._engines)].prefetch()
+            yield self._used(k, use, engine)
 
     def one(self, k: int, use: Callable[[int, T], R]) -> R:
         """Return the result of `use` for one engine."""
-        made = self._made[k - self.numbers.start]
-        made.prefetch()
-        return self._used(k, use, made)
+        engine = self._engines[k - self.numbers.start]
+        engine.prefetch()
+        return self._used(k, use, engine)
 
-    def _used(self, k: int, use: Callable[[int, T], R], made: T) -> R:
-        found = self._located(k, use, k, made)
-        self._released(made)
+    def _used(self, k: int, use: Callable[[int, T], R], engine: T) -> R:
+        found = self._located(k, use, k, engine)
+        self._released(engine)
         return found
 
     @staticmethod
-    def _released(made: T) -> T:
-        if made.paged_bytes:
-            made.release()
-        return made
+    def _released(engine: T) -> T:
+        if engine.paged_bytes:
+            engine.release()
+        return engine
 
     def _located(self, k: int, call: Callable[..., R], *given: object) -> R:
         """Call a function. A TrainingError then names the sentence by file and line."""

@@ -100,15 +100,15 @@ class ShardLearner:
     def _learners(self, visited: Sequence[int]) -> Iterator[tuple[int, _core.Online]]:
         """Yield the learners of these shards. Each is built while the one before it is in use."""
         with ThreadPoolExecutor(1, thread_name_prefix="tagwise-ahead") as ahead:
-            coming = ahead.submit(self._made, visited[0])
+            coming = ahead.submit(self._learner, visited[0])
             for k, later in zip(visited, [*visited[1:], None]):
                 learner = coming.result()
                 if later is not None:
-                    coming = ahead.submit(self._made, later)
+                    coming = ahead.submit(self._learner, later)
                 yield k, learner
                 del learner
 
-    def _made(self, k: int) -> _core.Online:
+    def _learner(self, k: int) -> _core.Online:
         if self._kept is None:
             return self.config.learner(self.shards, k)
         if k not in self._kept:

@@ -156,7 +156,7 @@ def chain_of(
     )
 
 
-def refuse_border(chain: ForeignModel, format: str) -> None:
+def check_no_border(chain: ForeignModel, format: str) -> None:
     """Raise a ModelFileError for weights of first and last labels, which the format cannot express."""
     if len(chain.border.codes):
         raise ModelFileError(

@@ -21,13 +21,13 @@ from tagwise.features.escape import decode_name, encode_name
 from tagwise.features.patterns import Patterns
 from tagwise.features.recipe import Recipe
 from tagwise.model.formats import darts
-from tagwise.model.formats.chain import FeatureWeights, ForeignModel, refuse_border
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel, check_no_border
 
 HEAD = struct.Struct("<IidIIII")
 Keys = Sequence[tuple[bytes, int]]
 
 
-def looks(head: bytes) -> bool:
+def matches(head: bytes) -> bool:
     """Return whether a file begins like a binary model of CRF++: version 1xx, type 0, small cost factor, counts."""
     if len(head) < HEAD.size:
         return False
@@ -35,7 +35,7 @@ def looks(head: bytes) -> bool:
     return bool(version // 100 == 1 and kind == 0 and 0.0 <= cost < 1e6 and columns < 1 << 16)
 
 
-def looks_text(head: bytes) -> bool:
+def matches_text(head: bytes) -> bool:
     """Return whether a file begins like a text model of CRF++."""
     return head.startswith(b"version: ")
 
@@ -119,14 +119,14 @@ def _chain(
     edges = texts.index(encode_name(bare)) if bare is not None and encode_name(bare) in texts else -1
     ids = np.arange(len(texts))
     chosen = ~is_node & (ids != edges)
-    edge = _taken(ids[ids == edges] * 0, first[ids == edges], y * y, weights)
-    node, pair = (_taken(ids[k], first[k], int(w), weights) for k, w in ((is_node, y), (chosen, y * y)))
+    edge = _features_of(ids[ids == edges] * 0, first[ids == edges], y * y, weights)
+    node, pair = (_features_of(ids[k], first[k], int(w), weights) for k, w in ((is_node, y), (chosen, y * y)))
     return ForeignModel(
         tuple(map(decode_name, labels)), list(map(decode_name, texts)), node, edge, pair, recipe, about=about
     )
 
 
-def _taken(
+def _features_of(
     ids: NDArray[np.int64], first: NDArray[np.int64], width: int, weights: NDArray[np.float64]
 ) -> FeatureWeights:
     """Return the weights of keys, `width` each from `first` on. A weight of 0 (but not -0) is not a feature."""
@@ -180,7 +180,7 @@ def _parts(
     chain: ForeignModel,
 ) -> tuple[list[bytes], list[bytes], list[tuple[bytes, int]], NDArray[np.float64]]:
     """Return labels, templates, keys with their values, and all weights."""
-    refuse_border(chain, "crfpp")
+    check_no_border(chain, "crfpp")
     if chain.local:
         raise ModelFileError("crfpp cannot express a model that is normalised at every step (a MEMM)")
     recipe, y = chain.recipe, len(chain.labels)

@@ -17,7 +17,7 @@ import tagwise._core as _core
 from tagwise.base.exceptions import ModelFileError
 from tagwise.features.escape import decode_name, encode_name
 from tagwise.features.recipe import Recipe
-from tagwise.model.formats.chain import FeatureWeights, ForeignModel, refuse_border
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel, check_no_border
 
 MAGIC, HEAD = b"lCRF", 48
 #: Names of the header fields, as in the text dump.
@@ -27,7 +27,7 @@ FIELDS = (
 )
 
 
-def looks(head: bytes) -> bool:
+def matches(head: bytes) -> bool:
     """Return whether a file begins like a model of CRFsuite."""
     return head[:4] == MAGIC
 
@@ -87,9 +87,9 @@ def _last(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> FeatureWeig
 # --- writing -------------------------------------------------------------------------------------------------
 
 
-def refuse(chain: ForeignModel) -> None:
+def check_supported(chain: ForeignModel) -> None:
     """Raise a ModelFileError for parts that a model of CRFsuite cannot express."""
-    refuse_border(chain, "crfsuite")
+    check_no_border(chain, "crfsuite")
     if len(chain.pair.present.codes):
         raise ModelFileError(
             "crfsuite cannot express attributes of label pairs. Train without edge attributes"
@@ -100,7 +100,7 @@ def refuse(chain: ForeignModel) -> None:
 
 def write(chain: ForeignModel) -> bytes:
     """Return the file of a model, byte for byte as CRFsuite writes it."""
-    refuse(chain)
+    check_supported(chain)
     node, edge = chain.node, chain.edge
     return _core.crfsuite_written(
         list(chain.labels),

@@ -21,23 +21,25 @@ class ModelFormat(NamedTuple):
     name: str
     program: str
     suffixes: tuple[str, ...]
-    looks: Callable[[bytes], bool]
+    matches: Callable[[bytes], bool]
     read: Callable[[bytes], ForeignModel]
     write: Callable[[ForeignModel], bytes]
 
 
 TABLE = (
-    ModelFormat("crfsuite", "CRFsuite", (".crfsuite",), crfsuite.looks, crfsuite.read, crfsuite.write),
-    ModelFormat("wapiti", "Wapiti", (".wapiti",), wapiti.looks, wapiti.read, wapiti.write),
-    ModelFormat("crfpp-text", "CRF++", (".crfpp.txt",), crfpp.looks_text, crfpp.read_text, crfpp.write_text),
-    ModelFormat("crfpp", "CRF++", (".crfpp",), crfpp.looks, crfpp.read, crfpp.write),
+    ModelFormat("crfsuite", "CRFsuite", (".crfsuite",), crfsuite.matches, crfsuite.read, crfsuite.write),
+    ModelFormat("wapiti", "Wapiti", (".wapiti",), wapiti.matches, wapiti.read, wapiti.write),
+    ModelFormat(
+        "crfpp-text", "CRF++", (".crfpp.txt",), crfpp.matches_text, crfpp.read_text, crfpp.write_text
+    ),
+    ModelFormat("crfpp", "CRF++", (".crfpp",), crfpp.matches, crfpp.read, crfpp.write),
 )
 FORMATS: dict[str, ModelFormat] = {format.name: format for format in TABLE}
 
 
 def format_of(head: bytes) -> ModelFormat | None:
     """Return the format of a file that begins with these bytes, or None for tagwise and unknown files."""
-    return next((format for format in TABLE if format.looks(head)), None)
+    return next((format for format in TABLE if format.matches(head)), None)
 
 
 def format_of_name(path: str | os.PathLike[str]) -> str | None:

@@ -19,14 +19,14 @@ from tagwise.base.exceptions import ModelFileError, TemplateError
 from tagwise.features.escape import decode_name, encode_name
 from tagwise.features.patterns import Patterns
 from tagwise.features.recipe import Recipe
-from tagwise.model.formats.chain import FeatureWeights, ForeignModel, refuse_border
+from tagwise.model.formats.chain import FeatureWeights, ForeignModel, check_no_border
 
 CRF, MAXENT, MEMM = 2, 0, 1
 #: Maximum number of digits of a count or index: those of a 64-bit number.
 DIGITS = 19
 
 
-def looks(head: bytes) -> bool:
+def matches(head: bytes) -> bool:
     """Return whether a file begins like a model of Wapiti."""
     return head[:5] == b"#mdl#"
 
@@ -216,7 +216,7 @@ def _netstring(data: bytes) -> bytes:
 
 def write(chain: ForeignModel) -> bytes:
     """Return the file of a model, byte for byte as Wapiti writes it."""
-    refuse_border(chain, "wapiti")
+    check_no_border(chain, "wapiti")
     lines, texts, bare = _observed(chain)
     y, edge = len(chain.labels), chain.edge.present
     letters, begin = _sizes(texts, y)
