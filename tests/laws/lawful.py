@@ -1,6 +1,7 @@
-"""Rules on label sequences as one would say them aloud, and all quantities of a model over the lawful paths.
+"""Rules on label sequences as plain functions, and all quantities of a model over the valid paths.
 
-Nothing here asks the package what a rule means: a path is a tuple of label names, a rule is a function of it.
+This module does not use the package's constraints: a path is a tuple of label names, a rule is a function of
+it.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ def anything(path: Path) -> bool:
 
 
 def both(*rules: Rule) -> Rule:
-    """A path that all of them take."""
+    """Return the rule that accepts paths accepted by all rules."""
     return lambda path: all(rule(path) for rule in rules)
 
 
-#: Whole sequences of each scheme, every label followed by a blank. X-type stands for any type; one chunk has one type.
+#: Whole sequences of each scheme, every label followed by a blank. X-type means any type, and a chunk has one
+#: type.
 GRAMMARS = {
     "IOB2": r"(?:O |B-(\w+) (?:I-\1 )*)*",
     "IOE2": r"(?:O |(?:I-(\w+) (?=[IE]-\1 ))*E-\w+ )*",
@@ -45,9 +47,9 @@ GRAMMARS = {
 
 
 def of_scheme(scheme: str) -> Rule:
-    """Well-formed in a scheme.
+    """Return the rule for well-formed sequences of a scheme.
 
-    IOB1 and IOE1 are said by their letters alone: B stands right behind a chunk of its type, E right before one.
+    IOB1 and IOE1 are defined by their tags: B directly follows a chunk of its type, E directly precedes one.
     """
 
     def lawful(path: Path) -> bool:
@@ -63,23 +65,23 @@ def of_scheme(scheme: str) -> Rule:
 
 
 def never(before: str | None, after: str | None) -> Rule:
-    """`after` does not follow `before`; None is the edge of the sentence."""
+    """Return the rule that `after` does not follow `before`. None is the edge of the sentence."""
     return lambda path: (before, after) not in list(zip((None, *path), (*path, None)))
 
 
 def none(*pairs: tuple[str | None, str | None]) -> Rule:
-    """None of these pairs."""
+    """Return the rule that none of these pairs occurs."""
     return both(*(never(*pair) for pair in pairs))
 
 
 def followed(label: str, *by: str | None) -> Rule:
-    """`label` is followed by one of these, None being the end."""
+    """Return the rule that `label` is followed by one of these. None is the end."""
     return lambda path: all(b in by for a, b in zip(path, (*path[1:], None)) if a == label)
 
 
 @functools.cache
 def pieces(path: Path) -> list[tuple[str, int, int]]:
-    """Chunks of B- and I- labels: a B begins one, and so does an I that has nothing of its type before it."""
+    """Return chunks of B- and I- labels. A B begins one, and so does an I without its type before it."""
     found: list[tuple[str, int, int]] = []
     for t, label in enumerate(path):
         kind = label[2:]
@@ -93,19 +95,19 @@ def pieces(path: Path) -> list[tuple[str, int, int]]:
 
 
 def single(*kinds: str) -> Rule:
-    """Of each of these types there is one chunk at most."""
+    """Return the rule that each of these types has at most one chunk."""
     return lambda path: all(sum(piece[0] == kind for piece in pieces(path)) <= 1 for kind in kinds)
 
 
 def within(sets: Sequence[Collection[str] | None]) -> Rule:
-    """Every token has one of its labels; None is any."""
+    """Return the rule that every token has one of its labels. None allows any."""
     return lambda path: all(names is None or y in names for y, names in zip(path, sets))
 
 
 def counted(
     X: Iterable[Sentence], y: Iterable[Sequence[str]], count: int, share: float = 0.0
 ) -> dict[str, set[str]]:
-    """The labels of each word seen `count` times or more, those of less than `share` of its tokens left out."""
+    """Return the labels of each word seen at least `count` times, without labels below `share` of its tokens."""
     pairs = Counter((w, label) for words, labels in zip(X, y) for w, label in zip(words, labels))
     words = Counter(w for (w, _), n in pairs.items() for _ in range(n))
     return {
@@ -119,12 +121,12 @@ def counted(
 
 
 def every(labels: Sequence[str], length: int) -> list[Path]:
-    """All label sequences."""
+    """Return all label sequences."""
     return [tuple(path) for path in product(labels, repeat=length)]
 
 
 def ways(model: Model, words: Sentence, memory: DocumentState | None = None) -> dict[Path, float]:
-    """The score of every path there is, no rule held: the whole list of a model without constraints and dictionary."""
+    """Return the scores of all paths, from the full list of the model without constraints and dictionary."""
     free, n = replace(model, dictionary=None), len(model.labels) ** len(words)
     (found,) = free.kbest([list(words)], n, Query(constraints=False, memory=memory))
     assert len(found) == n
@@ -132,7 +134,7 @@ def ways(model: Model, words: Sentence, memory: DocumentState | None = None) -> 
 
 
 class Held:
-    """The paths that are left of all, with their scores; what a model says of them follows."""
+    """The valid paths with their scores, and a model's quantities over them."""
 
     def __init__(self, ways: dict[Path, float], rule: Rule) -> None:
         self.of = {path: h for path, h in ways.items() if rule(path)}
@@ -141,11 +143,11 @@ class Held:
         self.p = {path: float(np.exp(x - self.log_z)) for path, x in self.of.items()}
 
     def chance(self, rule: Rule) -> float:
-        """P(a path that the rule takes)."""
+        """Return the probability of the paths that the rule accepts."""
         return sum(p for path, p in self.p.items() if rule(path))
 
     def marginals(self, labels: Sequence[str], length: int) -> np.ndarray:
-        """P(label at token), [T, L]."""
+        """Return P(label at token), [T, L]."""
         table = np.zeros((length, len(labels)))
         for path, p in self.p.items():
             for t, y in enumerate(path):
@@ -154,7 +156,7 @@ class Held:
 
     @functools.cached_property
     def chunks(self) -> Counter[tuple[str, int, int]]:
-        """P(a chunk is there) of each."""
+        """Return the probability of each chunk."""
         found: Counter[tuple[str, int, int]] = Counter()
         for path, p in self.p.items():
             for piece in pieces(path):
@@ -162,7 +164,7 @@ class Held:
         return found
 
     def check_list(self, found: Sequence[tuple[Sequence[str], float]], k: int, chance: bool = False) -> None:
-        """A list has the k best of these paths: ties may fall either way, scores may not."""
+        """A list has the k best of these paths. Ties may be in any order, scores must agree."""
         values = self.p if chance else self.of
         best = sorted(values.values(), reverse=True)[:k]
         paths = [tuple(path) for path, _ in found]
@@ -173,6 +175,6 @@ class Held:
         np.testing.assert_allclose(want, best, rtol=1e-4, atol=2e-5)
 
     def check_best(self, path: Sequence[str]) -> None:
-        """A best one of these paths."""
+        """The path is a best one of these paths."""
         assert tuple(path) in self.of
         assert self.of[tuple(path)] >= max(self.of.values()) - 2e-5

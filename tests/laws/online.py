@@ -1,4 +1,4 @@
-"""Online learners on random corpora, beside their twins."""
+"""Online learners on random corpora, with their reference implementations."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .strategies import Problem
 
 
 class Native(NamedTuple):
-    """A tiny problem as the core sees it, and where the twin's weights lie in its vector."""
+    """A tiny problem in the core's form, and the indices of its features in the reference vector."""
 
     data: _core.Dataset
     layout: _core.Layout
-    at: np.ndarray  # [features] index into the twin's vector
+    at: np.ndarray  # [features] index into the reference vector
 
     def online(self, kind: str, **parameters: Any) -> _core.Online:
         return told.online(self.data, self.layout, kind, **parameters)
 
 
 def native(p: Problem) -> Native:
-    """Sentences with real-valued attributes, as dicts; features are those observed."""
+    """Encode sentences with real-valued attributes as dicts. The features are the observed ones."""
     vocabulary, (A, L, conjoined) = _core.Vocabulary(), p.shape
     X = [[{str(a): float(v) for a, v in enumerate(x) if v} for x in sentence] for sentence in p.X]
     data = _core.encode_attributes(vocabulary, X, X if conjoined else None)
@@ -61,7 +61,7 @@ def run(online: _core.Online, order: list[list[int]]) -> None:
 
 
 def corpus(seed: int, labels: int, n: int = 30, longest: int = 6, attributes: int = 40) -> Problem:
-    """Larger than hypothesis draws: rows and single cells, several lanes of labels."""
+    """Return a larger problem than hypothesis draws: rows and single cells, several lanes of labels."""
     rng = np.random.default_rng(seed)
     X = []
     for T in rng.integers(1, longest + 1, n):
@@ -89,7 +89,7 @@ def learner(n: Native, name: str, **more: Any) -> _core.Online:
 
 
 def permutation(n: int, seed: int, epoch: int, shard: int = 0) -> list[int]:
-    """The documented shuffling: Fisher-Yates with SplitMix64, anew from (seed, epoch, shard)."""
+    """Return the documented shuffling: Fisher-Yates with SplitMix64, seeded by (seed, epoch, shard)."""
     full = (1 << 64) - 1
     state = seed
 
@@ -117,7 +117,7 @@ def permutation(n: int, seed: int, epoch: int, shard: int = 0) -> list[int]:
 
 
 def ambiguous(ranked: list[tuple[float, chain.Path]], k: int) -> bool:
-    """Whether float32 might rank the k best differently."""
+    """Return whether float32 might rank the k best differently."""
     values = [h for h, _ in ranked[: k + 1]]
     return any(a - b < 1e-3 for a, b in itertools.pairwise(values))
 
@@ -125,7 +125,7 @@ def ambiguous(ranked: list[tuple[float, chain.Path]], k: int) -> bool:
 def twin_step(
     name: str, w: np.ndarray, d: np.ndarray, cost: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and variances after one step by the formulas of the papers; rows of d are the constraints."""
+    """Return weights and variances after one step by the papers' formulas. Rows of d are the constraints."""
     if name.startswith("mira"):
         return mira.closest(w, d, cost, KINDS[name].get("limit")), v
     (d,), (cost,) = d, cost
@@ -138,10 +138,11 @@ def twin_step(
     return w + alpha * v * d, (1 / (1 / v + d**2 / 1.0) if lack else v)
 
 
-#: Sums of whole attribute values times these are exact in float32: the weights of the reference are met to the bit.
+#: Sums of integer attribute values times these are exact in float32, so weights match the reference to the
+#: bit.
 EXACT_WEIGHTS = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 0.25])
 
 
 def weights_of(n: int) -> np.ndarray:
-    """Weights of n sentences, a float32 each."""
+    """Return float32 weights of n sentences."""
     return np.resize(EXACT_WEIGHTS, n).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Corpora and twins for the laws of paths: every way the core may take, forced, on the same small input."""
+"""Corpora and reference implementations for tests of code paths, each forced on the same small input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RAGGED = tuple(map(int, "31052214613251243126013214215312231"))
 LABELS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 64, 65)
 COUNTS = (1, 15, 16, 17, 33)
 
-#: Ways of an evaluation of the objective; those in double precision first.
+#: Code paths of an evaluation of the objective, in double precision and then in single precision.
 DOUBLE = ("wide", "log", "log,slow", "log,alone,rows", "wide,chunks,rare,baseline")
 SINGLE = (
     "",
@@ -40,7 +40,7 @@ SINGLE = (
     "baseline,alone,chunks,plain,rows",
     "baseline,alone,sparse",
 )
-#: Ways of decoding.
+#: Code paths of decoding.
 DECODING = (
     "",
     "alone",
@@ -60,13 +60,13 @@ DECODING = (
 )
 
 
-#: And of decoding with lists of transitions.
+#: Code paths of decoding with lists of transitions.
 LISTED = ("", "sparse", "sparse,alone,table", "sparse,avx2", "sparse,baseline")
 
 
 @contextmanager
 def forced(ways: str) -> Iterator[None]:
-    """The core takes these ways; what was counted before is forgotten."""
+    """Force these code paths and reset the counters."""
     before = _core.force(ways)
     _core.taken()
     try:
@@ -76,7 +76,7 @@ def forced(ways: str) -> Iterator[None]:
 
 
 class Terms(NamedTuple):
-    """What is minimised, beside the data: in the twins' form."""
+    """Terms of the objective other than the data, in the form of the reference implementations."""
 
     loss: str = "log"
     weight: np.ndarray | None = None  # [N]
@@ -87,7 +87,7 @@ class Terms(NamedTuple):
     once: tuple[np.ndarray, np.ndarray] | None = None
 
     def native(self) -> dict[str, Any]:
-        """The same for the core."""
+        """Return the terms in the core's form."""
 
         def support(sets: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
             if sets is None:
@@ -107,12 +107,12 @@ class Terms(NamedTuple):
 
     @property
     def scaled(self) -> bool:
-        """Whether single sentences can go by scaled recursions in double precision."""
+        """Return whether single sentences can use scaled recursions in double precision."""
         return all(x is None for x in (self.cost, self.partial, self.once))
 
 
 def edges_of(forbidden: np.ndarray | None) -> np.ndarray | None:
-    """Forbidden transitions as the core takes them."""
+    """Return forbidden transitions in the core's form."""
     return None if forbidden is None else np.flatnonzero(forbidden.ravel()).astype(np.uint32)
 
 
@@ -124,9 +124,11 @@ def corpus(
     gold: Sequence[Sequence[int]] | None = None,
     **choice: bool,
 ) -> Corpus:
-    """Words bring their classes along, so that rows are folded; some attributes stand twice in a token.
+    """Return a random corpus. Words imply their classes, so rows are folded, and some tokens have an
+    attribute twice.
 
-    ``kind``: "lists" of names; "values", real ones, negative ones too; "edges", lists and edge attributes with values.
+    ``kind``: "lists" of names, "values" that are real and may be negative, or "edges", lists and edge
+    attributes with values.
     """
     rng = np.random.default_rng(seed)
     nodes: list[list[list[tuple[str, float]]]] = []
@@ -165,13 +167,13 @@ def corpus(
 
 
 def never(labels: int) -> np.ndarray:
-    """Transitions [L, L] that no gold path has."""
+    """Return transitions [L, L] that no gold path has."""
     a, b = np.indices((labels, labels))
     return (a + 2 * b) % 5 == 3 if labels > 2 else np.zeros((labels, labels), dtype=bool)
 
 
 def walk(rng: np.random.Generator, labels: int, length: int) -> list[int]:
-    """A random path without them."""
+    """Return a random path without the transitions of `never`."""
     path: list[int] = []
     for _ in range(length):
         ways = np.flatnonzero(~never(labels)[path[-1]]) if path else np.arange(labels)
@@ -180,12 +182,12 @@ def walk(rng: np.random.Generator, labels: int, length: int) -> list[int]:
 
 
 def value(rng: np.random.Generator) -> float:
-    """A real value, as single precision keeps it."""
+    """Return a real value, rounded to single precision."""
     return float(np.float32(rng.choice([-1.0, 0.0, 0.5, rng.uniform(-2, 2)])))
 
 
 def summed(token: list[tuple[str, float]]) -> dict[str, float]:
-    """What is named twice counts twice."""
+    """Sum the values of an attribute that is named twice."""
     out: dict[str, float] = {}
     for name, number in token:
         out[name] = float(np.float32(out.get(name, 0.0) + number))
@@ -193,7 +195,7 @@ def summed(token: list[tuple[str, float]]) -> dict[str, float]:
 
 
 def grid(node: Any, edge: Any, gold: Sequence[int], copies: int = 1) -> tuple[Corpus, np.ndarray]:
-    """One sentence with these scores, ``copies`` times, and the weights that give them."""
+    """Return a corpus of ``copies`` sentences with these scores, and the weights that give them."""
     node, edge = np.asarray(node, dtype=float), np.asarray(edge, dtype=float)
     T, L = node.shape
     vocabulary = _core.Vocabulary()
@@ -206,7 +208,7 @@ def grid(node: Any, edge: Any, gold: Sequence[int], copies: int = 1) -> tuple[Co
 
 
 def rules(c: Corpus, seed: int, share: float = 0.6) -> tuple[np.ndarray, np.ndarray]:
-    """Allowed labels [tokens, L] and forbidden transitions [L, L] that leave the gold paths."""
+    """Return allowed labels [tokens, L] and forbidden transitions [L, L] that keep the gold paths valid."""
     rng = np.random.default_rng(seed)
     flat = np.array([y for path in c.gold for y in path], dtype=int)
     sets = rng.random((len(flat), c.labels)) < share
@@ -221,7 +223,7 @@ def rules(c: Corpus, seed: int, share: float = 0.6) -> tuple[np.ndarray, np.ndar
 def limited(
     c: Corpus, w: np.ndarray, sets: np.ndarray | None, forbidden: np.ndarray | None
 ) -> list[chain.Scores]:
-    """Scores of every sentence by the twin, minus infinity where the rules forbid."""
+    """Return the reference scores of every sentence, with minus infinity for what the rules forbid."""
     bounds = pairwise(c.data.offsets.astype(int))
     return [
         scores(s.node, s.edge, s.start, s.end, None if sets is None else sets[a:b], forbidden)
@@ -230,7 +232,7 @@ def limited(
 
 
 def twin(c: Corpus, w: np.ndarray, terms: Terms) -> tuple[float, np.ndarray]:
-    """Loss and gradient, sentence by sentence in double precision."""
+    """Return loss and gradient, sentence by sentence in double precision."""
     total, gradient = 0.0, np.zeros(len(c.layout))
     bounds = list(pairwise(c.data.offsets.astype(int)))
     for i, (s, y) in enumerate(zip(limited(c, w, terms.sets, terms.forbidden), c.gold)):
@@ -256,7 +258,7 @@ def twin(c: Corpus, w: np.ndarray, terms: Terms) -> tuple[float, np.ndarray]:
 def evaluate(
     c: Corpus, w: np.ndarray, terms: Terms, ways: str, n_jobs: int = 1
 ) -> tuple[float, np.ndarray, dict[str, int]]:
-    """Loss, gradient and what was done, these ways."""
+    """Return loss, gradient and the code paths taken, under forced code paths."""
     with forced(ways):
         gradient = np.full(len(c.layout), np.nan)
         number = told.objective(c.data, c.layout, **terms.native()).evaluate(w, gradient, n_jobs)

@@ -1,4 +1,4 @@
-"""Sentences under rules, taggers that were trained with them, and which paths are left."""
+"""Sentences under rules, taggers trained with them, and the rules on the remaining paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import tagwise as tw
 from . import lawful
 from .lawful import Path, Rule
 
-# A sentence never begins with a Q and never ends inside a P; a Q has two tokens or more; there is one P at most.
+# A sentence never begins with a Q and never ends inside a P. A Q has two or more tokens, and there is at most
+# one P.
 X = [
     ["ann", "the", "big", "bay"],
     ["ann", "lee", "the"],
@@ -55,7 +56,7 @@ class Kind(NamedTuple):
     """A learner and what its models offer: probabilities, chunks, whole lists with labels that occur once, a beam."""
 
     make: Any
-    limits: bool = True  # takes constraints= and dictionary=
+    limits: bool = True  # accepts constraints= and dictionary=
     probability: bool = True
     chunks: bool = True
     first: bool = True  # a chain of first order with explicit weights
@@ -97,7 +98,7 @@ KINDS = {
 
 @functools.cache
 def fitted(name: str, own: bool = False) -> tw.Tagger:
-    """A tagger of each kind, with no rule or with constraints and a dictionary of its own."""
+    """Return a tagger of each kind, without rules or with its own constraints and dictionary."""
     more: dict[str, Any] = {"constraints": OWN, "dictionary": 2, "dictionary_share": 0.4} if own else {}
     return KINDS[name].make(**more).fit(X, Y)  # type: ignore[no-any-return]
 
@@ -108,7 +109,7 @@ def ways(name: str, own: bool, words: tuple[str, ...]) -> dict[Path, float]:
 
 
 def allows(allowed: list[Any]) -> list[Rule]:
-    """The same said aloud."""
+    """Return `allowed` as rules."""
     return [
         lawful.anything if sets is None else lawful.within([{s} if isinstance(s, str) else s for s in sets])
         for sets in allowed
@@ -119,7 +120,7 @@ SEEN = lawful.counted(X, Y, 2, 0.4)
 
 
 def speaks(words: list[str], allowed: Any = None, seen: dict[str, set[str]] = SEEN) -> Rule:
-    """Known words have one of their labels, where nothing else is said of a token."""
+    """Return the rule that known words have one of their labels, unless `allowed` restricts the token."""
     sets = allowed or [None] * len(words)
     return lawful.within([seen.get(word) if names is None else None for word, names in zip(words, sets)])
 
@@ -127,14 +128,14 @@ def speaks(words: list[str], allowed: Any = None, seen: dict[str, set[str]] = SE
 def left(
     rule: Rule, words: list[str], labels: tuple[str, ...], allowed: Any = None, seen: Any = SEEN
 ) -> Rule:
-    """The rule, what is allowed, and the dictionary; without the dictionary where that leaves no path."""
+    """Combine the rule, `allowed` and the dictionary, without the dictionary if no path would be left."""
     other = lawful.both(rule, *allows([allowed]))
     whole = lawful.both(other, speaks(words, allowed, seen))
     return whole if any(map(whole, lawful.every(labels, len(words)))) else other
 
 
 def own_step(t: int, T: int, before: str | None, label: str) -> bool:
-    """`OWN_RULE` read from left to right."""
+    """Check one step of `OWN_RULE` from left to right."""
     if label[0] == "I" and (before is None or before == "O" or before[2:] != label[2:]):
         return False
     if before == "B-Q" and label != "I-Q":

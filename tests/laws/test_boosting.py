@@ -1,4 +1,6 @@
-"""Boosting against its slow twin and brute force: bounds, steps, monotone losses, kept sums."""
+"""Tests of boosting against its reference implementation and brute force: bounds, steps, monotone losses,
+cached sums.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def booster(n: Native, **parameters: Any) -> _core.Boosting:
 
 
 def twin(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray | None = None) -> boosting.Round:
-    """The twin's quantities at the native weights."""
+    """Return the reference quantities at the native weights."""
     full = np.zeros(p.shape.size)
     full[n.at] = w
     return boosting.quantities(
@@ -38,7 +40,7 @@ def twin(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray | None = None)
 
 
 def as_float32(X: list[np.ndarray]) -> list[np.ndarray]:
-    """Attribute values are kept in single precision."""
+    """Round attribute values to single precision, as the core stores them."""
     return [x.astype(np.float32).astype(float) for x in X]
 
 
@@ -87,7 +89,7 @@ def test_loose_and_tight_bounds_are_the_twins(p: Problem, seed: int, eps: float)
 
 @pytest.mark.parametrize("cap", [0.05, 0.13, 0.4, 0.7, 1.3, 2.6])
 def test_no_step_is_longer_than_allowed(cap: float) -> None:
-    """Of no bound, and some are as long: those that end beyond, wherever the search for them begins."""
+    """No bound gives longer steps, and some steps have the maximum length."""
     n = native(corpus(3, 4, n=30, longest=6))
     w = np.random.default_rng(1).normal(size=len(n.layout))
     for bound in ("loose", "tight", "exact"):
@@ -106,7 +108,7 @@ def test_loose_is_above_tight_is_above_exact(p: Problem, seed: int) -> None:
     full = np.zeros(p.shape.size)
     full[n.at] = w
     for i, k in enumerate(n.at):
-        for bound in BOUNDS:  # at the step of each bound the true Z is no larger than what it promises
+        for bound in BOUNDS:  # at the step of each bound the true Z is at most the bound
             step = float(z[bound][0][i])
             true = boosting.exact(full, as_float32(p.X), p.y, p.shape, np.ones(len(p.X)), int(k), step)
             assert true <= z[bound][1][i] + 1e-6
@@ -116,7 +118,7 @@ def test_loose_is_above_tight_is_above_exact(p: Problem, seed: int) -> None:
 @settings(max_examples=20)
 @given(problems(max_tokens=3, max_sentences=2, values=values), st.integers(0, 9))
 def test_exact_z_is_that_of_enumeration(p: Problem, seed: int) -> None:
-    """Z of the exact bound against the sum over all label sequences, before and after the step."""
+    """Z of the exact bound equals the sum over all label sequences, before and after the step."""
     n = native(p)
     w = np.random.default_rng(seed).normal(size=len(n.layout))
     b = booster(n, start=w, bound="exact", max_step=3.0)
@@ -145,10 +147,11 @@ def test_exact_z_is_that_of_enumeration(p: Problem, seed: int) -> None:
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @given(p=problems(values=gentle), eps=st.sampled_from([0.0, 0.02]))
 def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> None:
-    """Round by round: the chosen feature has the twin's smallest bound, up to rounding.
+    """Round by round, the chosen feature has the smallest reference bound, up to rounding.
 
-    The twin finds the share of wrong sequences at an end of the range as a difference of sums, with an error of
-    rounding / loss, and multiplies it by e^{step * range}: so steps, values and the fall of the loss are kept small.
+    The reference implementation computes the share of wrong sequences at an end of the range as a difference
+    of sums, with an error of rounding / loss, and multiplies it by e^{step * range}. Steps, values and the
+    decrease of the loss are therefore kept small.
     """
     n = native(p)
     b = booster(n, bound=bound, smoothing=eps if bound == "loose" else 0.0, max_step=1.0)
@@ -171,9 +174,11 @@ def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> N
 @pytest.mark.parametrize("bound", ["tight", "exact"])
 @pytest.mark.parametrize("value", [1.0, -1.0])
 def test_features_that_all_wrong_paths_lack_or_have(bound: str, value: float) -> None:
-    """Sentences of one token, two labels, an attribute each: every wrong path is at one end of the range.
+    """With sentences of one token, two labels and an attribute each, every wrong path is at one end of the
+    range.
 
-    A step of 1 leaves e^-1 of what sentence i loses at first, w_i: the heaviest sentence comes first, then the next.
+    A step of 1 leaves e^-1 of the initial loss w_i of sentence i: the heaviest sentence comes first, then the
+    next.
     """
     weight = np.linspace(1.0, 0.6, 12)
     n = native(
@@ -193,7 +198,7 @@ def test_features_that_all_wrong_paths_lack_or_have(bound: str, value: float) ->
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.01])
 def test_what_is_kept_between_rounds_hides_no_feature(bound: str, smoothing: float) -> None:
-    """Round by round the choice is that of a full scan, though only some gains are computed again."""
+    """Round by round the choice is that of a full scan, though only some gains are recomputed."""
     b = booster(native(corpus(3, 5, n=60, longest=9)), bound=bound, smoothing=smoothing, max_step=5.0)
     for _ in range(200):
         if not learnable(b):
@@ -230,8 +235,9 @@ def test_loss_never_rises_and_stays_below_the_bounds(
     done = b.run(12)
     assert np.all(np.abs(done["step"]) <= 4.0)
     log_loss = np.concatenate([[before], done["log_loss"]])
-    assert np.all(np.diff(log_loss[log_loss > -25]) <= 1e-9)  # below, moments of edges are rounding
-    # N after the steps of a round <= N before it times (1 - sum of (1 - Z)): the product over rounds dominates the loss
+    assert np.all(np.diff(log_loss[log_loss > -25]) <= 1e-9)  # below, moments of edges are rounding errors
+    # N after the steps of a round <= N before it times (1 - sum of (1 - Z)): the product over rounds
+    # dominates the loss.
     product = before
     for r in np.unique(done["round"]):
         of = done["round"] == r
@@ -271,7 +277,7 @@ def test_kept_sums_equal_a_recomputation(
     np.testing.assert_allclose(b.slopes(), again.slopes(), atol=1e-9)
     for bound_ in ["loose"] if bound == "loose" else BOUNDS[:2]:
         np.testing.assert_allclose(b.bounds(bound_)[1], again.bounds(bound_)[1], atol=1e-9)
-    # and both go on alike; steps that are found together are so in single precision
+    # Both continue alike. Joint steps are computed in single precision.
     ours, theirs = (other.run(20)["log_loss"] for other in (b, again))
     if joint:
         assert ours[-1] == pytest.approx(theirs[-1], abs=1e-3)
@@ -281,10 +287,10 @@ def test_kept_sums_equal_a_recomputation(
 
 @pytest.mark.parametrize("loss", ["exp", "pointwise_exp"])
 def test_steps_found_together_go_to_the_least_loss(loss: str) -> None:
-    """Of all features at once there is nothing to choose: rounds minimise the loss, whose minimum SciPy finds."""
+    """With all features in every round, rounds minimise the loss, whose minimum SciPy finds."""
     rng = np.random.default_rng(3)
     X = [rng.integers(0, 2, (T, 3)).astype(float) for T in (1, 2, 2, 3) * 6]
-    y = [tuple(rng.integers(0, 2, len(x)).tolist()) for x in X]  # by chance: cannot be learnt
+    y = [tuple(rng.integers(0, 2, len(x)).tolist()) for x in X]  # random labels, which cannot be learnt
     p = Problem(model.Shape(3, 2), X, y)
     n = native(p)
     b = booster(
@@ -351,7 +357,8 @@ def test_features_of_a_round_share_no_sentence() -> None:
     assert several > 5
 
 
-# -- what must not matter -------------------------------------------------------------------------------------
+# -- invariances
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
@@ -384,7 +391,7 @@ def test_the_seed_draws_candidates() -> None:
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @pytest.mark.parametrize("several", [1, 6])
 def test_long_sentences_stay_finite_and_are_learnt(bound: str, several: int) -> None:
-    """400 tokens of 6 labels: e^l = e^716 at zero weights is no float."""
+    """400 tokens of 6 labels: e^l = e^716 at zero weights overflows a float."""
     rng = np.random.default_rng(0)
     lengths = [400, 380, 3, 2, 30]
     y = [tuple(rng.integers(0, 6, T).tolist()) for T in lengths]
@@ -402,7 +409,7 @@ def test_long_sentences_stay_finite_and_are_learnt(bound: str, several: int) -> 
 
 
 def test_huge_values_fall_back_to_log_space() -> None:
-    """Scores of thousands: the scaled recursions underflow, the sums must not."""
+    """With scores of thousands the scaled recursions underflow, but the sums must not."""
     X = [np.array([[1000.0, 0.0], [0.0, -1000.0], [3.0, 1.0]]), np.array([[-500.0, 700.0]])]
     p = Problem(model.Shape(2, 3), X, [(0, 1, 2), (1,)])
     n = native(p)

@@ -243,7 +243,7 @@ def test_a_boundary_row_is_a_token(tmp_path: Path) -> None:
 
 @of_kind("no chunks")
 def test_labels_that_mark_no_chunks_are_scored_by_accuracy(row: dict[str, Any]) -> None:
-    """With only O, or no tokens at all, the accuracy is the script's and there is no F1."""
+    """With only O, or no tokens at all, the report has the script's accuracy and no F1."""
     report = evaluate(*labels(row))
     all_, rows = figures(output(row))
     assert found_figures(report) == (all_, rows) == (all_, {})

@@ -1,4 +1,6 @@
-"""History, documents and beams against the slow twins, and against enumeration where the search is exact."""
+"""Tests of history, documents and beams against the reference implementation, and enumeration if the search
+is exact.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ Paths = list[list[tuple[float, tuple[int, ...]]]]
 
 
 class Case:
-    """A random corpus with words, documents and whole weights: sums are exact and ties are many."""
+    """A random corpus with words, documents and integer weights: sums are exact, with many ties."""
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class Case:
         words = (self.word, self.starts) if self.repeated is not None else None
 
         class Bound:
-            """`lists` calls a scorer's kbest."""
+            """Adapts the history scorer to `lists`, which calls a scorer's kbest."""
 
             @staticmethod
             def kbest(data: _core.Dataset, k: int, **options: Any) -> Any:
@@ -69,7 +71,7 @@ class Case:
         return lists(Bound, self.c.data, k, **more)  # type: ignore[arg-type]
 
     def locals(self, answers: Paths) -> list[history.Local]:
-        """The twin's score of each sentence, given what the sentences before it were labelled."""
+        """Return the reference score of each sentence, given the labels of the sentences before it."""
         out = []
         for i, (s, (a, b)) in enumerate(zip(self.c.scores(self.w.astype(float)), pairwise(self.offsets))):
             begin = max(d for d in self.starts if d <= i)
@@ -98,7 +100,7 @@ def test_no_history_is_the_present_decoder(labels: int, k: int) -> None:
 @pytest.mark.parametrize("document", [False, True])
 @pytest.mark.parametrize("k", [1, 3])
 def test_search_is_the_twin(m: int, p: int, document: bool, k: int) -> None:
-    """Paths, scores and ties, with documents whose earlier sentences are as they were decoded."""
+    """Paths, scores and ties agree, with documents whose earlier sentences have their decoded labels."""
     for labels in (2, 3):
         case = Case(100 * m + 10 * p + labels, labels, m, p, document)
         found = case.native(k)
@@ -109,7 +111,7 @@ def test_search_is_the_twin(m: int, p: int, document: bool, k: int) -> None:
 @pytest.mark.parametrize("m", [2, 3])
 @pytest.mark.parametrize("tuples", [False, True])
 def test_cells_as_long_as_the_history_are_exact(m: int, tuples: bool) -> None:
-    """m = p: higher-order Viterbi, by looking at all paths."""
+    """m = p is higher-order Viterbi, compared with an enumeration of all paths."""
     for seed in range(4):
         case = Case(seed, 3, m, m, tuples=tuples, longest=6)
         found = case.native()
@@ -172,7 +174,7 @@ def test_threads_do_not_matter() -> None:
 def learned(
     p: Problem, m: int, far: int, document: bool, k: int, epochs: int = 3
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """Last and averaged weights, by the core and by the twin."""
+    """Return last and averaged weights, by the core and by the reference implementation."""
     n, L = native(p), p.shape.labels
     words = [[str(int(x[t].sum()) % 3) for t in range(len(x))] for x in p.X]
     documents = [list(range(i, min(i + 2, len(p.X)))) for i in range(0, len(p.X), 2)]
@@ -222,7 +224,7 @@ def test_without_history_it_is_the_plain_learner(kind: str) -> None:
 
 
 def test_it_learns_what_the_first_order_cannot() -> None:
-    """Labels that depend on the one before last alone: nothing else tells them apart."""
+    """The labels depend only on the label two back."""
     rng = np.random.default_rng(0)
     y = []
     for _ in range(60):
@@ -271,7 +273,7 @@ def test_refusals() -> None:
     ],
 )
 def test_the_ends_of_what_may_be_looked_at(m: int, p: int, endless: bool, good: bool) -> None:
-    """1 to 3 labels per cell; any distance whose weights fit; without an end there must be a table to share."""
+    """A cell has 1 to 3 labels. Any distance whose weights fit is valid. Endless history needs a shared table."""
     if good:
         assert len(_core.Terms(2, m, p, endless=endless)) == 4 * (p - 1)
     else:
@@ -294,7 +296,7 @@ def test_the_ends_of_what_may_be_looked_at(m: int, p: int, endless: bool, good: 
     ],
 )
 def test_where_documents_begin(n: int, starts: list[int], match: str | None) -> None:
-    """At the first sentence, then at later ones that there are."""
+    """The first document starts at the first sentence, the others at later existing ones."""
     case = Case(1, 3, 1, 2, document=True)
     data = _core.encode_attributes(_core.Vocabulary(), [[["a"], ["b"]]] * n)
     words = (np.zeros(2 * n, dtype=np.uint32), np.array(starts, dtype=np.uint32))

@@ -1,4 +1,4 @@
-"""Labels that form one contiguous span at most, in training and decoding, against all lawful paths one by one."""
+"""Tests of labels that form at most one contiguous span, in training and decoding, against all valid paths."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Groups = tuple[np.ndarray, np.ndarray]
 
 
 def groups_of(labels: int, free: int = 1) -> Groups:
-    """All labels but the last `free` ones occur once; of four or more, the first two are of one group."""
+    """All labels except the last `free` ones occur once. With four or more labels, the first two share a group."""
     group = np.full(labels, once.NONE, dtype=np.uint32)
     group[: labels - free] = np.arange(labels - free)
     begins = np.vstack([~np.eye(labels, dtype=bool), np.ones((1, labels), dtype=bool)])
-    if labels >= 4:  # the second goes on where the first began, as I does after B
+    if labels >= 4:  # the second continues the first, as I continues B
         group[:2] = 0
         begins[0, 1] = False
     return group, begins
 
 
 def arranged(gold: list[chain.Path], groups: Groups, seed: int) -> list[chain.Path]:
-    """The same labels with those of a group side by side; groups in a random order."""
+    """Return the labels sorted so that each group is contiguous, with groups in a random order."""
     rng = np.random.default_rng(seed)
     out = []
     for path in gold:
@@ -48,7 +48,7 @@ def arranged(gold: list[chain.Path], groups: Groups, seed: int) -> list[chain.Pa
 
 
 def lawful_corpus(seed: int, labels: int, groups: Groups, **shape: Any) -> Corpus:
-    """A random corpus whose gold labels stand in one span each, in an order of each sentence's own."""
+    """Return a random corpus in which the gold labels of a group form one span, in a random order per sentence."""
     c = random_corpus(seed, labels, **shape)
     gold = arranged(c.gold, groups, seed)
     data = c.data.with_gold(np.array([y for path in gold for y in path], dtype=np.uint16))
@@ -90,7 +90,7 @@ def test_log_loss_and_gradient_are_over_lawful_paths(labels: int, edge_attribute
             want += weight[i] * c.pull_back(i, g)
         assert value == pytest.approx(total, rel=1e-6, abs=1e-6)
         np.testing.assert_allclose(gradient, want, atol=1e-4)
-        if size == 1.0:  # and it is the gradient of the value
+        if size == 1.0:  # compare with finite differences of the value
             for k in rng.integers(0, len(w), 5):
                 step = np.zeros_like(w)
                 step[k] = 1e-5
@@ -119,7 +119,7 @@ def lawful_problem(p: Problem, seed: int) -> tuple[Problem, Groups]:
 
 
 def trajectory(p: Problem, order: list[list[int]], groups: Groups, k: int, cost: Any = None) -> np.ndarray:
-    """The twin: a perceptron's step against the best lawful path, or MIRA's against the k best ones."""
+    """Reference: a perceptron step against the best valid path, or a MIRA step against the k best ones."""
     w, mask = np.zeros(p.shape.size), model.observed(list(zip(p.X, p.y)), p.shape)
     for i in itertools.chain.from_iterable(order):
         x, y = p.X[i], p.y[i]
@@ -170,7 +170,7 @@ def test_batch_epochs_decode_lawful_paths() -> None:
 @settings(max_examples=15)
 @given(problems(values=wholes(), max_sentences=3, min_labels=3), st.integers(1, 6), st.integers(0, 99))
 def test_mira_meets_the_margins_of_the_k_best_lawful_paths(p: Problem, k: int, seed: int) -> None:
-    """One step from nothing, where ties are broken alike; then every margin holds."""
+    """One step from zero, where ties are broken alike, satisfies every margin."""
     p, groups = lawful_problem(p, seed)
     n = native(p)
     order = [[seed % len(p.X)]]
@@ -245,7 +245,7 @@ def test_marginals_are_over_lawful_paths(labels: int, size: float) -> None:
 
 
 def addresses(n: int = 60, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
-    """A number, a street of one or two words, a town: words that say little, fields that stand once."""
+    """Return a number, a street and a town, each once, with words that carry little information."""
     rng = np.random.default_rng(seed)
     X, y = [], []
     for _ in range(n):
@@ -292,7 +292,7 @@ def test_learners_keep_and_feel_the_rule(make: Any) -> None:
 
 
 def test_probabilities_are_those_of_lawful_paths() -> None:
-    """Chunks: P of the chunk, of its tokens and of the path, by adding up all lawful label sequences."""
+    """P of a chunk, of its tokens and of the path, by summing over all valid label sequences."""
     y = [["B-A", "I-A", "O", "B-B"], ["B-B", "O", "B-A", "I-A"], ["O", "B-B", "I-B", "O"]]
     X = [["a", "x", "x", "b"], ["x", "x", "a", "x"], ["x", "b", "x", "x"]]
     crf = tw.CRF(features="S1", l2=0.05, constraints={"scheme": "bio", "once": ["A", "B"]}).fit(X, y)
@@ -325,7 +325,8 @@ def test_probabilities_are_those_of_lawful_paths() -> None:
     assert (sure.labels, sure.probability) == (lists[0][0], pytest.approx(lists[0][1], abs=1e-6))
 
 
-# -- what cannot be had ---------------------------------------------------------------------------------------
+# -- errors
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_gold_that_repeats_is_named() -> None:

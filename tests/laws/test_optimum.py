@@ -1,4 +1,6 @@
-"""Every optimiser ends at the optimum: hundreds of small problems whose objective is a sum over all paths."""
+"""Tests that every optimiser ends at the optimum, on hundreds of small problems with objectives summed over
+all paths.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ from .reference.optimum import Paths, loss, newton, paths_of
 
 scipy_optimize = pytest.importorskip("scipy.optimize")
 
-#: What an optimum may be missed by, relative to the objective.
+#: Allowed distance from the optimum, relative to the objective.
 CLOSE = 1e-6
 SMOOTH, CONVEX = ("lbfgs", "cg", "auto"), ("log", "exp")
 
 
 @cache
 def problem(seed: int) -> tuple[Corpus, list[Paths]]:
-    """Two to five sentences of up to four tokens with two or three labels."""
+    """Return two to five sentences of up to four tokens with two or three labels."""
     rng = np.random.default_rng(seed)
     corpus = random_corpus(seed, int(rng.integers(2, 4)), n=int(rng.integers(2, 6)), longest=4)
     places = np.array(corpus.places())
@@ -32,7 +34,7 @@ def problem(seed: int) -> tuple[Corpus, list[Paths]]:
 
 
 def trained(seed: int, name: str, optimizer: str, l1: float, l2: float, max_iter: int = 500) -> Result:
-    """What training ends with, without a tolerance to speak of."""
+    """Return the result of training with a negligible tolerance."""
     corpus, _ = problem(seed)
     return gradient.train(
         Problem(corpus.data, corpus.layout, name),
@@ -46,20 +48,23 @@ def trained(seed: int, name: str, optimizer: str, l1: float, l2: float, max_iter
 
 
 def penalised(seed: int, name: str, w: np.ndarray, l1: float, l2: float) -> tuple[float, np.ndarray]:
-    """The objective by enumeration, and the shortest subgradient."""
+    """Return the objective by enumeration, and the shortest subgradient."""
     value, slope = loss(problem(seed)[1], name, w)
     slope = pseudo_gradient(w, slope + 2 * l2 * w, l1)
     return value + l2 * float(w @ w) + l1 * float(np.abs(w).sum()), slope
 
 
 def bounded_gap(seed: int, name: str, w: np.ndarray, l1: float, l2: float) -> float:
-    """Relative gap at most: f(w) - min f <= ||g||^2 / (4 l2), for l2 ||w||^2 alone has a curvature of 2 l2."""
+    """Return an upper bound of the relative gap.
+
+    f(w) - min f <= ||g||^2 / (4 l2), since l2 ||w||^2 alone has a curvature of 2 l2.
+    """
     value, slope = penalised(seed, name, w, l1, l2)
     return float(slope @ slope) / (4 * l2) / value
 
 
 def scipy_optimum(seed: int, name: str, l1: float, l2: float, start: np.ndarray | None = None) -> float:
-    """L-BFGS-B of SciPy on w = u - v with u, v >= 0, where the l1 norm is a sum."""
+    """Run SciPy's L-BFGS-B on w = u - v with u, v >= 0, in which the l1 norm is linear."""
     sentences, n = problem(seed)[1], len(problem(seed)[0].layout)
     start = np.zeros(n) if start is None else start
 
@@ -97,7 +102,7 @@ def test_every_optimiser_ends_at_the_optimum(name: str, block: int) -> None:
 @pytest.mark.parametrize("name", CONVEX)
 @pytest.mark.parametrize(("l1", "l2"), [(0.3, 0.0), (0.1, 0.05)], ids=["l1", "elastic"])
 def test_sparse_penalties_end_at_the_optimum(name: str, l1: float, l2: float, block: int) -> None:
-    """The same with l1, alone and beside l2: the bound where there is one, else SciPy."""
+    """l1 penalties, with and without l2, are within CLOSE by the bound if it applies, else by SciPy."""
     for seed in range(3 * block, 3 * block + 3):
         result = trained(seed, name, "auto", l1, l2)
         w = np.asarray(result.weights)
@@ -111,7 +116,7 @@ def test_sparse_penalties_end_at_the_optimum(name: str, l1: float, l2: float, bl
 @pytest.mark.parametrize("name", ["pointwise_log", "pointwise_exp"])
 @pytest.mark.parametrize("optimizer", SMOOTH)
 def test_pointwise_losses_end_where_nothing_near_is_lower(name: str, optimizer: str) -> None:
-    """They are not convex: another optimiser that goes on from there finds nothing."""
+    """The pointwise losses are not convex: another optimiser started from the result finds nothing lower."""
     for seed in range(6):
         w = np.asarray(trained(seed, name, optimizer, 0.0, 0.1).weights)
         value = penalised(seed, name, w, 0.0, 0.1)[0]
@@ -120,7 +125,7 @@ def test_pointwise_losses_end_where_nothing_near_is_lower(name: str, optimizer: 
 
 @pytest.mark.parametrize("name", CONVEX)
 def test_the_references_agree(name: str) -> None:
-    """Newton's method and SciPy on the same enumerated objective."""
+    """Newton's method and SciPy agree on the enumerated objective."""
     for seed in range(5):
         n = len(problem(seed)[0].layout)
         value, w = newton(problem(seed)[1], name, 0.1, n)
@@ -131,7 +136,7 @@ def test_the_references_agree(name: str) -> None:
 @pytest.mark.parametrize("name", CONVEX)
 @pytest.mark.parametrize("optimizer", ["lbfgs", "cg", "sgd", "owlqn"])
 def test_what_ends_early_says_so(name: str, optimizer: str) -> None:
-    """Cut off, the reason is the cut; a reason that speaks of the end comes only with the optimum."""
+    """A run that is cut off reports the limit. Convergence is reported only at the optimum."""
     for seed in range(5):
         result = trained(seed, name, optimizer, 0.0, 0.1, max_iter=3)
         if result.reason == "no step decreases the objective further":

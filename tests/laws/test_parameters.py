@@ -1,4 +1,4 @@
-"""Every parameter matters: a row for each parameter of each estimator says how."""
+"""Tests that every parameter matters: each parameter of each estimator has a row."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .parameters.domains import DEFAULTS, DOMAINS, OWN, domain
 def test_a_parameter_does_what_it_says(
     learner: str, parameter: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The row's own statement."""
+    """The statement of the row holds."""
     caplog.set_level(logging.INFO, logger="tagwise")
     ROWS[learner, parameter](Bench(tw.LEARNERS[learner], monkeypatch, caplog))
 
 
 def test_every_parameter_has_a_row() -> None:
-    """No parameter without a row, no row without its parameter, and each row says in words what it asks."""
+    """Every parameter has a row, every row a parameter, and each row a docstring."""
     assert set(ROWS) == set(EACH)
     assert all(check.__doc__ for check in ROWS.values())
 
@@ -36,7 +36,7 @@ EACH = [(name, parameter) for name, kind in tw.LEARNERS.items() for parameter in
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
 def test_defaults_are_those_written_down(learner: str) -> None:
-    """In the object, in its signature, in `get_params`; and nothing is shown of those that were not changed."""
+    """Defaults agree in the object, in its signature and in `get_params`, and the repr omits unchanged parameters."""
     kind = tw.LEARNERS[learner]
     tagger = kind()
     assert tagger.get_params() == DEFAULTS[learner]
@@ -49,7 +49,7 @@ def test_defaults_are_those_written_down(learner: str) -> None:
 
 @pytest.mark.parametrize(("learner", "parameter"), EACH, ids=map("-".join, EACH))
 def test_values_at_the_ends_of_a_domain(learner: str, parameter: str) -> None:
-    """What lies inside is kept in its usual form, what lies outside is refused by `fit`, naming the parameter."""
+    """Valid values are normalised. `fit` rejects invalid ones and names the parameter."""
     wanted, kind = domain(learner, parameter), tw.LEARNERS[learner]
     for given, kept in wanted.taken:
         tagger = kind(**{parameter: given})
@@ -71,7 +71,7 @@ def test_values_at_the_ends_of_a_domain(learner: str, parameter: str) -> None:
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
 def test_parameters_are_set_by_name(learner: str) -> None:
-    """`set_params` changes those that are named, returns the tagger, and refuses what there is not."""
+    """`set_params` changes the named parameters, returns the tagger, and rejects unknown names."""
     kind = tw.LEARNERS[learner]
     tagger = kind()
     name, value = ("delta", 0.7) if learner == "hmm" else ("min_count", 3)
@@ -84,11 +84,11 @@ def test_parameters_are_set_by_name(learner: str) -> None:
             tw.ParameterError, match=f"{kind.__name__} has no parameter 'nonsense'. It has: features"
         ):
             wrong()
-    assert kind().get_params() == DEFAULTS[learner]  # nothing is shared
+    assert kind().get_params() == DEFAULTS[learner]  # instances share no state
 
 
 def test_the_tables_of_defaults_and_domains_are_complete() -> None:
-    """Each parameter is in both, and nothing else is."""
+    """Every parameter is in both tables, and nothing else is."""
     assert {(name, parameter) for name, table in DEFAULTS.items() for parameter in table} == set(EACH)
     assert set(DOMAINS) == {parameter for _, parameter in EACH}
     assert set(OWN) <= set(EACH)

@@ -421,9 +421,7 @@ def test_the_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
 @pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 def test_the_largest_loss_is_that_of_every_way(ways: str, loss: str) -> None:
-    """The largest loss tells how close exponential losses are to overflow: l + log w of a sentence, -log p of
-    a token.
-    """
+    """The largest loss measures the distance to overflow: l + log w of a sentence, -log p of a token."""
     c = corpus(10, 3, RAGGED[:17])
     w = np.random.default_rng(6).standard_normal(len(c.layout))
     weight = np.random.default_rng(7).uniform(0.2, 3, 17)

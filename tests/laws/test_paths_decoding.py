@@ -1,7 +1,8 @@
-"""Every path is the same function: whatever way decoding and the other learners take, it is the twin's value.
+"""Tests that every code path of decoding and of the other learners computes the reference implementation's
+value.
 
-Sixteen sentences side by side or cells alone, each kind of back pointer, tables, runs and lists, float32 and log space,
-each instruction set; descent and boosting too.
+Sixteen sentences in lanes or single cells, each kind of back pointer, tables, runs and lists, float32 and log
+space, each instruction set, and also stochastic descent and boosting.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from .reference.once import NONE
 def decode(
     c: Corpus, w: np.ndarray, sets: np.ndarray | None, forbidden: np.ndarray | None, k: int, whole: bool
 ) -> None:
-    """Best paths, k best paths and marginals of every way against the twins."""
+    """Best paths, k best paths and marginals of every code path match the reference implementations."""
     slow = limited(c, w.astype(float), sets, forbidden)
     some = [s for s, y in zip(slow, c.gold) if y]
     paths = [y for s in some for y in chain.viterbi(s)]
@@ -78,7 +79,7 @@ def decode(
 )
 @pytest.mark.parametrize("ruled", [False, True])
 def test_every_way_of_decoding(labels: int, n: int, ruled: bool) -> None:
-    """Whole weights, so that ties are many and every sum is exact: the same paths in the same order."""
+    """Integer weights give many ties and exact sums: all code paths find equal paths in equal order."""
     c = corpus(labels + 20, labels, RAGGED[:n], "lists")
     rng = np.random.default_rng(labels)
     sets, forbidden = rules(c, labels, rng.choice([0.1, 0.5])) if ruled else (None, None)
@@ -97,7 +98,7 @@ def test_every_way_of_decoding_real_weights(kind: str, labels: int) -> None:
 
 @pytest.mark.parametrize("scale", [1e-30, 1e3, 2.0**100])
 def test_decoding_scores_of_any_size(scale: float) -> None:
-    """At 2^100 there are no digits for the number of best paths: there weights are so different that there is one."""
+    """At 2^100 the number of best paths is below the precision, so the weights vary enough for a unique best path."""
     c = corpus(60, 5, RAGGED[:17])
     sets, forbidden = rules(c, 1, 0.5)
     rng = np.random.default_rng(1)
@@ -123,7 +124,7 @@ def test_decoding_scores_of_any_size(scale: float) -> None:
 
 @pytest.mark.parametrize("scale", [1e3, 2.0**60, 2.0**100])
 def test_best_paths_share_the_probability(scale: float) -> None:
-    """Ties at any size: the probabilities of a token add up to 1, and labels of no best path have none."""
+    """With ties at any scale the probabilities of a token sum to 1, and labels outside the best paths have none."""
     c = corpus(60, 5, RAGGED[:17])
     sets, forbidden = rules(c, 1, 0.5)
     whole = np.random.default_rng(1).integers(-2, 3, len(c.layout))
@@ -139,7 +140,7 @@ def test_best_paths_share_the_probability(scale: float) -> None:
 
 @pytest.mark.parametrize("size", [8, 9])
 def test_tokens_of_eight_and_nine_labels(size: int) -> None:
-    """Up to eight allowed labels a cell at a time, from nine on side by side."""
+    """Up to eight allowed labels are processed one cell at a time, nine or more in lanes."""
     c = corpus(70, 20, RAGGED[:17])
     rng = np.random.default_rng(size)
     sets = np.zeros((c.data.n_tokens, 20), dtype=bool)
@@ -189,7 +190,9 @@ def test_a_long_sentence_is_decoded_alike() -> None:
 
 @pytest.mark.parametrize("size", [1.0, 400.0, 1e4])
 def test_log_space_term_by_term(size: float) -> None:
-    """Products of exponentials and sums in log space; steps of their own, forbidden ones, scores exp cannot hold."""
+    """Products of exponentials and sums in log space agree, with edges per token, forbidden ones and
+    overflowing scores.
+    """
     rng = np.random.default_rng(int(size))
     for labels, length in [(1, 3), (2, 1), (4, 6), (17, 5)]:
         node, edge = (
@@ -208,7 +211,7 @@ def test_log_space_term_by_term(size: float) -> None:
 
 @pytest.mark.parametrize("far", [570.0, 600.0, 740.0, 744.0, 800.0])
 def test_products_that_lose_digits_are_taken_in_log_space(far: float) -> None:
-    """A label all but out of reach that its own score makes up for: e^-740 by itself has two digits."""
+    """A nearly unreachable label with a large score of its own: e^-740 alone has only two digits."""
     c, w = grid([[0.0, 0.5], [0.0, far], [0.25, far]], [[0.0, -far], [0.125, -far - 0.75]], [0, 0, 0])
     s = c.scores(w)[0]
     want = (chain.log_partition(s), *chain.marginals(s))
@@ -231,7 +234,10 @@ def test_products_that_lose_digits_are_taken_in_log_space(far: float) -> None:
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 @pytest.mark.parametrize("ruled", [False, True])
 def test_a_stochastic_step_is_the_twins_gradient(ways: str, loss: str, ruled: bool) -> None:
-    """With weights, allowed labels, forbidden transitions; no attribute is so frequent that its steps are shorter."""
+    """The step uses weights, allowed labels and forbidden transitions.
+
+    No attribute is frequent enough to shorten it.
+    """
     c = corpus(90, 4, [1, 3, 2, 1, 2], "values")
     weight = 1e-4 * np.array([1.0, 0.5, 2.0, 0.0, 3.0])
     w = 0.5 * np.random.default_rng(3).standard_normal(len(c.layout))
@@ -253,7 +259,7 @@ def test_a_stochastic_step_is_the_twins_gradient(ways: str, loss: str, ruled: bo
 
 @pytest.mark.parametrize("span", [0.0, 229.0, 230.0, 900.0])
 def test_boosting_in_log_space(span: float) -> None:
-    """Kept losses and slopes, scaled and in log space, below and above the widest span of edges; weights survive."""
+    """Cached losses and slopes agree, scaled and in log space, below and above the widest span of edges."""
     node = [[span, 0.0, 0.2], [0.1, 0.0, span], [0.3, -0.2, 0.1]]
     edge = [[0.0, 0.4, -span], [0.1, 0.0, 0.2], [0.0, -0.3, 0.1]]
     c, w = grid(node, edge, [0, 2, 1], 2)
@@ -303,7 +309,7 @@ TEMPLATE_KEYS = [
 
 
 def test_growing_locked_runs_and_single_attributes_are_the_same() -> None:
-    """A vocabulary that has all of them finds them again, in runs and single, by any number of threads."""
+    """A complete vocabulary finds all attributes again, in runs and single, with any number of threads."""
     rng = np.random.default_rng(0)
     X = [[[f"{'aAb1'[w % 4]}{w}x" for w in rng.zipf(1.4, rng.integers(0, 9)) % 50]] for _ in range(80)]
     template, vocabulary = _core.Template(TEMPLATE, ["word"]), _core.Vocabulary()
@@ -326,7 +332,9 @@ def test_growing_locked_runs_and_single_attributes_are_the_same() -> None:
 
 
 def test_attributes_by_name_are_found_again() -> None:
-    """Lists and mappings, node and edge attributes: a locked vocabulary has what the growing one gave, and no more."""
+    """For lists and mappings, node and edge attributes, a locked vocabulary has exactly the ids of the
+    growing one.
+    """
     X = [[["a", "b"], ["b", "c", "b"]], [["a"]], []]
     E = [[{"e": 2.0}, {"f": -1.0}], [{"e": 0.5}], []]
     vocabulary = _core.Vocabulary()
@@ -342,7 +350,7 @@ def test_attributes_by_name_are_found_again() -> None:
 
 
 def test_keys_of_attributes_stay_as_they_are() -> None:
-    """Model files hold them: texts by themselves, and values and places that a template puts together."""
+    """Model files depend on the keys, of plain texts and of a template's values and positions."""
     vocabulary = _core.Vocabulary()
     _core.encode_attributes(vocabulary, [[["", "a", "word[0]=dog", "word[0]=Straße", "x" * 100]]])
     assert [hex(key) for key in vocabulary.arrays()[0].tolist()] == TEXT_KEYS

@@ -1,4 +1,4 @@
-"""Going on with other sentences under a Gaussian prior around the old weights."""
+"""Tests of training on other sentences under a Gaussian prior around the old weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
 
 @cache
 def problem(seed: int) -> tuple[Corpus, list[Paths], np.ndarray]:
-    """Two to five sentences, all their paths, and weights to be drawn to."""
+    """Return two to five sentences, all their paths, and the centre of the prior."""
     rng = np.random.default_rng(seed)
     found = random_corpus(seed, int(rng.integers(2, 4)), n=int(rng.integers(2, 6)), longest=4)
     places = np.array(found.places())
@@ -43,7 +43,7 @@ def evaluation(seed: int, name: str, l2: float, strength: float) -> gradient.Eva
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_gradient_is_that_of_the_value(name: str, seed: int) -> None:
-    """Differences of the value in random directions, at the center and away from it."""
+    """The gradient matches finite differences in random directions, at the centre and away from it."""
     evaluate = evaluation(seed, name, 0.3, 0.7)
     center, rng = problem(seed)[2], np.random.default_rng(seed + 100)
     unused = np.empty_like(center)
@@ -60,7 +60,7 @@ def test_the_gradient_is_that_of_the_value(name: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("l1", [0.0, 0.3])
 def test_training_ends_at_the_optimum(seed: int, l1: float) -> None:
-    """That of SciPy on the sum over all paths, with w = u - v where there is an l1 norm."""
+    """The optimum is SciPy's on the sum over all paths, with w = u - v if l1 > 0."""
     found, paths, center = problem(seed)
     n, l2, strength = len(center), 0.1, 0.4
 
@@ -121,7 +121,7 @@ def crf(**params: Any) -> tw.CRF:
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_a_strong_prior_keeps_and_a_weak_one_lets_go(order: int) -> None:
-    """Old weights stay where the prior is strong; where it is weak the optimum is that without one. Labels grow."""
+    """A strong prior keeps the old weights. A weak one gives the optimum without a prior. Labels are added."""
     old = crf(order=order).fit(*OLD)
     before = named(old.model_) | further_back(old.model_)
     distance = {}
@@ -135,7 +135,9 @@ def test_a_strong_prior_keeps_and_a_weak_one_lets_go(order: int) -> None:
 
 
 def test_what_was_learnt_is_kept() -> None:
-    """New sentences of other labels alone: without a prior the old ones are forgotten, with one both are right."""
+    """With new sentences of other labels alone, training forgets the old ones without a prior and keeps them
+    with one.
+    """
     train, _, _ = tw.load_corpus("ewt-pos")
     nouns = [s for s in train if len(s) < 12][:300]
     X, y = [s.tokens for s in nouns], [s.labels for s in nouns]
@@ -150,7 +152,7 @@ def test_what_was_learnt_is_kept() -> None:
 
 @pytest.mark.parametrize("partial", [False, True])
 def test_the_prior_is_in_the_objective(partial: bool) -> None:
-    """Strength times the squared distance of all weights, partial labels included; a file keeps the parameter."""
+    """The objective adds strength times the squared distance of all weights. A file keeps the parameter."""
     old = crf().fit(*OLD)
     y = [[{label} for label in labels] for labels in NEW[1]] if partial else NEW[1]
     new = crf(prior=0.5, l2=0.0, max_iter=20).fit(NEW[0], y, warm_start=old)
@@ -162,7 +164,7 @@ def test_the_prior_is_in_the_objective(partial: bool) -> None:
 
 
 def test_a_path_stays_around_one_model() -> None:
-    """Every strength begins with the model that is kept, not with the one before it."""
+    """Every strength starts from the kept model, not from the step before."""
     old = crf().fit(*OLD)
     path = tw.regularization_path(
         crf(max_iter=30), *NEW[:1], y=NEW[1], dev=OLD[0], dev_y=OLD[1], strengths=[2.0, 0.1],

@@ -1,4 +1,6 @@
-"""The seam has names: whatever keeps the two protocols can train and tag in place of the engine on the CPU."""
+"""Tests of the score interface: any implementation of the two protocols can train and tag in place of the CPU
+engine.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,12 @@ SETTINGS = {"features": "S2", "l2": 0.1, "max_iter": 200, "tol": 1e-12}
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine of the tests under its name."""
+    """Register the engine of the tests under its name."""
     monkeypatch.setitem(backends.BACKENDS, NUMPY.name, NUMPY)
 
 
 def problem(parts: slice = slice(None), weight: Any = None, **settings: Any) -> Problem:
-    """The problem of some of the sentences, over the features of all."""
+    """Return the problem of some of the sentences, over the features of all."""
     tagger = tw.CRF(**SETTINGS)
     task = tagger._task(Inputs.of(X), Y, tagger.checked())
     vocabulary, numbers = task.vocabulary, {y: i for i, y in enumerate(task.labels)}
@@ -50,7 +52,7 @@ def problem(parts: slice = slice(None), weight: Any = None, **settings: Any) -> 
 
 
 def same(one: Objective, other: Objective, w: Any, log: bool = False) -> None:
-    """Two objectives are the same function at a point, and so are their logarithms if `log`."""
+    """Two objectives are equal at a point, and so are their logarithms if `log`."""
     slopes = [np.empty_like(w), np.empty_like(w)]
     calls = [exponential(o).log_value if log else o.value for o in (one, other)]
     values = [call(w, slope) for call, slope in zip(calls, slopes)]
@@ -60,7 +62,7 @@ def same(one: Objective, other: Objective, w: Any, log: bool = False) -> None:
 
 @pytest.mark.parametrize("weight", [None, np.array([1.0, 0.5, 0.0, 2.0, 1.0])])
 def test_the_objectives_are_one_function(weight: Any) -> None:
-    """Value and gradient, with and without weights of sentences."""
+    """Value and gradient agree, with and without sentence weights."""
     p = problem(weight=weight)
     cpu, ours = p.objective(), p.objective(NUMPY)
     assert isinstance(cpu, _core.Objective)
@@ -73,7 +75,10 @@ def test_the_objectives_are_one_function(weight: Any) -> None:
     [("cpu", "log"), ("cpu", "exp"), ("cpu", "pointwise_log"), ("cpu", "pointwise_exp"), ("numpy", "log")],
 )
 def test_objectives_of_shards_add_up(backend: str, loss: str) -> None:
-    """The sum over fixed shards is the objective of the corpus, in the log domain too; an order gives the same bits."""
+    """The sum over fixed shards is the objective of the corpus, in the log domain too.
+
+    A fixed order gives equal bits.
+    """
     engine = backends.BACKENDS[backend]
     shards = [problem(part, loss=loss).objective(engine) for part in (slice(0, 2), slice(2, 3), slice(3, 5))]
     whole = problem(loss=loss).objective(engine)
@@ -87,7 +92,7 @@ def test_objectives_of_shards_add_up(backend: str, loss: str) -> None:
 
 
 def test_only_some_objectives_have_a_logarithm_of_the_exponential_loss() -> None:
-    """What has none is refused by name, not answered with another number."""
+    """Objectives without it raise an error that names them."""
     ours = problem().objective(NUMPY)
     w = np.zeros(len(problem().layout))
     assert isinstance(problem(loss="exp").objective(), Exponential)
@@ -103,7 +108,7 @@ def test_only_some_objectives_have_a_logarithm_of_the_exponential_loss() -> None
 
 @pytest.mark.parametrize(("optimizer", "l1"), [("auto", 0.0), ("lbfgs", 0.0), ("auto", 0.3), ("cg", 0.0)])
 def test_another_engine_trains_the_same_model(tmp_path: Path, optimizer: str, l1: float) -> None:
-    """Through the public estimator: the same features, the same weights, the same file but for their last digits."""
+    """Through the public estimator: features, weights and file are equal up to the last digits."""
     params = {**SETTINGS, "optimizer": optimizer, "l1": l1}
     cpu = tw.CRF(**params).fit(X, Y)
     with backends.using("numpy"):
@@ -124,7 +129,7 @@ def test_another_engine_trains_the_same_model(tmp_path: Path, optimizer: str, l1
 
 
 def test_another_engine_tags_as_the_cpu_does() -> None:
-    """Paths, lists with scores and probabilities, marginals, allowed labels, rules: from the same weights."""
+    """Paths, lists with scores and probabilities, marginals, allowed labels and rules agree for equal weights."""
     rules = {"forbidden": [("D", "V"), ("N", "N"), (None, "A")]}
     with backends.using("numpy"):
         tagger = tw.CRF(**SETTINGS, constraints=rules).fit(X, Y)
@@ -144,7 +149,7 @@ def test_another_engine_tags_as_the_cpu_does() -> None:
                 assert [path for path, _ in a] == [path for path, _ in b]
                 assert [s for _, s in a] == pytest.approx([s for _, s in b], abs=1e-4)
     assert ours.calls > 0
-    # What the protocol does not ask, the CPU does from the same weights.
+    # Methods outside the protocol run on the CPU with the same weights.
     for keywords in (
         {"decoder": "beam", "beam": 3},
         {"constraints": False},
@@ -154,7 +159,10 @@ def test_another_engine_tags_as_the_cpu_does() -> None:
 
 
 def test_what_an_engine_lacks_is_said() -> None:
-    """Stochastic epochs are the CPU's; an unknown engine is refused by name, and the CPU is back after a block."""
+    """Stochastic epochs run only on the CPU.
+
+    An unknown engine is an error, and the CPU is active again after a block.
+    """
     with backends.using("numpy"), pytest.raises(tw.ParameterError, match="numpy"):
         tw.CRF(optimizer="sgd", features="S1").fit(X, Y)
     with (
@@ -166,7 +174,7 @@ def test_what_an_engine_lacks_is_said() -> None:
 
 
 def test_the_engines_keep_the_protocols() -> None:
-    """As types: a checker would refuse these lines otherwise."""
+    """The assignments fail a type checker if an engine violates a protocol."""
     p = problem()
     objectives: list[Objective] = [p.objective(), NumpyObjective(p), Sum([p.objective()])]
     weights = np.zeros(len(p.layout), dtype=np.float32)
@@ -177,7 +185,7 @@ def test_the_engines_keep_the_protocols() -> None:
 
 @pytest.mark.parametrize("local", [False, True])
 def test_the_cpu_is_told_all_of_another_engines_scores(local: bool) -> None:
-    """Weights, forbidden pairs, and whether every step is normalised by itself."""
+    """The CPU scorer gets weights, forbidden pairs, and whether every step is normalised locally."""
     p = problem()
     weights = np.random.default_rng(3).normal(size=len(p.layout)).astype(np.float32)
     forbidden = np.array([1, 6], dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""Arguments of the regularisation path, each with its own statement."""
+"""Tests of the arguments of the regularisation path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def path(tagger: tw.Tagger | None = None, **arguments: Any) -> RegularizationPat
 
 
 def chained(values: list[float], parameter: str = "l2", start: Any = None) -> list[tw.Tagger]:
-    """What the steps must be: one strength after the other, each from the weights of the last."""
+    """Return the expected steps: one strength after the other, each from the weights of the last."""
     out: list[tw.Tagger] = []
     for value in values:
         out.append(crf(**{parameter: value}).fit(X, Y, warm_start=out[-1] if out else start))
@@ -36,7 +36,7 @@ def chained(values: list[float], parameter: str = "l2", start: Any = None) -> li
 
 
 def test_all_arguments_have_a_test_here() -> None:
-    """A new argument asks for a new statement."""
+    """Every argument has a test. A new one must be added here."""
     known = {
         "tagger",
         "X",
@@ -55,7 +55,7 @@ def test_all_arguments_have_a_test_here() -> None:
 
 
 def test_each_step_begins_with_the_last() -> None:
-    """Three iterations from there, not from zero; the tagger that was given is left as it was."""
+    """Each step makes three iterations from the last weights, not from zero. The given tagger is unchanged."""
     given = crf(max_iter=3, l2=7.0)
     found = path(given)
     assert [bits(step.tagger) for step in found] == [bits(tagger) for tagger in chained([1.0, 0.1])]
@@ -81,7 +81,7 @@ def test_each_step_begins_with_the_last() -> None:
     ],
 )
 def test_the_strongest_comes_first(learner: str, parameter: str, order: list[float]) -> None:
-    """Whatever order they are given in, and each once."""
+    """Strengths are sorted from any order, without duplicates."""
     tagger = tw.LEARNERS[learner](features="S1")
     found = path(tagger, strengths=[1.0, 3.0, 0.5, 1.0], parameter=parameter)
     assert [step.strength for step in found] == order
@@ -96,7 +96,7 @@ def test_the_strongest_comes_first(learner: str, parameter: str, order: list[flo
 
 
 def test_strengths_not_given_are_three_a_decade() -> None:
-    """From 10 to 0.01."""
+    """The default strengths run from 10 to 0.01."""
     assert STRENGTHS == (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
     found = tw.regularization_path(crf(max_iter=1), X, DEV, y=Y, dev_y=DEV_Y)
     assert [step.strength for step in found] == list(STRENGTHS)
@@ -111,7 +111,7 @@ def test_strengths_not_given_are_three_a_decade() -> None:
     ("share", "kept"), [(0.1, 7), (0.25, 6), (0.5, 4), (0.9, 1), (0.01, 7), (0.99, 1), (0.3, 6), (0.32, 5)]
 )
 def test_what_is_held_out(share: float, kept: int) -> None:
-    """The last sentences, to the nearest number, and at least one on either side."""
+    """The last sentences are held out, rounded to the nearest number, with at least one on either side."""
     parts = hold_out(X, Y, share)
     assert parts == (X[:kept], Y[:kept], X[kept:], Y[kept:])
     whole = tw.Corpus.from_lists(X, Y)
@@ -129,7 +129,7 @@ def held(kept: int) -> list[tw.Tagger]:
 
 
 def test_shares_outside_are_refused_and_a_tenth_is_usual() -> None:
-    """Neither nothing nor all; one of eight by default."""
+    """A share of 0 or 1 is an error. The default holds out one of eight sentences."""
     for share in (0.0, 1.0, -0.1, 2.0):
         with pytest.raises(tw.ParameterError, match="holdout"):
             path(dev=None, dev_y=None, holdout=share)
@@ -139,7 +139,7 @@ def test_shares_outside_are_refused_and_a_tenth_is_usual() -> None:
 
 
 def test_refit_trains_the_best_on_all() -> None:
-    """From the weights of the best step, where a part was held out; the others stay, and so do the scores."""
+    """With a held-out part the best step is refitted from its weights. Other steps and the scores do not change."""
     plain, again = (path(dev=None, dev_y=None, holdout=0.5, refit=flag) for flag in (False, True))
     best = plain.best
     wanted = crf(l2=best.strength).fit(X, Y, warm_start=best.tagger)
@@ -148,19 +148,19 @@ def test_refit_trains_the_best_on_all() -> None:
     assert [step.report for step in again] == [step.report for step in plain]
     for old, new in zip(plain, again):
         assert (bits(old.tagger) == bits(new.tagger)) is (old.strength != best.strength)
-    # with a dev part of its own there is nothing more to train on
+    # with a separate dev set there is nothing more to train on
     assert [bits(step.tagger) for step in path(refit=True)] == [bits(step.tagger) for step in path()]
 
 
 def test_what_it_begins_with_is_grown_or_forgotten() -> None:
-    """Labels of the start stay in all steps, or in none."""
+    """Labels of the warm start stay in all steps, or in none."""
     start = crf(l2=1.0).fit([["old"]], [["OLD"]])
     assert all("OLD" in step.tagger.classes_ for step in path(warm_start=start))
     assert not any("OLD" in step.tagger.classes_ for step in path(warm_start=start, forget=True))
 
 
 def test_the_first_step_begins_with_a_warm_start() -> None:
-    """The others begin with the step before, as ever."""
+    """The other steps start from the step before, as usual."""
     start = crf(max_iter=9, l2=0.01).fit(X, Y)
     found = path(warm_start=start)
     assert [bits(step.tagger) for step in found] == [bits(t) for t in chained([1.0, 0.1], start=start)]
@@ -168,21 +168,21 @@ def test_the_first_step_begins_with_a_warm_start() -> None:
 
 
 def test_progress_is_told_of_every_step() -> None:
-    """In order, and before the next begins."""
+    """Steps are reported in order, each before the next begins."""
     seen: list[PathStep] = []
     found = path(progress=seen.append)
     assert seen == list(found)
 
 
 def test_labels_of_a_corpus_are_its_own() -> None:
-    """Corpora in place of lists, for both parts."""
+    """Corpora replace lists in both parts."""
     whole, dev = tw.Corpus.from_lists(X, Y), tw.Corpus.from_lists(DEV, DEV_Y)
     found = tw.regularization_path(crf(), whole, dev, strengths=[1.0, 0.1])
     assert [(bits(s.tagger), s.score) for s in found] == [(bits(s.tagger), s.score) for s in path()]
 
 
 def test_learners_that_cannot_start_warm_train_every_step_alone() -> None:
-    """Each step of a Hidden Markov SVM, and the refit on all sentences, is a training of its own."""
+    """Each step of a Hidden Markov SVM, and the refit on all sentences, is a separate training."""
     svm = tw.HMSVM(features="S1", max_epochs=3)
     for step in path(svm, strengths=[3.0, 0.1], parameter="C"):
         assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=step.strength).fit(X, Y))
@@ -193,7 +193,7 @@ def test_learners_that_cannot_start_warm_train_every_step_alone() -> None:
 
 
 def test_learners_without_a_strength_and_corpora_of_one_sentence_are_refused() -> None:
-    """With the parameter that is missing, and with the number of sentences that a path needs."""
+    """The error names the missing parameter, or the number of sentences that a path needs."""
     with pytest.raises(tw.ParameterError, match="l2"):
         path(tw.Perceptron())
     with pytest.raises(tw.CorpusError, match="two training sentences"):
@@ -201,7 +201,7 @@ def test_learners_without_a_strength_and_corpora_of_one_sentence_are_refused() -
 
 
 def test_the_table_of_a_path_has_a_row_per_strength() -> None:
-    """With its score in percent, nonzero weights, objective, iterations and seconds."""
+    """A row has the score in percent, nonzero weights, objective, iterations and seconds."""
     found = path()
     lines = [line.replace("│", " ").replace("|", " ").split() for line in str(found).splitlines()]
     for step in found:
@@ -211,7 +211,7 @@ def test_the_table_of_a_path_has_a_row_per_strength() -> None:
 
 
 class Scored:
-    """Stands for a report."""
+    """A minimal report."""
 
     def __init__(self, score: float) -> None:
         self.score = score
@@ -221,14 +221,14 @@ class Scored:
     ("parameter", "strengths", "scores", "best"),
     [
         ("l2", [10.0, 1.0, 0.1], [0.5, 0.7, 0.6], 1.0),
-        ("l2", [10.0, 1.0, 0.1], [0.7, 0.7, 0.6], 10.0),  # of equals the stronger
+        ("l2", [10.0, 1.0, 0.1], [0.7, 0.7, 0.6], 10.0),  # of equal scores the stronger
         ("l2", [10.0, 1.0, 0.1], [0.6, 0.7, 0.7], 1.0),
         ("sigma", [0.1, 1.0, 10.0], [0.7, 0.7, 0.6], 0.1),
         ("C", [0.1, 1.0, 10.0], [0.6, 0.7, 0.7], 1.0),
     ],
 )
 def test_the_best_step(parameter: str, strengths: list[float], scores: list[float], best: float) -> None:
-    """The highest score, and the stronger of equals: the smaller sigma or C, the larger l1 or l2."""
+    """The best step has the highest score. Of equal scores the stronger wins: smaller sigma or C, larger l1 or l2."""
     tagger: Any = crf()
     report: Any = [Scored(score) for score in scores]
     steps = [PathStep(value, tagger, report[i], 1, 0.0) for i, value in enumerate(strengths)]

@@ -1,4 +1,4 @@
-"""Dual ascent over shards: parts that ascend at once end at the optimum of all, with the same bits whoever ascends."""
+"""Tests of dual ascent over shards: parallel parts reach the common optimum, with bits independent of the workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CORPUS = random_corpus(3, 3, n=5, longest=3)
 
 
 def cut(n: int, parts: int) -> list[range]:
-    """Neighbours, in parts."""
+    """Split n neighbours into parts."""
     return [range(n * i // parts, n * (i + 1) // parts) for i in range(parts)]
 
 
@@ -36,7 +36,7 @@ def paths(corpus: Corpus) -> list[Any]:
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_the_twin_closes_its_gap_at_newtons_optimum(parts: int) -> None:
-    """In any number of parts, and D never falls."""
+    """The gap closes in any number of parts, and D never decreases."""
     corpus = random_corpus(3, 3, n=5, longest=3)
     sentences = paths(corpus)
     found = twin.rounds(sentences, np.ones(5), 0.5, cut(5, parts), parts, 60 * parts)
@@ -47,7 +47,7 @@ def test_the_twin_closes_its_gap_at_newtons_optimum(parts: int) -> None:
 
 
 def test_parts_that_go_the_same_way_must_go_less_far() -> None:
-    """The same sentence in every part: added as if each were alone, they jump over the optimum and back."""
+    """With the same sentence in every part, unscaled sums of steps overshoot the optimum and oscillate."""
     corpus = random_corpus(3, 3, n=1, longest=3)
     sentences = paths(corpus) * 6
     alone, safe = (twin.rounds(sentences, np.ones(6), 0.1, cut(6, 6), sigma, 12) for sigma in (1.0, 6.0))
@@ -57,7 +57,7 @@ def test_parts_that_go_the_same_way_must_go_less_far() -> None:
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
-    """Some shards of short sentences, with three labels."""
+    """Return some shards of short sentences with three labels."""
     folder = tmp_path_factory.mktemp("rounds")
     rng = np.random.default_rng(5)
     words = [[f"w{int(w)}" for w in rng.zipf(1.7, int(n)) % 25] for n in rng.integers(1, 5, 40)]
@@ -69,7 +69,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
 
 
 def of_shards(shards: tw.Shards) -> Corpus:
-    """The sentences of all shards as dense matrices."""
+    """Return the sentences of all shards as dense matrices."""
     layout, X, gold = shards.layout(), [], []
     for k in range(len(shards)):
         data = shards.dataset(k)
@@ -131,7 +131,7 @@ def test_weights_are_those_of_the_dual_point(shards: tw.Shards, parts: int) -> N
 
 
 def test_terms_are_those_of_the_certificate() -> None:
-    """Of one training set: P and P - D from its loss, its divergence and what its features have beyond expectation."""
+    """P and P - D of one training set follow from its loss, its divergence and its feature residuals."""
     corpus = random_corpus(6, 18, n=30, valued=True)
     core = _core.Dual(corpus.data, corpus.layout, 0.4, sample_weight=np.linspace(0.0, 2.0, 30))
     w = (
@@ -169,7 +169,7 @@ def test_threads_and_files_change_no_bit(shards: tw.Shards) -> None:
     other = ascent(shards, 5)
     for _ in range(3):
         other.epoch(4)
-    assert other.weights().tobytes() != found[0][1]  # the seed arrives
+    assert other.weights().tobytes() != found[0][1]  # the seed has an effect
 
 
 def test_what_ascends_lies_in_files_where_memory_is_short(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_state_goes_on_to_the_bit(shards: tw.Shards, parts: int) -> None:
 
 @pytest.fixture(scope="module")
 def larger(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
-    """Enough sentences for the fall of the gap to be seen from round to round."""
+    """Return enough sentences for a measurable decrease of the gap per round."""
     folder = tmp_path_factory.mktemp("larger")
     tw.write_conll(tw.load_corpus("wnut17-ner")[0][:300], folder / "a.conll")
     return tw.encode(folder / "a.conll", folder / "enc", features="S1", shard_tokens=1000)
@@ -250,7 +250,7 @@ def test_the_number_of_parts_arrives_and_is_no_secret(shards: tw.Shards) -> None
 
 
 def test_where_it_is_flat_lbfgs_goes_on_if_it_is_hasty() -> None:
-    """Four epochs that lower the objective by less than a hundredth; at another rate, and without haste, it goes on."""
+    """Flat means less than a hundredth in four epochs. At another rate, or without `hasty`, ascent continues."""
     for hasty, values, flat in (
         (True, [[4, 100.0], [8, 99.5]], True),
         (True, [[4, 100.0], [8, 98.0]], False),
@@ -295,7 +295,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(larger: tw.Shards, tmp_path: 
 
 @pytest.mark.parametrize("in_files", [False, True])
 def test_joined_datasets_are_their_sentences_in_order(tmp_path: Path, in_files: bool) -> None:
-    """With values if one has them; a lone dataset stays what it is. The files are gone at once."""
+    """The result has values if one part has them. A single dataset is unchanged. The files are removed at once."""
     ones, valued = random_corpus(1, 3, n=7), random_corpus(2, 3, n=5, valued=True)
     for parts in ([ones], [ones, valued], [valued, ones], [ones, ones, valued]):
         made = _core.Dataset.joined((part.data for part in parts), tmp_path if in_files else None)
@@ -318,7 +318,7 @@ def test_joined_datasets_are_their_sentences_in_order(tmp_path: Path, in_files: 
 
 @pytest.mark.parametrize("parts", PARTS)
 def test_what_is_wrong_with_a_sentence_is_told_by_its_line(shards: tw.Shards, parts: int) -> None:
-    """A pair that the rules forbid, met in some shard behind the first: as an objective of shards tells it."""
+    """A forbidden pair in a later shard is reported as by an objective of shards."""
     gold = [tuple(shards.labels[y] for y in one) for one in of_shards(shards).gold]
     first = {}
     for i, one in enumerate(gold):
@@ -340,7 +340,7 @@ def test_what_is_wrong_with_a_sentence_is_told_by_its_line(shards: tw.Shards, pa
 def test_parts_are_independent_ascents_whose_mean_is_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of n parts ascends as the core does with l2 / n."""
+    """Each of n parts ascends like the core with l2 / n."""
     words = [["".join("xo"[int(v > 0)] for v in x) for x in sentence] for sentence in SPREAD.X]
     tw.write_conll(tw.Corpus.from_lists(words, names(SPREAD)), f"{tmp_path}/a.conll")
     made = tw.encode(f"{tmp_path}/a.conll", f"{tmp_path}/enc", features="word[0]\n", shard_tokens=4)

@@ -1,8 +1,9 @@
-"""Any finite scores are safe: sums over paths are right for spans from 0 to 10,000, whatever way the core takes.
+"""Tests that any finite scores are safe: sums over paths are right for spans from 0 to 10,000, on every code
+path.
 
-Edges, nodes or both span the range; with and without forbidden transitions and allowed labels; few labels as matrices,
-many as lists; every instruction set. The recursions in single precision must hand over the sentences that they
-cannot do, and no result may be wrong without a report.
+Edges, nodes or both span the range, with and without forbidden transitions and allowed labels, few labels as
+matrices and many as lists, with every instruction set. The recursions in single precision must hand over the
+sentences that they cannot compute, and no result may be wrong without a report.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from .paths import DOUBLE, SINGLE, edges_of, forced, grid
 from .ranges import KINDS, RULES, SPANS, Batch, Exact, draw, exact
 from .reference import losses, scores
 
-#: Spans around the thresholds, for the ways beside the default.
+#: Spans around the thresholds, for code paths other than the default.
 SOME = (20, 44, 50, 56, 64, 68, 76, 90)
 WAYS = tuple(dict.fromkeys(("", "avx2", "baseline", "sparse", *SINGLE, *DOUBLE)))
-#: Labels, and the share of transitions that score anything: the last ones are listed.
+#: Number of labels, and share of nonzero transitions. The last size uses lists.
 SIZES = ((3, 1.0), (9, 1.0), (60, 0.1))
 
 
 class Problem(NamedTuple):
-    """A batch as the core takes it: token t of sentence b has an attribute of its own, whose weights are its scores."""
+    """A batch in the core's form. Token t of sentence b has its own attribute, whose weights are its scores."""
 
     data: _core.Dataset
     layout: _core.Layout
@@ -39,7 +40,7 @@ class Problem(NamedTuple):
 
 
 def support(batch: Batch) -> tuple[np.ndarray, np.ndarray] | None:
-    """Allowed labels as the core takes them."""
+    """Return allowed labels in the core's form."""
     sets = batch.sets
     return None if sets.all() else (sets, np.arange(len(sets), dtype=np.uint32))
 
@@ -60,7 +61,7 @@ def problem(labels: int, kind: str, span: float, rule: str, listed: float) -> Pr
 
 
 def cases(labels: int, listed: float, spans: tuple[float, ...]) -> list[tuple[int, str, float, str, float]]:
-    """Arguments of `problem`: everything for few labels and all spans, else each kind with one of the rules in turn."""
+    """Return arguments of `problem`: all for few labels and all spans, else each kind with the rules in turn."""
     if spans == SPANS and labels < 5:
         return [(labels, kind, span, rule, listed) for kind, span, rule in product(KINDS, spans, RULES)]
     turns = [(i + k, kind, span) for i, span in enumerate(spans) for k, kind in enumerate(KINDS)]
@@ -73,7 +74,7 @@ def truth(case: tuple[int, str, float, str, float]) -> tuple[Batch, Exact]:
 
 
 def close(found: np.ndarray, want: np.ndarray, tolerance: float, *told: object) -> None:
-    """Equal to rounding, relative for large numbers."""
+    """The arrays are equal up to rounding, relative for large numbers."""
     np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance, err_msg=str(told))
 
 
@@ -85,7 +86,7 @@ def spans_of(ways: str, labels: int) -> tuple[float, ...]:
 
 
 def gradient_of(batch: Batch, kept: np.ndarray, node: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """By the features: residuals [B, T, L], and of pairs [L, L]."""
+    """Return the gradient by features, from residuals [B, T, L] and those of pairs [L, L]."""
     return np.concatenate([node[batch.inside].ravel(), pairs.ravel()[kept]])
 
 
@@ -94,7 +95,7 @@ def gradient_of(batch: Batch, kept: np.ndarray, node: np.ndarray, pairs: np.ndar
     [(*size, ways) for ways in WAYS for size in (SIZES[:1] if ways in DOUBLE else SIZES)],
 )
 def test_sequential_losses(labels: int, listed: float, ways: str) -> None:
-    """Value and gradient of the log loss for any gold paths, of the exponential loss for the best ones."""
+    """Value and gradient of the log loss for any gold paths, and of the exponential loss for the best ones."""
     for case in cases(labels, listed, spans_of(ways, labels)):
         (batch, right), p = truth(case), problem(*case)
         rows, columns = np.indices(batch.gold.shape)
@@ -126,7 +127,7 @@ def test_sequential_losses(labels: int, listed: float, ways: str) -> None:
 @pytest.mark.parametrize(("labels", "listed"), SIZES[:2])
 @pytest.mark.parametrize("loss", ["pointwise_log", "pointwise_exp"])
 def test_pointwise_losses(labels: int, listed: float, loss: str) -> None:
-    """Of short sentences, since the reference is slow: it is computed once per case, for all ways."""
+    """Sentences are short, since the slow reference is computed once per case for all code paths."""
     for case in cases(labels, listed, SOME):
         (batch, right), p = truth(case), problem(*case)
         p_gold = np.take_along_axis(right.p, batch.gold[:, :, None], 2)[:, :, 0]
@@ -152,7 +153,7 @@ def test_pointwise_losses(labels: int, listed: float, loss: str) -> None:
 @pytest.mark.parametrize(("labels", "listed"), SIZES)
 @pytest.mark.parametrize("ways", ["", "avx2", "baseline"])
 def test_dual_ascent(labels: int, listed: float, ways: str) -> None:
-    """The primal of given weights: right, or not a number where a sentence is beyond single precision."""
+    """The primal at given weights is right, or NaN if a sentence is beyond single precision."""
     right_ones = 0
     for case in cases(labels, listed, spans_of("", labels)):
         (batch, right), p = truth(case), problem(*case)
@@ -188,7 +189,7 @@ def test_marginals(labels: int, listed: float, ways: str) -> None:
 
 
 def test_the_batches_reach_every_precision() -> None:
-    """Sentences are done in single precision, in double precision and in log space: no way is tested by name alone."""
+    """Sentences use single precision, double precision and log space, so that every code path is really tested."""
     taken = {"lanes": 0, "wide": 0, "log": 0}
     for case in cases(3, 1.0, SPANS):
         p, batch = problem(*case), truth(case)[0]
@@ -221,7 +222,7 @@ def test_the_exact_sums_are_those_of_the_lattice(rule: str) -> None:
     ("lead", "later"), [(60, 40), (80, 60), (88, 60), (90, 50), (95, 60), (110, 65), (120, 68)]
 )
 def test_the_only_way_begins_with_an_unlikely_label(lead: float, later: float, ways: str) -> None:
-    """O is far ahead at the first token, then I twice, and only B leads to I: edges all score 0."""
+    """O is far ahead at the first token, then I twice, and only B leads to I. All edges score 0."""
     node = np.array([[lead, 0, -np.inf], [0, -200, later], [0, 0, later]])
     edge = np.zeros((3, 3))
     edge[0, 2] = -np.inf

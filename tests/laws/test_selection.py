@@ -1,4 +1,6 @@
-"""Stopping and selection the whole way, through the estimators: curves and dev scores say which model is left."""
+"""Tests of stopping and model selection through the estimators: objectives and dev scores determine the kept
+model.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Y = [["x", "y", "y"], ["y", "x"], ["x", "x", "y"], ["x", "x"], ["y"], ["y", "x",
 
 
 CHUNKS = [["B-p", "I-p", "O", "O"], ["O", "B-l"], ["O", "O", "O"]]
-#: Guesses, F1 over chunks and accuracy over tokens, by hand: of three tokens in chunks and nine in all.
+#: Guesses, F1 over chunks and accuracy over tokens, by hand: three tokens in chunks and nine in all.
 GUESSES: list[tuple[list[list[str]], float, float]] = [
     (CHUNKS, 1.0, 1.0),
     ([["O", "O", "O", "O"], ["O", "O"], ["O", "O", "O"]], 0.0, 6 / 9),
@@ -28,7 +30,7 @@ GUESSES: list[tuple[list[list[str]], float, float]] = [
 @pytest.mark.parametrize("chunked", [True, False])
 @pytest.mark.parametrize("learner", ["crf", "perceptron", "memm", "boosting", "hmm", "hmsvm"])
 def test_the_dev_score_is_f1_of_chunks_and_accuracy_of_labels(learner: str, chunked: bool) -> None:
-    """The same mistakes on dev count as chunks where the labels are chunks, and as tokens where they are not."""
+    """Dev scores count chunks if the labels are chunks, else tokens."""
     plain = {"B-p": "p", "I-p": "q", "B-l": "r", "O": "o"}
 
     def written(labels: list[list[str]]) -> list[list[str]]:
@@ -39,7 +41,7 @@ def test_the_dev_score_is_f1_of_chunks_and_accuracy_of_labels(learner: str, chun
     options: dict[str, Any] = {"features": "S1", "start_end": False}
     options |= {"overlapping": True} if learner == "hmm" else {}
     for guess, f1, accuracy in GUESSES:
-        # Each word stands for one label, alone in its sentence: what dev's words are, the guess is.
+        # Each word has one label and is alone in its sentence, so dev's words determine the guess.
         dev = [[names[y] for y in path] for path in guess]
         tagger = tw.LEARNERS[learner](**options)
         tagger.fit(words, written([[y] for y in names for _ in range(4)]), dev=dev, dev_y=written(CHUNKS))
@@ -52,13 +54,13 @@ def test_the_dev_score_is_f1_of_chunks_and_accuracy_of_labels(learner: str, chun
 
 
 def ambiguous() -> tuple[list[list[str]], list[list[str]]]:
-    """Dev sentences on which learning goes up and down."""
+    """Return dev sentences on which the score rises and falls during training."""
     return [["a", "c"], ["b", "b", "c"], ["c", "a"]], [["x", "y"], ["y", "x", "x"], ["x", "y"]]
 
 
 @pytest.mark.parametrize("learner", ["crf", "memm", "perceptron", "mira", "pa", "arow", "hmsvm", "boosting"])
 def test_the_model_is_the_best_iterate(learner: str) -> None:
-    """With dev the model predicts what it did at the first of its best iterations; without dev, at its last."""
+    """With dev the model predicts as in the first of its best iterations, without dev as in its last."""
     dev, dev_y = ambiguous()
     options: dict[str, Any] = {"features": "S1"}
     kind = tw.LEARNERS[learner]
@@ -80,13 +82,13 @@ def test_the_model_is_the_best_iterate(learner: str) -> None:
     assert tagger.model_.meta["metrics"]["stopped"] == tagger.stopped_
 
 
-# -- boosting ends where rounding begins ------------------------------------------------------------------
+# -- boosting ends at the level of rounding ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
 @pytest.mark.parametrize("options", [{}, {"bound": "loose"}, {"step": "line_search"}], ids=str)
 def test_boosting_ends_at_the_level_of_rounding(options: dict[str, Any], scale: float) -> None:
-    """Where all is learnt rounds go on until the loss is 1e-12 of the sentences' weight, and not beyond."""
+    """If all is learnt, rounds continue until the loss is 1e-12 of the sentences' weight, and not beyond."""
     words, labels = [["a", "b"], ["b"], ["a"]], [["x", "y"], ["y"], ["x"]]
     paper = {"features_per_round": 1, "every": 1, "smoothing": 0.0, "max_step": 2.0}
     tagger = tw.Boosting(features="S1", rounds=3000, **paper, **options)

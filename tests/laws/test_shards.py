@@ -1,4 +1,6 @@
-"""Shards are the corpus: the same attributes, features and loss, and the same bits however they are gone through."""
+"""Tests that shards equal the corpus: attributes, features and loss agree, with equal bits in any order of
+processing.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ from tagwise.learners.sums import PartialSum, Tree, logarithmic, plain, total_of
 CORPUS = tw.load_corpus("wnut17-ner")[0]
 SOME = CORPUS[:100]
 SETTINGS: dict[str, Any] = {"max_iter": 8, "optimizer": "lbfgs", "l2": 0.3}
-#: A set, and templates with edge attributes.
+#: A feature set, and templates with edge attributes.
 FEATURES = {"set": "S2", "edges": "word[-1..1]\nedge: word[0].shape\n"}
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The corpus in two files, one of them compressed."""
+    """Write the corpus to two files, one of them compressed."""
     folder = tmp_path_factory.mktemp("files")
     tw.write_conll(SOME[:45], folder / "a.conll")
     tw.write_conll(SOME[45:], folder / "b.conll.gz")
@@ -51,7 +53,7 @@ def test_attributes_and_features_are_those_of_the_corpus(files: Path, features: 
         assert shards.n_tokens == sum(map(len, SOME))
 
 
-#: One kind at most once in a sentence, and rules about neighbours and ends.
+#: One kind at most once per sentence, and rules on neighbours and ends.
 RULES = {"once": ["product"], "forbidden": [["B-person", "I-location"], ["I-group", None]]}
 
 
@@ -82,7 +84,7 @@ def test_one_shard_is_a_corpus_in_memory_to_the_bit(files: Path, kind: Any, give
 
 @pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA])
 def test_online_learners_keep_to_rules_over_shards(files: Path, kind: Any) -> None:
-    """One shard in its own order is the corpus in memory; a model of many keeps to the rules too."""
+    """One shard in its own order equals the corpus in memory. A model of many shards keeps the rules too."""
     settings: dict[str, Any] = {"epochs": 2, "shuffle": False, "constraints": "IOB2"}
     theirs = kind(features="S2", **settings).fit(SOME)
     ours = tw.fit_shards(kind(**settings), encoded(files, "one", 10**6))
@@ -111,7 +113,7 @@ def test_many_shards_are_the_same_function(files: Path) -> None:
 
 
 def test_threads_and_checkpoints_do_not_show(files: Path) -> None:
-    """One thread or two; stopped after a few iterations and gone on with."""
+    """Models are equal with one thread or two, and after an interruption and a resume."""
     shards = encoded(files, "many", 400)
     whole = tw.fit_shards(tw.CRF(**SETTINGS), shards)
     alone = tw.fit_shards(tw.CRF(**SETTINGS, n_jobs=1), tw.Shards(shards.path, memory=1))
@@ -129,7 +131,7 @@ def test_threads_and_checkpoints_do_not_show(files: Path) -> None:
 
 
 def test_in_files_or_in_memory_the_bits_are_the_same(tmp_path: Path) -> None:
-    """Arrays large enough to lie in files do so where memory is short, and come back as they were."""
+    """If memory is short, large arrays are stored in files and read back unchanged."""
     tw.write_conll(CORPUS[:600], tmp_path / "a.conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", shard_tokens=6_500)
     assert len(shards) == 2
@@ -152,7 +154,7 @@ def test_in_files_or_in_memory_the_bits_are_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("add", [plain, logarithmic])
 def test_whoever_adds_gets_the_same_sum(add: Any) -> None:
-    """Shards by themselves, or those of any workers with neighbouring shards added first: the same bits."""
+    """Single shards, or sums of neighbouring shards by any workers, give the same bits."""
     random = np.random.default_rng(0)
     shards = [(float(random.normal()), float(k), random.normal(size=5)) for k in range(9)]
 
@@ -175,7 +177,7 @@ def test_whoever_adds_gets_the_same_sum(add: Any) -> None:
 
 
 def test_the_tree_adds_what_there_is() -> None:
-    """Of sums their sum; of logarithms of sums the logarithm, and the gradient that belongs to it."""
+    """The tree adds sums, or logarithms of sums with the matching gradient."""
     values, slopes = [0.3, -1.0, 2.0, 0.7, 1.1], np.random.default_rng(2).normal(size=(5, 3))
     parts = [PartialSum(k, 0, values[k], 0.0, slopes[k].copy()) for k in range(5)]
     assert total_of(parts, plain).value == pytest.approx(sum(values))
@@ -186,7 +188,7 @@ def test_the_tree_adds_what_there_is() -> None:
 
 
 def test_an_objective_of_shards_keeps_the_protocol(files: Path) -> None:
-    """It is the objective of the whole corpus, its logarithm for the exponential loss too."""
+    """An objective of shards equals that of the whole corpus, also its logarithm for the exponential loss."""
     shards = encoded(files, "many", 400)
     whole = encoded(files, "one", 10**6)
     for loss in ("log", "exp"):

@@ -1,4 +1,4 @@
-"""Online learners over shards: one after the other they are the corpus in memory; in parts their weights are mixed."""
+"""Tests of online learners over shards: a sequential pass equals the corpus in memory, and parts are mixed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
-    """Five shards or so."""
+    """Return five shards."""
     folder = tmp_path_factory.mktemp("online")
     tw.write_conll(SOME, folder / "a.conll")
     made = tw.encode(folder / "a.conll", folder / "many", features="S1", shard_tokens=350)
@@ -38,7 +38,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
 
 @pytest.fixture(scope="module")
 def whole(shards: tw.Shards) -> _core.Dataset:
-    """All sentences in one."""
+    """Return all sentences in one dataset."""
     path = shards.path.parent
     return tw.encode(path / "a.conll", path / "one", features="S1", shard_tokens=10**6).dataset(0)
 
@@ -48,7 +48,7 @@ def told(weights: dict[str, Any]) -> tuple[bytes, ...]:
 
 
 def visited(shards: tw.Shards, config: OnlineConfig, numbers: range, epoch: int) -> np.ndarray:
-    """The sentences of the corpus in the order that a pass over these shards has them in."""
+    """Return the corpus sentences in the order of a pass over these shards."""
     first = np.cumsum([0, *(shards.sentences(k) for k in range(len(shards)))])
     order = [numbers[i] for i in config.order(len(numbers), epoch, len(shards) + numbers.start)]
     found = [first[k] + config.order(shards.sentences(k), epoch, k) for k in order]
@@ -60,7 +60,7 @@ def visited(shards: tw.Shards, config: OnlineConfig, numbers: range, epoch: int)
 def test_one_after_the_other_they_are_the_corpus(
     shards: tw.Shards, whole: _core.Dataset, rule: str, shuffle: bool, memory: int | None
 ) -> None:
-    """Weights, sums and variances of the same sentences in memory, in the same order, to the bit."""
+    """Weights, sums and variances equal those of the sentences in memory in the same order, to the bit."""
     config = OnlineConfig(shards.layout(), rule=RULES[rule], shuffle=shuffle, seed=3)
     ours = OnlineShards(LocalParts(shards, config, memory), config, np.zeros(len(config.layout)))
     theirs = _core.Online(whole, config.layout, RULES[rule]())
@@ -77,7 +77,7 @@ def test_one_after_the_other_they_are_the_corpus(
 
 @pytest.mark.parametrize("name", ["perceptron", "mira-5", "arow"])
 def test_mixing_is_that_of_the_core(name: str) -> None:
-    """The core's parts are sentences i mod 3: the states of these, mixed, are its state to the bit."""
+    """The core's parts are sentences i mod 3. Their mixed states equal its state to the bit."""
     p = corpus(6, 4)
     n = native(p)
     theirs = learner(n, name, shards=3, shuffle=False)
@@ -97,7 +97,7 @@ def test_mixing_is_that_of_the_core(name: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_parts_are_mixed(shards: tw.Shards, whole: _core.Dataset, rule: str) -> None:
-    """The twin: means of weights that each part finds alone; the average is over all steps of all parts."""
+    """Weights are the mean over parts trained alone, and the average is over all steps of all parts."""
     config = OnlineConfig(shards.layout(), 3, rule=RULES[rule], seed=1)
     begin = np.zeros(len(config.layout))
     ours = OnlineShards(LocalParts(shards, config), config, begin)
@@ -116,7 +116,9 @@ def test_parts_are_mixed(shards: tw.Shards, whole: _core.Dataset, rule: str) -> 
         mean = np.mean([each["weights"] for each in found], axis=0)
         np.testing.assert_allclose(ours.weights(False), mean, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(ours.weights(), total / steps, rtol=1e-5, atol=1e-6)
-        state = {name: ours.state()[name] for name in ("weights", "variance")}  # so that ties fall alike
+        state = {
+            name: ours.state()[name] for name in ("weights", "variance")
+        }  # so that ties are broken alike
     threads = OnlineShards(LocalParts(shards, config, 1), config, begin, n_jobs=2)
     for _ in range(2):
         threads.epoch()
@@ -125,7 +127,7 @@ def test_parts_are_mixed(shards: tw.Shards, whole: _core.Dataset, rule: str) -> 
 
 @pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA, tw.PassiveAggressive, tw.AROW])
 def test_a_tagger_of_shards(shards: tw.Shards, kind: Any) -> None:
-    """It is that of the corpus, sentence by sentence; dev scores, both averages, and partial_fit behind it."""
+    """The tagger equals that of the corpus, with dev scores, both averages, and partial_fit afterwards."""
     settings = {"epochs": 2, "shuffle": False}
     ours, theirs = kind(**settings), kind(**settings, features="S1")
     tw.fit_shards(ours, shards, dev=SOME[:20])
@@ -169,7 +171,7 @@ def test_what_is_not_done_over_shards_is_refused(shards: tw.Shards, given: dict[
 def test_a_damaged_shard_stops_the_run_or_is_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is skipped is named; the rest is trained on as if that were all, by either kind of learner."""
+    """Skipped shards are named. Both kinds of learners train on the remaining ones."""
     tw.write_conll(SOME[:40], tmp_path / "a.conll")
     whole = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1", shard_tokens=200)
     assert len(whole) > 2

@@ -1,4 +1,4 @@
-"""Features added up: the sum has the attributes of its parts, wherever it goes."""
+"""Tests of sums of features: the sum has the attributes of its parts in every use."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ NAMES = tw.Regex("names", "[A-Z][a-z]+", window=0)
 
 
 def shapes(sentence: Any) -> list[list[str]]:
-    """A function that says something a template says too."""
+    """A feature function that shares an attribute with a template."""
     return [[f"word[0]={w}", f"n={len(w)}"] for w in sentence.tokens]
 
 
 def lengths(sentence: Any) -> list[dict[str, Any]]:
-    """Numbers, in dicts."""
+    """A feature function with numbers in dicts."""
     return [{"length": len(w) / 8, "word": w, "word[0]=Lund": 3.0} for w in sentence.tokens]
 
 
-#: Parts of every kind; templates that see a mark stand in sums with it alone.
+#: Parts of every kind. Templates that read a mark are used only in sums with it.
 PARTS: dict[str, Any] = {
     "S1": "S1",
     "default": "default",
@@ -57,7 +57,7 @@ PARTS: dict[str, Any] = {
 
 
 def attributes(recipe: Recipe, sentences: Any) -> list[list[set[str]]]:
-    """The texts of every token's attributes, as a dataset has them: node and edge together."""
+    """Return the texts of every token's attributes in a dataset, node and edge together."""
     vocabulary = Vocabulary()
     data = recipe.encode(sentences, vocabulary)
     texts = vocabulary.texts()
@@ -71,7 +71,7 @@ def attributes(recipe: Recipe, sentences: Any) -> list[list[set[str]]]:
 
 @given(st.lists(st.sampled_from(list(PARTS)), min_size=1, max_size=5), st.booleans())
 def test_a_sum_has_the_attributes_of_its_parts(names: list[str], columns: bool) -> None:
-    """Their union, in any order and however often a part stands there; as datasets and for people to read."""
+    """The attributes are the union, for any order and repetition of parts, in datasets and in text."""
     sentences = corpus.TRAIN if columns else X
     recipe = recipe_for(tw.Features(*(PARTS[name] for name in names)), sentences).learned(sentences)
     alone = [recipe_for(PARTS[name], sentences).learned(sentences) for name in names]
@@ -86,7 +86,7 @@ def test_a_sum_has_the_attributes_of_its_parts(names: list[str], columns: bool) 
 
 
 def test_values_are_kept_and_the_first_part_speaks() -> None:
-    """An attribute that two parts have counts once, with the first one's value."""
+    """An attribute of two parts counts once, with the first part's value."""
     for spec, value in ((tw.Features("S1", lengths), 1.0), (tw.Features(lengths, "S1"), 1.0)):
         vocabulary = Vocabulary()
         ptr, ids, values = resolve(spec, ["word"]).encode([["Lund"]], vocabulary).node()
@@ -110,7 +110,7 @@ def test_the_number_of_threads_does_not_matter() -> None:
 
 
 def test_templates_of_a_sum_see_its_marks() -> None:
-    """A mark is a column: B, I or nothing, in conjunctions too."""
+    """A mark is a column with B, I or nothing, in conjunctions too."""
     recipe = resolve("cities[0] & word[0].lower" + tw.Gazetteer(["Oslo"], name="cities", window=0), ["word"])
     assert recipe.kind == "template"
     assert recipe.render(["in", "Oslo"]) == [
@@ -132,7 +132,7 @@ def test_a_mark_has_the_attributes_of_its_window() -> None:
     assert resolve(NAMES, ["word"]).render(["Ada", "went"]) == [["names"], []]
 
 
-# --- written as one text ------------------------------------------------------------------------------------
+# --- sums as text -------------------------------------------------------------------------------------------
 
 
 def test_a_sum_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_what_is_wrong_is_told(spec: Any, error: type[Exception], message: str) 
     st.booleans(),
 )
 def test_matches_are_leftmost_and_longest(entries: list[list[str]], tokens: list[str], fold: bool) -> None:
-    """As a regular expression over the tokens finds them that tries longer entries first."""
+    """Matches equal those of a regular expression over the tokens that tries longer entries first."""
     known = {"".join(entry) for entry in entries}
     pattern = "|".join(sorted(known, key=lambda e: (-len(e), e)))
     wanted = [""] * len(tokens)
@@ -241,7 +241,7 @@ def trained(features: Any, **params: Any) -> tw.CRF:
 
 
 def test_a_model_tags_without_the_lists_it_was_made_from(tmp_path: Path) -> None:
-    """Gazetteers and patterns are in the file: nothing else is read, nothing is imported, and it is saved as it was."""
+    """Gazetteers and patterns are in the file. Nothing else is read or imported, and it is saved unchanged."""
     source = tmp_path / "cities.txt"
     source.write_text("New Oslo\nOslo\nLund\n")
     tagger = trained(f"S1+gazetteer:{source}" + YEAR)
@@ -254,7 +254,7 @@ def test_a_model_tags_without_the_lists_it_was_made_from(tmp_path: Path) -> None
     assert loaded.model_.recipe.name == "S1 + cities + year"
     loaded.save(tmp_path / "again.tagwise")
     assert (tmp_path / "again.tagwise").read_bytes() == (tmp_path / "m.tagwise").read_bytes()
-    again = loaded.fit(X, corpus.LABELS)  # what it was made of is there for training, too
+    again = loaded.fit(X, corpus.LABELS)  # its parts are available for training, too
     assert again.model_.scorer.weights.tolist() == tagger.model_.scorer.weights.tolist()
 
 
@@ -287,7 +287,7 @@ def test_copies_are_the_same(features: Any) -> None:
 
 
 def test_a_model_grows_by_the_same_sum() -> None:
-    """The lists that a part learnt stay; another gazetteer is another recipe."""
+    """Lists learnt by a part stay. Another gazetteer makes another recipe."""
     features = tw.Features(RARE, CITIES, shapes)
     before = trained(features)
     after = tw.CRF(features=features, max_iter=2).fit(X[:3], corpus.LABELS[:3], warm_start=before)
@@ -310,7 +310,7 @@ def test_recipes_of_json_come_back() -> None:
 
 
 def test_a_grid_goes_over_recipes() -> None:
-    """A search clones, fits and scores each, and its winner is the one that knows the names."""
+    """A search clones, fits and scores each recipe, and the one with the gazetteer wins."""
     selection = pytest.importorskip("sklearn.model_selection", reason="scikit-learn is not installed")
     tokens = [["in", f"{a}{b}", "."] for a in "abcdef" for b in "xyz"]
     known = [f"{a}{b}" for a in "ace" for b in "xyz"]

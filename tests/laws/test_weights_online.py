@@ -1,4 +1,4 @@
-"""Weights of sentences in online learners: a weight multiplies a sentence's step, a weight of zero leaves it out."""
+"""Tests of sentence weights in online learners: a weight multiplies a sentence's step, and 0 leaves it out."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .online import KINDS, Native, corpus, learner, native, orders, run, weights
 from .reference import history, model, perceptron
 from .weighted import COUNTS, Bag
 
-# -- against the twins ------------------------------------------------------------------------------------
+# -- against the reference implementations ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("labels", [3, 17])
 @pytest.mark.parametrize(("batch", "shards"), [(False, 1), (True, 1), (True, 2)])
 def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, shards: int) -> None:
-    """Last weights to the bit; the average counts every step, whatever its sentence weighs."""
+    """The last weights are equal to the bit. The average counts every step, independent of the sentence's weight."""
     p = corpus(labels, labels, n=20)
     n, weight, order = native(p), weights_of(20), orders(p, 3, labels)
     mask = model.observed(list(zip(p.X, p.y)), p.shape)
@@ -44,7 +44,9 @@ def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, shards: i
 )
 @pytest.mark.parametrize("k", [0, 1, 3])
 def test_history_is_the_weighted_twin(m: int, far: int, document: bool, k: int) -> None:
-    """The perceptron (k = 0) for three epochs; MIRA's first step, since later ones may break ties differently."""
+    """Compare the perceptron (k = 0) for three epochs, and MIRA's first step, as later ones may break ties
+    differently.
+    """
     for seed in range(3 if k else 1):
         p = corpus(seed + 40, 3, n=1 if k else 12, attributes=6, longest=5)
         n, weight = native(p), weights_of(len(p.X)) if k == 0 else np.array([2.5], dtype=np.float32)
@@ -106,7 +108,7 @@ def trained(
     epochs: int = 4,
     **more: Any,
 ) -> Any:
-    """A learner of these sentences after some epochs in their order."""
+    """Return a learner of these sentences after some epochs in their order."""
     which = list(which)
     data, common = b.data(which), {"shuffle": False, **b.options(option, which), **more}
     common["sample_weight"] = None if weight is None else weight.astype(np.float32)
@@ -124,7 +126,7 @@ def trained(
     return online
 
 
-KEPT = 6  # the sentences behind these weigh nothing: shards stay what they are
+KEPT = 6  # the later sentences have weight 0, so shards do not change
 ROWS: list[tuple[str, str, dict[str, Any]]] = [
     *(("perceptron", option, {}) for option in ("plain", "limits", "once", "edges")),
     *(("perceptron", option, {"batch": True}) for option in ("plain", "limits", "once", "edges")),
@@ -147,7 +149,7 @@ def labelled(row: tuple[str, str, dict[str, Any]]) -> str:
 
 @pytest.mark.parametrize(("name", "option", "more"), ROWS, ids=map(labelled, ROWS))
 def test_a_sentence_of_weight_zero_is_left_out(name: str, option: str, more: dict[str, Any]) -> None:
-    """The last weights are to the bit those without it; a perceptron whose others weigh two has twice the weights."""
+    """The last weights equal those without it, to the bit. A perceptron with weights of 2 has twice the weights."""
     b = bag(option == "edges")
     linear = more.get("kind", name) in ("perceptron", "kernel")
     common = 2.0 if linear else 1.0
@@ -155,7 +157,7 @@ def test_a_sentence_of_weight_zero_is_left_out(name: str, option: str, more: dic
     got = trained(b, b.everyone, np.where(b.everyone < KEPT, common, 0.0), name, option, **more)
     last = without.weights(averaged=False)
     seen = got.weights(averaged=False)
-    if name == "kernel":  # tokens that occur in the sentences left out alone have betas of 0
+    if name == "kernel":  # tokens only of the sentences left out have betas of 0
         assert not seen[len(last) :].any()
         seen = seen[: len(last)]
     np.testing.assert_array_equal(seen, common * last)
@@ -165,7 +167,7 @@ def test_a_sentence_of_weight_zero_is_left_out(name: str, option: str, more: dic
 
 @pytest.mark.parametrize("option", ["plain", "limits", "once", "edges"])
 def test_a_batch_takes_whole_weights_for_repetitions(option: str) -> None:
-    """The same sums, so the same weights and the same average to the bit."""
+    """The sums are equal, and so are weights and average to the bit."""
     b = bag(option == "edges")
     weighted = trained(b, b.everyone, COUNTS, "perceptron", option, batch=True)
     repeated = trained(b, np.repeat(b.everyone, COUNTS), None, "perceptron", option, batch=True)
@@ -176,7 +178,7 @@ def test_a_batch_takes_whole_weights_for_repetitions(option: str) -> None:
 
 @pytest.mark.parametrize("name", [*KINDS, "batch", "kernel", "history 12"])
 def test_the_loss_of_an_epoch_is_weighted(name: str) -> None:
-    """From the same weights: what each sentence lacks, times its weight; one that weighs nothing is no update."""
+    """From equal weights the loss is each sentence's loss times its weight. Sentences of weight 0 make no update."""
     b = bag()
     more: dict[str, Any] = {"batch": True} if name == "batch" else {}
     more |= {"kind": "perceptron"} if name.startswith("history") else {}

@@ -169,7 +169,7 @@ def assert_optimizers(b: Bench, evaluate: Callable[..., float], size: int) -> No
         optimum = b.fit(P, optimizer=name, l2=0.2, tol=1e-9, max_iter=2000).objective_
         best = b.fit(P, optimizer="lbfgs", l2=0.2, tol=0.0, max_iter=400).objective_
         assert optimum == pytest.approx(best, rel=2e-2 if name == "sgd" else 1e-5)
-    # with l1 "auto" is OWL-QN to the bit, and what cannot do it is refused
+    # With l1 "auto" is OWL-QN to the bit, and optimisers without l1 raise an error.
     both = [b.fit(P, optimizer=name, l1=0.5, max_iter=20) for name in ("auto", "owlqn")]
     assert bits(both[0]) == bits(both[1])
     for name in ("lbfgs", "cg", "sgd", "dual"):
@@ -194,7 +194,7 @@ def optimizer(b: Bench) -> None:
 
 @row("device", "crf")
 def device(b: Bench) -> None:
-    """The engine of that name makes objective and scorer."""
+    """The engine of that name builds objective and scorer."""
     made: list[str] = []
 
     def noted(what: str, make: Any) -> Any:
@@ -214,7 +214,7 @@ def device(b: Bench) -> None:
 
 @row("cost", "crf")
 def cost(b: Bench) -> None:
-    """log Z counts a wrong label as the cost of the right one: one for all, or one a right label."""
+    """log Z adds the cost of the gold label to every wrong label: one cost for all, or one per gold label."""
     w, L = dense(start(), P), P.shape.labels
     wrong = 1 - np.eye(L)
     for given, matrix in (
@@ -232,7 +232,7 @@ def cost(b: Bench) -> None:
 
 @row("class_weight", "crf")
 def class_weight(b: Bench) -> None:
-    """A wrong label costs the logarithm of the right one's weight inside log Z, beside its own cost."""
+    """The log of the gold label's weight is added to the cost of wrong labels inside log Z."""
     w, L = dense(start(), P), P.shape.labels
     wrong, gold = 1 - np.eye(L), np.concatenate([np.array(y) for y in P.y])
     counts = np.array([(gold == y).sum() for y in range(L)])
@@ -278,7 +278,7 @@ WEIGHT = np.array([0.5, 2.0, 1.0, 0.25, 3.0, 1.5])
 
 @row("pi", "crf")
 def pi(b: Bench) -> None:
-    """A sentence of T tokens weighs c pi^T, times its own weight, 1 on average; of pieces, each by its own length."""
+    """A sentence of T tokens weighs c pi^T times its own weight, 1 on average. A piece weighs by its own length."""
     w = dense(start(), P)
     for rate in (0.5, 0.9):
         value = total(w, P, losses.log_loss, by_length(rate, LENGTHS))[0]
@@ -296,9 +296,9 @@ def pi(b: Bench) -> None:
 
 
 def cut(p: Problem, most: int) -> tuple[Problem, np.ndarray, list[tuple[bool, bool]]]:
-    """Pieces of at most so many tokens, as few and as equal as possible, the longer last.
+    """Cut sentences into the fewest pieces of at most `most` tokens, of nearly equal length, the longer last.
 
-    The sentence of each, and whether each begins and ends it.
+    Also return the sentence of each piece, and whether it begins and ends the sentence.
     """
     X, y, of, borders = [], [], [], []
     for i, (x, path) in enumerate(zip(p.X, p.y)):
@@ -314,7 +314,7 @@ def cut(p: Problem, most: int) -> tuple[Problem, np.ndarray, list[tuple[bool, bo
 
 @row("max_length", "crf")
 def max_length(b: Bench) -> None:
-    """Longer sentences are cut into pieces of similar length; start and end features fire at the true ends only."""
+    """Longer sentences are cut into pieces of similar length. Start and end features fire at the true ends only."""
     w = dense(start(), P)
     for most in (1, 2, 3):
         pieces, of, ends = cut(P, most)

@@ -1,4 +1,4 @@
-"""The table of rows, tiny problems, and the weights of a tagger as the slow twins have them."""
+"""The table of rows, tiny problems, and a tagger's weights in the form of the reference implementations."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from ..reference.chain import Array
 from ..reference.model import Shape
 from ..strategies import Problem
 
-#: Label names whose numbers the problems have; they are also entities.
+#: Names of the problems' label numbers, in a chunk scheme.
 NAMES = ("O", "B-p", "I-p", "B-l")
 
 
 class Bench(NamedTuple):
-    """One learner on trial, and what a check may need."""
+    """A learner under test, with pytest's fixtures."""
 
     kind: type[tw.Tagger]
     monkeypatch: pytest.MonkeyPatch
     caplog: pytest.LogCaptureFixture
 
     def fit(self, p: Problem, *, keywords: dict[str, Any] | None = None, **params: Any) -> tw.Tagger:
-        """The learner trained on a problem."""
+        """Return the learner trained on a problem."""
         return self.kind(**params).fit(tokens(p), names(p), **(keywords or {}))
 
     def has(self, parameter: str) -> bool:
-        """Whether the learner has such a parameter."""
+        """Return whether the learner has such a parameter."""
         return parameter in parameters_of(self.kind)
 
     def some(self, **params: Any) -> dict[str, Any]:
-        """Those of these parameters that the learner has."""
+        """Return those of these parameters that the learner has."""
         return {name: value for name, value in params.items() if self.has(name)}
 
     def logged(self) -> list[str]:
-        """What was logged since the last call."""
+        """Return the messages logged since the last call."""
         found = [r.getMessage() for r in self.caplog.records if r.levelno == logging.INFO]
         self.caplog.clear()
         return found
@@ -53,7 +53,7 @@ ROWS: dict[tuple[str, str], Check] = {}
 
 
 def row(parameter: str, *learners: str) -> Callable[[Check], Check]:
-    """Declare what a parameter of these learners does."""
+    """Register a check of a parameter of these learners."""
 
     def declare(check: Check) -> Check:
         for learner in learners:
@@ -67,9 +67,9 @@ def row(parameter: str, *learners: str) -> Callable[[Check], Check]:
 def problem(
     seed: int, lengths: Sequence[int], labels: int = 3, attributes: int = 4, real: bool = False
 ) -> Problem:
-    """Sentences of these lengths with random attributes and labels; each label and attribute occurs.
+    """Return sentences of these lengths with random attributes and labels, all of which occur.
 
-    The more frequent labels have the lower numbers, as in a model, so that ties fall alike.
+    The more frequent labels have the lower numbers, as in a model, so that ties are broken alike.
     """
     rng = np.random.default_rng(seed)
     X = []
@@ -85,22 +85,22 @@ def problem(
 
 
 def tokens(p: Problem) -> list[list[dict[str, float]]]:
-    """The sentences as dicts of attributes."""
+    """Return the sentences as dicts of attributes."""
     return [[{str(a): float(v) for a, v in enumerate(x) if v} for x in sentence] for sentence in p.X]
 
 
 def names(p: Problem) -> list[list[str]]:
-    """The labels by name."""
+    """Return the labels by name."""
     return [[NAMES[y] for y in path] for path in p.y]
 
 
 def exact(p: Problem) -> list[Array]:
-    """Attribute values as they are kept: in single precision."""
+    """Return attribute values as stored, in single precision."""
     return [x.astype(np.float32).astype(float) for x in p.X]
 
 
 def dense(tagger: tw.Tagger, p: Problem) -> Array:
-    """The weights at the places of the twin: node, transition, start, end."""
+    """Return the weights in the reference order: node, transition, start, end."""
     weights = tagger.model_.scorer.weights.astype(float)
     out = np.zeros(p.shape.size)
     out[places(tagger, p)] = weights
@@ -108,7 +108,7 @@ def dense(tagger: tw.Tagger, p: Problem) -> Array:
 
 
 def places(tagger: tw.Tagger, p: Problem) -> np.ndarray:
-    """Where each feature of a tagger lies in the twin's vector: [features]."""
+    """Return the index of each feature of a tagger in the reference vector: [features]."""
     layout, (A, L, _) = tagger.model_.scorer.layout, p.shape
     a = layout.arrays()
     label = np.array([NAMES.index(name) for name in tagger.classes_])
@@ -125,7 +125,7 @@ def places(tagger: tw.Tagger, p: Problem) -> np.ndarray:
 
 
 def mask(p: Problem, start_end: bool = True) -> np.ndarray:
-    """The features that exist by default: [size]."""
+    """Return the features that exist by default: [size]."""
     out = model.observed(list(zip(p.X, p.y)), p.shape)
     if not start_end:
         out[-2 * p.shape.labels :] = False
@@ -133,7 +133,7 @@ def mask(p: Problem, start_end: bool = True) -> np.ndarray:
 
 
 def bits(tagger: tw.Tagger) -> bytes:
-    """The weights of a model, those of its support tokens and of labels further back included, to the bit."""
+    """Return the bytes of a model's weights, including those of support tokens and history."""
     found = tagger.model_
     parts = [found.scorer.weights.tobytes()]
     if hasattr(found.scorer, "arrays"):
@@ -144,7 +144,7 @@ def bits(tagger: tw.Tagger) -> bytes:
 
 
 def replaced(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[dict[str, Any]]:
-    """Keyword arguments of each call of something of the core from here on."""
+    """Record the keyword arguments of each later call of a function of the core."""
     original, seen = getattr(owner, name), []
 
     def call(*args: Any, **keywords: Any) -> Any:
@@ -156,6 +156,6 @@ def replaced(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[dic
 
 
 def by_length(rate: float, lengths: np.ndarray, weight: np.ndarray | float = 1.0) -> np.ndarray:
-    """Weights c rate^T times given ones, with c such that their sum is that of the given ones."""
+    """Return weights c rate^T times the given ones, with c such that the sums are equal."""
     given = np.ones(len(lengths)) * weight
     return given * rate**lengths * given.sum() / (given * rate**lengths).sum()

@@ -1,15 +1,17 @@
-"""AdaBoost.MR for label sequences (Altun, Hofmann & Johnson 2003): one weight a round.
+"""AdaBoost.MR for label sequences (Altun, Hofmann & Johnson 2003): one weight per round.
 
-F2 = N = sum_i w_i (e^{l_i} - 1); D(i) = w_i (e^{l_i} - 1) / N; u_ik(y) = S_k(x_i,y) - S_k(x_i,y_i).
+F2 = N = sum_i w_i (e^{l_i} - 1), D(i) = w_i (e^{l_i} - 1) / N, u_ik(y) = S_k(x_i,y) - S_k(x_i,y_i).
 Adding `step` to weight k multiplies N by
     Z_k(step) = sum_i D(i) mean of e^{step u_ik(y)} over wrong y (weighted by e^{H(y)}),
 which convexity bounds through the range and the mean of u_ik.
 
-``whole``: all y in place of the wrong ones, N = sum_i w_i e^{l_i}; the gold sequence has u = 0 and a share that stays.
+``whole``: all y in place of the wrong ones, N = sum_i w_i e^{l_i}. The gold sequence has u = 0 and a constant
+share.
 
 ``pointwise``: N = sum_i w_i sum_t (1 / p_t(c_t) - 1), F4 less its least value. With Q_t = P given y_t = c_t,
-    1 / p_t after a step = E_P[e^{step S}] / (p_t E_Qt[e^{step S}]) <= E_P[e^{step (S - E_Qt[S])}] / p_t  (Jensen),
-so that the same bounds hold with u = S - E_Qt[S], of which no more is known than |u| <= max S - min S.
+    1 / p_t after a step = E_P[e^{step S}] / (p_t E_Qt[e^{step S}]) <= E_P[e^{step (S - E_Qt[S])}] / p_t
+(Jensen),
+so the same bounds hold with u = S - E_Qt[S], for which only |u| <= max S - min S is known.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from .model import Shape, features, pull_back, score_sentence, split
 
 
 class Round(NamedTuple):
-    """What one forward-backward pass gives for all features of all sentences."""
+    """Quantities of all features of all sentences from one forward-backward pass."""
 
     loss: float  # N
     D: Array  # [n]
@@ -35,10 +37,10 @@ class Round(NamedTuple):
 
 
 def ranges(X: Array, y: Path, shape: Shape) -> tuple[Array, Array]:
-    """u_ik^min and u_ik^max of one sentence.
+    """Return u_ik^min and u_ik^max of one sentence.
 
     (a, sigma): the negative and positive values of a summed, less its value on gold sigma.
-    (y', y): S in [0, T-1] if y' = y, else [0, ceil((T-1)/2)]; start and end: [0, 1].
+    (y', y): S in [0, T-1] if y' = y, else [0, ceil((T-1)/2)]. Start and end: [0, 1].
     """
     T, L = len(y), shape.labels
     low, high = np.zeros(shape.size), np.zeros(shape.size)
@@ -61,7 +63,10 @@ def quantities(
     whole: bool = False,
     pointwise: bool = False,
 ) -> Round:
-    """m_ik = w_i e^{l_i} (E[S_k] - S_k(y_i)) / N: no division by 1 - P. Of the pointwise loss its derivative over N."""
+    """m_ik = w_i e^{l_i} (E[S_k] - S_k(y_i)) / N, without a division by 1 - P.
+
+    For the pointwise loss, m is its derivative over N.
+    """
     chains = [score_sentence(w, x, shape) for x in X]
     if pointwise:
         return _pointwise(chains, X, y, shape, weight, whole)
@@ -86,11 +91,14 @@ def _pointwise(
 
 
 def loose(q: Round, k: int, eps: float = 0.0, cap: float = np.inf) -> tuple[float, float]:
-    """(step, bound) with one range for all sentences, in closed form.
+    """Return (step, bound) with one range for all sentences, in closed form.
 
-    r = (u^max - sum_i m_i) / (u^max - u^min); step = log(-r u^min / ((1-r) u^max)) / (u^max - u^min);
-    bound = r e^{step u^min} + (1-r) e^{step u^max}. ``eps`` is added above and below the ratio
-    (Schapire & Singer 1999, section 4.2) and the step is cut at ``cap``; else it is infinite if u^max = 0.
+    r = (u^max - sum_i m_i) / (u^max - u^min)
+    step = log(-r u^min / ((1-r) u^max)) / (u^max - u^min)
+    bound = r e^{step u^min} + (1-r) e^{step u^max}
+
+    ``eps`` is added above and below the ratio (Schapire & Singer 1999, section 4.2) and the step is cut at
+    ``cap``. Without them it is infinite if u^max = 0.
     """
     low, high = float(q.low[:, k].min()), float(q.high[:, k].max())
     if high - low <= 0:
@@ -103,7 +111,7 @@ def loose(q: Round, k: int, eps: float = 0.0, cap: float = np.inf) -> tuple[floa
 
 
 def tight_bound(q: Round, k: int, step: float) -> tuple[float, float]:
-    """sum_i D(i) (r_i e^{step u_i^min} + (1-r_i) e^{step u_i^max}) and its derivative in step."""
+    """Return sum_i D(i) (r_i e^{step u_i^min} + (1-r_i) e^{step u_i^max}) and its derivative in step."""
     value = slope = 0.0
     for D, m, low, high in zip(q.D, q.m[:, k], q.low[:, k], q.high[:, k]):
         if high - low <= 0 or D <= 0:
@@ -116,7 +124,7 @@ def tight_bound(q: Round, k: int, step: float) -> tuple[float, float]:
 
 
 def tight(q: Round, k: int, cap: float = 10.0) -> tuple[float, float]:
-    """(step, bound) minimising the tight bound: bisection on its increasing derivative in [-cap, cap]."""
+    """Return (step, bound) minimising the tight bound, by bisection on its increasing derivative in [-cap, cap]."""
     left, right = -cap, cap
     for _ in range(64):  # to the last bit
         middle = (left + right) / 2
@@ -128,7 +136,7 @@ def tight(q: Round, k: int, cap: float = 10.0) -> tuple[float, float]:
 def exact(
     w: Array, X: Sequence[Array], y: Sequence[Path], shape: Shape, weight: Array, k: int, step: float
 ) -> float:
-    """Z_k(step) itself, by a dynamic program whose cells carry how much feature k has fired so far."""
+    """Return Z_k(step), by a dynamic program whose cells carry how often feature k has fired so far."""
     total = before = 0.0
     unit = np.zeros(shape.size)
     unit[k] = 1.0
@@ -172,7 +180,7 @@ def boost(
     whole: bool = False,
     pointwise: bool = False,
 ) -> tuple[Array, list[tuple[int, float, float]]]:
-    """Each round takes the feature with the smallest bound. Returns weights and (feature, step, bound)s."""
+    """Take the feature with the smallest bound in each round. Return weights and (feature, step, bound)s."""
     w, chosen = np.zeros(shape.size), []
     weight = np.ones(len(X)) if weight is None else weight
     candidates = range(shape.size) if mask is None else np.flatnonzero(mask).tolist()

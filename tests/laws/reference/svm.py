@@ -1,9 +1,9 @@
 """The Hidden Markov SVM (Altun, Tsochantaridis & Hofmann 2003), as one big dual and by working sets.
 
 min 1/2 ||w||^2 + C sum xi_i   s.t.   1/2 [H(y_i) - H(y)] >= b_iy - xi_i   for all y != y_i,
-with b = 1, or the Hamming distance (margin rescaling, Taskar et al. 2003; Tsochantaridis et al. 2005).
+with b = 1, or the Hamming distance (margin rescaling, Taskar et al. 2003, Tsochantaridis et al. 2005).
 With d_iy = S(y_i) - S(y):  w = 1/2 sum alpha_iy d_iy,   dual  max sum alpha b - 1/2 ||w||^2,   alpha >= 0 and
-sum_y alpha_iy <= C (a slack a sentence), or alpha_iy <= C (a slack a sequence: SVM_2).
+sum_y alpha_iy <= C (a slack per sentence), or alpha_iy <= C (a slack per sequence: SVM_2).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Solution(NamedTuple):
 
 
 def hamming(gold: Path, guess: Path) -> int:
-    """Number of wrong labels."""
+    """Return the number of wrong labels."""
     return sum(a != b for a, b in zip(gold, guess))
 
 
 def constraints(y: Sequence[Path], labels: int) -> list[tuple[int, Path]]:
-    """Every (i, wrong path): tiny problems only."""
+    """Return every (i, wrong path), for tiny problems only."""
     return [(i, p) for i, g in enumerate(y) for p in product(range(labels), repeat=len(g)) if p != g]
 
 
@@ -47,7 +47,7 @@ def solve(
     slack: str = "instance",
     margin: bool = False,
 ) -> Solution:
-    """The optimum over all constraints at once."""
+    """Return the optimum over all constraints at once."""
     pairs = constraints(y, shape.labels)
     d = np.array([features(X[i], y[i], shape) - features(X[i], p, shape) for i, p in pairs])
     b = np.array([hamming(y[i], p) if margin else 1 for i, p in pairs], dtype=float)
@@ -67,9 +67,10 @@ def _dual(G: Array, b: Array, sentence: Array, C: float, slack: str) -> Array:
 def gram(
     X: Sequence[Array], y: Sequence[Path], labels: int, kernel: Kernel
 ) -> tuple[Array, list[tuple[int, Path]]]:
-    """<d_iy, d_jy'> through the kernel: sum_{s,t} n_s . n'_t K(x_s, x_t), plus transitions, starts, ends.
+    """Return <d_iy, d_jy'> through the kernel: sum_{s,t} n_s . n'_t K(x_s, x_t), plus transitions, starts,
+    ends.
 
-    n_s(sigma) = [gold=sigma] - [y_s=sigma]; with the linear kernel this is d @ d.T.
+    n_s(sigma) = [gold=sigma] - [y_s=sigma]. With the linear kernel this is d @ d.T.
     """
     pairs = constraints(y, labels)
     zero = [scores(np.zeros((len(g), labels)), np.zeros((labels, labels))) for g in y]
@@ -95,9 +96,11 @@ def working_set(
     tol: float = 1e-6,
     epochs: int = 1000,
 ) -> Solution:
-    """Sentence by sentence: two-best Viterbi finds the most violating path, then its alphas are optimised.
+    """Solve sentence by sentence: two-best Viterbi finds the most violating path, then its alphas are
+    optimised.
 
-    A path y violates when 1/2 [H(y_i) - H(y)] < b - xi_i - tol; with Hamming margins maximise H + 2 Hamming.
+    A path y violates if 1/2 [H(y_i) - H(y)] < b - xi_i - tol. With Hamming margins the search maximises H + 2
+    Hamming.
     """
     alpha: list[dict[Path, float]] = [{} for _ in X]
     w = np.zeros(shape.size)
@@ -114,7 +117,8 @@ def working_set(
             s = score_sentence(w, X[i], shape)
             if margin:
                 s = s._replace(node=s.node + 2 * (np.arange(shape.labels) != np.array(y[i])[:, None]))
-            # a sequence's own slack never hides another's violation: look past those already in the set
+            # With a slack per sequence the violations of other sequences count, so search beyond those in the
+            # set.
             k = 2 + (len(alpha[i]) if slack == "sequence" else 0)
             lack = {p: bound(i, p) - w @ difference(i, p) / 2 for p in alpha[i]}
             xi = max([0.0, *lack.values()]) if slack == "instance" else 0.0
@@ -149,7 +153,7 @@ def primal(
     margin: bool,
     most: int | None = None,
 ) -> float:
-    """1/2 ||w||^2 + C sum xi, the slacks by enumeration; of a slack per sequence the `most` largest of a sentence."""
+    """Return 1/2 ||w||^2 + C sum xi by enumeration, with only the `most` largest slacks per sentence if given."""
     total = 0.0
     for i, g in enumerate(y):
         lack = [
