@@ -227,7 +227,7 @@ def test_names_that_are_no_text_in_a_model(tmp_path: Path) -> None:
         ({"start_end": False}, "wapiti", "features"),
         ({"start_end": False}, "crfpp", "features"),
         ({"start_end": False, "features": "U00:%x[0,0]\nB01:%x[0,0]"}, "crfsuite", "label pairs"),
-        ({"start_end": False}, "nothing", "unknown"),
+        ({"start_end": False}, "crfsuit", "expected one of tagwise, .*did you mean 'crfsuite'"),
     ],
 )
 def test_what_a_format_cannot_express(params: dict, format: str, said: str, tmp_path: Path) -> None:
