@@ -267,7 +267,7 @@ def test_workers_share_a_socket_and_are_replaced(model: Path) -> None:
         assert len(before) == 2
         os.kill(int(before[0]), signal.SIGKILL)
         assert server.stderr is not None
-        assert "another takes its place" in server.stderr.readline()
+        assert "Another takes its place" in server.stderr.readline()
         for _ in range(4):
             assert asked(address)[0] == 200
         server.send_signal(signal.SIGTERM)

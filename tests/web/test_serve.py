@@ -194,7 +194,7 @@ def test_paths_methods_models_and_types(tagger: tw.CRF) -> None:
     assert error(post(app, {"text": "a", "model": "x"})) == (
         404,
         "ModelError",
-        "there is no model 'x'; there are: names",
+        "there is no model 'x'. Use one of names",
     )
     assert error(post(app, {"text": "a"}, headers={"content-type": "text/xml"}))[0] == 415
     assert post(app, {"text": "a"}, headers={"content-type": "application/json; charset=utf-8"}).status == 200
@@ -522,7 +522,7 @@ def test_a_replaced_file_is_served_without_a_dropped_request(model: Path, percep
             await shelf.refresh()
             (said,) = json.loads((await asked(app, path="/models")).body)["models"]
             assert said["version"] == 2
-            assert "version 2 stays" in said["error"]
+            assert "Version 2 stays loaded" in said["error"]
         model.unlink()
         await shelf.refresh()
         assert shelf.first.loaded.version == 2
@@ -546,7 +546,7 @@ def test_models_by_name(model: Path, tagger: tw.CRF, perceptron: tw.Perceptron) 
     assert json.loads(post(app, {"text": TEXT}).body)["model"] == "names"
     assert json.loads(post(app, {"text": TEXT, "model": "p"}).body)["model"] == "p"
     assert named("a.b/c.tagwise") == ("c", "a.b/c.tagwise")
-    with pytest.raises(tw.ParameterError, match="two models are named 'names'"):
+    with pytest.raises(tw.ParameterError, match="two models have the name 'names'"):
         Shelf.read([str(model), f"names={other}"])
     with pytest.raises(tw.ParameterError, match="no model"):
         Shelf([])

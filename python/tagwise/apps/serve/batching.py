@@ -1,12 +1,12 @@
-"""Requests that wait at the same moment are labelled by one call.
+"""Batching: requests that wait at the same time are labelled by one call.
 
-What arrives while the loop is busy is read in one of its turns, so that the jobs of a turn are there together in the
-next one. A batch that is soon done (`TURN` seconds, by what tokens of this model have taken so far) is done between two
-turns, without a thread: handing it over would take longer. Whatever is larger goes to one thread that works through it
-batch by batch while small ones go on; the core releases the GIL. What waits is bounded.
+Requests that arrive while the event loop is busy are read in one iteration of the loop, so their jobs form a batch in
+the next one. A batch that is expected to take at most `TURN` seconds, by the time per token so far, runs in the event
+loop itself, because handing it to a thread would take longer. Larger batches go to one worker thread, which processes
+them one by one while small batches continue in the loop: the core releases the GIL. The queues are bounded.
 
-A request whose deadline passes cancels its future. The thread stops what it does for that request (`_core.Stop`) within
-some milliseconds; the other jobs of the batch begin again.
+A request whose deadline passes cancels its future. The thread then stops its batch (`_core.Stop`) within milliseconds,
+and the other jobs of the batch are queued again.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from tagwise.apps.serve.tagging import Job, run
 from tagwise.apps.web.problems import RefusedRequest
 from tagwise.base.exceptions import StoppedError
 
-#: Seconds that the loop may be held up by one batch.
+#: Seconds that one batch may block the event loop.
 TURN = 0.004
-#: Jobs up to which a batch waits for more of them.
+#: Number of jobs above which a batch no longer waits for more.
 TOGETHER = 64
-#: Tokens of a batch in the thread, as long as it is not one job.
+#: Maximum number of tokens of a batch in the thread, unless it is a single job.
 BATCH = 20_000
 
 
 def busy() -> RefusedRequest:
-    """The refusal of what has no place to wait in."""
+    """Return the error for a request that finds the queue full."""
     return RefusedRequest(
-        503, "BusyError", "too many requests are waiting; try again later", {"retry-after": "1"}
+        503, "BusyError", "too many requests are waiting. Try again later", {"retry-after": "1"}
     )
 
 
@@ -44,34 +44,34 @@ Waiting = asyncio.Future[bytes]
 
 
 class Batcher:
-    """Gathers the jobs of one model.
+    """Collects the jobs of one model into batches.
 
     Args:
-        model: whose jobs; each batch takes what is loaded when it begins.
-        metrics: where batches are counted.
-        waiting: jobs that may wait; one more is refused with 503.
-        tokens: of all that wait together.
+        model: Model of the jobs. A batch uses the version that is loaded when it starts.
+        metrics: Counters of batches.
+        waiting: Maximum number of waiting jobs. Further ones get status 503.
+        tokens: Maximum number of tokens of all waiting jobs together.
     """
 
     def __init__(
         self, model: Shelved, metrics: Metrics, waiting: int = 1024, tokens: int = 1_000_000
     ) -> None:
         self.model, self.metrics, self.most, self.most_tokens = model, metrics, waiting, tokens
-        self.pace: float | None = None  # seconds a token, with the Python around it
+        self.pace: float | None = None  # seconds per token, including the Python code
         self._small: deque[tuple[Job, Waiting]] = deque()
         self._large: deque[tuple[Job, Waiting]] = deque()
         self.queued = 0  # tokens
         self._turn = False
-        self._working: _core.Stop | None = None  # ends the batch that the thread works on
+        self._working: _core.Stop | None = None  # stops the current batch of the thread
         self._thread: ThreadPoolExecutor | None = None
 
     @property
     def waiting(self) -> int:
-        """Jobs that wait."""
+        """Number of waiting jobs."""
         return len(self._small) + len(self._large)
 
     def submit(self, job: Job) -> asyncio.Future[bytes]:
-        """The answer of a job, which comes when its batch is done."""
+        """Queue a job, and return the future of its response."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes] = loop.create_future()
         self._admit(job.cost)
@@ -86,14 +86,14 @@ class Batcher:
         return future
 
     def _gather(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
-        """Sockets are read between two turns: one more as long as each brings more jobs, and these are few."""
+        """Wait another iteration of the loop, which reads sockets, while each one brings more jobs and they are few."""
         if before < len(self._small) <= TOGETHER:
             loop.call_soon(self._gather, loop, len(self._small))
         else:
             self._in_turn()
 
     async def call(self, function: Callable[[], bytes], cost: int) -> bytes:
-        """The answer of a function that the thread calls by itself; stopped when the caller is cancelled."""
+        """Call a function alone in the thread, and stop it if the caller is cancelled."""
         stop = _core.Stop()
 
         def stoppable() -> bytes:
@@ -119,12 +119,12 @@ class Batcher:
         return self._thread
 
     def _taken(self, queue: deque[Any], most: float) -> list[Any]:
-        """The jobs of the next batch: one, and further ones up to `most` tokens; nobody waits for those left out."""
+        """Return the jobs of the next batch: one, and more up to `most` tokens. Cancelled jobs are dropped."""
         taken: list[Any] = []
         cost = 0
         while queue and (not taken or cost + queue[0][0].cost <= most):
             job, future = queue.popleft()
-            if future.done():  # its request has run out of time
+            if future.done():  # the deadline of its request has passed
                 self.queued -= job.cost
                 continue
             taken.append((job, future))
@@ -132,7 +132,7 @@ class Batcher:
         return taken
 
     def _in_turn(self) -> None:
-        """Label what is small, here and now."""
+        """Label a small batch in the event loop."""
         self._turn = False
         batch = self._taken(self._small, TURN / (self.pace or 1.0))
         if batch:
@@ -142,7 +142,7 @@ class Batcher:
             asyncio.get_running_loop().call_soon(self._in_turn)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Give the thread its next batch, unless it has one."""
+        """Hand the next batch to the thread, unless it is busy."""
         if self._working or not (batch := self._taken(self._large, BATCH)):
             return
         self._working = stop = _core.Stop()
@@ -150,7 +150,7 @@ class Batcher:
         task = loop.run_in_executor(self._executor(), self._stoppable, batch, alone, stop)
 
         def ended(_future: asyncio.Future[bytes]) -> None:
-            stop.ask()  # before its answer has come, a future ends by being cancelled
+            stop.ask()  # a future that is done without a response was cancelled
 
         for _, future in batch:
             future.add_done_callback(ended)
@@ -159,11 +159,11 @@ class Batcher:
             self._working = None
             for _, future in batch:
                 future.remove_done_callback(ended)
-            if found.cancelled():  # the server ends
+            if found.cancelled():  # the server is shutting down
                 return
             if found.result() is None:
                 for job, future in reversed(batch):
-                    self._large.appendleft((job, future))  # `_taken` leaves out the ones that are done
+                    self._large.appendleft((job, future))  # `_taken` drops those that are done
             else:
                 self._done(batch, *found.result())
             self._hand_over(loop)
@@ -173,7 +173,7 @@ class Batcher:
     def _stoppable(
         self, batch: list[Any], alone: bool, stop: _core.Stop
     ) -> tuple[list[bytes | Exception], float] | None:
-        """`_run` in the thread; None if it was stopped."""
+        """Run a batch in the thread, and return None if it was stopped."""
         try:
             with stop:
                 return self._run(batch, alone)
@@ -187,19 +187,19 @@ class Batcher:
             found = run(self.model.loaded, self.model.name, jobs, alone)
         except StoppedError:
             raise
-        except BaseException as error:  # whatever it is, nobody may wait for ever
+        except BaseException as error:  # any error must resolve the futures
             found = [error if isinstance(error, Exception) else RuntimeError(repr(error))] * len(jobs)
         return found, time.process_time() - begin
 
     def _done(self, batch: list[Any], found: list[bytes | Exception], seconds: float) -> None:
-        """Hand out answers; note how long a token took: less counts soon, more little by little.
+        """Resolve the futures of a batch and update the time per token, quickly downwards and slowly upwards.
 
-        Time is the processor's, for this process: a machine that is busy with others does not make a batch larger. What
-        other threads do beside the batch is in it.
+        Time is the CPU time of the process, so that load from other processes does not count. It includes other threads
+        that run at the same time.
         """
         cost = sum(job.cost for job, _ in batch)
         self.queued -= cost
-        # a call has a cost of its own, so that what a token of a tiny batch takes says little: not below 50 tokens
+        # A call has a fixed cost, which distorts the time per token of batches below 50 tokens.
         pace = seconds / max(cost, 50)
         if self.pace is None:
             self.pace = pace
@@ -214,7 +214,7 @@ class Batcher:
                 waiting.set_exception(answer)
 
     def close(self) -> None:
-        """Stop what the thread does and end it."""
+        """Stop the current batch and shut down the thread."""
         if self._working is not None:
             self._working.ask()
         if self._thread is not None:

@@ -1,4 +1,4 @@
-"""Counters, in the text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/."""
+"""Counters in the text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 
 
 def escaped(value: str) -> str:
-    """A label's value as the format has it."""
+    """Escape the value of a label."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 class Metrics:
-    """What one process counts; `worker` tells several of them apart, since a scrape reaches any one of them."""
+    """Counters of one process. `worker` distinguishes processes, because a scrape reaches any one of them."""
 
     def __init__(self, worker: int = 0) -> None:
         self.worker = worker
@@ -26,7 +26,7 @@ class Metrics:
         self.batches: dict[str, list[float]] = {}  # model -> batches, jobs, tokens, seconds
 
     def request(self, path: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count a request with a response."""
         key = (path, status)
         self.requests[key] = self.requests.get(key, 0) + 1
         self.seconds[bisect.bisect_left(BOUNDS, seconds)] += 1
@@ -39,7 +39,7 @@ class Metrics:
             row[i] += amount
 
     def lines(self, gauges: dict[str, dict[str, float]]) -> Iterator[str]:
-        """The text; gauges: by name, and by model."""
+        """Yield the lines of the text. `gauges` are values by name and model."""
         own = f'worker="{self.worker}"'
 
         def head(name: str, kind: str, text: str) -> Iterator[str]:
@@ -50,7 +50,7 @@ class Metrics:
         for (path, status), n in sorted(self.requests.items()):
             yield f'tagwise_requests_total{{{own},path="{path}",status="{status}"}} {n}'
         yield from head(
-            "request_seconds", "histogram", "Time from a request's headers to the end of its answer."
+            "request_seconds", "histogram", "Time from the headers of a request to the end of its response."
         )
         total = 0
         for bound, n in zip((*BOUNDS, "+Inf"), self.seconds):
@@ -58,9 +58,9 @@ class Metrics:
             yield f'tagwise_request_seconds_bucket{{{own},le="{bound}"}} {total}'
         yield f"tagwise_request_seconds_sum{{{own}}} {self.seconds_sum:.6f}"
         yield f"tagwise_request_seconds_count{{{own}}} {total}"
-        yield from head("requests_in_flight", "gauge", "Requests that are being answered.")
+        yield from head("requests_in_flight", "gauge", "Requests in progress.")
         yield f"tagwise_requests_in_flight{{{own}}} {self.in_flight}"
-        yield from head("refused_total", "counter", "Requests refused because too much was waiting.")
+        yield from head("refused_total", "counter", "Requests rejected because the queue was full.")
         yield f"tagwise_refused_total{{{own}}} {self.refused}"
         names = ("batches_total", "batched_requests_total", "tokens_total", "batch_seconds_total")
         texts = ("Calls of the tagger.", "Requests in them.", "Tokens in them.", "Seconds in them.")

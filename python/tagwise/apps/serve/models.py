@@ -1,4 +1,4 @@
-"""Models by name, and how a replaced file takes the place of the one before it."""
+"""Served models by name, and reloading of model files."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model as it was read: what a batch works with from its beginning to its end.
+    """A version of a model. A batch uses one version from start to end.
 
-    alone: the same tagger for small batches, which one thread labels sooner than many; version: 1, and one more each
-    time that the file was replaced; labels: as people know them, by number, with their JSON in `texts`; outside: the
-    number of O, -1 where there is none; words: whether features look at words alone.
+    Attributes:
+        alone: The tagger with one thread, which is faster for small batches.
+        version: 1, and one more for each reload.
+        labels: Labels by number. `texts` has their JSON.
+        outside: Number of the label O, or -1 if there is none.
+        words: Whether the features read words only.
     """
 
     tagger: Tagger
     alone: Tagger
     chunked: bool
-    sure: bool  # whether it has probabilities
+    sure: bool  # whether the model has probabilities
     version: int
     stamp: Stamp | None
     labels: tuple[Any, ...]
@@ -44,13 +47,13 @@ class Loaded:
 
     @staticmethod
     def of(tagger: Tagger, what: str, version: int = 1, stamp: Stamp | None = None) -> Loaded:
-        """A tagger that can be served; a TagwiseError where it cannot."""
+        """Prepare a tagger for serving, or raise a TagwiseError if it cannot be served."""
         model = tagger._fitted()
         for function in model.missing:
             function()
         if model.recipe.kind == "attributes":
             raise ParameterError(
-                f"{what}: this model was trained on attributes that were given as they are; requests have tokens. "
+                f"{what}: this model was trained on lists of attributes, but requests have tokens. "
                 "Train it with features=... of tokens"
             )
         alone = copy.copy(tagger).set_params(n_jobs=1)
@@ -71,22 +74,22 @@ class Loaded:
 
 
 def stamp_of(path: str) -> Stamp:
-    """What changes when a file does: its number, its length, its time."""
+    """Return inode, size and modification time of a file, which change with its content."""
     found = os.stat(path)
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class Shelved:
-    """One model: its name, its file where it has one, what was read of it last, and why that is not the newest."""
+    """A served model: name, file if it has one, loaded version, and the error of a failed reload."""
 
     def __init__(self, name: str, path: str | None, loaded: Loaded) -> None:
         self.name, self.path, self.loaded = name, path, loaded
         self.error: str | None = None
-        self.failed: Stamp | None = None  # of a file that cannot be read: it is not tried again
+        self.failed: Stamp | None = None  # stamp of a file that could not be read and is not tried again
         self.reloads = self.failures = 0
 
     def newer(self) -> Loaded | None:
-        """The file's model where it has been replaced; None where not, and where it cannot be read: then `error`."""
+        """Return the model of a file that was replaced, or None if it was not, or cannot be read (see `error`)."""
         if self.path is None:
             return None
         stamp = None
@@ -96,7 +99,7 @@ class Shelved:
                 return None
             return Loaded.of(load(self.path), self.name, self.loaded.version + 1, stamp)
         except (TagwiseError, OSError) as error:
-            said = f"{error}; version {self.loaded.version} stays"
+            said = f"{error}. Version {self.loaded.version} stays loaded"
             if said != self.error:
                 self.failures += 1
                 logger.error("%s", said)
@@ -104,13 +107,13 @@ class Shelved:
             return None
 
     def take(self, newer: Loaded) -> None:
-        """Serve a newer model from the next batch on."""
+        """Use a newer version from the next batch on."""
         self.loaded, self.error, self.failed = newer, None, None
         self.reloads += 1
         logger.info("%s: version %d", self.name, newer.version)
 
     def described(self) -> dict[str, Any]:
-        """For `/models`."""
+        """Return the entry of `/models`."""
         tagger, model = self.loaded.tagger, self.loaded.tagger.model_
         return {
             "name": self.name,
@@ -126,29 +129,29 @@ class Shelved:
 
 
 class Shelf:
-    """The models that are served; the first is the one of requests that name none."""
+    """The served models. The first is the default."""
 
     def __init__(self, models: Iterable[Shelved]) -> None:
         self.models = {model.name: model for model in models}
         if not self.models:
-            raise ParameterError("no model to serve; name one or more files")
+            raise ParameterError("no model to serve. Give one or more files")
         self.first = next(iter(self.models.values()))
 
     @staticmethod
     def read(paths: Iterable[str], ready: Mapping[str, Tagger] | None = None) -> Shelf:
-        """Models of files, ``name=path`` or a path whose stem is the name; `ready`: taggers that have no file."""
+        """Load models from files, given as ``name=path`` or as a path. `ready` are taggers without a file, by name."""
         found: list[Shelved] = []
         for given in paths:
             name, path = named(given)
             if any(name == model.name for model in found) or name in (ready or {}):
-                raise ParameterError(f"two models are named {name!r}; name one of them: other={path}")
+                raise ParameterError(f"two models have the name {name!r}. Rename one of them: other={path}")
             stamp = stamp_of(path) if os.path.exists(path) else None
             found.append(Shelved(name, path, Loaded.of(load(path), path, 1, stamp)))
         found += [Shelved(name, None, Loaded.of(tagger, name)) for name, tagger in (ready or {}).items()]
         return Shelf(found)
 
     async def refresh(self) -> None:
-        """Take what has been replaced. Files are read in another thread: requests go on meanwhile."""
+        """Reload files that were replaced. They are read in a thread, so that requests are not delayed."""
         for model in self.models.values():
             newer = await asyncio.to_thread(model.newer)
             if newer is not None:
@@ -156,7 +159,7 @@ class Shelf:
 
 
 def named(given: str) -> tuple[str, str]:
-    """Name and path of a model as it is typed."""
+    """Split ``name=path``, or return the stem of a path and the path."""
     found = re.fullmatch(r"([A-Za-z0-9_.-]+)=(.+)", given)
     if found is not None and not os.path.exists(given):
         return found[1], found[2]

@@ -1,4 +1,4 @@
-"""What the server takes and gives, for programs (OpenAPI 3.1) and for people (a page without any script)."""
+"""Description of the server as OpenAPI 3.1 and as an HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tagwise._core import __version__
 from tagwise.apps.serve.shapes import EXPLAIN, TAG
 
-#: path -> method -> (summary, schema of the body, type of the answer)
+#: path -> method -> (summary, schema of the body, type of the response)
 OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
     "/tag": {
         "post": (
@@ -21,23 +21,29 @@ OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
     },
     "/explain": {
         "post": (
-            "Which features speak for each label, and against the next best.",
+            "Features that decide each label against the second best.",
             EXPLAIN,
             "application/json",
         )
     },
     "/models": {"get": ("The models that are served.", None, "application/json")},
     "/health": {"get": ("The process answers.", None, "application/json")},
-    "/ready": {"get": ("It takes requests: 200, or 503 while it starts and ends.", None, "application/json")},
+    "/ready": {
+        "get": (
+            "Whether the server accepts requests: 200, or 503 while it starts and stops.",
+            None,
+            "application/json",
+        )
+    },
     "/metrics": {"get": ("Counters in the text format of Prometheus.", None, "text/plain")},
-    "/openapi.json": {"get": ("This description for programs.", None, "application/json")},
-    "/": {"get": ("This description for people.", None, "text/html")},
-    "/style.css": {"get": ("How that page looks.", None, "text/css")},
+    "/openapi.json": {"get": ("This description as OpenAPI.", None, "application/json")},
+    "/": {"get": ("This description as a page.", None, "text/html")},
+    "/style.css": {"get": ("Style sheet of that page.", None, "text/css")},
 }
-#: Refusals, and when.
+#: Error statuses and their causes.
 REFUSALS = {
-    400: "the request is no JSON, no UTF-8, or not what was expected; the message says where",
-    401: "the token is missing (where the server has one)",
+    400: "the request is not JSON in UTF-8, or not as expected. The message says where",
+    401: "the token is missing, if the server has one",
     403: "a page of another site sent it",
     404: "there is no such path, or no such model",
     405: "the path takes another method",
@@ -45,13 +51,13 @@ REFUSALS = {
     413: "the body is too long, or has too many tokens",
     415: "the body is neither JSON nor newline-delimited JSON",
     421: "the server does not answer to this Host",
-    503: "too much is waiting, or the answer took too long; Retry-After says when to try again",
+    503: "too much is waiting, or the response took too long. Retry-After says when to try again",
 }
 EXAMPLE = {"text": "Peter flew to London."}
 
 
 def document() -> dict[str, Any]:
-    """The description for programs."""
+    """Return the OpenAPI document."""
     error = {
         "type": "object",
         "properties": {
@@ -111,7 +117,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def page(models: list[str]) -> str:
-    """The description for people."""
+    """Return the HTML page."""
     safe = html.escape
     parts = []
     for path, methods in OPERATIONS.items():

@@ -40,7 +40,7 @@ LARGE = 64 << 10
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """What a service is told: limits of a request, jobs and tokens that may wait, seconds between looks at files."""
+    """Limits of requests and of the queue, and the seconds between checks of model files."""
 
     limits: RequestLimits = field(default_factory=RequestLimits)
     waiting: int = 1024
@@ -54,12 +54,12 @@ def kind_of(scope: Scope) -> str:
 
 
 def is_stream(scope: Scope) -> bool:
-    """Return whether a request is lines without end."""
+    """Return whether the body of a request is a stream of lines."""
     return bool(scope["path"] == "/tag") and kind_of(scope) == NDJSON
 
 
 class Service:
-    """The handlers; `application` puts guards and limits around them."""
+    """The request handlers. `application` adds guards and limits."""
 
     def __init__(self, shelf: Shelf, settings: ServiceSettings | None = None, worker: int = 0) -> None:
         self.shelf, self.settings = shelf, settings or ServiceSettings()
@@ -69,7 +69,7 @@ class Service:
             for name, model in shelf.models.items()
         }
         self.ready = False
-        self._stream = asyncio.Semaphore(64)  # streams hold a window each
+        self._stream = asyncio.Semaphore(64)  # each stream holds a window of lines
 
     def app(self) -> Router:
         """Return the routes."""
@@ -105,13 +105,13 @@ class Service:
                 batcher.close()
 
     async def _watch(self) -> None:
-        """Look at the files every so often."""
+        """Check the model files at regular intervals."""
         while True:
             await asyncio.sleep(self.settings.reload)
             try:
                 await self.shelf.refresh()
             except Exception:
-                logger.exception("the models could not be looked at")
+                logger.exception("model files could not be checked")
 
     # --- handlers -----------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Service:
             name = self.shelf.first.name
         if name not in self.batchers:
             known = ", ".join(self.batchers)
-            raise RefusedRequest(404, "ModelError", f"there is no model {name[:100]!r}; there are: {known}")
+            raise RefusedRequest(404, "ModelError", f"there is no model {name[:100]!r}. Use one of {known}")
         return self.batchers[name]
 
     def _job(self, body: bytes) -> tuple[Batcher, tagging.Job]:
@@ -130,13 +130,13 @@ class Service:
         return self._batcher(request), tagging.job_of(request, self.settings.limits)
 
     async def _tagged(self, body: bytes) -> bytes:
-        """Return the answer to one request of /tag."""
+        """Return the response to one request of /tag."""
         large = len(body) > LARGE
         batcher, job = await run_in_threadpool(self._job, body) if large else self._job(body)
         return await batcher.submit(job)
 
     async def _line(self, line: bytes) -> bytes:
-        """Return the answer to one line of a stream, which has a deadline of its own."""
+        """Return the response to one line of a stream. Each line has its own deadline."""
         seconds = self.settings.limits.seconds
         try:
             with anyio.fail_after(seconds):
@@ -162,12 +162,12 @@ class Service:
         return Response(await batcher.call(found, cost), media_type=JSON)
 
     async def stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /tag of lines: a window of them is read, labelled and answered before the next one is read.
+        """POST /tag with lines: a window of lines is read, labelled and answered before the next one is read.
 
-        Starlette's StreamingResponse would wait for the end of the connection on the channel that the body comes from.
+        Starlette's StreamingResponse cannot be used: it waits for a disconnect on the channel that carries the body.
         """
         if self._stream.locked():
-            raise RefusedRequest(503, "BusyError", "too many streams; try again later", {"retry-after": "1"})
+            raise RefusedRequest(503, "BusyError", "too many streams. Try again later", {"retry-after": "1"})
         async with self._stream:
             started, number = False, 0
             async for lines in windows(Request(scope, receive).stream(), self.settings.limits.body):
@@ -203,7 +203,9 @@ class Service:
     async def is_ready(self, _: Request) -> Response:
         """GET /ready."""
         if not self.ready:
-            raise RefusedRequest(503, "ReadyError", "the server starts or ends", {"retry-after": "1"})
+            raise RefusedRequest(
+                503, "ReadyError", "the server is starting or stopping", {"retry-after": "1"}
+            )
         return Response(b'{"status":"ready"}\n', media_type=JSON)
 
     async def metrics_text(self, _: Request) -> Response:
@@ -232,14 +234,14 @@ class Service:
 
 
 def unsupported(kind: str) -> RefusedRequest:
-    """Return the refusal of another content type."""
+    """Return the error for an unsupported content type."""
     return RefusedRequest(
         415, "TypeError", f"{kind[:60]}: send application/json or application/x-ndjson", close=True
     )
 
 
 def failed(error: Exception, number: int) -> bytes:
-    """Return the answer to a line of a stream that is wrong."""
+    """Return the response to an invalid line of a stream."""
     problem = problem_of(error)
     if problem.status == 500:
         logger.error("line %d of a stream", number, exc_info=error)
@@ -252,7 +254,7 @@ async def windows(chunks: AsyncIterator[bytes], longest: int) -> AsyncIterator[l
     Raises:
         RefusedRequest: A line is longer than `longest` bytes.
     """
-    rest = bytearray()  # of the last line, which has no end yet
+    rest = bytearray()  # incomplete last line
     async for chunk in chunks:
         lines: list[bytes] = []
         if b"\n" in chunk:
@@ -262,7 +264,7 @@ async def windows(chunks: AsyncIterator[bytes], longest: int) -> AsyncIterator[l
             rest += chunk
         if max(map(len, (rest, *lines))) > longest:
             raise RefusedRequest(
-                413, "LimitError", f"a line is longer than {longest:,} bytes; send shorter ones", close=True
+                413, "LimitError", f"a line is longer than {longest:,} bytes. Send shorter lines", close=True
             )
         lines = [line for line in lines if line.strip()]
         for begin in range(0, len(lines), WINDOW):
@@ -272,7 +274,7 @@ async def windows(chunks: AsyncIterator[bytes], longest: int) -> AsyncIterator[l
 
 
 class Counted:
-    """Counts requests, their statuses and times; unknown paths are one."""
+    """Counts requests by path, status and time. Unknown paths are counted together."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: Iterable[str]) -> None:
         self.app, self.metrics, self.paths = app, metrics, frozenset(paths)
@@ -301,7 +303,7 @@ class Counted:
 def application(
     service: Service, bound: str = "127.0.0.1", hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
-    """The service behind its guards and limits."""
+    """Return the service with guards and limits."""
     limited = Limited(service.app(), service.settings.limits, is_stream, answers=True)
     guarded = Guards(limited, bound=bound, hosts=hosts, token=token, open_paths=("/health", "/ready"))
     return Counted(guarded, service.metrics, openapi.OPERATIONS)

@@ -10,9 +10,9 @@ from tagwise.base.domains import Domain, Either, Flag, Integer, Listed, Record, 
 Schema = dict[str, Any]
 
 _WORDS: Schema = {"type": "array", "items": {"type": "string"}}
-#: The tokens of a sentence, or its columns by name where features look at more than the word.
+#: The tokens of a sentence, or its columns by name if features read more than the word.
 SENTENCE: Schema = {"anyOf": [_WORDS, {"type": "object", "additionalProperties": _WORDS}]}
-_MODEL: Schema = {"type": "string", "description": "name of a model; the first one if not given"}
+_MODEL: Schema = {"type": "string", "description": "name of a model. Default: the first one"}
 #: Members of which a request of /tag has exactly one.
 SOURCES = ("text", "texts", "tokens", "sentences")
 
@@ -48,7 +48,7 @@ EXPLAIN: Schema = {
         "text": {"type": "string", "description": "one sentence, which is cut into tokens"},
         "tokens": {**SENTENCE, "description": "the tokens of one sentence, or its columns by name"},
         "token": {"type": "integer", "minimum": 0, "description": "explain this token alone, counted from 0"},
-        "against": {"type": "string", "description": "hold it against this label; needs token"},
+        "against": {"type": "string", "description": "label to compare with. Requires token"},
         "top": {"type": "integer", "minimum": 1, "default": 10, "description": "votes of each decision"},
     },
     "oneOf": [{"required": ["text"]}, {"required": ["tokens"]}],
@@ -56,7 +56,7 @@ EXPLAIN: Schema = {
 
 
 def domain_of(schema: Schema) -> Domain:
-    """Return the domain of a JSON schema, by the keywords that are used above."""
+    """Return the domain of a JSON schema with the keywords used above."""
     match schema:
         case {"anyOf": choices}:
             return Either(tuple(map(domain_of, choices)))

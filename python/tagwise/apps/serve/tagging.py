@@ -1,4 +1,4 @@
-"""What one batch of requests becomes: one call of the tagger for all that ask for the same, an answer each."""
+"""Labelling of a batch: one call of the tagger for all requests with the same options, one response each."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ from tagwise.corpus.text.spans import token_spans
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
 from tagwise.estimators import Tagger
 
-#: Characters a token of a text is taken for until it is cut: small, so that long texts are never taken for short.
+#: Assumed characters per token of a text that is not tokenized yet. Small, so that costs are not underestimated.
 CHARACTERS = 3
-#: Characters that take about as long as a token does: what long tokens cost beyond their number.
+#: Characters that cost as much as one token, to account for long tokens.
 LONG = 16
 _TOKENIZER = Tokenizer()
 _JSON = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":")
-).encode  # made once: `dumps` makes one a call
+).encode  # created once, because `dumps` creates one per call
 _WHOLE = Tokenizer(sentences=False)
 
 
 class Wish(NamedTuple):
-    """What a request asks for; requests of one wish share a call."""
+    """Options of a request. Requests with equal options share a call."""
 
     probabilities: bool = False
     kbest: int = 1
 
 
-#: What most requests ask for: labels.
+#: The options of most requests: labels only.
 LABELS = Wish()
 
 
 @dataclass(eq=False)
 class Job:
-    """What one request brings: texts, or sentences.
+    """The texts or sentences of one request.
 
-    cost: how long it will take, in tokens of usual length, of which one path is wanted; usual: whether it asks for
-    labels of words, and nothing else.
+    Attributes:
+        cost: Expected time, in tokens of average length with one path.
+        usual: Whether the request has words and wants labels only.
     """
 
     __slots__ = ("cost", "limits", "sentences", "texts", "usual", "wish")
@@ -60,7 +61,7 @@ class Job:
 
 
 def sentence_of(given: Any) -> Any:
-    """A sentence as a tagger takes it."""
+    """Return a sentence in the form that a tagger accepts."""
     if isinstance(given, list):
         return given
     if len({len(column) for column in given.values()}) > 1:
@@ -70,17 +71,17 @@ def sentence_of(given: Any) -> Any:
 
 
 def columns_of(sentence: Any) -> Iterable[list[str]]:
-    """The columns of a sentence as it is given."""
+    """Return the columns of a sentence."""
     return [sentence] if isinstance(sentence, list) else sentence.values()
 
 
 def length_of(sentence: Any) -> int:
-    """Tokens of a sentence as it is given."""
+    """Return the number of tokens of a sentence."""
     return len(sentence) if isinstance(sentence, list) else len(next(iter(sentence.values()), ()))
 
 
 def cost_of(columns: Iterable[Sequence[str]], limits: RequestLimits) -> int:
-    """What a sentence costs, by its tokens and their characters; a RefusedRequest for a token that is too long."""
+    """Return the cost of a sentence by its tokens and characters, or raise a RefusedRequest for too long a token."""
     cost = 0
     for column in columns:
         characters = sum(map(len, column))
@@ -93,14 +94,14 @@ def cost_of(columns: Iterable[Sequence[str]], limits: RequestLimits) -> int:
 
 
 def job_of_words(sentences: list[list[str]], limits: RequestLimits) -> Job:
-    """The job of a request that has words alone."""
+    """Return the job of a request with words only."""
     if len(sentences) > limits.tokens or sum(map(len, sentences)) > limits.tokens:
         raise too_many(limits)
     return Job(LABELS, None, sentences, cost_of(sentences, limits) + len(sentences), limits, True)
 
 
 def job_of(request: dict[str, Any], limits: RequestLimits) -> Job:
-    """The job of a request of /tag, or a RefusedRequest if it has more, or longer, tokens than a request may."""
+    """Return the job of a request of /tag, or raise a RefusedRequest if it exceeds the limits on tokens."""
     wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
     texts = request.get("texts") if "text" not in request else [request["text"]]
     times = wish.kbest + wish.probabilities
@@ -117,21 +118,21 @@ def job_of(request: dict[str, Any], limits: RequestLimits) -> Job:
 
 
 def too_many(limits: RequestLimits) -> RefusedRequest:
-    """The refusal of more tokens than a request may have."""
+    """Return the error for a request with too many tokens."""
     return RefusedRequest(
         413,
         "LimitError",
-        f"the request has more than {limits.tokens:,} tokens or sentences, those of each of the kbest paths counted; "
-        "send less at once, or start the server with a higher --max-tokens",
+        f"the request has more than {limits.tokens:,} tokens or sentences, counted for each of the kbest paths. "
+        "Send smaller requests, or start the server with a higher --max-tokens",
     )
 
 
 def too_long(t: int, length: int, limits: RequestLimits) -> RefusedRequest:
-    """The refusal of a token that is longer than one may be."""
+    """Return the error for a token that is too long."""
     return RefusedRequest(
         413,
         "LimitError",
-        f"token {t} of a sentence has {length:,} characters, more than {limits.characters:,}; split it, or start the "
+        f"token {t} of a sentence has {length:,} characters, more than {limits.characters:,}. Split it, or start the "
         "server with a higher --max-token-length",
     )
 
@@ -140,11 +141,11 @@ def too_long(t: int, length: int, limits: RequestLimits) -> RefusedRequest:
 
 
 def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[bytes | Exception]:
-    """The answers of the jobs, in their order. What is wrong with one of them is its own error."""
+    """Return the responses of the jobs in order. An error in one job is returned as its response."""
     tagger = loaded.alone if alone else loaded.tagger
     head = f'{{"model":{_JSON(name)},"version":{loaded.version},"results":['
     out: list[bytes | Exception] = [b""] * len(jobs)
-    groups: dict[Wish | None, list[int]] = {}  # None: usual ones, of a model that looks at words alone
+    groups: dict[Wish | None, list[int]] = {}  # None for usual jobs of a model that reads words only
     for i, job in enumerate(jobs):
         groups.setdefault(None if job.usual and loaded.words else job.wish, []).append(i)
     for wish, members in groups.items():
@@ -157,7 +158,7 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
             if len(members) == 1:
                 out[members[0]] = error
                 continue
-            for i in members:  # one is wrong: which?
+            for i in members:  # find the job that is wrong
                 (out[i],) = run(loaded, name, [jobs[i]], alone)
             continue
         for i, results in zip(members, found):
@@ -166,7 +167,7 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
 
 
 def _usual(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
-    """What `_answers` gives where labels of words are all that is asked for, sooner: texts of labels are made once."""
+    """Return the results of usual jobs. Faster than `_answers`, since the JSON of labels is prepared."""
     sentences = [sentence for job in jobs for sentence in job.sentences]
     if not sentences:
         return [""] * len(jobs)
@@ -181,7 +182,7 @@ def _usual(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
 
 
 def _written(loaded: Loaded, path: list[int], bounds: list[int]) -> list[str]:
-    """The JSON of each sentence: its labels by their numbers, and the spans that they mark; most have none."""
+    """Return the JSON of each sentence with its labels and the spans that they mark."""
     text_of, outside, chunked, spans = loaded.texts.__getitem__, loaded.outside, loaded.chunked, ""
     nothing = '"O",'
     out = []
@@ -197,13 +198,13 @@ def _written(loaded: Loaded, path: list[int], bounds: list[int]) -> list[str]:
 
 
 def _spans(loaded: Loaded, path: list[int]) -> str:
-    """The member of a sentence that has its spans."""
+    """Return the JSON member with the spans of a sentence."""
     found = token_spans([loaded.labels[y] for y in path], True)
     return f',"spans":{_JSON([{"label": y, "tokens": [begin, end]} for y, begin, end in found])}'
 
 
 def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[str]:
-    """The results of each job, as members of a list of JSON."""
+    """Return the results of each job as JSON texts."""
     fresh = [text for job in jobs for text in job.texts or ()]
     cut = iter(_TOKENIZER.many(fresh, tagger.n_jobs) if fresh else ())  # type: ignore[attr-defined]
     units: list[list[Tokenized | list[Any]]] = []
@@ -226,7 +227,7 @@ def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> lis
 
 
 def _alike(sentences: list[Any], columns: list[str]) -> list[Any]:
-    """Sentences of many requests as one kind: lists of words where features look at these alone, else columns."""
+    """Convert sentences to one form: lists of words if the features read words only, else columns."""
     if len(columns) < 2 and not any(isinstance(sentence, Sentence) for sentence in sentences):
         return sentences
     wanted = ", ".join(columns)
@@ -234,13 +235,13 @@ def _alike(sentences: list[Any], columns: list[str]) -> list[Any]:
     for sentence in sentences:
         if not isinstance(sentence, Sentence):
             if len(columns) > 1 and sentence:
-                raise CorpusError(f"the model looks at the columns {wanted}; give them by name, in an object")
+                raise CorpusError(f"the model reads the columns {wanted}. Give them by name, in an object")
             out.append(sentence if len(columns) < 2 else Sentence({name: [] for name in columns}))
             continue
         if missing := [name for name in columns if name not in sentence.fields]:
             given = ", ".join(sentence.fields)
             raise CorpusError(
-                f"a sentence has no column {missing[0]!r}, only {given}; the model looks at {wanted}"
+                f"a sentence has no column {missing[0]!r}, only {given}. The model reads {wanted}"
             )
         out.append(
             sentence if len(columns) > 1 else list(sentence.fields[columns[0]]) if columns else sentence
@@ -249,7 +250,7 @@ def _alike(sentences: list[Any], columns: list[str]) -> list[Any]:
 
 
 class Labelled(NamedTuple):
-    """A sentence's labels, and what was asked for besides."""
+    """The labels of a sentence, with probabilities and paths on request."""
 
     labels: Sequence[Any]
     spans: Sequence[tuple[Any, int, int, float | None]] | None = None
@@ -262,7 +263,7 @@ def _labelled(loaded: Loaded, tagger: Tagger, wish: Wish, sentences: list[Any]) 
     if not sentences:
         return []
     if wish.probabilities and not loaded.sure:
-        raise ParameterError(f"{tagger.name} has no probabilities; leave probabilities out, or serve a CRF")
+        raise ParameterError(f"{tagger.name} has no probabilities. Omit probabilities, or serve a CRF")
     best: list[list[dict[str, Any]]] | None = None
     if wish.kbest > 1:
         best = _best(loaded, tagger, wish.kbest, sentences)
@@ -304,7 +305,7 @@ def _best(loaded: Loaded, tagger: Tagger, k: int, sentences: list[Any]) -> list[
 
 
 def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: Any) -> dict[str, Any]:
-    """One text or one sentence, with what was found in it; of a text, its sentences one behind the other."""
+    """Return the result of one text or one sentence. A text has its sentences in order."""
     _core.Stop.look()
     text = unit if isinstance(unit, Tokenized) else None
     bounds = [0, 1] if text is None else text.bounds.tolist()
@@ -347,7 +348,7 @@ def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: A
 def explained(
     loaded: Loaded, name: str, request: dict[str, Any], limits: RequestLimits
 ) -> tuple[Callable[[], bytes], int]:
-    """The function that answers a request of /explain, and its cost."""
+    """Return a function that computes the response to a request of /explain, and its cost."""
     text, given = request.get("text"), request.get("tokens", [])
     most = min(limits.explained, limits.tokens)
     if text is None and length_of(given) > most:
@@ -365,9 +366,9 @@ def explained(
         if against is not None:
             known = {str(label): label for label in tagger.classes_}
             if against not in known:
-                raise ParameterError(f"the model has no label {against!r}; it has: {' '.join(known)}")
+                raise ParameterError(f"the model has no label {against!r}. It has: {' '.join(known)}")
             if token is None:
-                raise ParameterError("against is for one token: name it with token")
+                raise ParameterError("against requires token. Add the position of the token")
             against = known[against]
         found = tagger.explain_prediction(sentence, token=token, against=against).to_dict()
         for decision in found["decisions"]:
@@ -378,10 +379,10 @@ def explained(
 
 
 def too_much_explained(most: int) -> RefusedRequest:
-    """The refusal of a sentence with more tokens than are explained."""
+    """Return the error for a sentence that is too long to explain."""
     return RefusedRequest(
         413,
         "LimitError",
-        f"/explain takes a sentence of at most {most:,} tokens; send a shorter one, or start the server with a higher "
+        f"/explain takes a sentence of at most {most:,} tokens. Send a shorter one, or start the server with a higher "
         "--max-explained",
     )

@@ -1,4 +1,4 @@
-"""Several processes at one socket: models are read once, then the process forks; who dies is replaced."""
+"""Worker processes on one socket: models are loaded once before forking, and dead workers are replaced."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tagwise.base.exceptions import ParameterError, TagwiseError
 
 logger = logging.getLogger("tagwise.apps.serve")
 
-#: A worker that ends sooner, so many times in a row, will not get better.
+#: Minimum lifetime of a worker in seconds, and the number of shorter ones in a row after which the server gives up.
 SOON, PATIENCE = 1.0, 5
 
 
 def supervise(n: int, body: Callable[[int], None]) -> None:
-    """Run `body(i)` in n forked processes until SIGTERM or SIGINT, which they are told as SIGTERM, and wait for them.
+    """Run `body(i)` in n forked processes until SIGTERM or SIGINT, then send them SIGTERM and wait.
 
-    A worker that dies is replaced. The pool of the core is made anew in a forked child; memory of the models is shared
-    until somebody writes to it.
+    A worker that dies is replaced. The thread pool of the core is created again in a forked child. The memory of the
+    models is shared copy-on-write.
     """
     if not hasattr(os, "fork"):
-        raise ParameterError("--workers needs a system with fork; start one server a port instead")
+        raise ParameterError("--workers needs a system with fork. Start one server per port instead")
     children: dict[int, tuple[int, float]] = {}
     stopping = False
 
@@ -65,7 +65,7 @@ def supervise(n: int, body: Callable[[int], None]) -> None:
                 continue
             code = os.waitstatus_to_exitcode(status)
             failures = failures + 1 if time.monotonic() - since < SOON else 0
-            logger.error("worker %d (process %d) ended with %d; another takes its place", i, pid, code)
+            logger.error("worker %d (process %d) exited with %d. Another takes its place", i, pid, code)
             if failures >= PATIENCE:
                 stop(0, None)
             else:
@@ -75,19 +75,19 @@ def supervise(n: int, body: Callable[[int], None]) -> None:
             signal.signal(number, handler)
     if failures >= PATIENCE:
         raise TagwiseError(
-            f"workers ended {PATIENCE} times as soon as they had begun; the log above says why"
+            f"workers ended {PATIENCE} times right after their start. The log above has the reason"
         )
 
 
 def _end_with(parent: int) -> None:
-    """End as told by SIGTERM when the parent has gone without a word (SIGKILL): nobody else would tell."""
+    """Send SIGTERM to this process when the parent has died, as it cannot after SIGKILL."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _child(i: int, body: Callable[[int], None], mask: object) -> None:
-    """What a forked process does, and nothing else."""
+    """Run a worker, and exit the process without returning."""
     code = 1
     try:
         for number in (signal.SIGTERM, signal.SIGINT):

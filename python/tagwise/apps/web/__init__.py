@@ -1,7 +1,7 @@
-"""What `tagwise serve` and `tagwise annotate` share: guards, limits, errors as JSON, a server that ends well.
+"""Shared parts of `tagwise serve` and `tagwise annotate`: guards, limits, errors as JSON and the server.
 
 Guards and limits are ASGI middleware around an application, guards outermost:
-``Guards(Limited(app, Limits()), bound=host, token=new_token())``.
+``Guards(Limited(app, RequestLimits()), bound=host, token=new_token())``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib.util
 
 from tagwise.base.exceptions import TagwiseError
 
-#: Packages of `tagwise[web]` without which nothing is served.
+#: Required packages of `tagwise[web]`.
 PACKAGES = ("starlette", "uvicorn")
 
 

@@ -1,11 +1,11 @@
-"""Who may ask, and what a browser may do with the answer. Plain ASGI.
+"""Access checks and security headers as ASGI middleware.
 
-- **Host**: only names that are listed, against DNS rebinding: a page whose name comes to mean 127.0.0.1 still sends its
-  own name. Where a server listens beyond loopback, addresses are taken too: no page can make an address mean another.
-- **Origin**: a request that changes something and comes from a page must come from a page of this server.
-- **Token**: random, in the URL that is printed; the first visit changes it for a cookie, HttpOnly and SameSite=Strict,
-  and leads on to the same address without it. Programs send ``Authorization: Bearer``.
-- **Headers**: a policy without inline script and without any other host, no sniffing of types, no referrer, no frames.
+- **Host**: only listed names are accepted, against DNS rebinding: a page whose name resolves to 127.0.0.1 still sends
+  its own name. A server that listens beyond loopback also accepts IP addresses, which cannot be rebound.
+- **Origin**: a request that changes state and comes from a page must come from a page of this server.
+- **Token**: a random token is in the printed URL. The first visit exchanges it for a cookie (HttpOnly, SameSite=Strict)
+  and redirects to the same address without it. Programs send ``Authorization: Bearer``.
+- **Headers**: a content security policy without inline scripts and other hosts, no MIME sniffing, referrer or frames.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tagwise.apps.web.problems import RefusedRequest, respond
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-#: Methods that change nothing, by RFC 9110, 9.2.1.
+#: Safe methods, RFC 9110, 9.2.1.
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-#: Headers of every answer that does not set them itself.
+#: Default headers of every response.
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -42,23 +42,23 @@ HEADERS = {
     "cache-control": "no-store",
 }
 _RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-#: host, or [address of IPv6], and a port perhaps.
+#: Host name or [IPv6 address], with an optional port.
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
 
 
 def new_token() -> str:
-    """A token that nobody guesses: 32 random bytes."""
+    """Return a token of 32 random bytes."""
     return secrets.token_urlsafe(32)
 
 
 def host_name(value: str) -> str | None:
-    """The name in a Host header, in lower case and without port; None where it is no such header."""
+    """Return the name in a Host header, in lower case and without the port, or None if the header is malformed."""
     found = _HOST.fullmatch(value)
     return None if found is None else (found[1] or found[2]).lower().rstrip(".")
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is an address of IPv4 or IPv6."""
+    """Return whether a name is an IPv4 or IPv6 address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -66,21 +66,21 @@ def is_address(name: str) -> bool:
     return True
 
 
-def hosts_for(bound: str, told: Iterable[str] = ()) -> tuple[frozenset[str], bool]:
-    """Names that a server bound to this address answers to, and whether it takes any address as well."""
+def hosts_for(bound: str, names: Iterable[str] = ()) -> tuple[frozenset[str], bool]:
+    """Return the host names that a server on this address accepts, and whether it accepts all IP addresses."""
     inside = bound in LOOPBACK or (is_address(bound) and ipaddress.ip_address(bound).is_loopback)
-    return frozenset({*LOOPBACK, bound.lower(), *(name.lower() for name in told)}), not inside
+    return frozenset({*LOOPBACK, bound.lower(), *(name.lower() for name in names)}), not inside
 
 
 class Guards:
-    """Puts the guards around an application.
+    """Middleware with the checks of this module.
 
     Args:
-        app: what is guarded.
-        bound: the address that the server listens on, which says what names it answers to.
-        hosts: further names that it answers to; "*" for any, where a proxy in front looks at them.
-        token: what a visitor has to know; None for everybody.
-        open_paths: paths that need no token: a probe of health.
+        app: Application to protect.
+        bound: Address that the server listens on, which determines the accepted host names.
+        hosts: Additional host names, or "*" for any if a proxy checks them.
+        token: Token that visitors need, or None for public access.
+        open_paths: Paths that need no token, such as health checks.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class Guards:
     ) -> None:
         self.app, self.token, self.open_paths = app, token, frozenset(open_paths)
         self.hosts, self.addresses = hosts_for(bound, hosts)
-        self._fine: set[str] = set()  # Host headers that were looked at: few, and bounded
+        self._fine: set[str] = set()  # Host headers that passed the check, in bounded number
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # no websockets are spoken here
+        if scope["type"] != "http":  # websockets are not supported
             await send({"type": "websocket.close", "code": 1008})
             return
 
@@ -123,7 +123,7 @@ class Guards:
             await respond(error, scope, receive, sending, sent)
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, lead it on, or refuse it."""
+        """Pass a request to the application, redirect it, or reject it."""
         scope["app"] = self.app  # Starlette's router then raises for unknown paths and methods
         self.check_origin(scope, self.check_host(scope))
         if (redirect := self.visit(scope)) is not None:
@@ -133,14 +133,14 @@ class Guards:
             raise RefusedRequest(
                 401,
                 "TokenError",
-                "open the URL that was printed where the server was started: it has the token of this session",
+                "the token is missing. Open the URL that the server printed, which has the token",
                 {"www-authenticate": "Bearer"},
                 close=True,
             )
         await self.app(scope, receive, send)
 
     def check_host(self, scope: Scope) -> str:
-        """The Host header, where it is one of ours."""
+        """Return the Host header, or raise a RefusedRequest if it is not accepted."""
         found = Headers(scope=scope).getlist("host")
         if len(found) != 1:
             raise RefusedRequest(400, "HostError", "a request has one Host header", close=True)
@@ -148,14 +148,14 @@ class Guards:
             raise RefusedRequest(
                 421,
                 "HostError",
-                f"this server does not answer to the name {found[0][:100]!r}; "
-                "start it with --allow-host NAME to let it",
+                f"this server does not answer to the name {found[0][:100]!r}. "
+                "Start it with --allow-host NAME to allow it",
                 close=True,
             )
         return str(found[0])
 
     def is_ours(self, host: str) -> bool:
-        """Whether a Host header has a name that the server answers to."""
+        """Return whether the name in a Host header is accepted."""
         if host in self._fine:
             return True
         name = host_name(host)
@@ -168,7 +168,7 @@ class Guards:
 
     @staticmethod
     def check_origin(scope: Scope, host: str) -> None:
-        """A request that changes something comes from a page of ours, or from no page at all."""
+        """Raise a RefusedRequest if a request that changes state comes from a page of another origin."""
         if scope["method"] in SAFE:
             return
         headers = Headers(scope=scope)
@@ -183,12 +183,12 @@ class Guards:
             )
 
     def cookie(self, scope: Scope) -> str:
-        """The cookie's name: cookies of one host are shared by all its ports, so that the port is in it."""
+        """Return the name of the cookie. It contains the port, because all ports of a host share cookies."""
         server = scope.get("server")
         return f"tagwise_{server[1] if server else 0}"
 
     def knows_token(self, scope: Scope) -> bool:
-        """Whether a request brings the token: in the cookie, or as a bearer."""
+        """Return whether a request has the token, in the cookie or as a bearer token."""
         if self.token is None or scope["path"] in self.open_paths:
             return True
         request = HTTPConnection(scope)
@@ -209,7 +209,7 @@ class Guards:
         if not any(name == "token" and self._is_token(value) for name, value in pairs):
             return None
         rest = urlencode([(name, value) for name, value in pairs if name != "token"])
-        # one slash in front, so that a path such as //elsewhere stays a path of this server
+        # A single leading slash, so that a path such as //elsewhere is not a redirect to another host.
         path = "/" + quote(scope["path"].lstrip("/\\"), safe="/~!$&'()*+,;=:@")
         response = RedirectResponse(path + ("?" + rest if rest else ""), 303)
         response.set_cookie(self.cookie(scope), self.token, httponly=True, samesite="strict")

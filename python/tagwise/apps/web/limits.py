@@ -1,6 +1,6 @@
-"""Limits on what a request may bring and how long it may take to bring it. Plain ASGI.
+"""Limits on the size and the duration of requests, as ASGI middleware.
 
-`running` has those of what lies before a request: the headers, their size and their time.
+The limits on headers are in `running`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from tagwise.apps.web.problems import RefusedRequest
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """What one request may be.
+    """Limits of one request.
 
-    body: bytes of the whole body, or of one line if the body is a stream; tokens: of all sentences together, once for
-    each path that is requested, and the same number of sentences; seconds: until the body has arrived, or until the
-    next piece of a stream has, and how long an answer may take to make; explained: tokens of a sentence that is
-    explained; characters: of one token.
+    Attributes:
+        body: Bytes of the body, or of one line if the body is a stream.
+        tokens: Tokens of all sentences together, times the number of requested paths. It also limits the number of
+            sentences.
+        seconds: Time for the body, or for the next chunk of a stream, to arrive, and for the response.
+        explained: Tokens of a sentence to explain.
+        characters: Characters of one token.
     """
 
     body: int = 8 << 20
@@ -34,28 +37,28 @@ class RequestLimits:
 
 
 def late(seconds: float) -> RefusedRequest:
-    """The refusal of a request whose answer takes too long."""
-    said = f"no answer within {seconds:g} s; send less at once, or try again later"
+    """Return the error for a response that takes too long."""
+    said = f"no response within {seconds:g} s. Send smaller requests, or try again later"
     return RefusedRequest(503, "TimeError", said, {"retry-after": "1"})
 
 
 def whole(_: Scope) -> bool:
-    """No request is a stream."""
+    """Return False: no request is a stream."""
     return False
 
 
 class Limited:
-    """Holds requests to limits of their bodies, bytes and time, and optionally to a limit on the time of the answer.
+    """Middleware that limits the size and the duration of bodies, and optionally the time of the response.
 
-    A body that is too long is refused by its Content-Length, before a byte of it is read, and again by what arrives.
-    Of a request that `is_stream` takes for a stream only the time between two pieces is limited: its handler sees to
-    the length of a line. All of it is one cancel scope per request, whose deadline moves.
+    A body that is too long is rejected by its Content-Length before it is read, and again by the received bytes. For a
+    stream, only the time between two chunks is limited, and its handler limits the length of lines. Each request has
+    one cancel scope with a moving deadline.
 
     Args:
-        app: What is limited.
+        app: Application to limit.
         limits: The limits.
-        is_stream: Whether a request is a stream.
-        answers: Whether the answer to a whole body has to be complete within `limits.seconds` too.
+        is_stream: Function that returns whether a request is a stream.
+        answers: Whether the response to a complete body also has to finish within `limits.seconds`.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class Limited:
 
         async def receiving() -> Message:
             nonlocal arrived, done
-            if done:  # a handler that receives now waits for the client to disconnect
+            if done:  # the handler waits for a disconnect
                 return await receive()
             if stream:
                 deadline.deadline = anyio.current_time() + limits.seconds
@@ -101,20 +104,20 @@ class Limited:
             raise late(limits.seconds) if done else self.too_slow()
 
     def too_slow(self) -> RefusedRequest:
-        """The refusal of a body that arrives too slowly."""
+        """Return the error for a body that arrives too slowly."""
         return RefusedRequest(
             408,
             "SlowError",
-            f"the body did not arrive within {self.limits.seconds:g} s; send it faster, or in smaller requests",
+            f"the body did not arrive within {self.limits.seconds:g} s. Send it faster, or in smaller requests",
             close=True,
         )
 
     def too_long(self) -> RefusedRequest:
-        """The refusal of a body that is too long."""
+        """Return the error for a body that is too long."""
         return RefusedRequest(
             413,
             "LimitError",
-            f"the body is longer than {self.limits.body:,} bytes; send less at once, or start the server with a "
+            f"the body is longer than {self.limits.body:,} bytes. Send smaller requests, or start the server with a "
             "higher --max-body",
             close=True,
         )

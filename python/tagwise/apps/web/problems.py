@@ -22,9 +22,10 @@ JSON = "application/json"
 
 
 class RefusedRequest(TagwiseError):
-    """A request that is refused: the HTTP status, a word for programs (`kind`), a sentence for people.
+    """A rejected request: HTTP status, identifier for programs (`kind`) and message.
 
-    close: the connection ends with the answer, because the rest of the request is not going to be read.
+    Attributes:
+        close: Whether to close the connection after the response, because the rest of the request is not read.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class RefusedRequest(TagwiseError):
 
 
 def problem_of(error: Exception) -> RefusedRequest:
-    """Return the answer to an error: 400 for errors in the request, 500 for defects of the server."""
+    """Return the response to an error: 400 for errors in the request, 500 for bugs in the server."""
     if isinstance(error, RefusedRequest):
         return error
     if isinstance(error, HTTPException):  # of Starlette's router
@@ -49,26 +50,28 @@ def problem_of(error: Exception) -> RefusedRequest:
         said = "there is nothing at this path" if error.status_code == 404 else error.detail
         return RefusedRequest(error.status_code, kind, f"{said}; see /", error.headers, close=True)
     if isinstance(error, MemoryError):
-        return RefusedRequest(503, "MemoryError", "out of memory; send less at once", {"retry-after": "1"})
+        return RefusedRequest(
+            503, "MemoryError", "out of memory. Send smaller requests", {"retry-after": "1"}
+        )
     if isinstance(error, TagwiseError) and not isinstance(error, InternalError):
         return RefusedRequest(400, type(error).__name__, str(error))
     kind = "InternalError"
-    return RefusedRequest(500, kind, "a defect of tagwise: the server's log says where; please report it")
+    return RefusedRequest(500, kind, "a bug in tagwise. See the log of the server, and please report it")
 
 
 def content_of(problem: RefusedRequest) -> dict[str, Any]:
-    """Return the body of the answer as an object."""
+    """Return the body of the response as an object."""
     return {"error": {"type": problem.kind, "message": str(problem), "status": problem.status}}
 
 
 def response_of(problem: RefusedRequest) -> Response:
-    """Return the answer to a problem."""
+    """Return the response to a problem."""
     body = json.dumps(content_of(problem)) + "\n"
     return Response(body, problem.status, problem.headers, media_type=JSON)
 
 
 async def refuse(_: Request, error: Exception) -> Response:
-    """Answer an error of an endpoint: an exception handler of Starlette."""
+    """Respond to an error of an endpoint. This is an exception handler of Starlette."""
     return response_of(problem_of(error))
 
 
@@ -77,11 +80,11 @@ HANDLERS: Mapping[Any, Any] = dict.fromkeys((HTTPException, TagwiseError, Memory
 
 
 def parsed_body(body: bytes | bytearray, domain: Domain) -> Any:
-    """Return the JSON in the body of a request; a RefusedRequest if it is not JSON, or outside its domain."""
+    """Parse the JSON body of a request, or raise a RefusedRequest if it is invalid."""
     try:
         value = parsed(body)
     except DomainError as error:
-        raise RefusedRequest(400, "JSONError", f"the body: {error}; send JSON in UTF-8") from None
+        raise RefusedRequest(400, "JSONError", f"the body: {error}. Send JSON in UTF-8") from None
     try:
         domain.check(value, "the request")
     except DomainError as error:
@@ -100,10 +103,10 @@ def is_gone(error: Exception) -> bool:
 
 
 async def respond(error: Exception, scope: Scope, receive: Receive, send: Send, sent: str) -> None:
-    """Answer an error that the application did not answer, or only log it.
+    """Respond to an error that the application did not handle, or only log it.
 
-    `sent` is how much of an answer was sent: "nothing", "part" or "all". After a part, the error is raised again, and
-    the server closes the connection.
+    `sent` says how much of a response was sent: "nothing", "part" or "all". After a part, the error is raised again
+    and the server closes the connection.
     """
     if is_gone(error):
         return

@@ -1,7 +1,7 @@
-"""A server that starts where it is told, says where, and ends well.
+"""The HTTP server, with limits on headers and connections and an orderly shutdown.
 
-The application's own limits begin at the body of a request. What comes before it is held here: headers have to arrive
-within `HEADER_SECONDS` and in `HEADER_BYTES`, connections are counted. uvicorn itself waits for headers for ever.
+`limits` covers the bodies of requests. Here, headers have to arrive within `HEADER_SECONDS` and `HEADER_BYTES`, and the
+number of connections is limited. uvicorn itself has no timeout for headers.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from tagwise.base.exceptions import ParameterError, TagwiseError, refusal
 HEADER_SECONDS = 10.0
 HEADER_BYTES = 64 << 10
 CONNECTIONS = 1000
-#: How long requests in flight may take to end once the server is told to.
+#: Seconds for requests in progress to finish after the server is stopped.
 GRACE = 30
-#: How long a client may leave an answer unread.
+#: Seconds that a client may leave a response unread.
 UNREAD = 30.0
-#: How long a connection may lie open between two requests.
+#: Seconds that a connection may be idle between two requests.
 IDLE = 30
 
 
 def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket:
-    """A socket that listens at this address; port 0 is any that is free."""
+    """Return a socket that listens on this address. Port 0 chooses a free port."""
     found: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         found = socket.socket(family, kind, protocol)
-        if os.name == "posix":  # a port whose last server has just ended is free
+        if os.name == "posix":  # allow a port whose last server has just stopped
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
         found.listen(min(connections, 2048))
@@ -53,11 +53,11 @@ def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket
             found.close()
         place = f"{host}:{port}"
         remedy = (
-            "choose another with --port, or --port 0 for any that is free"
+            "Choose another port with --port, or a free one with --port 0"
             if error.errno == errno.EADDRINUSE
-            else "give an address of this machine with --host"
+            else "Give an address of this machine with --host"
         )
-        message = f"{place}: cannot listen there: {error.strerror}; {remedy}"
+        message = f"{place}: cannot listen there: {error.strerror}. {remedy}"
         raise refusal(ParameterError, message, place, error.errno or errno.EINVAL) from error
     found.setblocking(False)
     found.set_inheritable(True)
@@ -65,7 +65,7 @@ def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket
 
 
 def url_of(listening: socket.socket) -> str:
-    """Where a browser finds a socket that listens: loopback's name in place of "all addresses"."""
+    """Return the URL of a listening socket, with the loopback address in place of "all addresses"."""
     host, port = listening.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -78,11 +78,11 @@ def punctual(
     half_closed: bool = False,
     unread: float = UNREAD,
 ) -> Any:
-    """uvicorn's protocol of a connection, with limits on the time and the bytes of a request's headers.
+    """Return uvicorn's protocol class with limits on the time and the size of headers.
 
-    unread: seconds that a client may leave an answer unread once the buffers of the connection are full.
-    half_closed: who has sent a whole request and then closed his side of the connection is still answered. That he has
-    gone altogether looks the same, and is found when the answer is sent: not for answers without end.
+    unread: seconds that a client may leave a response unread once the buffers of the connection are full.
+    half_closed: clients that half-close the connection after a complete request still get a response. A client that is
+    gone looks the same until the response is sent, so do not use this for endless responses.
     """
 
     class Punctual(protocol):  # type: ignore[misc]
@@ -113,7 +113,7 @@ def punctual(
             before = self.cycle
             super().data_received(data)
             if self.cycle is not before or (before is not None and not before.response_complete):
-                self._arrived()  # headers of a request that is being answered, or its body
+                self._arrived()  # data of a request in progress
                 return
             self._bytes += len(data)
             self._await_headers()
@@ -149,7 +149,7 @@ def punctual(
 def protocol_class(
     seconds: float = HEADER_SECONDS, *, half_closed: bool = False, unread: float = UNREAD
 ) -> Any:
-    """uvicorn's protocol by httptools if that is installed, else by h11; either with limits of headers."""
+    """Return uvicorn's httptools protocol if that is installed, else its h11 protocol, with limits on headers."""
     fast = importlib.util.find_spec("httptools") is not None
     module, name = ("httptools_impl", "HttpToolsProtocol") if fast else ("h11_impl", "H11Protocol")
     base = getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name)
@@ -157,11 +157,11 @@ def protocol_class(
 
 
 class Crowded:
-    """Refuses requests while there are more connections, or requests, than there may be."""
+    """Rejects requests while there are too many connections or requests."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self.app, self.most = app, most
-        self.state: Any = None  # uvicorn's, which knows both
+        self.state: Any = None  # of uvicorn, with both numbers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = self.state
@@ -169,7 +169,7 @@ class Crowded:
         if scope["type"] != "http" or crowd <= self.most:
             await self.app(scope, receive, send)
             return
-        said = "there are too many connections; try again later"
+        said = "there are too many connections. Try again later"
         problem = RefusedRequest(503, "BusyError", said, {"retry-after": "1", **HEADERS}, close=True)
         await response_of(problem)(scope, receive, send)
 
@@ -184,23 +184,23 @@ def server_of(
     half_closed: bool = False,
     unread: float = UNREAD,
 ) -> Any:
-    """uvicorn's server of an application, which ends without a traceback when it is told to.
+    """Return a uvicorn server that stops without a traceback.
 
     Args:
-        app: the application, which takes part in the protocol of lifespans.
-        connections: how many there may be at once.
-        grace: seconds that requests in flight have to end.
-        headers: seconds that the headers of a request have to arrive.
-        idle: seconds that a connection may be open without a request.
-        half_closed: answer those who have closed their side of a connection behind a request.
-        unread: seconds that a client may leave an answer unread.
+        app: Application with support for the lifespan protocol.
+        connections: Maximum number of connections.
+        grace: Seconds for requests in progress to finish after a stop.
+        headers: Seconds for the headers of a request to arrive.
+        idle: Seconds that a connection may be open without a request.
+        half_closed: Whether to respond to clients that half-close the connection after a request.
+        unread: Seconds that a client may leave a response unread.
     """
     import uvicorn
 
     base: Any = uvicorn.Server
 
     class Server(base):  # type: ignore[misc]
-        #: Called once, when the first request can be answered.
+        #: Called once, when the server is ready for requests.
         ready: Callable[[], None] | None = None
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -210,7 +210,7 @@ def server_of(
 
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
-            """SIGTERM and SIGINT end the server; a second SIGINT does not wait for requests in flight."""
+            """Stop the server on SIGTERM and SIGINT. A second SIGINT does not wait for requests in progress."""
             if threading.current_thread() is not threading.main_thread():
                 yield
                 return
@@ -223,7 +223,7 @@ def server_of(
                 for number, handler in before.items():
                     signal.signal(number, handler)
 
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # each malformed request is a warning there
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # uvicorn warns of each malformed request
     crowded = Crowded(app, connections)
     config = uvicorn.Config(
         crowded,
@@ -252,18 +252,18 @@ def run(
     half_closed: bool = False,
     unread: float = UNREAD,
 ) -> None:
-    """Serve an application at a socket until SIGTERM or SIGINT; requests in flight have `grace` seconds to end."""
+    """Serve an application on a socket until SIGTERM or SIGINT. Requests in progress have `grace` seconds to finish."""
     server = server_of(app, connections=connections, grace=grace, half_closed=half_closed, unread=unread)
     server.ready = ready
     try:
         server.run(sockets=[listening])
     except SystemExit as error:
-        raise TagwiseError("the server could not start; its log says why") from error
+        raise TagwiseError("the server could not start. Its log has the reason") from error
 
 
 @contextlib.contextmanager
 def running(app: ASGIApp, host: str = "127.0.0.1", port: int = 0, **settings: Any) -> Iterator[str]:
-    """Serve an application in a thread while the block runs; its URL. It has ended when the block has."""
+    """Serve an application in a thread while the block runs, and yield its URL."""
     listening = bound(host, port)
     url = url_of(listening)
     server, up = server_of(app, **settings), threading.Event()
@@ -280,7 +280,7 @@ def running(app: ASGIApp, host: str = "127.0.0.1", port: int = 0, **settings: An
     up.wait()
     if not server.started:
         listening.close()
-        raise TagwiseError("the server could not start; its log says why")
+        raise TagwiseError("the server could not start. Its log has the reason")
     try:
         yield url
     finally:
