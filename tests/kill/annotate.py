@@ -1,9 +1,9 @@
 """Kill a session of labelling at random moments: `python -m tests.kill.annotate --kills 50 --seed 1`.
 
-A child opens the work of a folder and labels by a script: what the k-th entry of the journal is follows from k and from
-what was done before. Behind each deed it tells the parent so, through a pipe. The parent kills it at a random moment,
-opens the work itself, and finds every deed that it was told of, at most one more, and nothing else; then another child
-goes on in the same folder.
+A child opens the project in a folder and labels by a script: the k-th entry of the journal follows from k and from the
+entries before it. After each action it reports to the parent through a pipe. The parent kills it at a random moment,
+opens the project, and finds every reported action, at most one more, and nothing else. Then another child continues
+in this folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SENTENCES = [[f"w{i}", f"x{i % 7}", f"y{i % 3}"] for i in range(40)]
 
 
 def begun(folder: Path) -> Work:
-    """The work of a folder; a new one has all the sentences."""
+    """Open the project of a folder. A new one gets all the sentences."""
     work = Work(folder, ProjectSettings(labels=["A", "B"]))
     if not work.sentences:
         work.add(tw.Corpus.from_lists(SENTENCES), "all")
@@ -35,7 +35,7 @@ def begun(folder: Path) -> Work:
 
 
 def deed(k: int, done: int, undone: int) -> dict[str, Any]:
-    """The k-th entry of the journal, where so much can be undone and done again."""
+    """Return the k-th entry of the journal, given how many actions can be undone and redone."""
     rng = random.Random(k)
     draw = rng.random()
     if draw < 0.15 and done:
@@ -49,7 +49,7 @@ def deed(k: int, done: int, undone: int) -> dict[str, Any]:
 
 
 def expected(n: int) -> tuple[list[dict[str, Any]], dict[int, list[str]], int, int]:
-    """The first n entries, the labels they leave, how much can be undone and done again: by snapshots."""
+    """Return the first n entries, the resulting labels, and how many actions can be undone and redone, by snapshots."""
     entries: list[dict[str, Any]] = []
     states: list[dict[int, list[str]]] = [{}]
     at = 0
@@ -66,7 +66,7 @@ def expected(n: int) -> tuple[list[dict[str, Any]], dict[int, list[str]], int, i
 
 
 def label(folder: Path, told: int, whole: bool) -> None:
-    """Label for ever, telling of each deed; `whole`: with learning and ranking, else the folder alone."""
+    """Label for ever and report each action. `whole` includes learning and ranking, otherwise only the folder."""
     work = begun(folder)
     session = Session(work) if whole else None
     while True:
@@ -89,7 +89,7 @@ def label(folder: Path, told: int, whole: bool) -> None:
 
 
 def killed(folder: Path, seconds: float, whole: bool) -> int:
-    """Run a child for so long behind its first deed, kill it, and count the deeds that it told of."""
+    """Run a child for `seconds` after its first action, kill it, and return the number of actions it reported."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
@@ -111,7 +111,7 @@ def killed(folder: Path, seconds: float, whole: bool) -> int:
 
 
 def main(kills: int, seed: int) -> dict[str, int]:
-    """Kill so often, in one folder that is gone on with; what was found."""
+    """Kill a child `kills` times in one folder that each child continues. Return counts of what was found."""
     rng = random.Random(seed)
     counts = {"kills": 0, "lost": 0, "deeds": 0, "one more than told": 0, "torn lines": 0}
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""A key is a key: whatever decides a result changes its name in the cache, and nothing else does."""
+"""Cache keys: everything that decides a result changes its key, and nothing else does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKAGE = Path(tw.__file__).parent
 
 
 def corpus(n: int, shift: int = 0, *, docs: Mapping[int, str] | None = None) -> Corpus:
-    """Sentences of two words with a tag and a chunk label each, documents where they are told to begin."""
+    """Return sentences of two words with a tag and a chunk label each. `docs` says where documents begin."""
     words, labels = ["Rosa", "runs", "to", "Lund"], ["B-PER", "O", "O", "B-LOC"]
     out = []
     for i in range(n):
@@ -41,12 +41,12 @@ BASE = Cell("a", parse("crf"), "S1")
 
 
 def key(cell: Cell = BASE, data: Data = DATA, **more: Any) -> str:
-    """The key of a cell, digests taken anew."""
+    """Return the key of a cell, with digests computed again."""
     return Names({cell.corpus: data}).key(cell, **more)
 
 
 def changed(of: Corpus, index: int, column: str, value: str) -> Corpus:
-    """The corpus with another value at the first token of a sentence."""
+    """Return the corpus with another value at the first token of a sentence."""
     sentences = list(of)
     old = sentences[index]
     columns = {name: list(values) for name, values in old.fields.items()}
@@ -57,12 +57,12 @@ def changed(of: Corpus, index: int, column: str, value: str) -> Corpus:
 
 SCORED = replace(BASE, dev=True)
 TUNED = replace(BASE, tune={"l2": [0.1, 1.0], "max_iter": [1, 2]})
-# A learner whose parameters do not follow the cell: what differs then is the cell itself.
+# A learner whose parameters do not follow the cell, so that only the cell itself differs.
 SETTLED = replace(BASE, learner=parse("crf(seed=0, patience=0)"))
 TRACKED = replace(SETTLED, track=True)
 BOTH = replace(TRACKED, dev=True)
 
-#: Two cells, with the field that they differ in; whose results may differ.
+#: The field in which two cells differ, and the cells. Their results may differ.
 CELLS: dict[str, tuple[str, Cell, Cell]] = {
     "another learner": ("learner", BASE, replace(BASE, learner=parse("perceptron"))),
     "a learner's settled parameter": ("learner", BASE, replace(BASE, learner=parse("crf(l2=0.5)"))),
@@ -97,7 +97,7 @@ CELLS: dict[str, tuple[str, Cell, Cell]] = {
     "the dev part tracked beside its score": ("track", replace(BOTH, track=False), BOTH),
 }
 
-#: Data that differ in a field from DATA, and the cell that looks at it.
+#: The field in which the data differ from DATA, a cell that reads it, and the data.
 PARTS: dict[str, tuple[str, Cell, Data]] = {
     "a word of train": ("train", BASE, replace(DATA, train=changed(DATA.train, 3, "word", "Lunds"))),
     "a label of train": ("train", BASE, replace(DATA, train=changed(DATA.train, 3, "label", "I-LOC"))),
@@ -128,7 +128,7 @@ PARTS: dict[str, tuple[str, Cell, Data]] = {
 
 
 def test_every_field_has_a_row() -> None:
-    """No field of a cell or of its data is without a row; the corpus is its content, not its name."""
+    """Every field of a cell and of its data has a row. A corpus is identified by its content, not its name."""
     assert {field for field, *_ in CELLS.values()} == {f.name for f in fields(Cell)} - {"corpus"}
     assert {field for field, *_ in PARTS.values()} == {f.name for f in fields(Data)}
 
@@ -143,13 +143,13 @@ def test_a_field_of_the_cell_changes_the_key(row: str) -> None:
 
 @pytest.mark.parametrize("row", PARTS)
 def test_a_part_of_the_corpus_changes_the_key(row: str) -> None:
-    """The same cell on two corpora has two keys where it looks at what differs."""
+    """One cell has two keys on two corpora if it reads the part that differs."""
     _, cell, data = PARTS[row]
     assert key(cell, data) != key(cell)
 
 
 def test_where_a_column_ends_is_part_of_a_corpus() -> None:
-    """Tokens that put together read the same, and columns of another name, are another corpus."""
+    """Equal concatenations of other tokens, and columns of another name, are another corpus."""
     one, two, three = (
         Data(Corpus([Sentence({name: words, "label": ["A"] * len(words)}, "label")]), DATA.test)
         for name, words in (("word", ["a\x1fb"]), ("word", ["a", "b"]), ("form", ["a", "b"]))
@@ -158,7 +158,7 @@ def test_where_a_column_ends_is_part_of_a_corpus() -> None:
 
 
 def other_value(param: Param) -> Any:
-    """A legal value that is not the default."""
+    """Return a legal value that is not the default."""
     known = {"constraints": "auto", "history": (1, 2), "cost": "f1", "kernel": "poly", "separator": "/"}
     known["class_weight"] = "balanced"
     if param.name in known:
@@ -180,10 +180,10 @@ def other_value(param: Param) -> Any:
 
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_every_parameter_changes_the_key(kind: str) -> None:
-    """Each declared parameter of each learner is in the key, but for threads and what is logged."""
+    """Each declared parameter of each learner is in the key, except threads and logging."""
     base = key(Cell("a", ComparedLearner("x", kind), "S1"))
     for param in parameters_of(LEARNERS[kind]).values():
-        if param.name == "features":  # the cell has them
+        if param.name == "features":  # part of the cell
             continue
         learner = ComparedLearner("x", kind, {param.name: other_value(param)})
         same = key(Cell("a", learner, "S1")) == base
@@ -191,13 +191,13 @@ def test_every_parameter_changes_the_key(kind: str) -> None:
 
 
 def test_learners_with_the_same_parameters_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is trained is part of the key, also where all its parameters are those of another."""
+    """The learner is part of the key, even if all its parameters equal those of another."""
     monkeypatch.setitem(LEARNERS, "twin", LEARNERS["crf"])
     assert key(replace(BASE, learner=ComparedLearner("crf", "twin"))) != key()
 
 
 def test_a_template_file_is_its_text(tmp_path: Path) -> None:
-    """A file of features that was edited is other features; elsewhere with the same text it is the same."""
+    """An edited feature file changes the key. A copy with equal text elsewhere does not."""
     one, two = tmp_path / "a" / "t.txt", tmp_path / "b" / "t.txt"
     for path in (one, two):
         path.parent.mkdir()
@@ -209,7 +209,7 @@ def test_a_template_file_is_its_text(tmp_path: Path) -> None:
 
 
 def test_code_version_and_format_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another build of the library and another form of results make other keys."""
+    """Another build of the library and another result format give other keys."""
     first = key()
     with monkeypatch.context() as patch:
         patch.setattr(cache, "code_version", lambda: "0+other")
@@ -223,12 +223,12 @@ def test_code_version_and_format_are_part_of_the_key(monkeypatch: pytest.MonkeyP
 
 
 def swapped(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same entries in another order."""
+    """Return equal entries in another order."""
     return dict(reversed(list(values.items())))
 
 
 PARAMS = {"max_iter": 3, "l2": 0.5, "epochs": 4}
-#: Pairs of cells and data that come to the same.
+#: Pairs of cells and data that are equivalent.
 SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
     "name of the corpus": (BASE, DATA, replace(BASE, corpus="z"), DATA),
     "name of the learner": (
@@ -280,7 +280,7 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
 
 
 def test_a_trial_is_kept_by_itself() -> None:
-    """Its key is the same in any grid, and that of no other trial, nor of the cell."""
+    """The key of a trial does not depend on the grid and differs from other trials and from the cell."""
     wider = replace(TUNED, tune={**TUNED.tune, "l2": [0.1, 1.0, 10.0]})
     names = Names({"a": DATA})
     trial = {"l2": 0.1, "max_iter": 1}
@@ -292,7 +292,7 @@ def test_a_trial_is_kept_by_itself() -> None:
 
 @pytest.mark.parametrize("row", SAME)
 def test_nothing_else_changes_the_key(row: str) -> None:
-    """Cells that come to the same have one key."""
+    """Equivalent cells have one key."""
     one, data, other, others = SAME[row]
     assert key(one, data) == key(other, others)
 
@@ -301,17 +301,17 @@ def test_nothing_else_changes_the_key(row: str) -> None:
 
 
 def scaled(factor: float, offset: float = 0.0) -> Callable[[float], float]:
-    """A function that holds a value."""
+    """Return a function that closes over values."""
     return lambda x: factor * x + offset
 
 
 def grown(x: float, by: float = 1.0) -> float:
-    """A function with a default."""
+    """Return a sum, with a default."""
     return x + by
 
 
 class Held:
-    """A callable with a state."""
+    """A callable with state."""
 
     def __init__(self, value: float) -> None:
         self.value = value
@@ -321,7 +321,7 @@ class Held:
 
 
 def test_a_function_is_its_text_and_what_it_holds() -> None:
-    """Functions, partials and callables that compute something else have other keys; the same again has its own."""
+    """Functions, partials and callables that compute something else have other keys. Equal ones share a key."""
 
     def of(function: Any) -> str:
         return key(replace(BASE, learner=ComparedLearner("x", "perceptron", {"kernel": function})))
@@ -348,8 +348,10 @@ def test_a_function_is_its_text_and_what_it_holds() -> None:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Files with the names of the package's modules, and one that stands for the native library. All are short: the
-    digest is of bytes, and is computed once for every module."""
+    """Return files named like the package's modules and one in place of the native library.
+
+    All are short, because the digest of the bytes is computed once per module.
+    """
     folder = tmp_path_factory.mktemp("code")
     root = folder / "tagwise"
     shutil.copytree(PACKAGE, root, ignore=lambda where, names: [n for n in names if unneeded(Path(where, n))])
@@ -361,12 +363,12 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def unneeded(path: Path) -> bool:
-    """Whether it is neither a module nor a folder that may hold some."""
+    """Return whether a path is neither a module nor a folder that may contain one."""
     return path.name == "__pycache__" if path.is_dir() else path.suffix != ".py"
 
 
 def test_every_module_that_trains_is_in_the_digest(copy: tuple[Path, Path]) -> None:
-    """One byte more in any module is another digest, but for those that only show results."""
+    """One more byte in any module changes the digest, except in modules that only display results."""
     root, library = copy
     first = code_digest(root, library)
     modules = sorted(root.rglob("*.py"))
@@ -388,7 +390,7 @@ def test_every_module_that_trains_is_in_the_digest(copy: tuple[Path, Path]) -> N
 
 
 def test_what_lies_where_is_in_the_digest(copy: tuple[Path, Path]) -> None:
-    """The native library, a new module, a module elsewhere: each is another digest; other files are not."""
+    """The native library, a new module and a moved module change the digest. Other files do not."""
     root, library = copy
     first = code_digest(root, library)
     found = [first]
@@ -407,7 +409,7 @@ def test_what_lies_where_is_in_the_digest(copy: tuple[Path, Path]) -> None:
 
 
 def test_the_version_is_that_of_this_package() -> None:
-    """The digest in every key is of the package and the library that run here."""
+    """The digest in every key covers the package and the library that are running."""
     version, _, digest = code_version().partition("+")
     assert version == _core.__version__
     assert len(digest) == 16
@@ -421,7 +423,7 @@ VALUE = {"row": {"accuracy": 1 / 3, "f1": None, "name": "Łódź \u2028"}, "deta
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_hit_is_what_was_stored(tmp_path: Path, kept: bool) -> None:
-    """What comes out is what went in, to the last digit; under its own key alone; made once."""
+    """A result is stored in full precision, under its own key only, and computed once."""
     store = Cache(tmp_path if kept else None)
     a, b = key(), key(SCORED)
     assert store.get(a) is None
@@ -445,7 +447,7 @@ def test_a_hit_is_what_was_stored(tmp_path: Path, kept: bool) -> None:
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    """A value that JSON does not hold raises and leaves neither an entry nor a file beside it."""
+    """A value that JSON cannot represent raises an error and leaves no file behind."""
     store = Cache(tmp_path)
     with pytest.raises(TypeError, match="not JSON serializable"):
         store.put(key(), {"row": object()})
@@ -453,7 +455,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """TAGWISE_CACHE names the folder; without it the user's cache has one."""
+    """TAGWISE_CACHE names the folder. The default is in the user's cache."""
     monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "named"))
     assert default_folder() == tmp_path / "named"
     monkeypatch.delenv("TAGWISE_CACHE")
@@ -464,7 +466,7 @@ def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def test_rows_have_the_names_of_their_own_cells(tmp_path: Path) -> None:
-    """Cells that come to the same are trained once, and each is shown under its own names."""
+    """Equivalent cells are trained once, and each is shown under its own names."""
     paths = [tmp_path / name / "t.txt" for name in "ab"]
     for path in paths:
         path.parent.mkdir()

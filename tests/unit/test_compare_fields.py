@@ -43,7 +43,7 @@ ROWS: dict[str, dict[str, Check]] = {}
 
 
 def row(owner: str, *names: str) -> Callable[[Check], Check]:
-    """Enter what a field does."""
+    """Register the check of a field."""
 
     def enter(check: Check) -> Check:
         for name in names:
@@ -55,12 +55,12 @@ def row(owner: str, *names: str) -> Callable[[Check], Check]:
 
 
 def accuracy(tagger: Any, train: tw.Corpus = TRAIN, **options: Any) -> float:
-    """How well a tagger does on the test part, trained without any comparison."""
+    """Return the test accuracy of a tagger trained without a comparison."""
     return float(tagger.fit(train, **options).evaluate(TEST).accuracy)
 
 
 def simple(**changes: Any) -> Comparison:
-    """A comparison of one HMM, with changes."""
+    """Return a comparison of one HMM with changed options."""
     return tw.compare(**{"learners": ["hmm"], "corpus": PAIR, **changes})
 
 
@@ -69,7 +69,7 @@ def simple(**changes: Any) -> Comparison:
 
 @row("compare", "learners")
 def learners(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """These in this order; a CRF if not given."""
+    """Learners keep their order. The default is a CRF."""
     given = ["hmm", ComparedLearner("mine", "perceptron", {"epochs": 3}), "crf(max_iter=1)"]
     table = simple(learners=given, features=["S1"])
     assert [r.learner for r in table] == ["hmm", "mine", "crf(max_iter=1)"]
@@ -85,7 +85,7 @@ def learners(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "corpus")
 def corpora(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """A name, names, parts or a mapping: trained on the first part, tested on the last."""
+    """A corpus is a name, names, parts or a mapping: trained on the first part, tested on the last."""
     known = {"a": (TRAIN, DEV, TEST), "b": (DEV, None, TRAIN), "ewt-pos": (TEST, DEV, TRAIN)}
     patch.setattr(sys.modules["tagwise.apps.compare.plan"], "load_corpus", known.__getitem__)
     for spec, names, parts in (
@@ -107,7 +107,7 @@ def corpora(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "features")
 def feature_sets(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Each of these; S1, S2 and S3 if not given."""
+    """Each feature set is run. The default is S1, S2 and S3."""
     table = simple(learners=["crf"], features=["S2", "word[0]"], params=QUICK)
     assert [r.features for r in table] == ["S2", "word[0]"]
     expected = [tw.CRF(features=f, max_iter=2).fit(TRAIN).n_nonzero_ for f in ("S2", "word[0]")]
@@ -117,7 +117,7 @@ def feature_sets(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "losses")
 def losses(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Each of these where a learner has one."""
+    """Each loss is run for the learners that have one."""
     table = simple(learners=["crf", "hmm"], features=["S1"], losses=["exp", "log"], params=QUICK)
     assert [(r.learner, r.loss) for r in table] == [("crf exp", "exp"), ("crf log", "log"), ("hmm", "")]
     expected = [accuracy(tw.CRF(features="S1", max_iter=2, loss=loss)) for loss in ("exp", "log")]
@@ -126,7 +126,7 @@ def losses(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "sizes")
 def sizes(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """So many of the first sentences; all if not given."""
+    """A size is a number of leading sentences. The default is all of them."""
     table = simple(sizes=[3, 8, 99])
     assert [r.sentences for r in table] == [3, 8, 24]
     assert [r.accuracy for r in table] == [accuracy(tw.HMM(features="S1"), TRAIN[:n]) for n in (3, 8, 24)]
@@ -135,7 +135,7 @@ def sizes(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "seeds")
 def seeds(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """So often each cell: other draws where a size is given, another seed of the learner always; once if not given."""
+    """Number of runs per cell, default 1. Each has its own learner seed and, if a size is given, its own draw."""
     table = simple(learners=["perceptron"], features=["S1"], seeds=3, params=QUICK)
     assert [(r.seed, r.sentences) for r in table] == [(0, 24), (1, 24), (2, 24)]
     expected = [tw.Perceptron(features="S1", epochs=2, seed=s).fit(TRAIN) for s in range(3)]
@@ -151,7 +151,7 @@ def seeds(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "params")
 def params(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """For every learner that has them, what its name settles aside; n_jobs is the threads of each."""
+    """Applied to every learner that has them unless its name sets them. n_jobs is the threads of each learner."""
     given = {"max_iter": 3, "l2": 0.5, "epochs": 4, "n_jobs": 97}
     table = simple(learners=["crf", "crf(l2=9)", "perceptron"], features=["S1"], params=given)
     assert [r.iterations for r in table] == [3, 3, 4]
@@ -164,7 +164,7 @@ def params(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "tune")
 def tune(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """The value that does best on every fifth sentence; by the learner's name before its kind."""
+    """The value with the best score on every fifth sentence. The learner's name takes precedence over its kind."""
     values = [50.0, 1e-3]
     fitted = tw.Corpus([s for i, s in enumerate(TRAIN) if i % 5 != 4])
     scores = [tw.CRF(features="S1", max_iter=9, l2=v).fit(fitted).score(TRAIN[4::5]) for v in values]
@@ -179,7 +179,7 @@ def tune(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "folds")
 def folds(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Every fifth sentence, others in turn, or the dev part; more folds than there are, or no dev part, are refused."""
+    """Every fifth sentence, several folds in turn, or the dev part. Too many folds or a missing dev part fail."""
     values = [50.0, 1.0, 1e-3]
     parts = [
         (tw.Corpus([s for i, s in enumerate(TRAIN) if i % 5 != 4 - fold]), TRAIN[4 - fold :: 5])
@@ -204,7 +204,7 @@ def folds(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "against")
 def against(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """The learner others are tested against; nobody if not given."""
+    """The baseline of the significance tests. The default is none."""
     call = {"learners": ["hmm", "crf"], "features": ["S1"], "params": QUICK}
     for name, place in (("hmm", 0), ("crf", 1)):
         entries = simple(**call, against=name).summary()
@@ -217,7 +217,7 @@ def against(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "cache")
 def cache(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """A folder, the usual one, or none: what lies there is read and not trained."""
+    """A folder, the default folder, or none. Cached results are read instead of trained."""
     patch.setenv("TAGWISE_CACHE", str(folder / "usual"))
 
     def entries(name: str) -> int:
@@ -239,7 +239,7 @@ def cache(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "jobs", "memory")
 def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Processes of their own, whose number the memory limits (tests/unit/test_pool.py); this process if not given."""
+    """Worker processes, limited by memory (tests/unit/test_pool.py). The default is this process."""
     assert simple()[0].memory is None
     (found,) = simple(jobs=1)
     assert found.memory is not None
@@ -263,7 +263,7 @@ def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "verbose")
 def verbose(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """1 logs each cell as it is done; 0 logs none."""
+    """1 logs each finished cell, 0 logs nothing."""
     logged: list[tuple[int, int]] = []
     log = sys.modules["tagwise.apps.compare"].logger
     patch.setattr(log, "info", lambda _text, done, total, _cell: logged.append((done, total)))
@@ -275,7 +275,7 @@ def verbose(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "risks")
 def compare_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Lists of so many, in every cell; what the figures are is in test_ranks."""
+    """Length of the k-best lists in every cell. tests/laws/test_ranks.py checks the figures."""
     found = tw.compare(["hmm"], corpus={"x": (TRAIN, TEST)}, features=["S1"], risks=3)
     assert found.details[0] is not None
     assert found.details[0]["k"] == 3
@@ -284,7 +284,7 @@ def compare_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "backend")
 def compare_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Who trains: this machine as it comes; nobody of another name (those of Ray are in tests/ray)."""
+    """Where training runs: this machine by default. Unknown names are refused (tests/ray covers Ray)."""
     given: list[str] = []
     inner = sys.modules["tagwise.apps.compare"].run
 
@@ -302,7 +302,7 @@ def compare_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "title", "caption")
 def words(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Above and below the table."""
+    """Text above and below the table."""
     lines = str(simple(title="Above", caption="Below")).splitlines()
     assert (lines[0].strip(), lines[-1].strip()) == ("Above", "Below")
     plain = simple()
@@ -314,7 +314,7 @@ def words(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("run", "backend")
 def run_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """A cluster has what is not in the cache, and the bounds; how it trains is in tests/ray."""
+    """A cluster receives the bounds and the cells that are not cached. tests/ray checks its training."""
     cells, made = plan(["hmm"], ["a"], ["S1"]), []
     patch.setattr(
         importlib.import_module("tagwise.apps.compare.cluster"),
@@ -335,7 +335,7 @@ def run_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("run", "cells", "data", "cache", "jobs", "memory", "n_jobs", "callbacks")
 def runs(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Cells by their own data; callbacks and threads reach the training; a folder keeps results."""
+    """Cells use their own data, callbacks and threads reach the training, and a folder keeps the results."""
     data = {"a": DATA, "b": Data(DEV, TEST)}
     cells = plan(["crf", "hmm"], ["b", "a"], ["S1"], params=QUICK)
     seen: list[tuple[str, int]] = []
@@ -356,7 +356,7 @@ def runs(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def test_a_process_says_what_it_does() -> None:
-    """Trials, features, iterations and scoring come out of a process as they come out of this one."""
+    """A worker process reports trials, features, iterations and scoring exactly as this process does."""
     cell = replace(BASE, tune={"l2": [0.5, 3.0]})
     here: list[str] = []
     measure(cell, DATA, progress=here.append)
@@ -367,7 +367,7 @@ def test_a_process_says_what_it_does() -> None:
     assert [(e.kind, e.index, e.cached) for e in events if e.kind != "progress"] == [
         ("start", 0, False),
         ("done", 0, False),
-        ("done", 1, False),  # which waits for the same result
+        ("done", 1, False),  # waits for the same result
     ]
     done = [e.result for e in events if e.result is not None]
     assert done[0]["row"]["threads"] == 1
@@ -375,7 +375,7 @@ def test_a_process_says_what_it_does() -> None:
 
 
 def test_rows_come_in_the_order_of_the_cells() -> None:
-    """However events arrive; every event is shown to who watches; failures are raised together at the end."""
+    """Events may arrive in any order. Callbacks receive every event, and failures are raised together at the end."""
     cells = plan(["hmm", "crf", "perceptron"], ["a"], ["S1"], params=QUICK)
     done = [e for e in run(cells, {"a": DATA}) if e.kind == "done"]
     seen: list[Event] = []
@@ -398,19 +398,19 @@ BASE = Cell("a", parse("crf"), "S1", params=QUICK)
 
 
 def measured(cell: Cell, data: Data = DATA, **options: Any) -> dict[str, Any]:
-    """The row of one cell."""
+    """Return the row of one cell."""
     found: dict[str, Any] = measure(cell, data, **options)["row"]
     return found
 
 
 def crf(**changes: Any) -> tw.CRF:
-    """The CRF of BASE."""
+    """Return the CRF of BASE."""
     return tw.CRF(**{"features": "S1", "max_iter": 2, **changes})
 
 
 @row("Cell", "corpus", "learner", "features", "params")
 def cell_names(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """What is trained and under which names it is shown."""
+    """The learner that is trained and the names under which it is shown."""
     for changes, expected in (
         ({}, crf()),
         ({"corpus": "z"}, crf()),
@@ -430,7 +430,7 @@ def cell_names(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("Cell", "size", "seed")
 def cell_draw(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """The first sentences, or for another seed some of all, in order; the learner has that seed too."""
+    """The first sentences or, for another seed, an ordered sample of all. The learner uses that seed too."""
     for size, seed in ((None, 0), (None, 2), (7, 0), (7, 1), (7, 2)):
         chosen = list(range(24 if size is None else size))
         if size is not None and seed:
@@ -449,7 +449,7 @@ def cell_draw(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("Cell", "tune", "tune_size", "folds")
 def cell_choice(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Each value has the mean score of the held-out parts; the best is taken, of equals the first."""
+    """A value's score is its mean over the held-out parts. The best value wins, the first one in a tie."""
     values = [30.0, 1.0, 0.01]
     for tune_size, folds in ((None, 1), (None, 2), (None, 5), (12, 1), (13, 3)):
         cell = replace(BASE, tune={"l2": values}, tune_size=tune_size, folds=folds, params={"max_iter": 6})
@@ -471,7 +471,7 @@ def cell_choice(patch: pytest.MonkeyPatch, folder: Path) -> None:
         best = values[expected.index(max(expected))]
         assert found["chosen"] == f"l2={best:g}"
         assert found["accuracy"] == accuracy(crf(l2=best, max_iter=6))
-    for equals in ((1e-3, 1e-2), (1e-2, 1e-3)):  # neither matters in two iterations
+    for equals in ((1e-3, 1e-2), (1e-2, 1e-3)):  # neither matters within two iterations
         tied = replace(BASE, tune={"tol": equals})
         assert measured(tied)["chosen"] == f"tol={equals[0]:g}"
     two = {"l2": [5.0], "min_count": [2]}
@@ -484,7 +484,7 @@ def cell_choice(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("Cell", "dev")
 def cell_dev(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """The dev part is scored as well, and nothing is chosen by it."""
+    """The dev part is scored too and does not influence any choice."""
     report = crf().fit(TRAIN).evaluate(DEV)
     found = measured(replace(BASE, dev=True))
     assert (found["dev_accuracy"], found["dev_f1"]) == (report.accuracy, report.f1)
@@ -496,7 +496,7 @@ def cell_dev(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("Cell", "track")
 def cell_track(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """The dev part is scored after every iteration to the end, and the best iterate is kept."""
+    """The dev part is scored after every iteration, and the best iterate is kept."""
     given = {"epochs": 40, "average": False}
     cell = replace(BASE, learner=parse("perceptron"), params=given, track=True)
     result = measure(cell, DATA)
@@ -515,7 +515,7 @@ def cell_track(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("Cell", "risks")
 def cell_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Ranks and margins of gold paths in lists of so many; none for a search that has no exact lists."""
+    """Ranks and margins of gold paths in k-best lists, or none if the search has no exact lists."""
     result = measure(replace(BASE, risks=6), DATA)
     found = crf().fit(TRAIN).ranks(TEST, k=6)
     assert result["detail"]["ranks"] == found.rank.tolist()
@@ -527,7 +527,7 @@ def cell_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def test_documents_reach_the_cells() -> None:
-    """Where documents begin decides what a learner with document features finds, whole and drawn."""
+    """Document boundaries determine document features, on the whole corpus and on a sample."""
     learner = parse("mira(document=true, epochs=4)")
     one = tw.Corpus(
         [tw.Sentence(s.fields, s.label, doc="x" if i == 0 else None) for i, s in enumerate(TRAIN)]
@@ -544,7 +544,7 @@ def test_documents_reach_the_cells() -> None:
 
 @pytest.mark.parametrize(("n", "size"), [(24, None), (23, None), (24, 12), (24, 11), (6, None)])
 def test_folds_hold_out_other_sentences_and_together_all(n: int, size: int | None) -> None:
-    """Every sentence is scored in exactly one of five folds, and trained in the four others."""
+    """Every sentence is scored in exactly one of five folds and trained on in the other four."""
     data = tw.Corpus([tw.Sentence({"word": [str(i)], "label": ["A"]}, "label") for i in range(n)])
     part = [str(i) for i in range(n)][:size]
     scored: list[str] = []
@@ -558,7 +558,7 @@ def test_folds_hold_out_other_sentences_and_together_all(n: int, size: int | Non
 
 
 def test_draws_are_of_all_sentences() -> None:
-    """A draw has no sentence twice, keeps their order, and reaches every sentence; seed 0 takes the first."""
+    """A sample keeps the order, has no duplicates and can contain any sentence. Seed 0 takes the first ones."""
     data = tw.Corpus([tw.Sentence({"word": [str(i)], "label": ["A"]}, "label") for i in range(20)])
     seen: set[int] = set()
     for seed in range(1, 30):
@@ -575,7 +575,7 @@ def test_draws_are_of_all_sentences() -> None:
 
 
 def test_every_field_has_a_row() -> None:
-    """No keyword and no field is without a row."""
+    """Every keyword and every field has a row."""
     assert ROWS["compare"].keys() == set(inspect.signature(tw.compare).parameters)
     assert ROWS["run"].keys() == set(inspect.signature(run).parameters)
     assert ROWS["Cell"].keys() == {f.name for f in fields(Cell)}
@@ -587,5 +587,5 @@ ONCE = {check: name for name, check in CASES.items()}
 
 @pytest.mark.parametrize("case", ONCE.values())
 def test_fields(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The row of a field holds."""
+    """The check of a field passes."""
     CASES[case](monkeypatch, tmp_path)

@@ -1,4 +1,4 @@
-"""The arithmetic of a study: figures put in by hand come out of means, tests and tables as hand and paper have them."""
+"""The arithmetic of a study: means, tests and tables of figures that were computed by hand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BARE = replace(
 
 
 def test_means_and_deviations_by_hand() -> None:
-    """Over three seeds: the mean, and the deviation of a sample, whose divisor is one less than their number."""
+    """Over three seeds: the mean, and the sample standard deviation with divisor n - 1."""
     values = {
         "accuracy": (0.5, 0.7, 0.9, 0.7, 0.2),
         "f1": (0.1, 0.2, 0.6, 0.3, math.sqrt(0.07)),
@@ -92,7 +92,7 @@ def test_means_and_deviations_by_hand() -> None:
 
 
 def test_what_is_missing_is_left_out_of_the_mean() -> None:
-    """A measure that a row has not does not count as nought."""
+    """A measure that is missing in a row does not count as zero."""
     rows = [BASE, replace(BASE, seed=1, f1=None, cpu=None), replace(BASE, seed=2, f1=0.75, cpu=None)]
     (entry,) = Comparison(rows).summary()
     assert (entry["f1"], entry["cpu"], entry["cpu_sd"]) == (0.5, 2.5, None)
@@ -103,7 +103,7 @@ def test_what_is_missing_is_left_out_of_the_mean() -> None:
 
 @pytest.mark.parametrize("name", GROUP)
 def test_rows_that_differ_otherwise_than_in_seed_are_apart(name: str) -> None:
-    """Each of corpus, learner, loss, features and size makes a group of its own; the seed alone does not."""
+    """Corpus, learner, loss, features and size separate groups. The seed does not."""
     other = replace(BASE, **{name: 7 if name == "sentences" else "other"})
     entries = Comparison([BASE, other, replace(BASE, seed=1)]).summary()
     assert [entry[name] for entry in entries] == [getattr(BASE, name), getattr(other, name)]
@@ -111,7 +111,7 @@ def test_rows_that_differ_otherwise_than_in_seed_are_apart(name: str) -> None:
 
 
 def test_what_was_chosen_is_named_once() -> None:
-    """Choices of the seeds, in order, without repetition."""
+    """The choices of all seeds, in order and without repetition."""
     rows = [replace(BASE, seed=i, chosen=c) for i, c in enumerate(("l2=1", "l2=0.1", "l2=1", ""))]
     assert Comparison(rows).summary()[0]["chosen"] == "l2=1; l2=0.1"
 
@@ -120,7 +120,7 @@ def test_what_was_chosen_is_named_once() -> None:
 
 
 def exact(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]], *, chunks: bool) -> float:
-    """The share of all swaps of sentences whose difference is at least the one that was seen."""
+    """Return the share of all swaps of sentences whose difference is at least the observed one."""
 
     def score(total: list[int]) -> Fraction:
         tokens, right, gold, predicted, correct = total
@@ -138,7 +138,7 @@ def exact(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]], *, chunk
 
 
 def counts(n: int, seed: int, *, chunks: bool) -> tuple[list[list[int]], list[list[int]]]:
-    """Counts of two learners on the same n sentences, the first somewhat better."""
+    """Return counts of two learners on the same n sentences. The first one is somewhat better."""
     rng = np.random.default_rng(seed)
     out: tuple[list[list[int]], list[list[int]]] = [], []
     for _ in range(n):
@@ -154,7 +154,7 @@ def counts(n: int, seed: int, *, chunks: bool) -> tuple[list[list[int]], list[li
 @pytest.mark.parametrize("chunks", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_significance_against_every_swap(chunks: bool, seed: int) -> None:
-    """Random swaps find the share of all swaps: of F1 where there are chunks, else of accuracy."""
+    """Random swaps estimate the exact share, for F1 if there are chunks and for accuracy otherwise."""
     one, other = counts(9, seed, chunks=chunks)
     expected = exact(one, other, chunks=chunks)
     assert p_value(one, other, trials=20_000) == pytest.approx(expected, abs=0.015)
@@ -162,19 +162,19 @@ def test_significance_against_every_swap(chunks: bool, seed: int) -> None:
 
 
 def test_significance_counts_itself() -> None:
-    """(1 + hits) / (1 + trials): never nought, and one where there is no difference."""
+    """The p-value is (1 + hits) / (1 + trials): never zero, and one if nothing differs."""
     one = [[5, 5, 0, 0, 0]] * 60
-    other = [[5, 2, 0, 0, 0]] * 60  # as good as never reached by chance
+    other = [[5, 2, 0, 0, 0]] * 60  # practically never reached by chance
     for trials in (1, 9, 499, 500, 501, 1200):
         assert p_value(one, other, trials=trials) == 1 / (1 + trials)
         assert p_value(one, one, trials=trials) == 1.0
     assert p_value(one, other) == 1 / 10_001
-    # Nothing to find and nothing found counts as nought, as a wrong chunk does.
+    # No gold chunk and no predicted chunk counts as zero, like a wrong chunk.
     assert p_value([[5, 4, 0, 1, 0]], [[5, 5, 0, 0, 0]], trials=9) == 1.0
 
 
 def test_significance_repeats_and_its_seed_matters() -> None:
-    """The same seed swaps the same sentences, another one others."""
+    """Equal seeds swap equal sentences, and another seed swaps other ones."""
     one, other = counts(30, 3, chunks=True)
     found = [p_value(one, other, trials=101, seed=seed) for seed in (0, 0, 1, 2, 3)]
     assert found[0] == found[1] == p_value(one, other, trials=101)
@@ -184,12 +184,12 @@ def test_significance_repeats_and_its_seed_matters() -> None:
 
 
 def detail(table: list[list[int]]) -> dict[str, Any]:
-    """What a row keeps of its sentences."""
+    """Return the counts per sentence in the form that a row keeps them."""
     return {"counts": table}
 
 
 def test_p_of_a_table_is_of_all_common_seeds_together() -> None:
-    """Sentences of the seeds that both have are pooled; others do not count; the base itself has no p."""
+    """Sentences of common seeds are pooled, other seeds do not count, and the baseline has no p-value."""
     (a0, b0), (a1, b1) = counts(5, 1, chunks=False), counts(5, 6, chunks=False)
     wild = [[9, 9, 0, 0, 0]] * 40
     rows, details = [], []
@@ -205,7 +205,7 @@ def test_p_of_a_table_is_of_all_common_seeds_together() -> None:
 
 
 def test_p_compares_like_with_like() -> None:
-    """The base has the same corpus and size, and the same features or the only ones that it has."""
+    """The baseline has the same corpus and size, and the same features or the only ones it was run with."""
     one, other = counts(8, 2, chunks=False)
     better = [[n, n, 0, 0, 0] for n, *_ in one]
     mine = replace(BASE, learner="crf", features="S2")
@@ -238,7 +238,7 @@ def test_p_compares_like_with_like() -> None:
 
 
 def test_p_follows_rows_that_are_added() -> None:
-    """A table that grows is tested anew."""
+    """The p-values of a table that grows are recomputed."""
     (a0, b0), (a1, b1) = counts(6, 1, chunks=False), counts(6, 8, chunks=False)
     table = Comparison(against="crf")
     for seed, (a, b) in enumerate(((a0, b0), (a1, b1))):
@@ -252,7 +252,7 @@ def test_p_follows_rows_that_are_added() -> None:
 
 
 def test_published_figures_by_hand() -> None:
-    """A paper's figure stands beside the measure, learner, features and corpus that it is of, and nowhere else."""
+    """A published figure appears only next to the measure, learner, features and corpus that it belongs to."""
     rows = [
         replace(BASE, learner=learner, features=features, corpus=corpus)
         for learner, features, corpus in product(("crf", "hmm"), ("S1", "S2"), ("news", "web"))
@@ -277,7 +277,7 @@ def test_published_figures_by_hand() -> None:
     ]
     head, _ = Comparison(rows, published=[Published("mira", 1.0)]).sheet()
     assert "F1, paper" not in head
-    # Hidden is our measure, not theirs.
+    # Hidden is our measure, not one of the paper.
     assert "precision, paper" in Comparison(rows, published=[Published("crf", 1.0, "precision")]).sheet()[0]
     text = page(Comparison(rows, published=[Published("crf", 61.5, source="A paper, Table 9")]))
     assert "A paper, Table 9" in text
@@ -298,7 +298,7 @@ TABLE = Comparison(
 
 
 def test_csv_and_json_hold_every_row() -> None:
-    """Seeds apart, every field of a row under its name, to the last digit; what is missing is empty or null."""
+    """One record per seed, every field under its name and in full precision. Missing values are empty or null."""
     lines = list(csv.DictReader(io.StringIO(TABLE.to_csv())))
     names = [f.name for f in fields(Row)]
     value = json.loads(TABLE.to_json())
@@ -314,7 +314,7 @@ def test_csv_and_json_hold_every_row() -> None:
 
 
 def test_the_score_of_a_row() -> None:
-    """F1 where labels are spans, else accuracy; also where F1 is nought."""
+    """F1 if labels are spans, even if it is zero, and accuracy otherwise."""
     assert (BASE.score, BARE.score, replace(BASE, f1=0.0).score) == (0.25, 0.5, 0.0)
     assert Row.of({**{f.name: getattr(BASE, f.name) for f in fields(Row)}, "unknown": 1}, seed=4) == replace(
         BASE, seed=4
@@ -325,7 +325,7 @@ def test_the_score_of_a_row() -> None:
 
 
 def test_entropy_is_in_nats() -> None:
-    """- sum p ln p: the logarithm of how many equals there are; nothing where one has it all."""
+    """Entropy is - sum p ln p: ln n for n equal shares, and zero if one share is 1."""
     for n in (1, 2, 3, 10):
         assert entropy(np.full((1, n), 1 / n))[0] == pytest.approx(math.log(n), abs=1e-6)
     p = np.array([[0.5, 0.25, 0.25, 0.0], [1.0, 0.0, 0.0, 0.0], [0.9, 0.1, 0.0, 0.0]])

@@ -1,4 +1,4 @@
-"""What a notebook shows: HTML that is well formed, holds what it shows, and lets no text through as markup."""
+"""Notebook displays: well-formed HTML with the expected content and all text escaped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA = tw.Corpus.from_lists(WORDS, LABELS)
 
 
 class Balance(HTMLParser):
-    """Opened and closed elements, and the text."""
+    """A parser that checks nesting and collects the text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -43,17 +43,17 @@ class Balance(HTMLParser):
 
 @pytest.fixture(scope="module")
 def tagger() -> tw.CRF:
-    """Fitted in a moment."""
+    """Return a quickly fitted tagger."""
     return tw.CRF(features="S2", max_iter=10).fit(DATA)
 
 
 def shown(thing: Any) -> str:
-    """The text of its HTML."""
+    """Return the text of an object's HTML."""
     return " ".join(Balance(thing._repr_html_()).text.split())
 
 
 def test_sentences_have_coloured_spans() -> None:
-    """A box a span with its type; tokens beside them plain; a label a colour."""
+    """One box per span with its type, plain text for other tokens, and one colour per label."""
     assert shown(DATA[0]) == "Rosa <b>Lund PER runs"
     assert DATA[0]._repr_html_().count("background:") == 1
     tags = tw.Sentence({"word": ["a", "b", "c"], "label": ["X", "Y", "X"]}, "label")
@@ -66,7 +66,7 @@ def test_sentences_have_coloured_spans() -> None:
 
 
 def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
-    """Attributes and transitions; a table a corpus."""
+    """Attributes and transitions, and one table per corpus."""
     found = tagger.explain(top=3)
     text = shown(found)
     assert all(name in text for rows in found.labels.values() for name, _ in rows)
@@ -90,7 +90,7 @@ def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
 
 
 def test_precision_against_recall_by_hand() -> None:
-    """Each probability a point; equal ones together; what is never found keeps recall below one."""
+    """One point per distinct probability. Gold chunks that are never found keep recall below one."""
     found = [
         [(Span("A", 0, 1), 0.9), (Span("A", 1, 2), 0.5)],
         [(Span("B", 0, 1), 0.5), (Span("A", 0, 2), 0.2)],
@@ -104,7 +104,7 @@ def test_precision_against_recall_by_hand() -> None:
 def test_without_matplotlib_one_is_told_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tagger: tw.CRF
 ) -> None:
-    """And nothing else needs it: import tagwise did not."""
+    """Nothing else needs matplotlib: importing tagwise does not import it."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(tw.TagwiseError, match=r"tagwise\[plot\]"):
@@ -112,7 +112,7 @@ def test_without_matplotlib_one_is_told_what_to_install(
 
 
 class Axes:
-    """Axes that note what is drawn into them."""
+    """Axes that record the calls that draw into them."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
@@ -125,12 +125,12 @@ class Axes:
         return note
 
     def of(self, name: str) -> list[tuple[Any, ...]]:
-        """What one kind of call was given."""
+        """Return the arguments of each call of one method."""
         return [args for called, args, _ in self.calls if called == name]
 
 
 def test_shares_of_a_confusion_by_hand() -> None:
-    """Of each gold label, whatever was predicted for it; labels by how often they are gold or guessed."""
+    """Shares are relative to each gold label. Labels are sorted by their frequency in gold and predictions."""
     gold = [["A"] * 6 + ["B"] * 4 + ["C"] * 3 + ["D"]]
     report = tw.evaluate(gold, [["A"] * 5 + ["D"] + ["C"] * 4 + ["C"] * 3 + ["D"]])  # A 6, B 4, C 7, D 2
     for top, labels in ((9, ["C", "A", "B", "D"]), (2, ["C", "A"])):
@@ -139,14 +139,14 @@ def test_shares_of_a_confusion_by_hand() -> None:
         ((ticks, names),) = ax.of("set_yticks")
         assert (list(ticks), names) == (list(range(len(labels))), labels)
         across = next((args, options) for name, args, options in ax.calls if name == "set_xticks")
-        assert across == ((ticks, names), {"rotation": 90})  # long names have room
+        assert across == ((ticks, names), {"rotation": 90})  # space for long names
         ((shares,),) = ax.of("imshow")
         whole = {("C", "C"): 1.0, ("A", "A"): 5 / 6, ("A", "D"): 1 / 6, ("B", "C"): 1.0, ("D", "D"): 1.0}
         assert shares.tolist() == [[whole.get((g, p), 0.0) for p in labels] for g in labels]
 
 
 def test_labels_that_are_given_are_those_that_count(tagger: tw.CRF) -> None:
-    """Beside a corpus that has its own."""
+    """Labels passed explicitly take precedence over those of a corpus."""
     curves = []
     for y in (None, LABELS, [["O", "O", "O"], ["B-LOC", "I-LOC", "O"]]):
         ax: Any = Axes()
@@ -159,7 +159,7 @@ def test_labels_that_are_given_are_those_that_count(tagger: tw.CRF) -> None:
 
 @pytest.mark.parametrize("kind", ["confusion", "calibration", "precision_recall", "learning_curve"])
 def test_plots_become_pictures(tagger: tw.CRF, kind: str, tmp_path: Any) -> None:
-    """Where matplotlib is there."""
+    """Plots render if matplotlib is installed."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     table = tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"], sizes=[1, 2])

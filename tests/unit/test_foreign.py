@@ -1,6 +1,6 @@
-"""What other libraries hold comes in and goes out: frames, data sets, documents, tagged sentences, CoNLL-U lists.
+"""Data of other libraries, in and out: frames, data sets, documents, tagged sentences, CoNLL-U lists.
 
-Every test runs with fakes, and with the library itself where that is installed.
+Every test runs with fakes, and with the library itself if it is installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..golden import corpus
 
 KINDS = pytest.mark.parametrize("kind", ["fake", "real"])
 X, Y = corpus.words(corpus.TRAIN), corpus.LABELS
-#: Of every token: its sentence, its word, its label.
+#: Sentence, word and label of every token.
 ROWS = [(s, w, y) for s, (words, labels) in enumerate(zip(X, Y)) for w, y in zip(words, labels)]
 IDS, WORDS, LABELS = (list(column) for column in zip(*ROWS))
 
@@ -33,7 +33,7 @@ def crf() -> tw.CRF:
 
 @pytest.fixture(scope="module")
 def plain() -> tw.Tagger:
-    """Trained on lists."""
+    """Return a tagger trained on lists."""
     return crf().fit(X, Y)
 
 
@@ -48,7 +48,7 @@ def same(a: tw.Tagger, b: tw.Tagger) -> bool:
 def test_a_frame_is_the_lists_it_stands_for(
     kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Training is the same to the bit; predictions come back as a column of the frame, with its index."""
+    """Training is bit-identical, and predictions become a column of the frame with its index."""
     index = [f"r{i}" for i in range(len(ROWS))]
     frame = makers.frame(kind, {"sentence": IDS, "word": WORDS, "label": LABELS}, index)
     tagger = crf().fit(frame)
@@ -65,7 +65,7 @@ def test_a_frame_is_the_lists_it_stands_for(
 
 @KINDS
 def test_rows_may_lie_anywhere(kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of a sentence need not be neighbours; labels go back to where their words are."""
+    """Rows of a sentence need not be adjacent. Labels are returned in the order of the rows."""
     order = sorted(range(len(ROWS)), key=lambda i: (i % 3, i))
     order.sort(key=lambda i: ROWS[i][0] % 2)
     data = {"s": [IDS[i] for i in order], "w": [WORDS[i] for i in order]}
@@ -81,7 +81,7 @@ def test_rows_may_lie_anywhere(kind: str, plain: tw.Tagger, monkeypatch: pytest.
 
 @KINDS
 def test_tables_that_name_each_sentence_once(kind: str) -> None:
-    """An empty cell means the sentence above; names of columns are known in any case; others come where named."""
+    """An empty cell repeats the sentence above. Column names ignore case, and other names can be passed."""
     named = [s if i == 0 or IDS[i - 1] != s else None for i, s in enumerate(IDS)]
     data = {"Sentence #": named, "Word": WORDS, "POS": ["N"] * len(WORDS), "Tag": LABELS}
     frame = makers.frame(kind, data)
@@ -103,7 +103,7 @@ def test_sentences_may_be_a_level_of_the_index(kind: str) -> None:
 
 @KINDS
 def test_labels_of_a_frame_keep_their_type(kind: str) -> None:
-    """Numbers stay numbers; a column of labels that is all empty is none."""
+    """Numbers stay numbers, and a label column without values is ignored."""
     numbers = [len(y) for y in LABELS]
     frame = makers.frame(kind, {"sentence": IDS, "word": WORDS, "label": numbers})
     tagger = crf().fit(frame)
@@ -165,7 +165,7 @@ def test_numbers_of_a_data_set_are_the_labels_they_name(kind: str, plain: tw.Tag
 
 @KINDS
 def test_columns_of_a_data_set(kind: str) -> None:
-    """One that is not named is guessed if there is one guess; numbers without names stay numbers."""
+    """A column that is not named is guessed if the guess is unique. Numbers without names stay numbers."""
     numbers = [[NAMES.index(y) for y in labels] for labels in Y]
     data = {"words": X, "ner_tags": numbers, "pos_tags": numbers, "plain": numbers}
     found = makers.dataset(kind, data, {"ner_tags": NAMES, "pos_tags": [f"P{y}" for y in NAMES]})
@@ -179,7 +179,7 @@ def test_columns_of_a_data_set(kind: str) -> None:
     assert tw.corpus_of(other).label == "entities"
     with pytest.raises(tw.CorpusError, match=r"has the parts train\. Choose one: X\['train'\]"):
         crf().fit(makers.dataset_dict(kind, other))
-    if kind == "fake":  # the real one refuses it itself
+    if kind == "fake":  # the real library refuses it itself
         wrong = makers.dataset(kind, {"tokens": [["a"]], "tags": [[-100]]}, {"tags": NAMES})
         with pytest.raises(
             tw.CorpusError, match=r"sentence 0, token 0, column 'tags': -100 is not the number of a label"
@@ -195,7 +195,7 @@ def test_columns_of_a_data_set(kind: str) -> None:
 
 @KINDS
 def test_documents_are_their_sentences(kind: str, plain: tw.Tagger) -> None:
-    """With entities as labels where all have them; tokens are those of the document, one for one."""
+    """Entities are labels if all documents have them, and tokens are those of the document."""
     words, labels = [w for s in X[:3] for w in s], [y for s in Y[:3] for y in s]
     begins = [t == 0 for s in X[:3] for t in range(len(s))]
     whole = makers.document(kind, words, labels, begins)
@@ -212,7 +212,7 @@ def test_documents_are_their_sentences(kind: str, plain: tw.Tagger) -> None:
 
 @KINDS
 def test_a_tagger_is_a_component(kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It writes entities, spans or tags, sentence by sentence, and alone or in batches the same."""
+    """It writes entities, spans or tags per sentence, with equal results one by one and in batches."""
     nlp = makers.language(kind, monkeypatch)
     with pytest.raises(tw.ParameterError, match="into='entities': expected one of ents, spans, tag"):
         tw.spacy_component(nlp, plain, into="entities")
@@ -233,7 +233,7 @@ def test_a_tagger_is_a_component(kind: str, plain: tw.Tagger, monkeypatch: pytes
     many = list(component.pipe([fresh() for _ in range(5)], batch_size=2))
     assert [[(e.start, e.end, e.label_) for e in d.ents] for d in many] == [wanted] * 5
     other = tw.spacy_component(nlp, plain, into="spans", key="found", name="second")
-    doc = other(fresh())  # spans live as long as their document
+    doc = other(fresh())  # keep the document alive, because its spans need it
     assert [(e.start, e.end, e.label_) for e in doc.spans["found"]] == wanted
     tags = tw.spacy_component(nlp, plain, into="tag", name="third")
     flat = [y for labels in plain.predict(X[:2]) for y in labels]
@@ -270,7 +270,7 @@ def test_a_component_is_saved_with_its_pipeline(
 
 @KINDS
 def test_tagged_sentences(kind: str, plain: tw.Tagger) -> None:
-    """NLTK's own lists go anywhere; plain lists of pairs, which may be attributes, are said to be tagged."""
+    """NLTK's own lists are detected. Plain lists of pairs could be attributes and must be declared as tagged."""
     pairs = [list(zip(words, labels)) for words, labels in zip(X, Y)]
     assert same(crf().fit(makers.view(kind, pairs)), plain)
     found = tw.corpus_of(pairs)
@@ -295,7 +295,7 @@ def test_tagged_sentences(kind: str, plain: tw.Tagger) -> None:
 
 @KINDS
 def test_chunked_sentences(kind: str) -> None:
-    """A tree's chunks are spans."""
+    """Chunks of a tree become spans."""
     inner = makers.tree(kind, "NP", [("New", "A"), ("Oslo", "N")])
     found = tw.corpus_of([makers.tree(kind, "S", [("in", "P"), inner, ("sleeps", "V")])])
     assert found.columns == ("word", "pos", "label")
@@ -341,14 +341,14 @@ def test_what_is_of_no_library_is_refused() -> None:
 
 
 def test_iterators_are_not_looked_at() -> None:
-    """To ask what something is uses nothing of it up."""
+    """Detecting the kind of an iterator does not consume it."""
     source = iter([["a"], ["b"]])
     assert kind_of(source) is None
     assert list(source) == [["a"], ["b"]]
 
 
 def test_nothing_is_imported() -> None:
-    """Neither by the package nor by looking at what is given."""
+    """Neither importing the package nor inspecting an argument imports these libraries."""
     code = (
         "import sys, tagwise as tw; tw.CRF(features='S1', max_iter=1).fit([['a']], [['X']]).predict([['b']]); "
         "print(sorted({'pandas', 'datasets', 'spacy', 'nltk', 'conllu'} & set(sys.modules)))"

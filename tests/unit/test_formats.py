@@ -1,4 +1,4 @@
-"""Formats: what each refuses and how it says so, values that only look dangerous, corpora by name from a folder."""
+"""Formats: errors for malformed input, values that only look dangerous, corpora by name from a folder."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tagwise.corpus.sentence import Corpus, Sentence
 
 
 def stream(text: str) -> io.StringIO:
-    """A text as a file."""
+    """Return a text as a file object."""
     return io.StringIO(text)
 
 
 def refused(said: str, call: Callable[[], Any]) -> None:
-    """A CorpusError with this text."""
+    """Check that the call raises a CorpusError whose message contains `said`."""
     with pytest.raises(CorpusError, match=said):
         call()
 
@@ -41,7 +41,7 @@ def refused(said: str, call: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("separator", ["", ",", "\t\t", "  "])
 def test_conll_separators(separator: str) -> None:
-    """A tab or a space, for reading and for writing."""
+    """Tabs and spaces are accepted when reading and when writing."""
     said = r"is neither a tab nor a space\. Pass '\\t'"
     refused(said, lambda: iter_conll(stream("a b\n"), separator=separator))
     refused(said, lambda: write_conll([], stream(""), separator=separator))
@@ -59,13 +59,13 @@ def test_conll_separators(separator: str) -> None:
     ],
 )
 def test_conll_names(columns: tuple[str, ...], label: str | None, said: str) -> None:
-    """Distinct names, the label among them."""
+    """Column names must be distinct and include the label."""
     refused(said, lambda: read_conll(stream("x y\n"), columns=columns, label=label))
     refused(said, lambda: read_jsonl(stream("[]\n"), columns=columns, label=label))
 
 
 def test_conll_names_in_one_text() -> None:
-    """Names by commas or spaces; one is left out; a label nobody asked for may be absent."""
+    """Names are separated by commas or spaces. Columns can be skipped, and a label that is not read may be missing."""
     for columns in ("word,_,label", "word _ label", ["word", "_", "label"]):
         found = read_conll(stream("a N X\nb V Y\n"), columns=columns)
         assert found.columns == ("word", "label")
@@ -75,7 +75,10 @@ def test_conll_names_in_one_text() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
 def test_conll_names_by_default(count: int) -> None:
-    """word, pos, chunk, col4 ...; the last is the label, if the file has more than the word and no label is named."""
+    """Default names are word, pos, chunk, col4, ...
+
+    The last column is the label unless it is the only one or a label is named.
+    """
     row = " ".join("abcdef"[:count])
     names = ["word", "pos", "chunk", "col4", "col5", "col6"][:count]
     assert read_conll(stream(f"{row}\n"), label=None).columns == tuple(names)
@@ -86,7 +89,7 @@ def test_conll_names_by_default(count: int) -> None:
 
 
 def test_a_row_without_the_named_columns_is_refused() -> None:
-    """With the line and both numbers; if a line of comments is the reason, with the option to read it as one."""
+    """The error gives line number and both column counts, and suggests the comment option if a comment is the cause."""
     refused(
         r"<stream>:1: 2 columns.*expected 3 \(word, pos, label\)",
         lambda: read_conll(stream("a b\n"), ("word", "pos", "label")),
@@ -96,14 +99,14 @@ def test_a_row_without_the_named_columns_is_refused() -> None:
 
 @pytest.mark.parametrize("value", ["x-DOCSTART-", "-DOCSTART-x", "a b", "#", "-X-", "\u00a0", "\u3000"])
 def test_values_that_only_look_dangerous_are_written(value: str) -> None:
-    """What tabs can hold is read back as it was."""
+    """Values that fit between tabs survive a round trip."""
     c = Corpus.from_lists([["a", value], [value]], [["X", "Y"], [value]])
     out = io.StringIO()
     write_conll(c, out)
     assert read_conll(stream(out.getvalue()), comments=False, separator="\t") == c
     pos = Corpus(
         [Sentence({"word": ["a"], "label": ["-DOCSTART-"]}, "label")]
-    )  # a mark in the first column only
+    )  # document marks count in the first column only
     out = io.StringIO()
     write_conll(pos, out)
     assert read_conll(stream(out.getvalue())) == pos
@@ -117,7 +120,7 @@ def test_values_that_only_look_dangerous_are_written(value: str) -> None:
     ],
 )
 def test_values_that_conll_cannot_hold(value: str, separator: str) -> None:
-    """The token, its line, the column, the value; written JSONL holds any."""
+    """The error gives the token, line, column and value. JSONL can store any value."""
     s = Sentence({"word": ["ok", value], "label": ["X", "Y"]}, "label", line=7)
     by = "tabs" if separator == "\t" else "spaces"
     refused(
@@ -130,7 +133,7 @@ def test_values_that_conll_cannot_hold(value: str, separator: str) -> None:
 
 
 def test_conll_columns_to_write() -> None:
-    """Some columns in another order; none, or one that is not there, is refused; marks have as many cells."""
+    """Columns can be selected and reordered. Unknown or empty selections fail. Document marks get the same width."""
     s = Sentence({"word": ["a"], "pos": ["N"], "label": ["X"]}, "label", doc="d", comments=("# c",))
     assert format_conll(s) == "-DOCSTART-\t-X-\tO\n\na\tN\tX\n\n"
     assert format_conll(s, columns=["label", "word"]) == "-DOCSTART-\t-X-\n\nX\ta\n\n"
@@ -151,7 +154,7 @@ def test_conll_columns_to_write() -> None:
 
 
 def test_documents_between_rows() -> None:
-    """A mark inside a block ends the sentence before it; a comment names the document; marks alone make no sentence."""
+    """A mark inside a block ends the sentence. A comment names the document. A mark alone is not a sentence."""
     mark = "-DOCSTART-\tO\n"
     text = f"# c\na\tX\n{mark}b\tY\n\n# newdoc id = two\n{mark}\n# newdocument\nc\tZ\n\n{mark}"
     found = list(iter_conll(stream(text)))
@@ -166,7 +169,7 @@ def test_documents_between_rows() -> None:
 
 
 def test_shared_strings_are_bounded() -> None:
-    """Equal strings become one object; a stream of ever new ones does not fill memory."""
+    """Equal strings share one object, and an endless stream of distinct strings does not fill memory."""
     shared = Shared()
     first, second = shared.column(["".join("ab"), "x"]), shared.column(["".join(["a", "b"])])
     assert first[0] is second[0]
@@ -182,7 +185,7 @@ ROW = "1\tHi\thi\tINTJ\tUH\t_\t0\troot\t_\t_\n"
 
 
 def test_conllu_names() -> None:
-    """Some of its columns, each once, the label among them."""
+    """Columns can be selected, each at most once, and must include the label."""
     said = r"a CoNLL-U file has the columns word, lemma, upos"
     for columns, label in (((), None), (("word", "word"), None), (("word", "x"), None), (("word",), "upos")):
         refused(said, lambda columns=columns, label=label: iter_conllu(stream(ROW), columns, label))
@@ -223,18 +226,18 @@ def test_conllu_names() -> None:
     ],
 )
 def test_conllu_rows(text: str, said: str) -> None:
-    """Each fault by its line."""
+    """The error gives the number of each faulty line."""
     refused(said, lambda: read_conllu(stream(text)))
 
 
 def test_conllu_comments_alone_are_kept_for_the_next_sentence() -> None:
-    """A block of comments is no sentence."""
+    """A block of comments is not a sentence."""
     (s,) = read_conllu(stream(f"# newdoc id = d\n# a\n\n# b\n{ROW}"))
     assert (s.comments, s.doc, s.line) == (("# newdoc id = d", "# a", "# b"), "d", 5)
 
 
 def test_conllu_to_write() -> None:
-    """Where labels of another name go; documents without a comment; what cannot be written."""
+    """Labels under another name, documents without a comment, and values that cannot be written."""
     s = Sentence({"form": ["a", "b"], "ner": ["X", "Y"]}, "ner", doc="d")
     assert (
         format_conllu(s) == "# newdoc id = d\n1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n2\tb\t_\tY\t_\t_\t_\t_\t_\t_\n\n"
@@ -282,7 +285,7 @@ def test_conllu_to_write() -> None:
     ids=lambda v: v[:40],
 )
 def test_jsonl_lines(line: str, said: str) -> None:
-    """Each fault by its line and key."""
+    """The error gives line number and key of each fault."""
     first = '{"tokens": ["a"], "labels": ["X"]}\n'
     refused(said, lambda: read_jsonl(stream(first + line + "\n")))
 
@@ -291,7 +294,7 @@ def test_jsonl_lines(line: str, said: str) -> None:
     ("given", "doc"), [("true", ""), ("false", None), ("null", None), ('"d"', "d"), ('""', "")]
 )
 def test_jsonl_documents(given: str, doc: str | None) -> None:
-    """true begins one without a name."""
+    """`true` begins a document without a name."""
     (s,) = read_jsonl(stream(f'{{"tokens": ["a"], "newdoc": {given}, "id": 7}}\n'))
     assert s.doc == doc
     assert s.meta == {"id": 7}
@@ -300,7 +303,7 @@ def test_jsonl_documents(given: str, doc: str | None) -> None:
 
 
 def test_jsonl_of_any_columns() -> None:
-    """A column of one's own beside the tokens; columns left out are kept with the sentence; labels by name."""
+    """Custom columns are written next to the tokens, unread columns stay with the sentence, labels go by name."""
     line = '{"words": ["a", "b"], "pos": ["N", "V"], "n": [1, 2], "short": ["x"], "tags": ["X", "Y"]}\n'
     found = read_jsonl(stream(line))
     assert found.columns == ("word", "pos", "label")
@@ -314,12 +317,12 @@ def test_jsonl_of_any_columns() -> None:
 
 @pytest.mark.parametrize("tokens", [[], [""], ["a b"], ["a\tb"], ["a\nb"], ["a", "\r"], ["\0"]])
 def test_lines_of_tokens_that_cannot_be(tokens: list[str]) -> None:
-    """A token with a space in it would be two."""
+    """A token that contains a space would be read back as two."""
     refused("cannot be written as text", lambda: format_text(Sentence({"word": tokens})))
 
 
 def test_lines_of_tokens() -> None:
-    """Spaces and tabs in any number; labels behind a sign of one's own."""
+    """Any number of spaces and tabs separates tokens, and the label separator can be chosen."""
     found = read_text(io.StringIO("\ufeff a \t b \r\n\n\tc\n", newline=""))
     assert (found.tokens, [s.line for s in found]) == ([["a", "b"], ["c"]], [1, 3])
     assert read_text(stream("")).columns == ("word",)
@@ -339,12 +342,12 @@ def test_lines_of_tokens() -> None:
     ],
 )  # fmt: skip
 def test_formats_by_ending(name: str, format: str | None) -> None:
-    """The ending before that of a compression."""
+    """The format follows the suffix before that of a compression."""
     assert format_of_name(name) == format
 
 
 def test_any_format_is_written_and_read_by_its_name(tmp_path: Path) -> None:
-    """The ending decides for both; a format that is named comes first; an unknown one is refused."""
+    """The suffix decides for reading and writing, a named format takes precedence, an unknown one is refused."""
     c = Corpus([Sentence({"word": ["a", "b"], "upos": ["X", "Y"]}, "upos")])
     for name in ("a.conllu", "a.jsonl", "a.tsv.gz"):
         write(c, tmp_path / name)
@@ -366,7 +369,7 @@ def test_comments_with_tabs_do_not_hide_the_format() -> None:
 
 
 def test_a_long_first_line_is_enough_to_tell() -> None:
-    """A pipe that never ends its line is not waited for beyond some thousand characters."""
+    """Detection reads at most a few thousand characters of a pipe that never ends its line."""
     format, sentences = iter_sentences(stream("word " * 1500 + "\n" + "x\n\n"))
     assert format == "text"
     assert [len(s) for s in sentences] == [1500, 1]
@@ -374,7 +377,7 @@ def test_a_long_first_line_is_enough_to_tell() -> None:
 
 @pytest.mark.parametrize("format", ["conll", "jsonl", None])
 def test_an_empty_file_has_the_columns_it_was_given(format: str | None) -> None:
-    """Those that are kept, the label among them; none where none were named."""
+    """An empty file has the selected columns, including the label, or none if none were named."""
     found = read(stream(""), format, columns="word,_,label")
     assert (len(found), found.columns, found.label) == (0, ("word", "label"), "label")
     assert read(stream(""), format, columns="word,pos").label is None
@@ -387,7 +390,7 @@ def test_an_empty_file_has_the_columns_it_was_given(format: str | None) -> None:
 
 
 def test_sentences_and_corpora_compare_with_their_like_alone() -> None:
-    """Another type is never equal, and cannot be added."""
+    """Objects of another type are never equal and cannot be added."""
     c = Corpus.from_lists([["a"]], [["X"]])
     assert c != [["a"]]
     assert c[0] != ["a"]
@@ -410,7 +413,7 @@ def test_sentences_and_corpora_compare_with_their_like_alone() -> None:
 
 
 def test_an_empty_corpus_has_no_labels() -> None:
-    """Nothing to name a label column of; joined with another it takes that one's columns."""
+    """An empty corpus has no label column. Joined with another corpus, it takes that corpus's columns."""
     empty = Corpus([])
     assert empty.labels == []
     assert empty.label_set == []
@@ -426,7 +429,7 @@ def test_an_empty_corpus_has_no_labels() -> None:
 
 
 def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a folder that is given or named by the environment: parts by their files, dev where there is one."""
+    """Corpora come from a given folder or the one in the environment. Files name the parts, and dev is optional."""
     monkeypatch.delenv(bundled.DATA_VARIABLE, raising=False)
 
     def put(folder: str, part: str, sentences: int, columns: int) -> None:
@@ -473,7 +476,7 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_every_format_is_shown_by_the_command_line() -> None:
-    """A row of the table of formats has one of the writers of labelled sentences or texts; turns are its own."""
+    """Each row of the table of formats has a writer of labelled sentences or of texts, or writes turns."""
     table = formats.TABLE.values()
     assert WRITERS.keys() | TEXTS.keys() == formats.TABLE.keys() == set(formats.FORMATS)
     assert not WRITERS.keys() & TEXTS.keys()
@@ -486,7 +489,7 @@ def test_every_format_is_shown_by_the_command_line() -> None:
 def test_formats_with_the_same_ending_are_told_apart_by_what_is_in_the_file(
     line: str, format: str, tmp_path: Path
 ) -> None:
-    """By the first line, also where no ending tells anything."""
+    """The first line decides, even if the suffix is not informative."""
     for name in ("x.jsonl", "x.ndjson", "x"):
         (tmp_path / name).write_text(f"\n{line}\n")
         found, sentences = iter_sentences(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Labels, words and names of files that would command a terminal, a spreadsheet or a page: shown, never obeyed."""
+"""Hostile labels, words and file names: control sequences, formulas and markup are displayed, never executed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tagwise.base.terminal import as_text, plain, table, visible
 from tagwise.cli.app import cli
 from tagwise.corpus.streams import writer
 
-#: Clears a screen, sets a title, an eight-bit command, turns a line around, rings; and what rich would take for markup.
+#: Clears the screen, sets a title, uses an 8-bit control, reverses text, rings the bell, and contains rich markup.
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eabc\u2066\x7f[red]x[/nothing]"
-#: The part of it that a label may have.
+#: The part of it that is allowed in a label.
 EVIL_LABEL = "B-\u202eabc\u2066[red]x[/nothing]"
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
@@ -40,7 +40,7 @@ def run(*arguments: Any) -> Result:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose words, labels and parameters are hostile."""
+    """Return a model whose words, labels and parameters are hostile."""
     path = tmp_path_factory.mktemp("hostile") / "m.tagwise"
     X, Y = [[EVIL, "b"], ["b", EVIL]] * 3, [[EVIL_LABEL, "O"], ["O", EVIL_LABEL]] * 3
     tw.Boosting(features="word[0]\n", rounds=4).fit(X, Y).save(path)
@@ -48,7 +48,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_is_visible() -> None:
-    """Everything that a terminal obeys, as JSON writes it; nothing else changes, and words keep their joiners."""
+    """Terminal controls are escaped as in JSON. Nothing else changes, and words keep their joiners."""
     every = "".join(map(chr, range(0x3000))) + "\ud800"
     shown = visible(every)
     assert not OBEYED.search(shown)
@@ -59,7 +59,7 @@ def test_what_is_visible() -> None:
 
 
 def test_tables_show_what_they_are_given() -> None:
-    """Heads, cells, titles and captions: no markup, no commands."""
+    """Headers, cells, titles and captions contain neither markup nor control sequences."""
     text = as_text(table([EVIL, "n"], [[EVIL, "[bold]1[/]"]], title=EVIL, caption=EVIL), 400)
     assert not OBEYED.search(text)
     assert text.count("[red]x[/nothing]") == 4
@@ -68,7 +68,7 @@ def test_tables_show_what_they_are_given() -> None:
 
 
 def test_what_is_inspected(model: Path) -> None:
-    """Facts, parameters, rounds, features, transitions; the same as JSON, whose values are the same."""
+    """Facts, parameters, rounds, features and transitions, as text and as JSON with equal values."""
     result = run("inspect", model)
     assert result.exit_code == 0, result.output
     assert not OBEYED.search(result.output)
@@ -79,7 +79,7 @@ def test_what_is_inspected(model: Path) -> None:
 
 
 def test_what_is_evaluated(tmp_path: Path) -> None:
-    """Types, confusions; the report as text and as JSON."""
+    """Types and confusions, in the report as text and as JSON."""
     (tmp_path / "gold.tsv").write_text(f"a\t{EVIL_LABEL}\nb\tO\n\n")
     (tmp_path / "guess.tsv").write_text(f"a\tO\nb\t{EVIL_LABEL}\n\n")
     for more in ((), ("--json",), ("--confusion", "5")):
@@ -90,7 +90,7 @@ def test_what_is_evaluated(tmp_path: Path) -> None:
 
 
 def test_errors_are_shown(tmp_path: Path, model: Path) -> None:
-    """Names of files, of labels, what stands in a file, what was typed wrongly: on one line, visible."""
+    """Names of files and labels, file contents and mistyped input appear escaped on one line."""
     odd = tmp_path / "\x1b[2J\u202e.txt"
     odd.write_text("a\tb\n\x1b[31m\n")
     for arguments in (
@@ -113,7 +113,7 @@ def test_errors_are_shown(tmp_path: Path, model: Path) -> None:
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_data_is_true_to_the_byte_but_on_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    """What `tag` and `convert` write: into a pipe as it is, on a terminal visible."""
+    """`tag` and `convert` write unchanged bytes to a pipe and escaped text to a terminal."""
 
     class Screen(io.BytesIO):
         def isatty(self) -> bool:
@@ -134,7 +134,7 @@ HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1"]
 
 
 def a_row(name: str) -> dict[str, Any]:
-    """A row whose words are all `name`, whatever other fields there are."""
+    """Return a row whose text fields are all `name`."""
     out: dict[str, Any] = {}
     for field in fields(Row):
         if field.type == "str":
@@ -146,7 +146,7 @@ def a_row(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_formulas_in_csv(name: str) -> None:
-    """A text that begins like a formula has something before it; numbers below zero stay numbers."""
+    """A text that begins like a formula gets a prefix. Negative numbers stay numbers."""
     text = Comparison([Row(**{**a_row(name), "accuracy": -0.5})]).to_csv()
     (cells,) = csv.DictReader(io.StringIO(text, newline=""))
     assert cells["learner"] == cells["corpus"] == ("" if ord(name[0]) < 32 else "'") + visible(name)
@@ -156,7 +156,7 @@ def test_no_formulas_in_csv(name: str) -> None:
 
 
 def test_markdown_tables_keep_their_columns() -> None:
-    """Bars, backticks, line ends and tags in a cell stay in it."""
+    """Bars, backticks, line ends and tags stay inside their cell."""
     name = "a|b`c`\nd\\|<script>\x1b[2J"
     text = Comparison([Row(**a_row(name))]).to_markdown()
     head, rule, row = text.splitlines()[:3]
@@ -167,7 +167,7 @@ def test_markdown_tables_keep_their_columns() -> None:
 
 
 def test_latex_tables_are_text() -> None:
-    """No command of its own in a cell."""
+    """Cells contain no LaTeX commands of their own."""
     text = Comparison([Row(**a_row("\\input{x}\x1b[2J$a$%\n&"))]).to_latex()
     assert "\\input" not in text
     assert not OBEYED.search(text)
@@ -176,7 +176,7 @@ def test_latex_tables_are_text() -> None:
 
 
 def test_a_page_has_the_elements_that_it_was_given() -> None:
-    """Whatever rows are called, the page has the tags and attributes of a page of plain names."""
+    """Whatever the names of rows, the page has the tags and attributes of a page with plain names."""
 
     class Tags(HTMLParser):
         def __init__(self) -> None:
@@ -200,11 +200,11 @@ def test_a_page_has_the_elements_that_it_was_given() -> None:
         assert tags(name) == tags("plain")
 
 
-# --- files that are no files ----------------------------------------------------------------------------------
+# --- paths that are not regular files -------------------------------------------------------------------------
 
 
 def test_a_missing_model_is_a_missing_file(tmp_path: Path) -> None:
-    """With its number and its name, as of any file; a folder, a pipe, a name with a NUL are said as well."""
+    """The error has errno and filename. A folder, a pipe and a name with NUL are reported too."""
     os.mkfifo(tmp_path / "pipe")
     cases = (
         (tmp_path / "none", FileNotFoundError, errno.ENOENT),
@@ -221,7 +221,7 @@ def test_a_missing_model_is_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_what_waits_for_a_pipe_hears_ctrl_c(tmp_path: Path) -> None:
-    """A model from a pipe is refused at once; a corpus from one is waited for, and Ctrl-C ends that."""
+    """A model from a pipe is refused at once. Reading a corpus from a pipe blocks, and Ctrl-C ends it."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert run("tag", pipe).exit_code == 2
@@ -237,7 +237,7 @@ def test_what_waits_for_a_pipe_hears_ctrl_c(tmp_path: Path) -> None:
     )
     assert waits.stdout is not None
     assert waits.stdout.readline() == "here\n"
-    while waits.poll() is None:  # before it waits, Ctrl-C ends it as well: which of both does not matter
+    while waits.poll() is None:  # Ctrl-C before it blocks ends it as well, and either is fine
         waits.send_signal(signal.SIGINT)
         try:
             waits.wait(0.2)
@@ -248,13 +248,13 @@ def test_what_waits_for_a_pipe_hears_ctrl_c(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_read_to_see_what_it_is(tmp_path: Path) -> None:
-    """`eval` looks whether its first file is a model; of a pipe nothing is lost by that."""
+    """`eval` checks whether its first file is a model and loses no bytes of a pipe by that."""
     pipe, guess = tmp_path / "pipe", tmp_path / "guess.tsv"
     os.mkfifo(pipe)
     guess.write_text("a\tX\nb\tY\n\n")
     feed = subprocess.Popen(["sh", "-c", f"cat '{guess}' > '{pipe}'"])
     result = run("eval", pipe, guess)
-    feed.kill()  # nobody opened the pipe if the command failed before it did
+    feed.kill()  # the pipe was never opened if the command failed early
     feed.wait()
     assert result.exit_code == 0, result.output
     assert "100.00" in result.output

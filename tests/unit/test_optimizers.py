@@ -1,4 +1,4 @@
-"""Optimisers on objectives whose minimum is known: what they find, what each step reports, where they end."""
+"""Optimisers on objectives with known minima: solutions, reported values, termination."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMOOTH: list[Minimiser] = [lbfgs, conjugate_gradient]
 
 
 class Counted:
-    """An objective with what it was asked: points, values and gradients."""
+    """An objective that records the points, values and gradients it was evaluated at."""
 
     def __init__(self, value: Callable[[Vector], float], gradient: Callable[[Vector], Any]) -> None:
         self.value, self.gradient = value, gradient
@@ -36,12 +36,12 @@ class Counted:
 
 
 def quadratic(curves: Vector, at: Vector) -> Counted:
-    """1/2 sum_k a_k (w_k - b_k)^2: the minimum is b."""
+    """Return 1/2 sum_k a_k (w_k - b_k)^2, whose minimum is b."""
     return Counted(lambda w: 0.5 * float(curves @ (w - at) ** 2), lambda w: curves * (w - at))
 
 
 def rosenbrock() -> Counted:
-    """A curved valley whose lowest point is (1, 1)."""
+    """Return the Rosenbrock function, a curved valley with its minimum at (1, 1)."""
     return Counted(
         lambda w: float((1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2),
         lambda w: (-2 * (1 - w[0]) - 400 * w[0] * (w[1] - w[0] ** 2), 200 * (w[1] - w[0] ** 2)),
@@ -49,7 +49,7 @@ def rosenbrock() -> Counted:
 
 
 def steps(found: Iterator[Step], most: int = 200) -> list[Step]:
-    """Steps with their points copied."""
+    """Collect steps with copies of their points."""
     return [Step(s.w.copy(), s.value, s.gradient_norm, s.evaluations) for s in islice(found, most)]
 
 
@@ -58,19 +58,19 @@ CURVES, AT = np.array([1.0, 30.0, 0.2, 5.0]), np.array([3.0, -1.0, 0.5, 0.0])
 
 @pytest.mark.parametrize("run", SMOOTH)
 def test_the_minimum_of_a_quadratic_is_found(run: Minimiser) -> None:
-    """From any start; the values fall, and the last gradient is next to nothing."""
+    """From any start, values decrease and the last gradient is close to zero."""
     for start in (np.zeros(4), np.array([-5.0, 4.0, 9.0, 1.0])):
         found = steps(run(quadratic(CURVES, AT), start, n_jobs=1))
         np.testing.assert_allclose(found[-1].w, AT, atol=1e-6)
         assert found[-1].gradient_norm < 1e-5
         assert all(b.value <= a.value * (1 + 1e-7) for a, b in pairwise(found))
         np.testing.assert_array_equal(found[0].w, start)
-        assert start.tolist() in ([0.0] * 4, [-5.0, 4.0, 9.0, 1.0])  # what was given is not written to
+        assert start.tolist() in ([0.0] * 4, [-5.0, 4.0, 9.0, 1.0])  # the start is not modified
 
 
 @pytest.mark.parametrize("run", [*SMOOTH, lambda f, w, **k: owlqn(f, w, l1=0.0, **k)])
 def test_any_numbers_are_a_start(run: Minimiser) -> None:
-    """Whole numbers, a list, single precision."""
+    """Integers, a list or single precision are valid starts."""
     for start in (np.array([1, 2, 3, 4]), [1.0, 2.0, 3.0, 4.0], np.array([1, 2, 3, 4], dtype=np.float32)):
         found = steps(run(quadratic(CURVES, AT), start, n_jobs=1))
         np.testing.assert_allclose(found[-1].w, AT, atol=1e-5)
@@ -79,7 +79,7 @@ def test_any_numbers_are_a_start(run: Minimiser) -> None:
 
 @pytest.mark.parametrize("run", SMOOTH)
 def test_a_curved_valley_is_followed_to_its_end(run: Minimiser) -> None:
-    """Steps that a plain gradient would need thousands for."""
+    """The minimum is reached in far fewer steps than plain gradient descent needs."""
     found = steps(run(rosenbrock(), np.array([-1.2, 1.0]), n_jobs=1))
     np.testing.assert_allclose(found[-1].w, [1.0, 1.0], atol=1e-5)
     assert len(found) < 120
@@ -87,7 +87,7 @@ def test_a_curved_valley_is_followed_to_its_end(run: Minimiser) -> None:
 
 @pytest.mark.parametrize("run", SMOOTH)
 def test_steps_report_where_they_are(run: Minimiser) -> None:
-    """Value and norm of the gradient are those of the point; evaluations are the calls so far."""
+    """Value and gradient norm belong to the point, and evaluations count the calls so far."""
     objective = rosenbrock()
     for step in islice(run(objective, np.array([-1.2, 1.0]), n_jobs=1), 20):
         assert step.evaluations == len(objective.points)
@@ -98,7 +98,7 @@ def test_steps_report_where_they_are(run: Minimiser) -> None:
 
 @pytest.mark.parametrize("run", SMOOTH)
 def test_a_start_at_the_minimum_is_the_end(run: Minimiser) -> None:
-    """No gradient, no step."""
+    """A zero gradient ends the run without a step."""
     objective = quadratic(CURVES, AT)
     (only,) = steps(run(objective, AT, n_jobs=1))
     assert (only.value, only.gradient_norm, only.evaluations) == (0.0, 0.0, 1)
@@ -106,7 +106,7 @@ def test_a_start_at_the_minimum_is_the_end(run: Minimiser) -> None:
 
 @pytest.mark.parametrize("run", SMOOTH)
 def test_a_step_onto_the_minimum_is_the_last(run: Minimiser) -> None:
-    """A first step along the gradient that ends where it is exactly zero."""
+    """A first step along the gradient that ends at a zero gradient is the last."""
     found = steps(run(quadratic(np.ones(2), np.array([0.6, 0.0])), np.zeros(2), n_jobs=1))
     assert [s.w.tolist() for s in found] == [[0.0, 0.0], [0.6, 0.0]]
     assert found[-1].gradient_norm == 0.0
@@ -114,7 +114,7 @@ def test_a_step_onto_the_minimum_is_the_last(run: Minimiser) -> None:
 
 @pytest.mark.parametrize("run", SMOOTH)
 def test_it_ends_where_nothing_decreases(run: Minimiser) -> None:
-    """A gradient that promises what no step keeps: the start is all there is, after the trials of one search."""
+    """If no step delivers the decrease that the gradient promises, the run ends at the start after one line search."""
     objective = Counted(lambda w: float(np.abs(w).sum()), lambda w: np.full_like(w, -1.0))
     (only,) = steps(run(objective, np.zeros(2), n_jobs=1))
     assert only.value == 0.0
@@ -123,7 +123,7 @@ def test_it_ends_where_nothing_decreases(run: Minimiser) -> None:
 
 @pytest.mark.parametrize("run", SMOOTH)
 def test_it_ends_where_nothing_decreases_any_more(run: Minimiser) -> None:
-    """After two good steps every point is higher: one search goes on, one begins anew along the gradient, no third."""
+    """After two good steps every point is higher: one search, one restart along the gradient, no third."""
     objective = quadratic(CURVES, AT)
     lift = 0.0
 
@@ -145,16 +145,16 @@ def test_it_ends_where_nothing_decreases_any_more(run: Minimiser) -> None:
 
 @pytest.mark.parametrize("run", SMOOTH)
 def test_walls_are_kept_away_from(run: Minimiser) -> None:
-    """Where the objective is not a number a step is too long: x - log x has its minimum at 1, and none below 0."""
+    """A step to a NaN objective is too long: x - log x has its minimum at 1 and is undefined below 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         objective = Counted(lambda w: float((w - np.log(w)).sum()), lambda w: 1 - 1 / w)
         found = steps(run(objective, np.array([0.01, 40.0]), n_jobs=1))
     np.testing.assert_allclose(found[-1].w, 1.0, atol=1e-5)
-    assert any(not np.all(p > 0) for p in objective.points)  # it did run into the wall
+    assert any(not np.all(p > 0) for p in objective.points)  # the undefined region was reached
 
 
 def test_curvature_pairs_and_scales_save_evaluations() -> None:
-    """With memory a quadratic takes fewer evaluations than without; with its true scale hardly any."""
+    """On a quadratic, curvature pairs save evaluations, and the exact scale saves nearly all."""
     curves = 10.0 ** np.linspace(-2, 2, 12)
     at = np.linspace(-1, 1, 12)
 
@@ -171,7 +171,7 @@ def test_curvature_pairs_and_scales_save_evaluations() -> None:
 
 @pytest.mark.parametrize("curvature", [CURVATURE, 0.1])
 def test_line_searches_satisfy_the_wolfe_conditions(curvature: float) -> None:
-    """Enough decrease, and no slope as steep as the first, for first steps that are far too short or too long."""
+    """Sufficient decrease and curvature hold for first steps that are far too short or far too long."""
     objective = rosenbrock()
     w = np.array([-1.2, 1.0])
     slope_at = np.array(objective.gradient(w))
@@ -187,20 +187,20 @@ def test_line_searches_satisfy_the_wolfe_conditions(curvature: float) -> None:
         after = dot(search.gradient, direction, 1)
         assert (
             curvature * slope <= after <= (2 * SUFFICIENT - 1) * slope
-        )  # the approximate conditions will do
+        )  # the approximate Wolfe conditions suffice
 
 
 def test_the_cubic_between_two_points() -> None:
-    """The minimum of the cubic itself; the middle where it has none or is too near an end; a tenth before a wall."""
+    """The minimum of the cubic, the midpoint if there is none or it is too close to an end, a tenth before a NaN."""
 
     def cubic(x: float) -> tuple[float, float]:
-        return x**3 - 3 * x, 3 * x * x - 3  # lowest at 1
+        return x**3 - 3 * x, 3 * x * x - 3  # minimum at 1
 
     for a, b in ((0.2, 2.0), (2.0, 0.2)):
         assert _between(a, *cubic(a), b, *cubic(b)) == pytest.approx(1.0)
     assert _between(0.95, *cubic(0.95), 4.0, *cubic(4.0)) == pytest.approx((0.95 + 4.0) / 2)
     assert _between(0.0, 0.0, 1.0, 2.0, 2.0, 1.0) == 1.0  # a straight line
-    assert _between(0.0, 0.0, -1.0, 1.0, -5.0, -1.0) == 0.5  # falling throughout
+    assert _between(0.0, 0.0, -1.0, 1.0, -5.0, -1.0) == 0.5  # decreasing everywhere
     assert _between(1.0, 0.0, -1.0, 3.0, math.inf, math.inf) == pytest.approx(1.2)
     assert _between(1.0, 0.0, -1.0, 3.0, 5.0, math.nan) == pytest.approx(1.2)
 
@@ -210,7 +210,7 @@ def test_the_cubic_between_two_points() -> None:
 
 @pytest.mark.parametrize("l1", [0.0, 0.3, 2.0, 100.0])
 def test_soft_thresholds(l1: float) -> None:
-    """1/2 a (w - b)^2 + c |w| is least at sign(b) max(|b| - c / a, 0), to the zero."""
+    """1/2 a (w - b)^2 + c |w| has its minimum at sign(b) max(|b| - c / a, 0), with exact zeros."""
     expected = np.sign(AT) * np.maximum(np.abs(AT) - l1 / CURVES, 0.0)
     for start in (np.zeros(4), np.array([1.0, 2.0, -3.0, 4.0])):
         found = steps(owlqn(quadratic(CURVES, AT), start, l1=l1, n_jobs=1))
@@ -221,7 +221,7 @@ def test_soft_thresholds(l1: float) -> None:
 
 
 def test_steps_with_l1_report_the_penalty_too() -> None:
-    """Value with c ||w||_1, the norm of the pseudo-gradient, calls so far."""
+    """The value includes c ||w||_1, the norm is that of the pseudo-gradient, and evaluations count the calls."""
     objective = rosenbrock()
     for step in islice(owlqn(objective, np.array([-1.2, 1.0]), l1=0.4, n_jobs=1), 15):
         assert step.evaluations == len(objective.points)
@@ -231,14 +231,14 @@ def test_steps_with_l1_report_the_penalty_too() -> None:
 
 
 def test_the_pseudo_gradient_is_the_shortest_subgradient() -> None:
-    """Off zero the one there is; at zero what is left of the gradient once c is taken off its size."""
+    """Away from zero it is the gradient with the penalty. At zero it is the gradient soft-thresholded by c."""
     w = np.array([2.0, -2.0, 0.0, 0.0, 0.0, 0.0])
     gradient = np.array([1.0, 1.0, 0.3, -0.3, 2.0, -2.0])
     np.testing.assert_allclose(pseudo_gradient(w, gradient, 0.5), [1.5, 0.5, 0.0, 0.0, 1.5, -1.5])
 
 
 def test_l1_ends_where_it_must() -> None:
-    """At a minimum at once; where no trial decreases the objective after one search."""
+    """At a minimum the run ends at once. If no trial decreases the objective, it ends after one search."""
     (only,) = steps(owlqn(quadratic(CURVES, AT), np.zeros(4), l1=1e3, n_jobs=1))
     assert only.gradient_norm == 0.0
     assert only.value == pytest.approx(0.5 * CURVES @ AT**2)
@@ -248,7 +248,7 @@ def test_l1_ends_where_it_must() -> None:
 
 
 def test_l1_goes_downhill_whatever_the_curvature_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs whose direction does not descend are forgotten, and the step is along the pseudo-gradient."""
+    """Pairs whose direction does not descend are dropped, and the step follows the pseudo-gradient."""
 
     def uphill(_: Pairs, gradient: Vector, out: Vector) -> float:
         out[:] = gradient
@@ -261,7 +261,7 @@ def test_l1_goes_downhill_whatever_the_curvature_says(monkeypatch: pytest.Monkey
 
 
 def test_first_trials_with_l1_are_bounded() -> None:
-    """A curvature of next to nothing suggests a step out of all proportion; no weight is moved by more than LONGEST."""
+    """A tiny curvature suggests a huge step, but no weight moves by more than LONGEST."""
     objective = Counted(lambda w: float(np.logaddexp(0, -w).sum()), lambda w: -1 / (1 + np.exp(w)))
     before = np.zeros(2)
     for step in islice(owlqn(objective, before, l1=1e-9, n_jobs=1), 12):
@@ -273,7 +273,7 @@ def test_first_trials_with_l1_are_bounded() -> None:
 
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 def test_the_table_of_optimisers(name: str) -> None:
-    """Each under its name; L1 is for owlqn alone; descent and ascent by sentences minimise no objective."""
+    """Each optimiser has its name, only owlqn supports L1, and per-sentence methods do not minimise an objective."""
     entry = OPTIMIZERS[name]
     assert entry.name == name
     assert entry.l1 is (name == "owlqn")

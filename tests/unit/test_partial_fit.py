@@ -1,4 +1,4 @@
-"""Going on with training: more sentences, attributes, labels; exactly, where the data are the same. Pruned models."""
+"""Continued training with more sentences, attributes and labels, exact on the same data. Pruned models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def weights(tagger: Any) -> Any:
 def test_training_in_pieces_is_training(
     kind: type[Any], params: dict[str, Any], features: str, tmp_path: Path
 ) -> None:
-    """The same bits as without interruption, in memory, through a file and through pickle."""
+    """Bit-identical to uninterrupted training, in memory, through a file and through pickle."""
     params = {"features": features, **params}
     whole = kind(epochs=7, **params).fit(X, Y)
     pieces = kind(epochs=3, **params).fit(X, Y)
@@ -56,10 +56,10 @@ def test_training_in_pieces_is_training(
 @pytest.mark.parametrize(("kind", "params"), KINDS)
 @pytest.mark.parametrize("features", ["S2", EDGE])
 def test_a_part_of_the_features_is_enough(kind: type[Any], params: dict[str, Any], features: str) -> None:
-    """A sentence is learned by the features that it sees, where nobody asks for all weights along the way.
+    """Updating only the features of a sentence gives the model and training state of updating all weights.
 
-    With a dev set all are asked for; one epoch is kept whatever its score. Model and state of training are the same to
-    the bit, and go on to be.
+    A dev set needs all weights after each epoch, and one epoch is kept whatever its score. Model and state are
+    bit-identical and stay so in continued training.
     """
     few, all_ = (kind(features=features, epochs=3, **params).fit(X, Y) for _ in range(2))
     more = [([["Oslo", "sings"]], [["NEW", "VERB"]]), (X[1:2], Y[1:2]), ([["the"]], [["DET"]])]
@@ -97,13 +97,13 @@ def test_new_words_and_labels_join(kind: type[Any], params: dict[str, Any]) -> N
     assert tagger.classes_ == (*labels, "NEW")
     assert tagger.predict(more) == gold
     assert tagger.predict(X) == Y
-    # What was there keeps its number; the old model is untouched.
+    # Existing features keep their index, and the old model is unchanged.
     assert tagger.model_.vocabulary.texts()[: len(before.vocabulary)] == before.vocabulary.texts()
     assert before.labels == labels
 
 
 def test_old_weights_stay_where_new_data_do_not_touch_them() -> None:
-    """Sentences that are already right change nothing, and what they add to the layout has weight 0."""
+    """Sentences that are already correct change nothing, and the features they add have weight 0."""
     tagger = tw.Perceptron(features="word[0]", average=False, start_end=False).partial_fit(X, Y, epochs=20)
     before = {**tagger.explain(1000).labels}
     tagger.partial_fit([[X[0][0], X[0][1]]], [[Y[0][0], Y[0][1]]])
@@ -111,12 +111,12 @@ def test_old_weights_stay_where_new_data_do_not_touch_them() -> None:
 
 
 def test_averages_count_steps_before_a_feature_existed() -> None:
-    """An attribute that comes late averages with zeros: 1 update in the last of 4 steps is a weight of 1/4 each."""
+    """An attribute that appears late averages with zeros: 1 update in the last of 4 steps gives weights of 1/4."""
     tagger = tw.Perceptron(features="word[0]", shuffle=False, start_end=False)
     tagger.partial_fit([["a"], ["a"], ["a"]], [["X"], ["X"], ["X"]])
     tagger.partial_fit([["b"]], [["Y"]])
     assert tagger.state_["steps"] == 4
-    # Step 4 predicts X (all scores are 0; ties go to the first label) and is corrected after it.
+    # Step 4 predicts X (all scores are 0, ties go to the first label) and is corrected after it.
     assert dict(tagger.explain().labels["Y"]) == {"word[0]=b": pytest.approx(0.25)}
 
 
@@ -128,7 +128,7 @@ def test_a_file_without_state_starts_a_new_average(tmp_path: Path) -> None:
     again = tw.load(tmp_path / "bare").partial_fit(X, Y)
     assert again.state_["steps"] == len(X)
     assert again.predict(X) == Y
-    # A file that is saved again without the state says so.
+    # Saving again without the state also drops its metadata.
     loaded = tw.load(tmp_path / "state")
     loaded.save(tmp_path / "again")
     assert tw.load(tmp_path / "again").model_.meta == tw.load(tmp_path / "bare").model_.meta
@@ -170,7 +170,7 @@ def chunks(*which: int) -> tuple[list[list[str]], list[list[str]]]:
 def test_training_in_pieces_keeps_to_the_rules(
     kind: type[Any], params: dict[str, Any], tmp_path: Path
 ) -> None:
-    """With constraints and a tag dictionary, too: the file of training in pieces has the other one's model."""
+    """Constraints and a tag dictionary survive too: the file equals that of uninterrupted training."""
     params = {"features": EDGE, **LIMITED, "seed": 5, **params}
     X, Y = chunks(0, 1, 2, 3)
     whole = kind(epochs=5, **params).fit(X, Y)
@@ -185,7 +185,7 @@ def test_training_in_pieces_keeps_to_the_rules(
 
 
 def test_a_scheme_and_a_dictionary_go_on() -> None:
-    """What "auto" found and the words of the dictionary stay; sentences to come add words, and labels to old ones."""
+    """The scheme found by "auto" and the dictionary persist. New sentences add words, and labels to known words."""
     tagger = tw.Perceptron(features=EDGE, epochs=3, **LIMITED).fit(*chunks(0, 1, 2, 3))
     labels = tagger.classes_
 
@@ -197,11 +197,11 @@ def test_a_scheme_and_a_dictionary_go_on() -> None:
     first = {"Ada": {"B-PER", "S-PER"}, "met": {"O"}, "Lund": {"S-PER"}, "Oslo": {"B-LOC", "S-LOC"}}
     assert words() == first
     assert tagger.model_.constraints.scheme == "IOBES"
-    # Labels that say nothing of a scheme, and a single word: all stays as it was.
+    # Labels that imply no scheme and a single word change nothing.
     tagger.partial_fit([["rain"]], [["O"]])
     assert tagger.model_.constraints.scheme == "IOBES"
     assert words() == first
-    # B-X I-X alone would be IOB2; as IOBES it is taken for B-X E-X.
+    # B-X I-X alone would be IOB2. As IOBES it is read as B-X E-X.
     tagger.partial_fit([["Nils", "Nils"]], [["B-LOC", "I-LOC"]])
     assert tagger.classes_ == labels
     tagger.partial_fit([["Lund", "Lund"]], [["S-NEW", "S-NEW"]])
@@ -209,7 +209,7 @@ def test_a_scheme_and_a_dictionary_go_on() -> None:
     assert tagger.model_.constraints.scheme == "IOBES"
     assert words() == {**first, "Lund": {"S-PER", "S-NEW"}, "Nils": {"B-LOC", "E-LOC"}}
     assert tagger.model_.dictionary.sets.shape[1] == len(labels) + 1
-    # The rules hold for what is predicted: no path that IOBES forbids.
+    # Predictions obey the constraints: no path that IOBES forbids.
     for path in tagger.predict([["Nils", "Lund", "Ada", "rain", "Nils"], ["Oslo"], ["met", "Oslo"]]):
         assert tw.evaluate([path], [path]).f1 in (0.0, 1.0)
         steps = list(zip([None, *path], [*path, None]))
@@ -218,7 +218,7 @@ def test_a_scheme_and_a_dictionary_go_on() -> None:
 
 @pytest.mark.parametrize("params", [{}, {"all_pairs": True}, {"start_end": False}])
 def test_every_weight_keeps_its_name(params: dict[str, Any]) -> None:
-    """With new words, labels and edge attributes, every feature there was has its weight, and a new one has 0."""
+    """With new words, labels and edge attributes, every old feature keeps its weight and a new one has 0."""
     tagger = tw.Perceptron(features=EDGE, epochs=3, average=False, **params).fit(X, Y)
     before = named(tagger.model_)
     assert any(w for name, w in before.items() if name[0] == "pair")
@@ -232,7 +232,7 @@ def test_every_weight_keeps_its_name(params: dict[str, Any]) -> None:
 
 
 def test_variances_of_new_features_are_those_of_the_start() -> None:
-    """AROW: a feature that comes late has the variance of the parameters; those there were keep theirs."""
+    """AROW: a late feature starts with the variance of the parameters. Older features keep theirs."""
     tagger = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, epochs=2, all_pairs=True).fit(X, Y)
     before = dict(zip(named(tagger.model_), tagger.state_["variance"].tolist()))
     assert min(before.values()) < 3.0 == max(before.values())
@@ -242,14 +242,14 @@ def test_variances_of_new_features_are_those_of_the_start() -> None:
         name[1] for name in before if name[0] == "node"
     }
     assert words == {"word[0]=zebra", "word[0]=okapi"}
-    for word in words:  # two labels, the right one and the other, learnt something
+    for word in words:  # two labels, the right one and the other, were updated
         of = [v for name, v in after.items() if name[:2] == ("node", word)]
         assert len(of) == len(tagger.classes_)
         assert of.count(3.0) == len(of) - 2
         assert min(of) < 3.0
     for name, variance in before.items():
         assert after[name] == variance if name[0] == "node" else after[name] <= variance
-    # The first step on new words alone is that of a fresh learner.
+    # The first step on new words only is that of a new learner.
     late = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, start_end=False, average=False)
     fresh = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, start_end=False, average=False, epochs=1)
     late.partial_fit([["p"], ["q"]], [["A"], ["B"]]).partial_fit([["zebra"]], [["B"]])
@@ -275,7 +275,7 @@ def test_a_copy_of_a_loaded_tagger_has_the_state_of_the_file(trip: Any, tmp_path
 
 
 def test_a_file_has_a_state_or_says_nothing_of_one(tmp_path: Path) -> None:
-    """A model that is saved without the arrays of a state does not speak of one, whoever saves it."""
+    """A model saved without the state arrays contains no reference to a state, whichever function saves it."""
     tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
     tagger.save(tmp_path / "bare")
     tagger.save(tmp_path / "state", state=True)
@@ -291,7 +291,7 @@ def test_a_file_has_a_state_or_says_nothing_of_one(tmp_path: Path) -> None:
 
 
 def test_a_second_fit_forgets_the_state_of_the_first(tmp_path: Path) -> None:
-    """A state is that of the last training; learners with history or a kernel leave none behind."""
+    """The state is that of the last training. Learners with history features or a kernel have none."""
     for params in ({"history": (1, 2)}, {"kernel": "poly"}):
         tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
         tagger.set_params(**params).fit(X[:2], Y[:2])
@@ -302,7 +302,7 @@ def test_a_second_fit_forgets_the_state_of_the_first(tmp_path: Path) -> None:
 
 
 def test_weights_of_sentences_and_dev_scores_go_on() -> None:
-    """`partial_fit` takes weights and a dev set as `fit` does, and counts its epochs on."""
+    """`partial_fit` takes sample weights and a dev set as `fit` does, and continues the epoch count."""
     weight = [float(i % 3) for i in range(len(X))]
     whole = tw.Perceptron(features="S2", epochs=3).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
     part = tw.Perceptron(features="S2", epochs=1).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
@@ -362,7 +362,7 @@ def test_a_model_without_weights_prunes_to_nothing() -> None:
 
 
 def test_a_tagger_without_a_state_saves_that_of_no_step(tmp_path: Path) -> None:
-    """Weights alone are the state before the first step: no steps, no epochs, nothing summed."""
+    """Weights alone are saved as the state before the first step: no steps, no epochs, zero sums."""
     tw.Perceptron(features="S1", epochs=2).fit(X, Y).save(tmp_path / "plain.tagwise")
     tw.load(tmp_path / "plain.tagwise").save(tmp_path / "state.tagwise", state=True)
     model = tw.load(tmp_path / "state.tagwise").model_

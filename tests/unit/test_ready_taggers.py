@@ -1,4 +1,4 @@
-"""Ready taggers: trained at first use, kept by what made them, and there whatever happens to the cache."""
+"""Ready taggers: trained at first use, cached under a key of their inputs, and available without the cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TINY = TaggerInfo("tiny", "names", "wnut17-ner", "ner", "crf", {"features": "S1"
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A ready tagger of a few sentences; the list names those that were trained."""
+    """Register a ready tagger of a few sentences. Return a list that records the names of trained taggers."""
     done: list[str] = []
     train, dev, test = tw.load_corpus("wnut17-ner")
     assert dev is not None
@@ -42,7 +42,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_it_is_trained_once(trained: list[str], tmp_path: Path) -> None:
-    """At first use; then the file serves. Both are the same tagger, to the bit."""
+    """Training happens at first use. Later calls load the file, which holds a bit-identical tagger."""
     first = tw.pretrained("tiny", cache=tmp_path / "deep" / "er")
     (path,) = (tmp_path / "deep" / "er").iterdir()
     whole = path.read_bytes()
@@ -56,7 +56,7 @@ def test_it_is_trained_once(trained: list[str], tmp_path: Path) -> None:
 
 
 def test_it_says_what_it_is_and_how_good(trained: list[str], tmp_path: Path) -> None:
-    """The scores in the file are those of its own predictions on the test part; licence and corpus beside them."""
+    """The scores in the file are those of its predictions on the test part. Licence and corpus are stored with them."""
     tagger = tw.pretrained("tiny", cache=tmp_path)
     said = tagger.model_.meta["pretrained"]
     test = tw.load_corpus("wnut17-ner")[2][:20]
@@ -75,7 +75,7 @@ def test_it_says_what_it_is_and_how_good(trained: list[str], tmp_path: Path) -> 
 
 
 def test_a_name_says_what_made_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code, corpus, label, learner and parameters: with another of them it is another file, else the same one."""
+    """Code, corpus, label, learner and parameters determine the file name, and nothing else does."""
     others = [
         replace(TINY, corpus="ewt-pos"),
         replace(TINY, label="upos"),
@@ -95,7 +95,7 @@ def test_a_name_says_what_made_the_model(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_usual_folder_is_the_user_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`models` beside the results of comparisons, or in the folder of TAGWISE_CACHE; nowhere without a home."""
+    """`models` next to the comparison results, or in the folder of TAGWISE_CACHE. None without a home folder."""
     monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "named"))
     path = TINY.path()
     assert path is not None
@@ -109,7 +109,7 @@ def test_the_usual_folder_is_the_user_s(tmp_path: Path, monkeypatch: pytest.Monk
 def test_without_a_home_it_goes_on(
     trained: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A warning says that there is no folder; the tagger is there."""
+    """A warning reports the missing folder, and the tagger is returned."""
 
     def unknown(number: int) -> None:
         raise KeyError(number)
@@ -136,7 +136,7 @@ def test_nothing_is_kept_where_nothing_is_to_be_kept(
 def test_what_is_damaged_or_another_s_is_made_again(
     trained: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is named in a warning, and replaced by what was meant to be there."""
+    """A warning names the file, and the correct model replaces it."""
     expected = tw.pretrained("tiny", cache=tmp_path).predict(SENTENCES)
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
@@ -162,7 +162,7 @@ def test_a_cache_that_cannot_be_written_is_gone_on_without(
     caplog: pytest.LogCaptureFixture,
     trouble: str,
 ) -> None:
-    """One warning that names the folder; the tagger predicts as ever, and nothing half-written is left."""
+    """One warning names the folder, predictions are unchanged, and no partial file is left."""
     folder = tmp_path / "kept"
     if trouble == "full":
 
@@ -194,13 +194,13 @@ print(tw.pretrained("tiny", cache=sys.argv[1]).predict([["I", "love", "London", 
 
 
 def test_two_processes_at_once(trained: list[str], tmp_path: Path) -> None:
-    """Both have the tagger, and the file is whole whoever wrote last."""
+    """Both processes get the tagger, and the file is complete whichever wrote last."""
     at_once: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     both = [
         subprocess.Popen([sys.executable, "-c", TWO, str(tmp_path)], stderr=subprocess.PIPE, **at_once)
         for _ in range(2)
     ]
-    for process in both:  # both wait for this line before they begin
+    for process in both:  # both block on this line before they begin
         process.stdin.write("go\n")
         process.stdin.flush()
     said = [process.communicate(timeout=120) for process in both]
@@ -214,7 +214,7 @@ def test_two_processes_at_once(trained: list[str], tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    """Those there are, and the one that was meant."""
+    """The error lists the valid names and suggests the closest one."""
     with pytest.raises(
         tw.ParameterError,
         match=r"no pretrained tagger 'en-poss' \(did you mean 'en-pos'\?\)\. Use one of en-pos, ",

@@ -1,7 +1,7 @@
-"""Ctrl-C is heard within a fraction of a second wherever the core is at work.
+"""Ctrl-C takes effect within a fraction of a second wherever the core is running.
 
-A child process says when the long call begins; the signal is sent a while after that, and the process must end. Long is
-half a minute or more without the signal.
+A child process reports the start of a long call. The signal is sent shortly after that, and the process must end. Long
+means half a minute or more without the signal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
-#: Seconds. A look every 50 ms, on a machine that does many other things at the same time.
+#: Seconds. The core checks every 50 ms, and the machine may be busy.
 HEARD = 5.0
 
 BEGIN = """
@@ -46,7 +46,7 @@ def long(f):
     sys.exit(0)
 """
 
-#: A training set for boosting; a round, and what comes before the first, take seconds.
+#: A training set for boosting. A round takes seconds, and so does the preparation of the first.
 BOOSTED = """
 TIMES = 30
 X, y = corpus(400, 30, 12, words=3_000)
@@ -57,7 +57,7 @@ layout = _core.Layout.build(data, len(vocabulary), 12)
 rounds = _core.Rounds("tight", features_per_round=2000, overlap=True, joint=True, smoothing=0.5)
 """
 
-#: What runs, each for half a minute or more.
+#: Calls that take half a minute or more each.
 CALLS = {
     "an epoch of MIRA against many paths": """
 X, y = corpus(50, 30, 10)
@@ -124,7 +124,7 @@ long(lambda: tw.Perceptron(epochs=1, features="S2", kernel="rbf").fit(X, y))
 
 
 def interrupted(code: str) -> float:
-    """Seconds between the signal and the end of the process; it must end by KeyboardInterrupt."""
+    """Return the seconds between the signal and the end of the process, which must be by KeyboardInterrupt."""
     process = subprocess.Popen(
         [sys.executable, "-c", BEGIN + code],
         stdout=subprocess.PIPE,
@@ -136,7 +136,7 @@ def interrupted(code: str) -> float:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n", process.communicate()
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.3)  # the call is well under way
+            process.wait(0.3)  # let the call get well under way
         begin = time.perf_counter()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -153,7 +153,7 @@ def test_ctrl_c(name: str) -> None:
 
 
 def test_only_the_call_of_the_main_thread_stops() -> None:
-    """A call on another thread beside it goes on to its end."""
+    """A concurrent call on another thread runs to its end."""
     code = """
 import threading
 X, y = corpus(50, 40, 10)
@@ -183,7 +183,7 @@ long(both)
 
 
 def test_a_round_that_is_stopped_has_not_been() -> None:
-    """Signals at many moments: the weights are the sum of the steps reported, and no round follows half a round."""
+    """Signals at many moments: the weights are the sum of the reported steps, without partial rounds."""
     code = (
         BOOSTED.replace("TIMES = 30", "TIMES = 2")
         + """

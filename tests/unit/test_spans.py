@@ -22,14 +22,14 @@ LABELS = st.sampled_from(["PER", "LOC", "creative-work", "é"])
 
 
 def stream(*lines: Any) -> io.BytesIO:
-    """A file of these lines."""
+    """Return a file of these lines."""
     texts = (line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines)
     return io.BytesIO("".join(f"{text}\n" for text in texts).encode())
 
 
 @st.composite
 def annotated(draw: st.DrawFn) -> tuple[tw.Tokenized, list[tuple[int, int, str]]]:
-    """A text and spans of its tokens that do not overlap."""
+    """Draw a text and spans of its tokens that do not overlap."""
     text = draw(OPTIONS)(draw(TEXTS))
     cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
     spans = []
@@ -46,7 +46,7 @@ def annotated(draw: st.DrawFn) -> tuple[tw.Tokenized, list[tuple[int, int, str]]
 def test_spans_become_labels_and_spans_again(
     data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]], scheme: str
 ) -> None:
-    """In every scheme; nothing is misaligned, and order does not matter."""
+    """In every scheme. Nothing is misaligned, and the order of spans does not matter."""
     texts, spans = [text for text, _ in data], [found for _, found in data]
     found = tw.spans_to_labels(texts, [list(reversed(of_text)) for of_text in spans], scheme=scheme)
     assert found.misaligned == []
@@ -60,7 +60,7 @@ def test_spans_become_labels_and_spans_again(
 
 @given(st.data())
 def test_every_span_is_used_or_reported(data: st.DataObject) -> None:
-    """Any spans: what aligns has its tokens; of the rest, each is reported once, and tokens are those of the policy."""
+    """Aligned spans cover their tokens. Each other span is reported once and treated according to the policy."""
     text = data.draw(OPTIONS)(data.draw(TEXTS))
     n = len(text.text)
     spans = []
@@ -113,7 +113,7 @@ TEXT = "A Londoner’s  view."
     ],
 )
 def test_what_does_not_align_is_named(spans: list[Any], said: str) -> None:
-    """The sentence, the span, the token that is in the way, what to do."""
+    """The error gives the sentence, the span, the conflicting token and the remedy."""
     with pytest.raises(tw.CorpusError, match=said):
         tw.spans_to_labels(["x", TEXT], [[], spans])
 
@@ -136,13 +136,13 @@ def test_what_does_not_align_is_named(spans: list[Any], said: str) -> None:
     ],
 )
 def test_what_is_no_span_is_refused_whatever_the_policy(span: Any, said: str, policy: Any) -> None:
-    """Places outside the text, labels that are none, texts that differ."""
+    """Offsets outside the text, invalid labels, texts that differ."""
     with pytest.raises(tw.CorpusError, match=said):
         tw.spans_to_labels([TEXT], [[span]], misaligned=policy)
 
 
 def test_numbers_of_lists_and_names_of_policies() -> None:
-    """One list a text; policies and schemes by their names."""
+    """One list per text is required, and policies and schemes must have valid names."""
     with pytest.raises(tw.CorpusError, match="1 lists of spans for 2 texts"):
         tw.spans_to_labels(["a", "b"], [[]])
     with pytest.raises(tw.CorpusError, match="1 lists of labels for 2 texts"):
@@ -158,7 +158,7 @@ def test_numbers_of_lists_and_names_of_policies() -> None:
 
 
 def test_labels_of_tokens_that_are_no_chunks() -> None:
-    """Every token has a span; back again with scheme="token", which wants one for each."""
+    """Every token has a span. The inverse with scheme="token" requires one for each."""
     texts, labels = ["Dogs bark.", "Why?"], [["NOUN", "VERB", "PUNCT"], ["ADV", "PUNCT"]]
     spans = tw.labels_to_spans(texts, labels)
     assert [(s.label, s.text) for s in spans[1]] == [("ADV", "Why"), ("PUNCT", "?")]
@@ -170,7 +170,7 @@ def test_labels_of_tokens_that_are_no_chunks() -> None:
 
 
 def test_a_corpus_of_texts_with_spans() -> None:
-    """Sentences are those of the tokenizer, but none ends inside a span."""
+    """Sentences are those of the tokenizer, except that none ends inside a span."""
     text = "I saw Dr. No. Then Mr. Bean! No."
     found = tw.span_corpus([text, ""], [[(6, 12, "FILM"), (19, 32, "FILM")], []])
     assert found.tokens == [["I", "saw", "Dr.", "No", "."], ["Then", "Mr.", "Bean", "!", "No", "."]]
@@ -183,14 +183,14 @@ def test_a_corpus_of_texts_with_spans() -> None:
 
 @given(st.lists(annotated(), min_size=1, max_size=4))
 def test_files_hold_texts_and_spans(data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]]) -> None:
-    """What is written is read back: texts character by character, spans, further keys, documents, in this order."""
+    """Texts, spans, further keys, documents and their order survive a round trip."""
     rows = [
         {"text": text.text, "spans": [{"start": a, "end": b, "label": y} for a, b, y in spans], "id": i}
         for i, (text, spans) in enumerate(data)
     ]
     try:
         corpus = tw.read_spans(stream(*rows))
-    except tw.CorpusError as error:  # drawn with other options: not the tokens of the reader
+    except tw.CorpusError as error:  # drawn with other options than the reader's tokenizer
         assert "inside the token" in str(error)  # noqa: PT017
         return
     out = io.BytesIO()
@@ -198,7 +198,7 @@ def test_files_hold_texts_and_spans(data: list[tuple[tw.Tokenized, list[tuple[in
     assert [json.loads(line) for line in out.getvalue().decode().split("\n")[:-1]] == rows
     again = tw.read_spans(io.BytesIO(out.getvalue()))
     assert again == corpus
-    through = io.BytesIO()  # also by way of JSONL, which keeps the texts
+    through = io.BytesIO()  # JSONL keeps the texts too
     tw.write_jsonl(corpus, through)
     back = io.BytesIO()
     tw.write_spans(tw.read_jsonl(io.BytesIO(through.getvalue())), back)
@@ -206,7 +206,7 @@ def test_files_hold_texts_and_spans(data: list[tuple[tw.Tokenized, list[tuple[in
 
 
 def test_sentences_of_a_text_are_put_together_again() -> None:
-    """Spans behind the first sentence have the places of the whole text."""
+    """Offsets of spans after the first sentence refer to the whole text."""
     row = {
         "text": "  Rosa came. Lund slept.\n\nOslo. ",
         "spans": [{"start": 13, "end": 17, "label": "LOC"}, {"start": 26, "end": 30, "label": "LOC"}],
@@ -223,7 +223,7 @@ def test_sentences_of_a_text_are_put_together_again() -> None:
 
 
 def test_parts_of_speech_are_kept_as_such() -> None:
-    """Labels that mark no chunks are spans of every token, which the file says; they come back as they were."""
+    """Labels without chunks become one span per token, marked as such in the file, and survive a round trip."""
     corpus = tw.Corpus.from_lists([["Dogs", "bark", "."], ["Why"]], [["NOUN", "VERB", "PUNCT"], ["O"]])
     out = io.StringIO()
     tw.write_spans(corpus, out)
@@ -233,7 +233,7 @@ def test_parts_of_speech_are_kept_as_such() -> None:
 
 
 def test_texts_of_other_formats() -> None:
-    """CoNLL-U says in a comment what its text was; else tokens have a space between them."""
+    """CoNLL-U has the text in a comment. In other formats tokens are joined by spaces."""
     lines = "# text = Rosa's\n1\tRosa\t_\tX\t_\t_\t_\t_\t_\t_\n2\t's\t_\tY\t_\t_\t_\t_\t_\t_\n\n"
     out = io.StringIO()
     tw.write_spans(tw.read_conllu(io.StringIO(lines)), out)
@@ -268,13 +268,13 @@ def test_texts_of_other_formats() -> None:
     ],
 )
 def test_lines_that_are_no_texts_with_spans(lines: list[str], said: str) -> None:
-    """The file, the line, what is wrong, what to do."""
+    """The error gives the file, line number, fault and remedy."""
     with pytest.raises(tw.CorpusError, match=said):
         tw.read_spans(stream(*lines))
 
 
 def test_what_stands_before_an_error_is_read() -> None:
-    """As in every format."""
+    """Sentences before an error are returned, as in every format."""
     sentences = tw.iter_spans(stream({"text": "a b", "spans": []}, "{"))
     assert next(sentences).tokens == ["a", "b"]
     with pytest.raises(tw.CorpusError, match="<stream>:2"):
@@ -282,7 +282,7 @@ def test_what_stands_before_an_error_is_read() -> None:
 
 
 def test_how_a_file_is_read(tmp_path: Path) -> None:
-    """Scheme, policy and tokenizer are arguments; `read` sees the format and gives columns their names."""
+    """Scheme, policy and tokenizer are arguments. `read` detects the format and names the columns."""
     path = tmp_path / "x.jsonl"
     path.write_text('{"text": "a-b c", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n')
     assert tw.read_spans(path, misaligned="expand", scheme="IOBES").labels == [["S-X", "O"]]
@@ -300,7 +300,7 @@ def test_how_a_file_is_read(tmp_path: Path) -> None:
 
 
 def test_raw_text() -> None:
-    """One text a line, cut into tokens and sentences; written back it is the same text."""
+    """One text per line, split into tokens and sentences. Writing restores the text."""
     text = "It's here. It isn't!\n\n  Two   spaces\n"
     found = tw.read_raw(io.StringIO(text))
     assert found.tokens == [["It", "'s", "here", "."], ["It", "is", "n't", "!"], ["Two", "spaces"]]

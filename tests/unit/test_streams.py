@@ -1,4 +1,4 @@
-"""Bytes in and out: what is refused by name and line, streams that give little at a time, files that appear whole."""
+"""Byte streams: errors with name and line number, streams with short reads, atomic output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT = "der Hund\nüber\n\nBBB\n"
 
 
 class Trickle(io.RawIOBase):
-    """A stream that gives a few bytes at a time, as pipes may."""
+    """A stream that returns a few bytes at a time, as pipes may."""
 
     def __init__(self, data: bytes, size: int) -> None:
         self.data, self.size = data, size
@@ -45,7 +45,7 @@ class Trickle(io.RawIOBase):
     "pack", [bytes, gzip.compress, lzma.compress, bz2.compress], ids=lambda f: f.__name__
 )
 def test_compression_is_seen_however_the_bytes_come(pack: Callable[[bytes], bytes], size: int) -> None:
-    """The first bytes tell, also where a pipe gives one at a time; the text is the same."""
+    """The first bytes identify the compression, even if a pipe returns one at a time."""
     name, chunks = open_text(Trickle(pack(TEXT.encode()), size))
     assert name == "<stream>"
     assert "".join(chunks) == TEXT
@@ -53,14 +53,14 @@ def test_compression_is_seen_however_the_bytes_come(pack: Callable[[bytes], byte
 
 @pytest.mark.parametrize("text", ["B", "BZ", "BZh", "BZh9 is no archive\n", "\x1f", "\x1f\n"])
 def test_text_that_begins_like_an_archive_is_text(text: str) -> None:
-    """One letter of a magic number, or three, make no archive."""
+    """One or three letters of a magic number are not an archive."""
     assert "".join(open_text(io.BytesIO(text.encode()))[1]) == text.rstrip("\n") + "\n"
 
 
 @pytest.mark.parametrize("cut", [12, 30, -4])
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress], ids=lambda f: f.__name__)
 def test_a_truncated_archive_is_named(pack: Callable[[bytes], bytes], cut: int) -> None:
-    """The file and about the line; what to do."""
+    """The error gives the file, the approximate line number and the remedy."""
     data = pack(random.Random(0).randbytes(50).hex().encode() * 10)
     with pytest.raises(
         CorpusError, match=r"<stream>:1: reading failed near this line .*truncated or damaged"
@@ -69,7 +69,7 @@ def test_a_truncated_archive_is_named(pack: Callable[[bytes], bytes], cut: int) 
 
 
 def test_damage_is_found_at_its_line() -> None:
-    """Lines are counted up to what can still be read."""
+    """Lines are counted up to the last readable one."""
     draw = random.Random(0)
     lines = b"".join(b"%d %s\n" % (i, draw.randbytes(40).hex().encode()) for i in range(20000))
     data = gzip.compress(lines)
@@ -78,7 +78,7 @@ def test_damage_is_found_at_its_line() -> None:
 
 
 def test_text_streams_are_checked_too() -> None:
-    """A lone surrogate and bytes of another encoding are named by line; a string stream is text whatever was told."""
+    """A lone surrogate and a wrong encoding are reported by line. A string stream ignores `encoding`."""
     with pytest.raises(CorpusError, match=r"<stream>:2: a character that is not Unicode .*binary mode"):
         list(open_text(io.StringIO("a\nb\ud800\n"))[1])
     latin = io.TextIOWrapper(io.BytesIO("ä\n".encode("latin-1")), encoding="utf-8")
@@ -100,20 +100,20 @@ def test_text_streams_are_checked_too() -> None:
     ],
 )
 def test_what_is_no_text_is_named_by_line(data: bytes, said: str) -> None:
-    """The line, the byte, what it may be, what to do; in one chunk or in many."""
+    """The error gives line number, byte, probable encoding and remedy, for one chunk or many."""
     for size in (1, 2, 100):
         with pytest.raises(CorpusError, match=said):
             list(text_chunks(iter([data[i : i + size] for i in range(0, len(data), size)]), "n"))
 
 
 def test_codecs_that_fail_in_their_own_way() -> None:
-    """Not every codec says which byte it does not like."""
+    """Not every codec reports the offending byte."""
     with pytest.raises(CorpusError, match=r"(?s)n:2: not valid IDNA \(.*\)\. Convert the file to UTF-8"):
         list(text_chunks(iter([b"a\n", b"xn--a-\n"]), "n", check_encoding("idna")))
 
 
 def test_line_ends_and_marks_are_gone() -> None:
-    """A byte-order mark at the start alone, any number of carriage returns before a newline, none needed at the end."""
+    """A leading byte-order mark and carriage returns before a newline are removed. The last newline is optional."""
     data = b"\xef\xbb\xbfa\r\nb\r\r\n\xef\xbb\xbfc\r"
     assert "".join(text_chunks(iter([data]), "n")) == "a\nb\n\ufeffc\n"
     assert "".join(text_chunks(iter([b"\xef\xbb\xbfa\n"]), "n", "latin-1")) == "ï»¿a\n"
@@ -122,18 +122,18 @@ def test_line_ends_and_marks_are_gone() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "no-such", "utf-32", "cp037", 3, "\0"])
 def test_encodings_without_ascii_are_refused(encoding: Any) -> None:
-    """A newline has to be the byte 10 and nothing else."""
+    """A newline must be the byte 10 and nothing else."""
     with pytest.raises(CorpusError, match=r"is unknown or does not contain ASCII\. Use 'utf-8', 'latin-1'"):
         check_encoding(encoding)
 
 
 def test_encodings_by_any_of_their_names() -> None:
-    """The canonical name."""
+    """Aliases map to the canonical name."""
     assert [check_encoding(e) for e in ("UTF8", "latin1", "cp1252")] == ["utf-8", "iso8859-1", "cp1252"]
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    """A number, a folder, a path that is not there, a text instead of a path."""
+    """A number, a folder, a missing path, a text instead of a path."""
     with pytest.raises(CorpusError, match=r"<stream>: a int is not a file\. Give a path, '-' for stdin"):
         list(byte_chunks(3, "<stream>"))  # type: ignore[arg-type]
     with pytest.raises(CorpusError, match=r"none\.txt: cannot be opened \(No such file or directory\)"):
@@ -147,13 +147,13 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_names_of_files(tmp_path: Path) -> None:
-    """A path as it was given, <stdin>, the name of a stream if it is a text."""
+    """A path unchanged, <stdin>, or the name of a stream if it is a string."""
     assert source_name("-") == "<stdin>"
     assert source_name(tmp_path) == str(tmp_path)
     with open(tmp_path / "a", "wb") as file:
         assert source_name(file) == str(tmp_path / "a")
     with os.fdopen(os.open(tmp_path / "a", os.O_RDONLY), "rb") as file:
-        assert source_name(file) == "<stream>"  # its name is a number
+        assert source_name(file) == "<stream>"  # the stream's name is a number
 
 
 # -- writing --------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_names_of_files(tmp_path: Path) -> None:
     [("a.txt", bytes), ("a.txt.gz", gzip.decompress), ("a.xz", lzma.decompress), ("a.bz2", bz2.decompress)],
 )
 def test_endings_compress(name: str, unpack: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    """The bytes are those of the text, packed as the ending says."""
+    """The bytes are those of the text, compressed as the suffix says."""
     with writer(tmp_path / name) as write:
         write(TEXT)
         write("more\n")
@@ -173,7 +173,7 @@ def test_endings_compress(name: str, unpack: Callable[[bytes], bytes], tmp_path:
 
 
 def test_streams_of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text onto text, UTF-8 onto bytes; '-' is standard output, with or without bytes below it."""
+    """Text streams get text, byte streams get UTF-8. '-' is standard output, with or without a byte buffer."""
     text, data, named = io.StringIO(), io.BytesIO(), io.StringIO()
     for out in (text, data):
         with writer(out) as write:
@@ -186,7 +186,7 @@ def test_streams_of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", over)
     with writer("-") as write:
         write("ü\n")
-    assert below.getvalue() == b"first\n" + "ü\n".encode()  # what was written before comes before
+    assert below.getvalue() == b"first\n" + "ü\n".encode()  # earlier output comes first
     monkeypatch.setattr(sys, "stdout", named)
     with writer("-") as write:
         write("ü\n")
@@ -194,7 +194,7 @@ def test_streams_of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Bare:
-    """A stream of bytes that can be written to and flushed, and nothing else."""
+    """A byte stream with `write` and `flush` only."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -207,7 +207,7 @@ class Bare:
 
 
 def test_a_stream_that_cannot_say_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would command a terminal stays as it is, as in a file."""
+    """Control sequences are written unchanged, as to a file."""
     out, over = Bare(), io.StringIO()
     over.buffer = out  # type: ignore[attr-defined]
     monkeypatch.setattr(sys, "stdout", over)
@@ -217,7 +217,7 @@ def test_a_stream_that_cannot_say_is_no_terminal(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_missing_corpus_is_a_missing_file(tmp_path: Path) -> None:
-    """Whoever waits for what Python calls it gets it, with its number and its name."""
+    """FileNotFoundError with errno and filename."""
     missing = str(tmp_path / "none.txt")
     with pytest.raises(FileNotFoundError) as found:
         list(byte_chunks(missing, missing))

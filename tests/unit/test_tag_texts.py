@@ -15,7 +15,7 @@ TEXTS = ["Rosa flew to Lund. Ines didn't, Rosa said!", "", "Oslo", "to  Lund\n\n
 
 @functools.cache
 def names(learner: str = "crf", **params: Any) -> Any:
-    """A tagger of names."""
+    """Return a tagger of names."""
     kinds = {"Rosa": "B-PER", "Ines": "B-PER", "Lund": "B-LOC", "Oslo": "B-LOC"}
     rng = np.random.default_rng(0)
     X = [[str(w) for w in rng.choice([*kinds, "flew", "to", ".", "said"], 6)] for _ in range(60)]
@@ -25,13 +25,13 @@ def names(learner: str = "crf", **params: Any) -> Any:
 
 @functools.cache
 def parts(**params: Any) -> Any:
-    """A tagger of parts of speech, whose labels are no chunks."""
+    """Return a part-of-speech tagger, whose labels are not chunks."""
     X = [["Rosa", "flew", "."], ["Lund", "said", "!"]] * 5
     return tw.CRF(features="word[0]", **params).fit(X, [["N", "V", "P"]] * 10)
 
 
 def test_spans_are_pieces_of_the_text() -> None:
-    """Each has the characters of its place; they are the chunks that `predict` finds in the tokenizer's sentences."""
+    """Each span has the characters at its offsets. Spans are the chunks that `predict` finds after tokenization."""
     tagger = names()
     for text, spans in zip(TEXTS, tagger.tag(TEXTS), strict=True):
         assert all(text[s.start : s.end] == s.text for s in spans)
@@ -48,7 +48,7 @@ def test_spans_are_pieces_of_the_text() -> None:
 
 
 def test_one_text_is_a_list_of_one() -> None:
-    """A text, what a tokenizer made of it, a list of either, an iterator."""
+    """Accepts a text, a tokenized text, a list of either, or an iterator."""
     tagger = names()
     one = tagger.tag(TEXTS[0])
     assert tagger.tag(tw.Tokenizer()(TEXTS[0])) == one
@@ -58,7 +58,7 @@ def test_one_text_is_a_list_of_one() -> None:
 
 
 def test_probabilities_are_those_of_chunks_and_labels() -> None:
-    """Of a chunk: that exactly it is there; of a part of speech: its marginal. None if nobody asks."""
+    """The probability of exactly that chunk, or the marginal of a part of speech. None by default."""
     tagger = names()
     (sentence,) = tw.Tokenizer()("Rosa Lund said").sentences
     spans = tagger.tag("Rosa Lund said")
@@ -71,7 +71,7 @@ def test_probabilities_are_those_of_chunks_and_labels() -> None:
 
 @pytest.mark.parametrize("learner", sorted(tw.LEARNERS))
 def test_every_learner_has_spans(learner: str) -> None:
-    """The spans that `predict` says; with probabilities where its scores are some, else with None."""
+    """Spans equal those of `predict`, with probabilities if the learner is probabilistic and None otherwise."""
     tagger = names(learner)
     spans = tagger.tag("Rosa flew to Lund.")
     assert [s.text for s in spans] == ["Rosa", "Lund"]
@@ -83,13 +83,13 @@ def test_every_learner_has_spans(learner: str) -> None:
 
 
 def test_a_model_that_looks_further_back() -> None:
-    """Chunks of a chain of higher order have no probability here; labels of tokens do."""
+    """Chunks of a higher-order chain have no probability here, but labels of tokens do."""
     assert {s.probability for s in names(order=2).tag("Rosa Lund")} == {None}
     assert all(0 < s.probability <= 1 for s in parts(order=2).tag("Rosa flew"))
 
 
 def test_labels_that_are_no_chunks() -> None:
-    """A span for every token, of the type that labels have."""
+    """One span per token, with the type of the labels."""
     assert [(s.label, s.text) for s in parts().tag("Rosa flew!")] == [
         ("N", "Rosa"),
         ("V", "flew"),
@@ -100,7 +100,7 @@ def test_labels_that_are_no_chunks() -> None:
 
 
 def test_a_tokenizer_of_ones_own() -> None:
-    """It decides what tokens are, and so what spans can be."""
+    """A custom tokenizer determines the tokens and therefore the possible spans."""
     tagger = names()
     assert [s.text for s in tagger.tag("Rosa,Lund", tokenizer=lambda _: [(0, 4), (5, 9)])] == ["Rosa", "Lund"]
     assert tagger.tag("Rosa,Lund", tokenizer=str.split) == []
@@ -108,7 +108,7 @@ def test_a_tokenizer_of_ones_own() -> None:
 
 
 def test_what_cannot_be_tagged() -> None:
-    """Things that are no text; models that look at more than words; taggers that know nothing yet."""
+    """Arguments that are not text, models with more columns than words, and unfitted taggers."""
     with pytest.raises(tw.CorpusError, match="text 0: expected a string, found list"):
         names().tag([["Rosa", "flew"]])
     with pytest.raises(tw.CorpusError, match="expected a list of texts, found int"):
@@ -121,7 +121,7 @@ def test_what_cannot_be_tagged() -> None:
 
 
 def test_the_tokenizer_of_training_is_that_of_tagging() -> None:
-    """Texts with spans in, the same spans out."""
+    """Training on texts with spans and tagging those texts returns the spans."""
     texts = ["Rosa’s in Lund.", "Ines isn’t in Oslo!"] * 5
     spans = [[(0, 4, "PER"), (10, 14, "LOC")], [(0, 4, "PER"), (14, 18, "LOC")]] * 5
     tagger = tw.CRF(features="word[0]").fit(tw.span_corpus(texts, spans))

@@ -14,7 +14,7 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.corpus.text.tokenizer import offsets_of, tokenized
 
-#: Characters that rules look at, and text of any kind.
+#: Characters that rules inspect, and text of any kind.
 PIECES = st.sampled_from(
     [
         *"aA1.,'’-_@#:/()\"!?…$&<3= \n\t\r",
@@ -63,18 +63,18 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=60)
 OPTIONS = st.builds(tw.Tokenizer, contractions=st.booleans(), hyphens=st.booleans(), sentences=st.booleans())
 
-#: What may lie between tokens: no ink, by Unicode's categories (separators, controls, format characters).
+#: Characters allowed between tokens: separators, controls and format characters by Unicode category.
 BLANK = ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 
 def words(text: str, **options: bool) -> list[str]:
-    """The tokens of a text."""
+    """Return the tokens of a text."""
     return tw.Tokenizer(**options)(text).tokens  # type: ignore[arg-type]
 
 
 @given(TEXTS, OPTIONS)
 def test_tokens_are_pieces_of_the_text_and_all_of_it_but_blanks(text: str, tokenizer: tw.Tokenizer) -> None:
-    """In order, apart, not empty; between them is nothing that one sees; offsets find them, and they find offsets."""
+    """Tokens are ordered, disjoint and not empty. Only invisible characters separate them. Offsets round-trip."""
     found = tokenizer(text)
     at = 0
     for token, (begin, end) in zip(found.tokens, found.offsets.tolist(), strict=True):
@@ -91,7 +91,7 @@ def test_tokens_are_pieces_of_the_text_and_all_of_it_but_blanks(text: str, token
 
 @given(TEXTS, OPTIONS)
 def test_characters_of_several_code_points_are_never_cut(text: str, tokenizer: tw.Tokenizer) -> None:
-    """No token begins with a mark, a joiner or a variation selector that has something to belong to."""
+    """No token begins with a combining mark, joiner or variation selector that has a base character."""
     for begin, _ in tokenizer(text).offsets.tolist():
         if unicodedata.category(text[begin]) in ("Mn", "Mc", "Me") or text[begin] == "\u200d":
             before = text[begin - 1] if begin else " "
@@ -100,7 +100,7 @@ def test_characters_of_several_code_points_are_never_cut(text: str, tokenizer: t
 
 @given(TEXTS, OPTIONS)
 def test_sentences_are_runs_of_tokens(text: str, tokenizer: tw.Tokenizer) -> None:
-    """All tokens, in order, in sentences that are not empty; one where none are looked for."""
+    """Sentences are not empty and contain all tokens in order. Without splitting there is one sentence."""
     found = tokenizer(text)
     assert [t for sentence in found.sentences for t in sentence] == found.tokens
     assert all(found.sentences)
@@ -109,7 +109,7 @@ def test_sentences_are_runs_of_tokens(text: str, tokenizer: tw.Tokenizer) -> Non
 
 @given(st.lists(TEXTS, max_size=8), OPTIONS, st.sampled_from([1, 2, 3]))
 def test_many_texts_are_texts_one_by_one(texts: list[str], tokenizer: tw.Tokenizer, jobs: int) -> None:
-    """Whatever their number and that of threads."""
+    """Batches equal single calls for any number of texts and threads."""
     for text, found in zip(texts, tokenizer.many(texts, jobs), strict=True):
         alone = tokenizer(text)
         assert found.text == text
@@ -118,7 +118,7 @@ def test_many_texts_are_texts_one_by_one(texts: list[str], tokenizer: tw.Tokeniz
 
 
 def test_more_texts_than_a_thread_takes_in_one_go() -> None:
-    """Sentences of later pieces are counted on from those of earlier ones."""
+    """Sentence numbers of later pieces continue those of earlier ones."""
     texts = [f"Text {i} is here. It has {i} ends." for i in range(1000)]
     for i, found in enumerate(tw.Tokenizer().many(texts)):
         assert found.text == texts[i]
@@ -149,12 +149,12 @@ def test_more_texts_than_a_thread_takes_in_one_go() -> None:
     ],
 )
 def test_rules(text: str, expected: str) -> None:
-    """What each rule is for."""
+    """An example of each rule."""
     assert words(text) == expected.split("|")
 
 
 def test_what_may_be_chosen() -> None:
-    """Contractions, hyphens, sentences and abbreviations, each by itself."""
+    """Contractions, hyphens, sentences and abbreviations are independent options."""
     assert words("don't Anna's", contractions=False) == ["don't", "Anna's"]
     assert words("well-known 2024-05-01", hyphens=True) == ["well", "-", "known", "2024-05-01"]
     assert len(tw.Tokenizer(sentences=False)("One. Two.").sentences) == 1
@@ -178,7 +178,7 @@ def test_what_may_be_chosen() -> None:
     ],
 )
 def test_sentences(text: str, expected: int) -> None:
-    """Stops with what closes behind them, unless a small letter follows; blank lines."""
+    """Stops with closing punctuation end a sentence unless a lower-case letter follows. Blank lines end one too."""
     assert len(tw.Tokenizer()(text).sentences) == expected
 
 
@@ -186,18 +186,18 @@ def test_sentences(text: str, expected: int) -> None:
     "piece", [".\u0301", ". ", "a-", "http://", "http://-", "@a", "x'", "((", ")", "a.", ":", "\u200d", "'s"]
 )
 def test_time_is_linear_in_the_text(piece: str) -> None:
-    """What a rule reads ahead is bounded: no text makes it read the rest of a text again and again."""
+    """Look-ahead is bounded, so that no text is read repeatedly to its end."""
     text = piece * 200_000
     for tokenizer in (tw.Tokenizer(), tw.Tokenizer(hyphens=True)):
         found = tokenizer(text)
         assert sum((found.offsets[:, 1] - found.offsets[:, 0]).tolist()) == len(text.replace(" ", ""))
 
 
-# --- tokenizers of one's own --------------------------------------------------------------------------------
+# --- custom tokenizers --------------------------------------------------------------------------------------
 
 
 def test_a_tokenizer_of_ones_own() -> None:
-    """Tokens, places, or sentences of either; whatever it is, tokens are pieces of the text."""
+    """It returns tokens, offsets, or sentences of either. Tokens must be pieces of the text."""
     text = "ab cd. ef"
     for own, sentences in (
         (str.split, [["ab", "cd.", "ef"]]),
@@ -228,14 +228,14 @@ def test_a_tokenizer_of_ones_own() -> None:
     ],
 )
 def test_what_a_tokenizer_may_not_return(own: object, said: str) -> None:
-    """The text, the token, what is wrong and what to do."""
+    """The error gives the text, the token, the fault and the remedy."""
     texts = [tw.Tokenizer()("before"), "ab cd"]
     with pytest.raises(tw.CorpusError, match=said):
         tokenized(texts, own)  # type: ignore[arg-type]
 
 
 def test_what_is_no_text() -> None:
-    """A single text, things that are none, halves of characters."""
+    """A single text, objects that are not text, lone surrogates."""
     with pytest.raises(tw.CorpusError, match="Put a single text into a list"):
         tw.Tokenizer().many("text")
     with pytest.raises(tw.CorpusError, match="text 1: expected a string, found int"):
@@ -249,7 +249,7 @@ def test_what_is_no_text() -> None:
 
 
 def test_arrays_of_the_core() -> None:
-    """Two numbers a token; bounds of sentences and of texts go from 0 to their numbers."""
+    """Two numbers per token. Bounds of sentences and of texts run from 0 to their counts."""
     places, sentences, texts = _core.tokenize(["a b. C", "", "d"])
     assert places.tolist() == [0, 1, 2, 3, 3, 4, 5, 6, 0, 1]
     assert sentences.tolist() == [0, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whoever else writes there, whatever the system refuses, whoever dies."""
+"""Atomic writing: files appear complete or not at all, with concurrent writers, system errors and killed writers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = os.geteuid() == 0
 
 @contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """No file may grow beyond `size` bytes: what a full disk looks like."""
+    """Limit the size of files to `size` bytes, to simulate a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -43,7 +43,7 @@ def small_files(size: int) -> Iterator[None]:
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
-    """Until then the old one stays; after a fault it still does, and nothing else is left behind."""
+    """The old file stays until the new one is complete. After an error it is unchanged and no other file remains."""
     path = tmp_path / "a"
     path.write_text("old")
     with atomic(str(path)) as out:
@@ -64,7 +64,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_the_mode_is_the_old_one_or_the_usual(tmp_path: Path) -> None:
-    """A file keeps its mode; a new one gets that of the umask, which stays as it was."""
+    """A replaced file keeps its mode, a new one gets the mode of the umask, and the umask is unchanged."""
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text("")
     old.chmod(0o640)
@@ -81,7 +81,7 @@ def test_the_mode_is_the_old_one_or_the_usual(tmp_path: Path) -> None:
 
 
 def test_a_closed_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replacing needs permission for the folder only; a file that may not be written stays all the same."""
+    """Replacing needs permission for the folder only, but a read-only file is not replaced."""
     path = tmp_path / "a"
     path.write_text("old")
     monkeypatch.setattr(os, "access", lambda place, mode: False)
@@ -92,7 +92,7 @@ def test_a_closed_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_secret_is_never_open_to_others(tmp_path: Path) -> None:
-    """While a file that only its owner may read is replaced, so may only its owner read the new one."""
+    """While a file with mode 0600 is replaced, the temporary file is readable by its owner only."""
     path = tmp_path / "a"
     path.write_text("old")
     path.chmod(0o600)
@@ -103,7 +103,7 @@ def test_a_secret_is_never_open_to_others(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not ROOT, reason="only the superuser gives files away")
 def test_the_owner_stays(tmp_path: Path) -> None:
-    """A superuser who replaces someone's file does not take it."""
+    """A superuser who replaces a file does not become its owner."""
     path = tmp_path / "a"
     path.write_text("old")
     os.chown(path, 1234, 2345)
@@ -113,7 +113,7 @@ def test_the_owner_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "\udcff" * 20, " ", ".a.tmp", "[a](b)*"])
 def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
-    """As long as the system lets names be, of any characters."""
+    """Any characters and the greatest length that the system allows."""
     write_text(tmp_path / name, "text")
     write_text(tmp_path / name, "text again")
     assert os.listdir(tmp_path) == [name]
@@ -124,7 +124,7 @@ def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("to", ["precious", "missing", "link", "/dev/null"])
 def test_links_are_refused(tmp_path: Path, to: str) -> None:
-    """To a file, to nothing, to itself, to a device: nothing is written through a link. A linked folder is fine."""
+    """A link to a file, to nothing, to itself or to a device is not written through. A linked folder is fine."""
     (tmp_path / "precious").write_text("precious")
     (link := tmp_path / "link").symlink_to(to)
     before = sorted(os.listdir(tmp_path))
@@ -143,7 +143,7 @@ def test_links_are_refused(tmp_path: Path, to: str) -> None:
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are counted in /proc")
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    """Neither the file's nor the folder's; nor where writing fails."""
+    """The descriptors of the file and of the folder are closed, after an error too."""
 
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
@@ -161,7 +161,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
 
 
 def test_planted_links_overwrite_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A link in the place of the temporary file: nothing is written through it, even if its name was guessed."""
+    """A link at the path of the temporary file is not written through, even if its name was guessed."""
     precious = tmp_path / "precious"
     precious.write_text("precious")
     monkeypatch.setattr(writing.secrets, "token_hex", lambda size: "0" * 2 * size)
@@ -169,14 +169,14 @@ def test_planted_links_overwrite_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(FileExistsError):
         write_text(tmp_path / "model", "other")
     assert precious.read_text() == "precious"
-    assert planted.is_symlink()  # not ours to remove
+    assert planted.is_symlink()  # belongs to another process
 
 
 # --- devices, pipes, descriptors ------------------------------------------------------------------------------
 
 
 def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
-    """They are no files to replace: they stay what they are, and the bytes go through them."""
+    """Devices and pipes are not replaced. The bytes are written to them."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for path in (fifo, os.devnull, "/dev/stdout"):
@@ -195,7 +195,7 @@ def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("to", ["/dev/stdout", "/proc/self/fd/1"])
 def test_standard_output_by_its_name(tmp_path: Path, to: str) -> None:
-    """A pipe, a file, a file that is added to: what comes before and after stays in its place."""
+    """Output to a pipe, a file or an appended file keeps its order with what is printed before and after."""
     if not os.path.exists(os.path.dirname(to)):
         pytest.skip(f"no {to} here")
     code = (
@@ -217,7 +217,7 @@ def test_standard_output_by_its_name(tmp_path: Path, to: str) -> None:
 
 
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
-    """A folder; a folder that is not there; a file as a folder; a name with a NUL; no name."""
+    """A folder, a missing folder, a file used as a folder, a name with NUL, an empty name."""
     cases = (
         (tmp_path, IsADirectoryError, r": is a folder\. Give the path of a file to write"),
         (
@@ -247,7 +247,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("buffered", [False, True])
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2"])
 def test_a_full_disk(tmp_path: Path, ending: str, buffered: bool) -> None:
-    """Seen while writing or at the end: an error that names the path, the old file, and nothing else."""
+    """Detected while writing or on close: the error names the path, the old file stays, no other file remains."""
     path = tmp_path / f"a{ending}"
     path.write_text("old")
     noise = random.Random(0).randbytes(100 if buffered else 1 << 18).hex()
@@ -264,7 +264,7 @@ def test_a_full_disk(tmp_path: Path, ending: str, buffered: bool) -> None:
 
 
 def test_errors_of_others_keep_their_names(tmp_path: Path) -> None:
-    """What goes wrong in the block is not taken for a fault of the file that is written."""
+    """An error raised inside the block is not reported as a fault of the file."""
     with pytest.raises(FileNotFoundError) as found, atomic(tmp_path / "out"):
         open(tmp_path / "in", "rb").close()
     assert found.value.filename == str(tmp_path / "in")
@@ -272,7 +272,7 @@ def test_errors_of_others_keep_their_names(tmp_path: Path) -> None:
 
 
 def test_refusals_are_what_python_calls_them() -> None:
-    """Of their kind and of the system's, with number and name; they travel between processes."""
+    """Errors are OSError subclasses with errno and filename, and can be pickled."""
     for kind in (FileError, CorpusError, ModelFileError):
         for code in (errno.ENOENT, errno.EACCES, errno.EPIPE, errno.ENOSPC):
             error = refusal(kind, "words", "file", code)
@@ -298,7 +298,7 @@ with atomic(sys.argv[1]) as out:
 
 
 def test_what_a_killed_writer_leaves_is_removed_by_age(tmp_path: Path) -> None:
-    """Its temporary file stays for a day, since its writer might be alive; then the next writer removes it."""
+    """A temporary file is kept for a day because its writer may be alive. Then the next writer removes it."""
     (path := tmp_path / "a").write_text("old")
     assert subprocess.run([sys.executable, "-c", LEAVES, path]).returncode == -9
     assert path.read_text() == "old"
@@ -312,7 +312,7 @@ def test_what_a_killed_writer_leaves_is_removed_by_age(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == sorted(["a", left, *others])
     for name in (left, *others):
         os.utime(tmp_path / name, (0, time.time() - STALE - 60))
-    with atomic(path) as out:  # a living writer is not disturbed by another
+    with atomic(path) as out:  # concurrent writers do not disturb each other
         write_text(path, "newer")
         out.write(b"newest")
     assert path.read_text() == "newest"
@@ -323,7 +323,7 @@ def test_what_a_killed_writer_leaves_is_removed_by_age(tmp_path: Path) -> None:
 
 
 def test_nothing_else_opens_files_for_writing() -> None:
-    """All writing goes through one module: no other one names a way to write."""
+    """All writing goes through one module. No other module contains a call that writes."""
     package = Path(tw.__file__).parent
     ways = {
         "write_text",
@@ -336,9 +336,9 @@ def test_nothing_else_opens_files_for_writing() -> None:
         "dump",
     }
     names_alone = {
-        "compat/sklearn_crfsuite/_fileresource.py: tempfile.mkstemp",  # an empty file, which others fill
-        "apps/annotate/journal.py: os.open",  # lines are added behind others; tests/kill/annotate.py is about them
-        "base/files/regular.py: os.open",  # for reading alone
+        "compat/sklearn_crfsuite/_fileresource.py: tempfile.mkstemp",  # an empty file that the caller fills
+        "apps/annotate/journal.py: os.open",  # appends lines, covered by tests/kill/annotate.py
+        "base/files/regular.py: os.open",  # for reading only
     }
     of_files = {"os", "shutil", "tempfile", "json", "pickle", "np", "Path", "path"}
     found = []

@@ -1,4 +1,4 @@
-"""The folder of a work: what was accepted is there again, whatever happened to the last line."""
+"""The folder of a project: accepted labels are restored, whatever happened to the last line of the journal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def begun(folder: Path, labels: tuple[str, ...] = ("PER", "LOC")) -> Work:
 
 
 def test_a_torn_line_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
-    """Every prefix of the file is the entries whose lines are whole in it, and can be gone on with."""
+    """Every prefix of the file gives the entries whose lines are complete, and can be continued."""
     with Journal(tmp_path / "j") as journal:
         for k in range(3):
             journal.append(do="é" * k)
@@ -50,7 +50,7 @@ def test_a_torn_line_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"{}\n", b"[1]\n", b"nonsense\n", b'{"n": 2}\n', b"\xff\n"])
 def test_a_damaged_line_is_refused_by_its_number(tmp_path: Path, line: bytes) -> None:
-    """What ends in a newline was written whole once: it is not thrown away."""
+    """A line that ends in a newline was once complete, so it is an error and is not dropped."""
     path = tmp_path / "j"
     path.write_bytes(line + b'{"n": 2, "do": "x"}\n')
     with pytest.raises(JournalError, match="line 1"):
@@ -72,7 +72,7 @@ def test_a_journal_through_a_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fsync comes behind the write of the line and before the return; an error of it takes the line back."""
+    """fsync runs after the write and before the return. If it fails, the written bytes are removed again."""
     work = begun(tmp_path)
     seen: list[bytes] = []
     real = os.fsync
@@ -108,11 +108,11 @@ def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: p
     work.close()
 
 
-# --- deeds ----------------------------------------------------------------------------------------------------
+# --- actions --------------------------------------------------------------------------------------------------
 
 
 def test_undo_and_redo_are_a_walk_that_the_folder_remembers(tmp_path: Path) -> None:
-    """Against a list of snapshots: undo goes one back, redo one on, a new deed forgets what was ahead."""
+    """Compared with a list of snapshots: undo moves back, redo moves forward, a new action drops the redo list."""
     work = begun(tmp_path)
     deeds = [(0, ["O"] * 5), (1, ["B-PER", "O"]), (0, ["B-PER", "O", "O", "B-LOC", "O"]), (2, ["O"] * 3)]
     states: list[dict[int, list[str]]] = [{}]
@@ -200,7 +200,7 @@ def test_a_journal_of_another_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_partly_labelled_files(tmp_path: Path) -> None:
-    """Sentences without a gap in their labels count as labelled; the others are open, and schemes become IOB2."""
+    """Sentences with complete labels count as labelled, the others are open, and schemes become IOB2."""
     text = "Peter\tI-PER\nslept\tO\n\nAnna\t_\nslept\tO\n\nRome\tI-LOC\n\n"
     work = Work(tmp_path)
     work.read(text.encode(), "conll", "part.tsv")
@@ -227,7 +227,7 @@ def test_labels_of_tokens(tmp_path: Path) -> None:
     ("form", "label"), [("conll", "label"), ("spans", "label"), ("jsonl", "label"), ("conllu", "misc")]
 )
 def test_exports_are_read_back(tmp_path: Path, form: str, label: str) -> None:
-    """What was accepted, and nothing else, comes out and is the same when it is read; more than one document."""
+    """Exactly the accepted sentences are exported and read back unchanged, with more than one document."""
     work = begun(tmp_path / "w")
     work.add(tw.Corpus.from_lists([["Rome", "<b>&\"'"]]), "more")
     done = {0: ["B-PER", "O", "O", "B-LOC", "O"], 2: ["B-LOC", "I-LOC", "O"], 3: ["B-LOC", "O"]}
@@ -262,7 +262,7 @@ def test_names_of_documents_stay_in_the_folder(tmp_path: Path) -> None:
 
 
 def test_labels_of_one_and_counts_are_those_of_all(tmp_path: Path) -> None:
-    """Whatever is done, in any order: `labels_of`, `n_labelled` and `n_given` are what a look at everything gives."""
+    """After any sequence of actions, `labels_of`, `n_labelled` and `n_given` equal a full recount."""
     rng = random.Random(7)
     words = [["Anna", "slept"], ["Peter", "flew"], ["Rome", "wins"]]
 
