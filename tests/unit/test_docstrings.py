@@ -14,8 +14,6 @@ import tagwise as tw
 from tagwise.base.parameters import parameters_of
 
 X, Y = [["the", "cat", "sleeps"], ["a", "dog", "barks"]], [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
-#: Public modules that are not checked yet.
-UNCHECKED = {"plot"}
 #: Maximum number of words of the help of a parameter, which is one paragraph on the command line.
 MOST_WORDS = 45
 
@@ -42,7 +40,7 @@ def is_ours(value: Any) -> bool:
 
 def public() -> Iterator[tuple[str, Any]]:
     """Yield every public class and function, also those of public modules, with its name."""
-    for name in {*tw.__all__} - UNCHECKED:
+    for name in tw.__all__:
         value = getattr(tw, name)
         if isinstance(value, types.ModuleType):
             own = ((inner, found) for inner, found in vars(value).items() if not inner.startswith("_"))

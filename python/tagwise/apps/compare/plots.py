@@ -21,7 +21,19 @@ from tagwise.evaluation.thresholds import span_curve
 
 
 def axes(ax: Any, width: float = 6.0, height: float = 4.2) -> Any:
-    """Return the given axes, or those of a new figure."""
+    """Return the axes to draw into: `ax`, or those of a new figure.
+
+    Args:
+        ax: Axes, or None for a new figure.
+        width: Width of a new figure in inches.
+        height: Height of a new figure in inches.
+
+    Returns:
+        The axes.
+
+    Raises:
+        TagwiseError: If matplotlib is not installed.
+    """
     if ax is not None:
         return ax
     try:
