@@ -35,10 +35,10 @@ __all__ = [
     "CrfsuiteModel",
     "CrfsuiteOnline",
     "CrfsuiteSequence",
+    "CurvaturePairs",
     "Dataset",
     "Dual",
     "Epochs",
-    "History",
     "HistoryOnline",
     "HistoryScorer",
     "Kernel",
@@ -47,6 +47,7 @@ __all__ = [
     "KernelSvm",
     "Layout",
     "Limits",
+    "LookbackSpec",
     "Margins",
     "ModelFile",
     "Objective",
@@ -60,7 +61,6 @@ __all__ = [
     "Stop",
     "Svm",
     "Template",
-    "Terms",
     "Texts",
     "TokenRegex",
     "Vocabulary",
@@ -846,10 +846,12 @@ def add_ridge(w: NDArray[np.float64], c: float, gradient: NDArray[np.float64], n
     """Add 2 c w to the gradient; returns c ||w||^2."""
 
 @final
-class History:
+class CurvaturePairs:
     """Limited-memory inverse Hessian."""
 
-    def __new__(cls, memory: int, n_jobs: int = 0, scale: NDArray[np.float32] | None = None) -> History: ...
+    def __new__(
+        cls, memory: int, n_jobs: int = 0, scale: NDArray[np.float32] | None = None
+    ) -> CurvaturePairs: ...
     def __len__(self) -> int:
         """Number of pairs remembered."""
     def clear(self) -> None:
@@ -1133,7 +1135,7 @@ def sequence_cost(cost: Cost, gold: NDArray[np.uint16], guess: NDArray[np.uint16
     """Cost of `guess` where `gold` is right, both [T] of label ids; `cost` has the table of their entities."""
 
 @final
-class Terms:
+class LookbackSpec:
     """Which features on labels further back exist: F_2 .. F_far, those of documents, those of label tuples."""
 
     def __new__(
@@ -1145,7 +1147,7 @@ class Terms:
         endless: bool = False,
         document: bool = False,
         tuples: bool = False,
-    ) -> Terms: ...
+    ) -> LookbackSpec: ...
     def __len__(self) -> int:
         """Number of features."""
 
@@ -1156,7 +1158,7 @@ _Lists: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.ui
 class HistoryScorer:
     """Weights of the terms, ready to label sentences together with a scorer."""
 
-    def __new__(cls, terms: Terms, weights: NDArray[np.float32]) -> HistoryScorer: ...
+    def __new__(cls, terms: LookbackSpec, weights: NDArray[np.float32]) -> HistoryScorer: ...
     def kbest(
         self,
         scorer: Scorer,
@@ -1183,7 +1185,7 @@ class HistoryOnline:
         cls,
         dataset: Dataset,
         layout: Layout,
-        terms: Terms,
+        terms: LookbackSpec,
         rule: Rule,
         *,
         words: _Words | None = None,
@@ -1258,7 +1260,7 @@ class Order:
     def n_arcs(self) -> int:
         """Number of arcs."""
     def dense(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Weights of the features beyond the first order as `Terms` with tuples has them."""
+        """Weights of the features beyond the first order as `LookbackSpec` with tuples has them."""
 
 @final
 class OrderObjective:

@@ -42,7 +42,7 @@ class Case:
         self.c: Corpus = random_corpus(seed, labels, n=n, longest=longest)
         self.w = rng.integers(-2, 3, len(self.c.layout)).astype(np.float32)
         self.scorer = _core.Scorer(self.c.layout, self.w)
-        self.terms = _core.Terms(labels, m, p, document=document, tuples=tuples)
+        self.terms = _core.LookbackSpec(labels, m, p, document=document, tuples=tuples)
         self.far = rng.integers(-2, 3, len(self.terms)).astype(np.float32)
         self.offsets = self.c.data.offsets.astype(int)
         self.word = rng.integers(0, 4, self.offsets[-1]).astype(np.uint32)
@@ -130,7 +130,7 @@ def test_many_labels() -> None:
 
 def test_endless_history_shares_its_last_table() -> None:
     case = Case(5, 3, 1, 3, longest=8)
-    terms = _core.Terms(3, 1, 3, endless=True)
+    terms = _core.LookbackSpec(3, 1, 3, endless=True)
     counts, scores, labels = _core.HistoryScorer(terms, case.far).kbest(case.scorer, case.c.data)
     assert counts.tolist() == [1] * len(case.lengths)
     for s, T, score, (a, b) in zip(
@@ -183,7 +183,7 @@ def learned(
     learner = told.further_back(
         n.data,
         n.layout,
-        _core.Terms(L, m, far, document=document),
+        _core.LookbackSpec(L, m, far, document=document),
         "mira" if k else "perceptron",
         words=(flat, starts) if document else None,
         shuffle=False,
@@ -215,7 +215,7 @@ def test_without_history_it_is_the_plain_learner(kind: str) -> None:
     p = corpus(3, 5, n=40)
     n = native(p)
     plain = n.online(kind, k=3, seed=4)
-    ours = told.further_back(n.data, n.layout, _core.Terms(5), kind, k=3, seed=4)
+    ours = told.further_back(n.data, n.layout, _core.LookbackSpec(5), kind, k=3, seed=4)
     for _ in range(3):
         first, second = plain.epoch(), ours.epoch()
         assert {**first, "loss": 0} == {**second, "loss": 0}
@@ -239,16 +239,16 @@ def test_it_learns_what_the_first_order_cannot() -> None:
     n = native(Problem(model.Shape(3, 2), X, y))
     errors = {}
     for far in (1, 2):
-        learner = told.further_back(n.data, n.layout, _core.Terms(2, 2, far), "perceptron")
+        learner = told.further_back(n.data, n.layout, _core.LookbackSpec(2, 2, far), "perceptron")
         errors[far] = [learner.epoch()["wrong_tokens"] for _ in range(10)][-1]
     assert errors[2] == 0 < errors[1]
 
 
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="m=4"):
-        _core.Terms(3, 4, 1)
+        _core.LookbackSpec(3, 4, 1)
     with pytest.raises(ValueError, match="too many cells"):
-        _core.Terms(3000, 3, 1)
+        _core.LookbackSpec(3000, 3, 1)
     case = Case(1, 3, 1, 2, document=True)
     with pytest.raises(ValueError, match="document features"):
         _core.HistoryScorer(case.terms, case.far).kbest(case.scorer, case.c.data, 1)
@@ -275,10 +275,10 @@ def test_refusals() -> None:
 def test_the_ends_of_what_may_be_looked_at(m: int, p: int, endless: bool, good: bool) -> None:
     """A cell has 1 to 3 labels. Any distance whose weights fit is valid. Endless history needs a shared table."""
     if good:
-        assert len(_core.Terms(2, m, p, endless=endless)) == 4 * (p - 1)
+        assert len(_core.LookbackSpec(2, m, p, endless=endless)) == 4 * (p - 1)
     else:
         with pytest.raises(ValueError, match=f"m={m}" if m == 0 else f"p={p}"):
-            _core.Terms(2, m, p, endless=endless)
+            _core.LookbackSpec(2, m, p, endless=endless)
 
 
 @pytest.mark.parametrize(

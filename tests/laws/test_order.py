@@ -53,7 +53,11 @@ class Case:
         w = self.w.astype(np.float32)
         scorer = _core.Scorer(self.c.layout, w[:n])
         dense = self.order.dense(w[n:].astype(float))
-        return scorer, _core.HistoryScorer(_core.Terms(self.L, self.m, tuples=True), dense), w.astype(float)
+        return (
+            scorer,
+            _core.HistoryScorer(_core.LookbackSpec(self.L, self.m, tuples=True), dense),
+            w.astype(float),
+        )
 
 
 @pytest.mark.parametrize("order", [2, 3])

@@ -47,7 +47,7 @@ def test_directions_are_those_of_the_two_loops(n: int, scaled: bool) -> None:
     rng = np.random.default_rng(n)
     curvature, scale = rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 2.0, n) if scaled else np.ones(n)
     scale = scale.astype(np.float32).astype(float)
-    memory = _core.History(3, 2, scale.astype(np.float32) if scaled else None)
+    memory = _core.CurvaturePairs(3, 2, scale.astype(np.float32) if scaled else None)
     pairs = []
     for step in range(5):
         w0, w1 = rng.normal(size=(2, n))

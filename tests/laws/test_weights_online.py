@@ -57,7 +57,7 @@ def test_history_is_the_weighted_twin(m: int, far: int, document: bool, k: int) 
         learner = told.further_back(
             n.data,
             n.layout,
-            _core.Terms(3, m, far, document=document),
+            _core.LookbackSpec(3, m, far, document=document),
             "mira" if k else "perceptron",
             words=(flat, starts) if document else None,
             shuffle=False,
@@ -118,7 +118,7 @@ def trained(
         online = told.kernel_perceptron(data, layout, Kernel("poly", 2, 1.0), **common)
     elif name.startswith("history"):
         m, far = (int(x) for x in name[-2:])
-        online = told.further_back(data, b.layout, _core.Terms(b.labels, m, far), **common)
+        online = told.further_back(data, b.layout, _core.LookbackSpec(b.labels, m, far), **common)
     else:
         online = learner(Native(data, b.layout, np.zeros(0)), name, **common)
     for _ in range(epochs):

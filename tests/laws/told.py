@@ -33,7 +33,7 @@ def online(data: _core.Dataset, layout: _core.Layout, kind: str, **options: Any)
 
 
 def further_back(
-    data: _core.Dataset, layout: _core.Layout, terms: _core.Terms, kind: str, **options: Any
+    data: _core.Dataset, layout: _core.Layout, terms: _core.LookbackSpec, kind: str, **options: Any
 ) -> _core.HistoryOnline:
     told = {"limits": _limits(options), "epochs": _epochs(options)}
     return _core.HistoryOnline(data, layout, terms, rule(kind, options), **told, **options)

@@ -13,7 +13,7 @@ from tests.laws import told
 from .native_made import Made, Targets, f32, given, u32
 
 
-def pushed(history: _core.History) -> _core.History:
+def pushed(history: _core.CurvaturePairs) -> _core.CurvaturePairs:
     """A history of one pair."""
     history.push(np.zeros(4), np.ones(4), np.zeros(4), np.ones(4))
     return history
@@ -160,13 +160,16 @@ def batch(m: Made) -> Targets:
             lambda: limited(m, "Online"),
             given(forbidden=np.zeros(0, u32), allowed=m.allowed, once=m.once),
         ),
-        "History": (lambda: c.History, given(memory=3, n_jobs=1, scale=np.ones(len(layout), f32))),
-        "History.push": (
-            lambda: pushed(c.History(3)).push,
+        "CurvaturePairs": (
+            lambda: c.CurvaturePairs,
+            given(memory=3, n_jobs=1, scale=np.ones(len(layout), f32)),
+        ),
+        "CurvaturePairs.push": (
+            lambda: pushed(c.CurvaturePairs(3)).push,
             given(w0=np.zeros(4), w1=np.ones(4), g0=np.zeros(4), g1=np.ones(4)),
         ),
-        "History.direction": (
-            lambda: pushed(c.History(3)).direction,
+        "CurvaturePairs.direction": (
+            lambda: pushed(c.CurvaturePairs(3)).direction,
             given(g=np.ones(4), direction=np.zeros(4)),
         ),
         "Order": (lambda: c.Order, given(dataset=d, layout=layout, order=2, forbidden=np.zeros(0, u32))),

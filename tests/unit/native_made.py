@@ -31,7 +31,7 @@ class Made:
         self.base = _core.Scorer(self.bare, np.zeros(len(self.bare), f32))
         self.weights = np.linspace(-1, 1, len(self.layout)).astype(f32)
         self.scorer = _core.Scorer(self.layout, self.weights)
-        self.terms = _core.Terms(3, 2, 1, tuples=True)
+        self.terms = _core.LookbackSpec(3, 2, 1, tuples=True)
         self.history_scorer = _core.HistoryScorer(self.terms, np.zeros(len(self.terms), f32))
         self.order = _core.Order(self.dataset, self.layout, 2)
         self.entities = (np.array([0, 1, 65535], u16), np.zeros((4, 3), np.uint8))

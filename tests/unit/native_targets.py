@@ -30,7 +30,7 @@ def opened(path: str) -> int:
 
 def documents(m: Made) -> _core.HistoryScorer:
     """A scorer with features of documents."""
-    terms = _core.Terms(3, 1, 2, document=True)
+    terms = _core.LookbackSpec(3, 1, 2, document=True)
     return _core.HistoryScorer(terms, np.zeros(len(terms), f32))
 
 
@@ -102,8 +102,8 @@ def decoders(m: Made) -> Targets:
         "Scorer.viterbi": (lambda: m.scorer.viterbi, given(dataset=d, allowed=m.allowed, n_jobs=1)),
         "Scorer.kbest": (lambda: m.scorer.kbest, given(dataset=d, k=2, allowed=m.allowed, n_jobs=1)),
         "Scorer.marginals": (lambda: m.scorer.marginals, given(dataset=d, allowed=m.allowed, n_jobs=1)),
-        "Terms": (
-            lambda: c.Terms,
+        "LookbackSpec": (
+            lambda: c.LookbackSpec,
             given(n_labels=3, cell=2, far=2, endless=False, document=False, tuples=True),
         ),
         "HistoryScorer": (lambda: c.HistoryScorer, given(terms=m.terms, weights=np.zeros(len(m.terms), f32))),

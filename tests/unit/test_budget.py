@@ -61,7 +61,7 @@ refused(lambda: _core.Boosting(data, layout), "8000 by 8000", "GiB")
 """,
     "cells of history": """
 data, layout = model(128, 1000)
-terms = _core.Terms(128, 3, 3)
+terms = _core.LookbackSpec(128, 3, 3)
 scorer = _core.Scorer(layout, np.zeros(len(layout), np.float32))
 history = _core.HistoryScorer(terms, np.zeros(len(terms), np.float32))
 refused(lambda: history.kbest(scorer, data), "128 labels", "1000 tokens", "GiB")

@@ -76,7 +76,7 @@ long(lambda: tagger.predict_kbest(X * 5, 60_000))
     "prediction with history": """
 data = _core.encode_attributes(_core.Vocabulary(), [[["a"]] * 100] * 200)
 layout = _core.Layout.build(data.with_gold(np.zeros(data.n_tokens, np.uint16)), 1, 60)
-terms = _core.Terms(60, 3, 3)
+terms = _core.LookbackSpec(60, 3, 3)
 scorer = _core.Scorer(layout, np.ones(len(layout), np.float32))
 history = _core.HistoryScorer(terms, np.ones(len(terms), np.float32))
 long(lambda: history.kbest(scorer, data, 1, n_jobs=1))

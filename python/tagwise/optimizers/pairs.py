@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise._core import History as CurvaturePairs
+from tagwise._core import CurvaturePairs
 from tagwise.base.domains import Domain, Listed, Numbers, Tupled
 from tagwise.scores.protocols import Vector
 

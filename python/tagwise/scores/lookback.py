@@ -103,10 +103,10 @@ class Lookback:
         """Furthest distance with a table."""
         return self.pool if self.endless else int(self.p)
 
-    def terms(self, n_labels: int) -> _core.Terms:
+    def terms(self, n_labels: int) -> _core.LookbackSpec:
         """Return the features for a number of labels, or raise a ParameterError if they are too many."""
         try:
-            return _core.Terms(
+            return _core.LookbackSpec(
                 n_labels, self.m, self.far, endless=self.endless, document=self.document, tuples=self.tuples
             )
         except ValueError as error:

@@ -3,7 +3,8 @@
 use crate::chain::lists::{Pattern, Sparse};
 use crate::chain::sums::underflow::{Underflow, MAX_RANGE};
 use crate::machine::simd::{Lane, WIDTH};
-use std::sync::{Arc, OnceLock};
+use once_cell::race::OnceBox;
+use std::sync::Arc;
 
 /// Matrices, or lists in their place.
 #[derive(Clone, Debug)]
@@ -11,8 +12,8 @@ pub struct Edges {
     pub labels: usize,
     pub sparse: Option<Sparse>,
     pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
-    columns: OnceLock<Vec<Lane>>,
-    padded: OnceLock<(Vec<Lane>, Vec<Lane>)>,
+    columns: OnceBox<Vec<Lane>>,
+    padded: OnceBox<(Vec<Lane>, Vec<Lane>)>,
     pub m: Vec<f32>, // [L, L] exp(A - max)
     /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
     /// them, so that one edge's rounding error, met hundreds of thousands of times, cancels in log Z - H.
@@ -33,8 +34,8 @@ impl Edges {
             labels: pattern.labels,
             sparse: Some(sparse),
             score: Vec::new(),
-            columns: OnceLock::new(),
-            padded: OnceLock::new(),
+            columns: OnceBox::new(),
+            padded: OnceBox::new(),
             m: Vec::new(),
             rounded: Vec::new(),
             transposed: Vec::new(),
@@ -63,7 +64,7 @@ impl Edges {
                 let (from, to) = (edge / self.labels, edge % self.labels);
                 out[to * width + from / WIDTH].0[from % WIDTH] = score;
             }
-            out
+            Box::new(out)
         })
     }
 
@@ -73,7 +74,7 @@ impl Edges {
             let padded = |part: &[f32]| Lane(std::array::from_fn(|k| part.get(k).copied().unwrap_or(0.0)));
             m.chunks(self.labels).flat_map(|row| row.chunks(WIDTH).map(padded)).collect::<Vec<Lane>>()
         };
-        let (m, transposed) = self.padded.get_or_init(|| (lanes(&self.m), lanes(&self.transposed)));
+        let (m, transposed) = self.padded.get_or_init(|| Box::new((lanes(&self.m), lanes(&self.transposed))));
         (m, transposed)
     }
 
@@ -114,8 +115,8 @@ impl Edges {
             labels,
             sparse: None,
             score: score.iter().map(|&x| x as f32).collect(),
-            columns: OnceLock::new(),
-            padded: OnceLock::new(),
+            columns: OnceBox::new(),
+            padded: OnceBox::new(),
             m,
             rounded,
             transposed,

@@ -4,7 +4,7 @@
 //! added in order, so that results have the same bits for any number of threads.
 
 use crate::machine::simd::WIDTH;
-use crate::machine::system::testing::{self, Way};
+use crate::machine::system::testing::{self, CodePath};
 use std::ops::Range;
 
 /// Up to sixteen sentences, longest first. The tokens of a batch have consecutive *slots*, position by position: at
@@ -35,7 +35,7 @@ impl Batch {
     /// and these operations depend on each other and take about twice as long.
     pub fn is_sparse(&self, labels: usize) -> bool {
         let few = 2 * self.tokens() * labels.div_ceil(WIDTH) <= self.positions() * labels;
-        (few || testing::is_forced(Way::Sentence)) && !testing::is_forced(Way::Alone)
+        (few || testing::is_forced(CodePath::Sentence)) && !testing::is_forced(CodePath::Alone)
     }
 
     /// Return the number of lanes with a token at position t.
@@ -73,8 +73,8 @@ impl Plan {
     /// sentences are left out.
     pub fn new(offsets: &[usize]) -> Plan {
         let tokens = offsets.last().copied().unwrap_or(0);
-        let n_chunks = if testing::is_forced(Way::Chunks) { 4 } else { chunk_count(tokens) };
-        Plan::of(offsets, n_chunks, if testing::is_forced(Way::Alone) { 1 } else { WIDTH })
+        let n_chunks = if testing::is_forced(CodePath::Chunks) { 4 } else { chunk_count(tokens) };
+        Plan::of(offsets, n_chunks, if testing::is_forced(CodePath::Alone) { 1 } else { WIDTH })
     }
 
     pub fn in_chunks(offsets: &[usize], n_chunks: usize) -> Plan {

@@ -6,7 +6,7 @@ use crate::chain::sums::batch::{Shape, Work};
 use crate::chain::sums::log64::Trellis;
 use crate::chain::sums::single::Single;
 use crate::chain::viterbi;
-use crate::chain::viterbi::double::Search;
+use crate::chain::viterbi::double::Viterbi64;
 use crate::chain::viterbi::sentence::Chart;
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
@@ -18,7 +18,7 @@ use crate::machine::simd::{square, square_mut, Lane, Simd, WIDTH};
 use crate::machine::system::budget;
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
-use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::testing::{self, CodePath, PathCount};
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{beyond, doubles, Scored};
 use crate::scores::tagging_layout::{Attributes, Table};
@@ -29,7 +29,7 @@ use rayon::prelude::*;
 const TASK: usize = 4;
 
 /// Kind and destination of the results.
-enum Output<'a> {
+enum PathOutput<'a> {
     Paths(Shared<'a, u16>),                      // [tokens]
     Marginals(Shared<'a, f32>, Shared<'a, f64>), // [tokens, L], log Z [N]
 }
@@ -40,14 +40,14 @@ struct BatchDecoding<'a> {
     from: Attributes<'a>,
     data: &'a Dataset,
     support: Option<(&'a Support, Vec<Lane>)>,
-    output: Output<'a>,
+    output: PathOutput<'a>,
 }
 
 impl BatchDecoding<'_> {
     /// Prefetch the attributes of an upcoming batch, whose sentences are scattered over the dataset.
     fn ask(&self, batch: &Batch) {
         for &s in &batch.sentences {
-            self.from.ask(self.data.sentences[s as usize]..self.data.sentences[s as usize + 1]);
+            self.from.prefetch(self.data.sentences[s as usize]..self.data.sentences[s as usize + 1]);
         }
     }
 }
@@ -56,7 +56,7 @@ impl Scorer {
     /// Return the best path of every sentence: [tokens].
     pub fn viterbi(&self, data: &Dataset, support: Option<&Support>) -> Result<Vec<u16>> {
         let mut paths = vec![0u16; data.tokens()];
-        self.run(data, support, Output::Paths(Shared::new(&mut paths)))?;
+        self.run(data, support, PathOutput::Paths(Shared::new(&mut paths)))?;
         Ok(paths)
     }
 
@@ -67,11 +67,11 @@ impl Scorer {
         budget::claim(&what, budget::bytes(&[tokens, labels, size_of::<f32>()]), "label fewer sentences at a time")?;
         let mut p = budget::filled(&what, 0.0f32, tokens * labels)?;
         let mut log_z = vec![0.0f64; data.len()];
-        self.run(data, support, Output::Marginals(Shared::new(&mut p), Shared::new(&mut log_z)))?;
+        self.run(data, support, PathOutput::Marginals(Shared::new(&mut p), Shared::new(&mut log_z)))?;
         Ok((p, log_z))
     }
 
-    fn run(&self, data: &Dataset, support: Option<&Support>, output: Output<'_>) -> Result<()> {
+    fn run(&self, data: &Dataset, support: Option<&Support>, output: PathOutput<'_>) -> Result<()> {
         data.check_model(self.layout.attributes)?;
         let (labels, width) = (self.layout.labels, self.layout.labels.div_ceil(WIDTH));
         let longest = data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
@@ -83,9 +83,12 @@ impl Scorer {
         )?;
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
         let table = self.table(data.tokens());
-        testing::count(Taken::Table, usize::from(table.is_some()));
+        testing::count(PathCount::Table, usize::from(table.is_some()));
         let plan = Plan::new(&data.sentences);
-        let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(&runs.book, self.sums.take())?)));
+        let runs = data
+            .node
+            .runs()
+            .and_then(|runs| Some((runs, table?.sums(&runs.book, self.sums.take().unwrap_or_default())?)));
         let from = match &runs {
             Some((runs, sums)) => Attributes { single: runs.rest.view(), runs: Some((runs, sums)) },
             None => Attributes { single: data.node.csr(), runs: None },
@@ -136,7 +139,7 @@ struct DecodingWork {
     tile: Tile,
     chart: Chart,
     single: Single,
-    precise: Precise,
+    precise: Decoding64,
     failed: Option<u32>, // first sentence without a finite result
     by_lanes: usize,
     by_sentence: usize,
@@ -164,13 +167,13 @@ fn batches_kernel<S: Find>(
     let (scorer, data) = (job.scorer, job.data);
     let l = scorer.layout.labels;
     scratch.begin();
-    let log = testing::is_forced(Way::Log);
+    let log = testing::is_forced(CodePath::Log);
     batches.first().into_iter().for_each(|batch| job.ask(batch));
     for (b, batch) in batches.iter().enumerate() {
         stop::look();
         batches.get(b + 1).into_iter().for_each(|batch| job.ask(batch));
         let shape = Shape { labels: l, lengths: batch.lengths };
-        let by_paths = matches!(job.output, Output::Paths(_));
+        let by_paths = matches!(job.output, PathOutput::Paths(_));
         if log || scorer.varies(data) || scorer.local || (!by_paths && !scorer.edges.scaled) {
             for &s in &batch.sentences {
                 scratch.leave(job, s);
@@ -191,7 +194,7 @@ fn batches_kernel<S: Find>(
             score_position(simd, job, batch, t, scratch);
         }
         match &job.output {
-            Output::Paths(paths) => {
+            PathOutput::Paths(paths) => {
                 let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
                 let best = viterbi::batch::viterbi(simd, &shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
                     // SAFETY: each token belongs to one lane of one batch.
@@ -205,11 +208,11 @@ fn batches_kernel<S: Find>(
                     }
                 }
             }
-            Output::Marginals(p, log_z) => marginals_of_batch(simd, job, batch, &shape, (p, log_z), scratch),
+            PathOutput::Marginals(p, log_z) => marginals_of_batch(simd, job, batch, &shape, (p, log_z), scratch),
         }
     }
-    testing::count(Taken::Lanes, scratch.by_lanes);
-    testing::count(Taken::Chart, scratch.by_sentence);
+    testing::count(PathCount::Lanes, scratch.by_lanes);
+    testing::count(PathCount::Chart, scratch.by_sentence);
     scratch.failed
 }
 
@@ -262,7 +265,7 @@ fn one_sentence<S: Find>(simd: S, job: &BatchDecoding<'_>, sentence: usize, scra
         score_token(simd, job, token, ends, (upcoming(token + NEXT), upcoming(token + FAR)), row);
     };
     match &job.output {
-        Output::Paths(paths) => {
+        PathOutput::Paths(paths) => {
             let steps = scorer.chart_steps();
             chart.begin(n, false);
             for t in 0..n {
@@ -272,7 +275,7 @@ fn one_sentence<S: Find>(simd: S, job: &BatchDecoding<'_>, sentence: usize, scra
             // SAFETY: a sentence belongs to one batch, and a batch to one thread, here and below.
             chart.best_path(simd, steps, unsafe { paths.slice(begin, n) }).is_finite()
         }
-        Output::Marginals(p, log_zs) => {
+        PathOutput::Marginals(p, log_zs) => {
             single.reserve(n, l);
             for (t, row) in single.psi.chunks_exact_mut(width).enumerate().take(n) {
                 fill(t, row);
@@ -362,17 +365,17 @@ fn marginals_of_batch<S: Simd>(
 
 /// Decoder of one sentence in double precision and log space.
 #[derive(Default)]
-struct Precise {
+struct Decoding64 {
     weights: Vec<f64>,
     scored: Scored,
     path: Vec<u16>,
-    search: Search,
+    search: Viterbi64,
     trellis: Trellis,
 }
 
-impl Precise {
+impl Decoding64 {
     fn run(&mut self, job: &BatchDecoding<'_>, sentence: u32) -> Option<u32> {
-        testing::count(Taken::Log, 1);
+        testing::count(PathCount::Log, 1);
         let (scorer, data) = (job.scorer, job.data);
         let l = scorer.layout.labels;
         if self.weights.is_empty() {
@@ -383,7 +386,7 @@ impl Precise {
         self.scored.fill(scorer, &self.weights, data, support, sentence as usize);
         let scores = self.scored.scores(l);
         match &job.output {
-            Output::Paths(paths) => {
+            PathOutput::Paths(paths) => {
                 let score = self.search.run(&scores, &mut self.path);
                 for (t, &y) in self.path.iter().enumerate() {
                     // SAFETY: no other thread writes to the tokens of this sentence.
@@ -391,7 +394,7 @@ impl Precise {
                 }
                 (!score.is_finite()).then_some(sentence)
             }
-            Output::Marginals(p, log_z) => {
+            PathOutput::Marginals(p, log_z) => {
                 self.trellis.forward(&scores);
                 self.trellis.backward(&scores);
                 // SAFETY: no other thread writes to the tokens of this sentence.

@@ -9,7 +9,7 @@ use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::chain::limits::support::Support;
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
-use crate::decoding::lists::{afford, no_path, Lists};
+use crate::decoding::lists::{afford, no_path, PathLists};
 use crate::error::{Error, Result};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
@@ -272,7 +272,7 @@ impl KernelScorer {
     }
 
     /// Return the k best paths of every sentence, or fewer if fewer are allowed.
-    pub fn lists(&self, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
+    pub fn lists(&self, data: &Dataset, support: Option<&Support>, k: usize) -> Result<PathLists> {
         afford(data, self.frame.labels, k)?;
         let nodes = self.nodes(data)?;
         let job = KernelSearch { scorer: self, data, support, nodes: &nodes, k };
@@ -282,8 +282,8 @@ impl KernelScorer {
             let _mine = stop.enter();
             run(&job, task)
         };
-        let parts: Vec<Result<Lists>> = tasks.par_iter().map(one).collect();
-        Lists::join(parts)
+        let parts: Vec<Result<PathLists>> = tasks.par_iter().map(one).collect();
+        PathLists::join(parts)
     }
 }
 
@@ -303,14 +303,14 @@ struct KernelSearch<'a> {
     k: usize,
 }
 
-dispatch!(fn run(job: &KernelSearch<'_>, task: usize) -> Result<Lists> = run_kernel);
+dispatch!(fn run(job: &KernelSearch<'_>, task: usize) -> Result<PathLists> = run_kernel);
 
 #[inline(always)]
-fn run_kernel<S: Find>(simd: S, job: &KernelSearch<'_>, task: usize) -> Result<Lists> {
+fn run_kernel<S: Find>(simd: S, job: &KernelSearch<'_>, task: usize) -> Result<PathLists> {
     let (data, l, steps) = (job.data, job.scorer.frame.labels, &job.scorer.steps);
     let mut chart = Chart::new(l);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
-    let mut out = Lists::default();
+    let mut out = PathLists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
         stop::look();
         let (begin, n) = (data.sentences[s], data.sentences[s + 1] - data.sentences[s]);

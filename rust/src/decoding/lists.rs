@@ -15,7 +15,7 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
 use crate::machine::system::budget;
 use crate::machine::system::stop;
-use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::testing::{self, CodePath, PathCount};
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{doubles, Scored};
 use rayon::prelude::*;
@@ -27,16 +27,16 @@ const MANY: usize = 192;
 
 /// Concatenated lists of paths of all sentences.
 #[derive(Debug, Default, PartialEq)]
-pub struct Lists {
+pub struct PathLists {
     pub counts: Vec<u32>, // [N] paths of each sentence
     pub scores: Vec<f64>, // [paths] best first within a sentence
     pub labels: Vec<u16>, // [sum of the lengths of the paths]
 }
 
-impl Lists {
+impl PathLists {
     /// Concatenate the lists of parts of a corpus, or return the first error.
-    pub fn join(parts: Vec<Result<Lists>>) -> Result<Lists> {
-        let mut all = Lists::default();
+    pub fn join(parts: Vec<Result<PathLists>>) -> Result<PathLists> {
+        let mut all = PathLists::default();
         for part in parts {
             let part = part?;
             all.counts.extend(part.counts);
@@ -81,12 +81,12 @@ struct ListSearch<'a> {
 }
 
 /// Return the k best paths of every sentence, or fewer if fewer are allowed.
-pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
+pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usize) -> Result<PathLists> {
     let layout = &scorer.layout;
     data.check_model(layout.attributes)?;
     afford(data, layout.labels, k)?;
     let steps = scorer.chart_steps();
-    let exact = scorer.varies(data) || scorer.local || testing::is_forced(Way::Log);
+    let exact = scorer.varies(data) || scorer.local || testing::is_forced(CodePath::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
     let job = ListSearch { scorer, data, support, steps, exact, weights, k };
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
@@ -95,19 +95,19 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
         let _mine = stop.enter();
         run(&job, task as usize)
     };
-    let parts: Vec<Result<Lists>> = tasks.par_iter().map(one).collect();
-    Lists::join(parts)
+    let parts: Vec<Result<PathLists>> = tasks.par_iter().map(one).collect();
+    PathLists::join(parts)
 }
 
-dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<Lists> = run_kernel);
+dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<PathLists> = run_kernel);
 
 #[inline(always)]
-fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Lists> {
+fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<PathLists> {
     let (scorer, data) = (job.scorer, job.data);
     let mut chart = Chart::new(scorer.layout.labels);
-    let lists_pay = scorer.layout.labels >= MANY || testing::is_forced(Way::Sparse);
+    let lists_pay = scorer.layout.labels >= MANY || testing::is_forced(CodePath::Sparse);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
-    let mut out = Lists::default();
+    let mut out = PathLists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
         stop::look();
         let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
@@ -131,7 +131,7 @@ fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Lis
             chart.best_paths(simd, job.steps, job.k, &mut scores, &mut paths);
             finite = job.k == 0 || scores.first().is_some_and(|x| x.is_finite());
         }
-        testing::count(if finite { Taken::Chart } else { Taken::Log }, 1);
+        testing::count(if finite { PathCount::Chart } else { PathCount::Log }, 1);
         if finite {
             for i in 0..scores.len() {
                 let path = &paths[i * (end - begin)..(i + 1) * (end - begin)];
@@ -153,7 +153,7 @@ fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Lis
 }
 
 /// Decode one sentence in double precision.
-fn exact(job: &ListSearch<'_>, sentence: usize, out: &mut Lists) {
+fn exact(job: &ListSearch<'_>, sentence: usize, out: &mut PathLists) {
     let (scorer, data) = (job.scorer, job.data);
     let fresh: Vec<f64>;
     let weights = if job.weights.is_empty() {

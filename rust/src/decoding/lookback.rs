@@ -7,14 +7,14 @@ use crate::chain::lookback::beam::{self, Beam};
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Lookback;
 use crate::dataset::Dataset;
-use crate::decoding::lists::{no_path, Lists};
+use crate::decoding::lists::{no_path, PathLists};
 use crate::error::{Error, Result};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
 use crate::machine::system::budget;
 use crate::machine::system::stop;
-use crate::scores::document::{Memory, Words};
+use crate::scores::document::{DocumentState, Words};
 use crate::scores::scorer::Scorer;
 use rayon::prelude::*;
 
@@ -43,7 +43,7 @@ pub struct LookbackSearch<'a> {
 
 /// Return the paths of every sentence. Documents run in parallel. The sentences of a document run in order, since later
 /// ones depend on the labels of earlier ones.
-pub fn tag(job: &LookbackSearch<'_>) -> Result<Lists> {
+pub fn tag(job: &LookbackSearch<'_>) -> Result<PathLists> {
     let (layout, data) = (&job.scorer.layout, job.data);
     data.check_model(layout.attributes)?;
     if data.has_edge_attributes() {
@@ -86,11 +86,11 @@ pub fn tag(job: &LookbackSearch<'_>) -> Result<Lists> {
         let _mine = stop.enter();
         run(job, &steps, i, pieces[i])
     };
-    let parts: Vec<Result<Lists>> = (0..pieces.len()).into_par_iter().map(one).collect();
-    Lists::join(parts)
+    let parts: Vec<Result<PathLists>> = (0..pieces.len()).into_par_iter().map(one).collect();
+    PathLists::join(parts)
 }
 
-dispatch!(fn run(job: &LookbackSearch<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> = run_kernel);
+dispatch!(fn run(job: &LookbackSearch<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<PathLists> = run_kernel);
 
 #[inline(always)]
 fn run_kernel<S: Find>(
@@ -99,12 +99,12 @@ fn run_kernel<S: Find>(
     steps: &Steps,
     piece: usize,
     sentences: (usize, usize),
-) -> Result<Lists> {
+) -> Result<PathLists> {
     let (terms, data, l) = (&job.terms, job.data, job.terms.labels);
     let width = terms.width();
-    let (mut found, mut beam, mut memory) = (Search::new(*terms), Beam::default(), Memory::default());
+    let (mut found, mut beam, mut memory) = (Search::new(*terms), Beam::default(), DocumentState::default());
     let (mut scores, mut paths, mut node) = (Vec::new(), Vec::new(), Vec::new());
-    let mut out = Lists::default();
+    let mut out = PathLists::default();
     if let Some(words) = job.words {
         memory.begin(words, piece, l);
     }

@@ -3,7 +3,7 @@
 use crate::chain::limits::at_most_once::{search::LawfulSearch, sum::Sum, too_many, Groups};
 use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
-use crate::decoding::lists::{afford, no_path, Lists};
+use crate::decoding::lists::{afford, no_path, PathLists};
 use crate::error::Result;
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
@@ -20,16 +20,23 @@ fn check(scorer: &Scorer, data: &Dataset, groups: &Groups) -> Result<()> {
 }
 
 /// Return the k best paths of every sentence in which each group begins at most one span.
-pub fn kbest(scorer: &Scorer, data: &Dataset, support: Option<&Support>, groups: &Groups, k: usize) -> Result<Lists> {
+pub fn kbest(
+    scorer: &Scorer,
+    data: &Dataset,
+    support: Option<&Support>,
+    groups: &Groups,
+    k: usize,
+) -> Result<PathLists> {
     check(scorer, data, groups)?;
     afford(data, scorer.layout.labels, k)?;
     let (l, weights) = (scorer.layout.labels, doubles(scorer));
     let stop = stop::current();
-    let parts: Vec<Result<Lists>> = (0..data.len().div_ceil(TASK))
+    let parts: Vec<Result<PathLists>> = (0..data.len().div_ceil(TASK))
         .into_par_iter()
         .map(|task| {
             let _mine = stop.enter();
-            let (mut scored, mut search, mut lists) = (Scored::default(), LawfulSearch::default(), Lists::default());
+            let (mut scored, mut search, mut lists) =
+                (Scored::default(), LawfulSearch::default(), PathLists::default());
             for s in task * TASK..((task + 1) * TASK).min(data.len()) {
                 stop::look();
                 scored.fill(scorer, &weights, data, support, s);
@@ -44,7 +51,7 @@ pub fn kbest(scorer: &Scorer, data: &Dataset, support: Option<&Support>, groups:
             Ok(lists)
         })
         .collect();
-    Lists::join(parts)
+    PathLists::join(parts)
 }
 
 /// Return the marginals p_t(y) over the lawful paths, [tokens, L], and log Z of every sentence, [N].

@@ -2,7 +2,7 @@
 
 use crate::chain::limits::support::Support;
 use crate::chain::lookback::Lookback;
-use crate::chain::sums::order::{Graph, Moves, OrderWork};
+use crate::chain::sums::order::{ArcFactors, Graph, OrderWork};
 use crate::dataset::Dataset;
 use crate::decoding::lists::no_path;
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ pub fn marginals(
     }
     data.check_model(scorer.layout.attributes)?;
     let (graph, arcs) = graph(scorer, terms, rows);
-    let moves = Moves::new(&arcs);
+    let moves = ArcFactors::new(&arcs);
     let weights = doubles(scorer);
     let edges = vec![0.0; l * l];
     let mut p = vec![0.0f32; data.tokens() * l];

@@ -23,14 +23,14 @@ enum Times {
 }
 
 /// Set of matching bytes, one bit per byte, and number of repetitions.
-struct Item {
+struct RegexItem {
     fits: [u64; 4],
     times: Times,
 }
 
 /// Compiled expression.
 pub struct Regex {
-    items: Vec<Item>,
+    items: Vec<RegexItem>,
     at_begin: bool,
     at_end: bool,
 }
@@ -87,7 +87,7 @@ impl Regex {
                 _ => Times::Once,
             };
             at += usize::from(times != Times::Once);
-            items.push(Item { fits, times });
+            items.push(RegexItem { fits, times });
         }
         Ok(Regex { items, at_begin, at_end })
     }

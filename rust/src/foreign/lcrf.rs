@@ -12,7 +12,7 @@
 
 use crate::chain::lattice::Scores;
 use crate::chain::sums::log64::Trellis;
-use crate::chain::viterbi::double::Search;
+use crate::chain::viterbi::double::Viterbi64;
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
 use crate::foreign::cqdb::{hash, u32_at, Cqdb, Crowded};
@@ -53,14 +53,14 @@ pub struct Listed {
 
 /// Buffers of a search for the best path: scores of one sequence and the state of the search.
 #[derive(Default)]
-pub struct Work {
+pub struct LcrfWork {
     lists: Vec<(u32, u32)>, // position of the list and id of each attribute
     pub node: Vec<f64>,     // [T, L]
     pub path: Vec<u16>,
-    search: Search,
+    search: Viterbi64,
 }
 
-impl Work {
+impl LcrfWork {
     /// Find the best path of the node scores and transitions [L, L], and return its score.
     pub fn find_path(&mut self, labels: usize, edge: &[f64]) -> f64 {
         self.search.run(&Scores { labels, node: &self.node, edge }, &mut self.path)
@@ -102,14 +102,14 @@ fn record(file: &[u8], features: usize, id: usize) -> (u32, u32, u32, f64) {
 }
 
 /// Reader of lists. Each feature must have the kind and the owner of its list and a valid label.
-struct Lists<'a> {
+struct FeatureLists<'a> {
     file: &'a [u8],
     features: usize,
     count: usize,
     labels: usize,
 }
 
-impl Lists<'_> {
+impl FeatureLists<'_> {
     /// Return the label and weight of an entry of a list, or `None` if it is invalid. `fault` returns the reason.
     #[inline(always)]
     fn feature(&self, entry: &[u8], kind: u32, owner: u32) -> Option<(usize, f64)> {
@@ -218,7 +218,7 @@ impl Lcrf {
         let of = lists(file, at_of, "AFRF", n_attributes)?;
         let out = lists(file, at_out, "LFRF", n_labels)?;
         let features = at_features + 12;
-        let check = Lists { file, features, count, labels: n_labels };
+        let check = FeatureLists { file, features, count, labels: n_labels };
         claim_pairs(n_labels, 8)?;
         let mut edge = vec![0.0; n_labels * n_labels];
         for from in 0..n_labels {
@@ -256,7 +256,7 @@ impl Lcrf {
     /// Return the features in the lists of `owners`, whose offsets are at `at`.
     fn listed(&self, kind: u32, at: usize, owners: &Cqdb) -> Result<Listed> {
         let (file, l) = (self.file(), self.n_labels());
-        let of = Lists { file, features: self.features, count: self.count, labels: l };
+        let of = FeatureLists { file, features: self.features, count: self.count, labels: l };
         let mut out = Listed::default();
         for owner in 0..owners.len() {
             let place = u32_at(file, at + 4 * owner) as usize;
@@ -331,7 +331,7 @@ impl Lcrf {
     }
 
     /// Score the items `items` of some names into work.node [T, L].
-    pub fn score(&self, names: &Names, items: Range<usize>, work: &mut Work) -> Result<()> {
+    pub fn score(&self, names: &Names, items: Range<usize>, work: &mut LcrfWork) -> Result<()> {
         let (file, l) = (self.file(), self.n_labels());
         let begin = if items.start == 0 { 0 } else { names.items[items.start - 1] };
         let end = if items.is_empty() { begin } else { names.items[items.end - 1] };
@@ -339,7 +339,7 @@ impl Lcrf {
         for from in (begin..end).step_by(AT_ONCE) {
             self.look_up(names, from..end.min(from + AT_ONCE), &mut work.lists)?;
         }
-        let of = Lists { file, features: self.features, count: self.count, labels: l };
+        let of = FeatureLists { file, features: self.features, count: self.count, labels: l };
         work.node.clear();
         work.node.resize(items.len() * l, 0.0);
         let mut from = begin;
@@ -363,7 +363,7 @@ impl Lcrf {
     }
 
     /// Find the best path of the scores in `work`.
-    pub fn best(&self, work: &mut Work) {
+    pub fn best(&self, work: &mut LcrfWork) {
         work.find_path(self.n_labels(), &self.edge);
     }
 

@@ -14,13 +14,13 @@ use crate::chain::sums::log64::Trellis;
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
 use crate::foreign::instances::Instances;
-use crate::foreign::lcrf::Work;
+use crate::foreign::lcrf::LcrfWork;
 
 const NONE: u32 = u32::MAX;
 
 /// Update rule.
 #[derive(Clone, Copy, Debug)]
-pub enum Rule {
+pub enum CrfsuiteRule {
     Perceptron,
     /// kind 0, 1 or 2, aggressiveness, whether the cost grows with the number of wrong labels
     Passive {
@@ -40,7 +40,7 @@ pub enum Rule {
 
 /// Model in training: weights of state features by attribute, followed by those of transitions.
 pub struct Training {
-    rule: Rule,
+    rule: CrfsuiteRule,
     labels: usize,
     node_ptr: Vec<u32>,   // [A + 1] features of each attribute
     node_label: Vec<u16>, // [node features]
@@ -53,7 +53,7 @@ pub struct Training {
     decay: f64,
     steps: f64,
     edge: Vec<f64>, // [L, L]
-    work: Work,
+    work: LcrfWork,
     trellis: Trellis,
     delta: Vec<f64>, // [features] d, 0 except at `active`
     active: Vec<u32>,
@@ -68,7 +68,7 @@ impl Training {
         attributes: usize,
         node: &[i64],
         edge: &[i64],
-        rule: Rule,
+        rule: CrfsuiteRule,
         variance: f64,
     ) -> Result<Training> {
         let wrong = || Error::Value("codes of features that are not ascending, or of none that there are".into());
@@ -101,7 +101,7 @@ impl Training {
             decay: 1.0,
             steps: 0.0,
             edge: vec![0.0; labels * labels],
-            work: Work::default(),
+            work: LcrfWork::default(),
             trellis: Trellis::default(),
             delta: vec![0.0; n],
             active: Vec::new(),
@@ -186,7 +186,7 @@ impl Training {
     /// Make one step and return the loss of the instance.
     pub fn step(&mut self, data: &Instances, s: usize) -> f64 {
         let gold = &data.gold[data.items(s)];
-        if let Rule::Descent { penalty, t0 } = self.rule {
+        if let CrfsuiteRule::Descent { penalty, t0 } = self.rule {
             return self.descend(data, s, gold, penalty, t0);
         }
         self.score(data, s, 1.0);
@@ -201,7 +201,7 @@ impl Training {
 
     /// Update the weights for a wrong path and return its loss.
     fn update(&mut self, data: &Instances, s: usize, gold: &[u16], path: &[u16], score: f64, wrong: usize) -> f64 {
-        if let Rule::Perceptron = self.rule {
+        if let CrfsuiteRule::Perceptron = self.rule {
             // One path after the other, with the rounding of both, since rounding decides later ties.
             for (labels, sign) in [(gold, 1.0), (path, -1.0)] {
                 self.on_path(data, s, labels, |model, f, value| {
@@ -215,7 +215,7 @@ impl Training {
         self.difference(data, s, gold, path);
         let active = std::mem::take(&mut self.active);
         let cost = match self.rule {
-            Rule::Passive { kind, c, sensitive } => {
+            CrfsuiteRule::Passive { kind, c, sensitive } => {
                 let cost = margin + if sensitive { (wrong as f64).sqrt() } else { 1.0 };
                 let norm: f64 = active.iter().map(|&f| self.delta[f as usize] * self.delta[f as usize]).sum();
                 if norm != 0.0 || kind == 2 {
@@ -229,7 +229,7 @@ impl Training {
                 }
                 cost
             }
-            Rule::Arow { gamma } => {
+            CrfsuiteRule::Arow { gamma } => {
                 let cost = margin + wrong as f64;
                 let spread = |f: &u32| self.delta[*f as usize] * self.delta[*f as usize] * self.sums[*f as usize];
                 let alpha = cost / (gamma + active.iter().map(spread).sum::<f64>());
@@ -241,7 +241,7 @@ impl Training {
                 }
                 cost
             }
-            Rule::Perceptron | Rule::Descent { .. } => 0.0,
+            CrfsuiteRule::Perceptron | CrfsuiteRule::Descent { .. } => 0.0,
         };
         active.iter().for_each(|&f| self.delta[f as usize] = 0.0);
         self.active = active;

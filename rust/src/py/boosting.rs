@@ -167,7 +167,7 @@ impl PyBoosting {
     }
 
     /// The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features].
-    fn bounds<'py>(&self, py: Python<'py>, bound: &str) -> PyResult<(Array<'py>, Array<'py>)> {
+    fn bounds<'py>(&self, py: Python<'py>, bound: &str) -> PyResult<(Float64Array<'py>, Float64Array<'py>)> {
         let bound = bound::Bound::named(bound)?;
         let found = run(py, 1, || self.inner.bounds(bound))??;
         let (steps, z): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
@@ -175,7 +175,7 @@ impl PyBoosting {
     }
 }
 
-type Array<'py> = Bound<'py, PyArray1<f64>>;
+type Float64Array<'py> = Bound<'py, PyArray1<f64>>;
 type Dict<'py> = Bound<'py, PyDict>;
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -8,7 +8,7 @@ use crate::machine::simd::dispatch;
 use crate::machine::system::budget;
 use crate::machine::system::environment;
 use crate::machine::system::stop::Stopped;
-use crate::machine::system::testing::{count, is_forced, Taken, Way};
+use crate::machine::system::testing::{count, is_forced, CodePath, PathCount};
 use crate::machine::system::threads;
 use crate::py::stop::of_call;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
@@ -83,12 +83,12 @@ const TINY: usize = 200_000;
 
 /// The same as `run` for work of about so many steps: short work stays on the calling thread.
 pub fn run_of<R: Send>(py: Python<'_>, n_jobs: usize, steps: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
-    if steps > SHORT || is_forced(Way::Handed) {
+    if steps > SHORT || is_forced(CodePath::Handed) {
         return run(py, n_jobs, work);
     }
     let Some(pool) = threads::here() else { return run(py, n_jobs, work) };
     of_call()?;
-    count(Taken::Here, 1);
+    count(PathCount::Here, 1);
     let work = || catch_unwind(AssertUnwindSafe(|| pool.install(work)));
     let done = if steps <= TINY { work() } else { py.detach(work) };
     done.map_err(|payload| defect(&*payload).into())
@@ -126,7 +126,7 @@ pub fn groups((group, begins): PyGroups<'_>) -> Groups {
 /// Counts [N], scores [paths] and labels [sum of the paths' lengths].
 pub type PyLists<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u16>>);
 
-pub fn lists(py: Python<'_>, found: decoding::lists::Lists) -> PyLists<'_> {
+pub fn lists(py: Python<'_>, found: decoding::lists::PathLists) -> PyLists<'_> {
     (PyArray1::from_vec(py, found.counts), PyArray1::from_vec(py, found.scores), PyArray1::from_vec(py, found.labels))
 }
 

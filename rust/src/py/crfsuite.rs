@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::foreign::instances::Instances;
 use crate::foreign::names::Names;
-use crate::foreign::online::{Rule, Training};
+use crate::foreign::online::{CrfsuiteRule, Training};
 use crate::py::common::run;
 use crate::py::encode::{items, PyDataset};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -127,10 +127,12 @@ impl PyTraining {
         numbers: Vec<f64>,
     ) -> PyResult<PyTraining> {
         let (rule, variance) = match (rule, numbers.as_slice()) {
-            ("ap", []) => (Rule::Perceptron, 0.0),
-            ("pa", &[kind, c, sensitive]) => (Rule::Passive { kind: kind as i64, c, sensitive: sensitive != 0.0 }, 0.0),
-            ("arow", &[gamma, variance]) => (Rule::Arow { gamma }, variance),
-            ("l2sgd", &[penalty, t0]) => (Rule::Descent { penalty, t0 }, 0.0),
+            ("ap", []) => (CrfsuiteRule::Perceptron, 0.0),
+            ("pa", &[kind, c, sensitive]) => {
+                (CrfsuiteRule::Passive { kind: kind as i64, c, sensitive: sensitive != 0.0 }, 0.0)
+            }
+            ("arow", &[gamma, variance]) => (CrfsuiteRule::Arow { gamma }, variance),
+            ("l2sgd", &[penalty, t0]) => (CrfsuiteRule::Descent { penalty, t0 }, 0.0),
             _ => {
                 return Err(Error::Value(format!("rule={rule:?} with {numbers:?}; expected ap, pa, arow, l2sgd")).into())
             }

@@ -1,7 +1,7 @@
 //! Kernels of a GPU.
 
 use crate::error::Error;
-use crate::machine::system::driver::{Kernel, MOST};
+use crate::machine::system::driver::{CudaKernel, MOST};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 /// they are while it lives, and nobody can check addresses: for `tagwise.torch` alone. Every argument is 64 bits wide.
 #[pyclass(name = "_Launch", module = "tagwise._core", frozen)]
 pub struct PyLaunch {
-    kernel: Kernel,
+    kernel: CudaKernel,
 }
 
 #[pymethods]
@@ -17,7 +17,7 @@ impl PyLaunch {
     #[new]
     fn new(call: usize, function: usize) -> PyResult<PyLaunch> {
         // SAFETY: what the caller promises.
-        let kernel = unsafe { Kernel::new(call, function) };
+        let kernel = unsafe { CudaKernel::new(call, function) };
         let kernel = kernel.ok_or_else(|| Error::Value("a driver without cuLaunchKernel".into()))?;
         Ok(PyLaunch { kernel })
     }

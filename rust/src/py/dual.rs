@@ -1,7 +1,7 @@
 //! Dual ascent as a Python object.
 
 use crate::error::Error;
-use crate::learners::dual::{bounds, Block, Dual, DualState, Terms};
+use crate::learners::dual::{bounds, Block, BoundTerms, Dual, DualState};
 use crate::machine::system::paged::Pages;
 use crate::py::common::{guard, run};
 use crate::py::encode::PyDataset;
@@ -167,7 +167,7 @@ fn dual_bounds(
     if w.len() != observed.len() {
         return Err(Error::Value(format!("{} weights and {} sums of features", w.len(), observed.len())).into());
     }
-    guard(|| Ok(bounds(&w, l2, &Terms { loss, divergence, slack, observed })))
+    guard(|| Ok(bounds(&w, l2, &BoundTerms { loss, divergence, slack, observed })))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,7 +3,7 @@
 use crate::dataset::layout::{Layout, LayoutArrays};
 use crate::dataset::vocab::Vocab;
 use crate::error::Error;
-use crate::machine::system::container::{self, Container, Entry, Kind, ARRAYS, MODEL};
+use crate::machine::system::container::{self, ArrayEntry, Container, FileKind, ARRAYS, MODEL};
 use crate::py::common::{guard, run};
 use crate::py::encode::PyVocab;
 use crate::py::scorer::PyScorer;
@@ -158,7 +158,7 @@ pub fn opened(file: i64) -> std::io::Result<File> {
 const PIECE: usize = 1 << 20;
 
 /// An array of Python's that is written as it lies.
-enum Given<'py> {
+enum ArrayArgument<'py> {
     U8(PyReadonlyArray1<'py, u8>),
     U16(PyReadonlyArray1<'py, u16>),
     U32(PyReadonlyArray1<'py, u32>),
@@ -167,49 +167,55 @@ enum Given<'py> {
     F64(PyReadonlyArray1<'py, f64>),
 }
 
-impl<'py> Given<'py> {
-    fn of(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Given<'py>> {
+impl<'py> ArrayArgument<'py> {
+    fn of(name: &str, array: &Bound<'py, PyAny>) -> PyResult<ArrayArgument<'py>> {
         if let Ok(a) = array.extract() {
-            return Ok(Given::U8(a));
+            return Ok(ArrayArgument::U8(a));
         } else if let Ok(a) = array.extract() {
-            return Ok(Given::U16(a));
+            return Ok(ArrayArgument::U16(a));
         } else if let Ok(a) = array.extract() {
-            return Ok(Given::U32(a));
+            return Ok(ArrayArgument::U32(a));
         } else if let Ok(a) = array.extract() {
-            return Ok(Given::U64(a));
+            return Ok(ArrayArgument::U64(a));
         } else if let Ok(a) = array.extract() {
-            return Ok(Given::F32(a));
+            return Ok(ArrayArgument::F32(a));
         } else if let Ok(a) = array.extract() {
-            return Ok(Given::F64(a));
+            return Ok(ArrayArgument::F64(a));
         }
         let expected = "one dimension of uint8, uint16, uint32, uint64, float32 or float64";
         Err(Error::Value(format!("array {name:?}: expected {expected}")).into())
     }
 
-    fn entry<'a>(&'a self, name: &'a str) -> PyResult<Entry<'a>> {
+    fn entry<'a>(&'a self, name: &'a str) -> PyResult<ArrayEntry<'a>> {
         Ok(match self {
-            Given::U8(a) => Entry::new(name, a.as_slice()?),
-            Given::U16(a) => Entry::new(name, a.as_slice()?),
-            Given::U32(a) => Entry::new(name, a.as_slice()?),
-            Given::U64(a) => Entry::new(name, a.as_slice()?),
-            Given::F32(a) => Entry::new(name, a.as_slice()?),
-            Given::F64(a) => Entry::new(name, a.as_slice()?),
+            ArrayArgument::U8(a) => ArrayEntry::new(name, a.as_slice()?),
+            ArrayArgument::U16(a) => ArrayEntry::new(name, a.as_slice()?),
+            ArrayArgument::U32(a) => ArrayEntry::new(name, a.as_slice()?),
+            ArrayArgument::U64(a) => ArrayEntry::new(name, a.as_slice()?),
+            ArrayArgument::F32(a) => ArrayEntry::new(name, a.as_slice()?),
+            ArrayArgument::F64(a) => ArrayEntry::new(name, a.as_slice()?),
         })
     }
 }
 
 /// The arrays of a dict, in its order.
-fn given<'py>(arrays: &Bound<'py, PyDict>) -> PyResult<Vec<(String, Given<'py>)>> {
+fn given<'py>(arrays: &Bound<'py, PyDict>) -> PyResult<Vec<(String, ArrayArgument<'py>)>> {
     let each = |(name, array): (Bound<'py, PyAny>, Bound<'py, PyAny>)| {
         let name: String = name.extract()?;
-        let array = Given::of(&name, &array)?;
+        let array = ArrayArgument::of(&name, &array)?;
         Ok((name, array))
     };
     arrays.iter().map(each).collect()
 }
 
 /// Hands the bytes of a file to a Python stream; its checksum.
-fn put(py: Python<'_>, stream: &Bound<'_, PyAny>, kind: &Kind, header: &str, entries: &[Entry<'_>]) -> PyResult<u32> {
+fn put(
+    py: Python<'_>,
+    stream: &Bound<'_, PyAny>,
+    kind: &FileKind,
+    header: &str,
+    entries: &[ArrayEntry<'_>],
+) -> PyResult<u32> {
     let pieces = run(py, 1, || container::pieces(kind, header, entries))??;
     for part in pieces.iter().flat_map(|piece| piece.chunks(PIECE)) {
         stream.call_method1("write", (PyBytes::new(py, part),))?;
@@ -239,18 +245,18 @@ fn write_model(
     let (layout, weights) = (scorer.inner.layout(), scorer.inner.weights());
     let (keys, table, text, end) = vocabulary.inner.parts();
     let mut entries = vec![
-        Entry::new("vocab.keys", keys),
-        Entry::new("vocab.table", table),
-        Entry::new("vocab.text", text),
-        Entry::new("vocab.end", end),
-        Entry::new("node_ptr", &layout.node_ptr),
-        Entry::new("node_label", &layout.node_label),
-        Entry::new("edges", &layout.edges),
-        Entry::new("starts", &layout.starts),
-        Entry::new("ends", &layout.ends),
-        Entry::new("pair_ptr", &layout.pair_ptr),
-        Entry::new("pair", &layout.pair),
-        Entry::new("weights", weights),
+        ArrayEntry::new("vocab.keys", keys),
+        ArrayEntry::new("vocab.table", table),
+        ArrayEntry::new("vocab.text", text),
+        ArrayEntry::new("vocab.end", end),
+        ArrayEntry::new("node_ptr", &layout.node_ptr),
+        ArrayEntry::new("node_label", &layout.node_label),
+        ArrayEntry::new("edges", &layout.edges),
+        ArrayEntry::new("starts", &layout.starts),
+        ArrayEntry::new("ends", &layout.ends),
+        ArrayEntry::new("pair_ptr", &layout.pair_ptr),
+        ArrayEntry::new("pair", &layout.pair),
+        ArrayEntry::new("weights", weights),
     ];
     for (name, array) in &extra {
         entries.push(array.entry(name)?);

@@ -3,7 +3,7 @@
 use crate::dataset::csr::Csr;
 use crate::decoding::kernel::{Frame, KernelScorer, SupportTokens};
 use crate::error::Error;
-use crate::learners::online::kernel::{Dual, DualOptions};
+use crate::learners::online::kernel::{DualOptions, KernelPerceptron};
 use crate::learners::svm::kernel::KernelSpace;
 use crate::learners::svm::Solver;
 use crate::py::common::{self, run, support, PyLists, PySupport};
@@ -96,7 +96,7 @@ fn values(py: Python<'_>, function: &Py<PyAny>, a: &Csr, b: &Csr) -> PyResult<Ve
 /// The dual perceptron and its training set.
 #[pyclass(name = "KernelPerceptron", module = "tagwise._core")]
 pub struct PyKernelPerceptron {
-    inner: Dual,
+    inner: KernelPerceptron,
     raised: Raised,
 }
 
@@ -124,7 +124,7 @@ impl PyKernelPerceptron {
             bytes: kernel.bytes,
         };
         let kernel = kernel.kernel(py, &slot)?;
-        let inner = run(py, 1, || Dual::new(data, layout, kernel, options))?;
+        let inner = run(py, 1, || KernelPerceptron::new(data, layout, kernel, options))?;
         match raised(&slot) {
             Some(error) => Err(error),
             None => Ok(PyKernelPerceptron { inner: inner?, raised: slot }),

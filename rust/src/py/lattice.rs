@@ -1,7 +1,7 @@
 //! The primitives on plain score arrays of one sentence.
 
 use crate::chain::sums::log64::Trellis;
-use crate::chain::viterbi::double::Search;
+use crate::chain::viterbi::double::Viterbi64;
 use crate::chain::viterbi::kbest;
 
 use crate::chain::lattice::Scores;
@@ -82,7 +82,7 @@ fn chain_viterbi<'py>(
 ) -> PyResult<(f64, Bound<'py, PyArray1<u16>>)> {
     let (l, node, edge) = scores(&node, &edge)?;
     let mut path = Vec::new();
-    let score = run(py, 1, || Search::default().run(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
+    let score = run(py, 1, || Viterbi64::default().run(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
     if score == f64::NEG_INFINITY {
         return Err(no_path().into());
     }

@@ -1,11 +1,11 @@
 //! Models of CRFsuite, and the sequences that they label.
 
 use crate::error::{Error, Result};
-use crate::foreign::lcrf::{Bytes, Lcrf, Listed, Work};
+use crate::foreign::lcrf::{Bytes, Lcrf, LcrfWork, Listed};
 use crate::foreign::names::Names;
 use crate::foreign::written::{written, Weighted};
 use crate::machine::system::budget;
-use crate::machine::system::pages::{Pages, LARGE};
+use crate::machine::system::pages::{LargePages, LARGE};
 use crate::machine::system::threads;
 use crate::py::common::{guard, run};
 use crate::py::encode::{items, Paused};
@@ -129,7 +129,7 @@ impl PyLcrf {
         let size = file.metadata()?.len() as usize;
         budget::claim("the CRFsuite model", size, "check that it is the model that you want")?;
         let bytes: Bytes = match size >= LARGE {
-            true => Box::new(run(py, 0, || Pages::read(&file, size))??),
+            true => Box::new(run(py, 0, || LargePages::read(&file, size))??),
             false => {
                 let mut bytes = Vec::with_capacity(size);
                 py.detach(|| file.rewind().and_then(|()| file.read_to_end(&mut bytes)))?;
@@ -176,7 +176,7 @@ impl PyLcrf {
         if self.labels.is_empty() && !names.items.is_empty() {
             return Err(Error::Value("The model has no labels: it was trained on nothing".into()).into());
         }
-        let mut work = Work::default();
+        let mut work = LcrfWork::default();
         let best = || -> Result<()> {
             self.inner.score(names, 0..names.items.len(), &mut work)?;
             self.inner.best(&mut work);
@@ -232,7 +232,7 @@ impl PyLcrf {
         sequence: &Bound<'_, PySequence>,
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, f64, Bound<'py, PyArray2<f64>>)> {
         let names = &sequence.get().names;
-        let mut work = Work::default();
+        let mut work = LcrfWork::default();
         let sums = || {
             self.inner.score(names, 0..names.items.len(), &mut work)?;
             Ok(self.inner.marginals(&work.node))
@@ -263,7 +263,7 @@ impl PyLcrf {
         }
         let jobs = if names.items.len() <= FEW { 1 } else { threads::threads(n_jobs) };
         let one = |piece: &[usize]| -> Result<Vec<u16>> {
-            let (mut work, mut path) = (Work::default(), Vec::new());
+            let (mut work, mut path) = (LcrfWork::default(), Vec::new());
             for b in bounds[piece[0]..=piece[1]].windows(2) {
                 self.inner.score(names, b[0]..b[1], &mut work)?;
                 self.inner.best(&mut work);

@@ -23,19 +23,19 @@ type PyWords<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
 type PyBefore<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, f32>);
 
 /// Which features on labels further back exist.
-#[pyclass(name = "Terms", module = "tagwise._core", frozen)]
-pub struct PyTerms {
+#[pyclass(name = "LookbackSpec", module = "tagwise._core", frozen)]
+pub struct PyLookbackSpec {
     inner: Lookback,
 }
 
 #[pymethods]
-impl PyTerms {
+impl PyLookbackSpec {
     #[new]
     #[pyo3(signature = (n_labels, cell = 1, far = 1, *, endless = false, document = false, tuples = false))]
     fn new(n_labels: usize, cell: usize, far: usize, endless: bool, document: bool, tuples: bool) -> PyResult<Self> {
         let inner = Lookback { labels: n_labels, cell, far, endless, document, tuples };
         inner.check()?;
-        Ok(PyTerms { inner })
+        Ok(PyLookbackSpec { inner })
     }
 
     /// Number of features.
@@ -78,7 +78,7 @@ pub struct PyHistoryScorer {
 #[pymethods]
 impl PyHistoryScorer {
     #[new]
-    fn new(terms: &PyTerms, weights: PyReadonlyArray1<'_, f32>) -> PyResult<Self> {
+    fn new(terms: &PyLookbackSpec, weights: PyReadonlyArray1<'_, f32>) -> PyResult<Self> {
         let weights = weights.as_array().to_vec();
         if weights.len() != terms.inner.len() || weights.iter().any(|x| !x.is_finite()) {
             let (want, got) = (terms.inner.len(), weights.len());
@@ -140,7 +140,7 @@ impl PyHistoryOnline {
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
-        terms: &PyTerms,
+        terms: &PyLookbackSpec,
         rule: &PyRule,
         words: Option<PyWords<'_>>,
         epochs: Option<&PyEpochs>,
@@ -230,7 +230,7 @@ fn chunk_probabilities<'py>(
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyTerms>()?;
+    m.add_class::<PyLookbackSpec>()?;
     m.add_class::<PyHistoryScorer>()?;
     m.add_class::<PyHistoryOnline>()?;
     m.add_function(wrap_pyfunction!(chunk_probabilities, m)?)

@@ -51,7 +51,7 @@ impl PyOrder {
         self.inner.graph.arcs()
     }
 
-    /// Weights of the features beyond the first order as `Terms` with tuples has them.
+    /// Weights of the features beyond the first order as `LookbackSpec` with tuples has them.
     fn dense<'py>(&self, py: Python<'py>, weights: PyReadonlyArray1<'_, f64>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let w = weights.as_array().to_vec();
         if w.len() != self.inner.len() {

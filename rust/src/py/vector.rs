@@ -41,20 +41,20 @@ fn add_ridge(py: Python<'_>, w: In<'_>, c: f64, mut gradient: Out<'_>, n_jobs: u
 }
 
 /// Limited-memory inverse Hessian.
-#[pyclass(name = "History", module = "tagwise._core")]
-pub struct PyHistory {
+#[pyclass(name = "CurvaturePairs", module = "tagwise._core")]
+pub struct PyCurvaturePairs {
     inner: CurvaturePairs,
     size: Option<usize>, // of the scale, or of the first pair
     n_jobs: usize,
 }
 
 #[pymethods]
-impl PyHistory {
+impl PyCurvaturePairs {
     #[new]
     #[pyo3(signature = (memory, n_jobs = 0, scale = None))]
     fn new(memory: usize, n_jobs: usize, scale: Option<PyReadonlyArray1<'_, f32>>) -> Self {
         let scale = scale.map(|d| d.as_array().to_vec());
-        PyHistory { size: scale.as_ref().map(Vec::len), inner: CurvaturePairs::new(memory, scale), n_jobs }
+        PyCurvaturePairs { size: scale.as_ref().map(Vec::len), inner: CurvaturePairs::new(memory, scale), n_jobs }
     }
 
     /// Number of pairs remembered.
@@ -85,7 +85,7 @@ impl PyHistory {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyHistory>()?;
+    m.add_class::<PyCurvaturePairs>()?;
     m.add_function(wrap_pyfunction!(dot, m)?)?;
     m.add_function(wrap_pyfunction!(add_scaled, m)?)?;
     m.add_function(wrap_pyfunction!(add_ridge, m)?)

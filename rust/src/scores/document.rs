@@ -75,11 +75,11 @@ impl Words {
 
 /// Labels that the words of one document were given so far.
 #[derive(Default)]
-pub struct Memory {
+pub struct DocumentState {
     counts: Vec<f32>, // [words of the document, L]
 }
 
-impl Memory {
+impl DocumentState {
     /// Begin document d.
     pub fn begin(&mut self, words: &Words, d: usize, labels: usize) {
         self.counts.clear();

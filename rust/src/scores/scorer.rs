@@ -9,10 +9,11 @@ use crate::error::{Error, Result};
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::budget;
 use crate::machine::system::container::Buf;
-use crate::machine::system::testing::{self, Way};
-use crate::scores::tagging_layout::{Sums, Table};
+use crate::machine::system::reused::Reused;
+use crate::machine::system::testing::{self, CodePath};
+use crate::scores::tagging_layout::{RunSums, Table};
 use once_cell::race::OnceBox;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
 const WORTH_A_TABLE: usize = runs::WORTH;
@@ -24,32 +25,15 @@ pub struct Scorer {
     pub(crate) layout: Arc<Layout>,
     pub(crate) weights: Buf<f32>, // [features]
     forbidden: Vec<u32>,
-    edge_scores: OnceLock<Vec<f64>>, // [L, L], made when somebody asks for it
-    score: OnceLock<Vec<f32>>,       // the same in single precision
-    chart: OnceLock<Steps>,          // the same for the search of one sentence
+    edge_scores: OnceBox<Vec<f64>>, // [L, L], computed on first use
+    score: OnceBox<Vec<f32>>,       // the same in single precision
+    chart: OnceBox<Steps>,          // the same for the search of one sentence
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
     pub(crate) local: bool,        // every step a classifier of its own: `log::normalize_locally`
     table: OnceBox<Option<Table>>, // built when it pays
-    pub(crate) sums: Keep,         // of runs, by this table
-}
-
-/// Keeps sums for the next call; never waited for.
-#[derive(Default)]
-pub(crate) struct Keep(Mutex<Option<Sums>>); // in a forked process it may be held for ever
-
-impl Keep {
-    /// What is kept; the caller has it alone.
-    pub fn take(&self) -> Sums {
-        self.0.try_lock().ok().and_then(|mut kept| kept.take()).unwrap_or_default()
-    }
-
-    pub fn give(&self, sums: Sums) {
-        if let Ok(mut kept) = self.0.try_lock() {
-            *kept = Some(sums);
-        }
-    }
+    pub(crate) sums: Reused<RunSums>, // of runs, by this table
 }
 
 /// Bytes that a model takes for a pair of labels: scores in double and single precision, their exponentials by rows and by
@@ -99,12 +83,12 @@ impl Scorer {
         };
         let start = boundary(&layout.starts, layout.start_at());
         let end = boundary(&layout.ends, layout.end_at());
-        let edge_scores = OnceLock::new();
+        let edge_scores = OnceBox::new();
         let edges = match Pattern::new(l, &layout.edges, forbidden, Purpose::Decoding)? {
             Some(pattern) => Edges::listed(&Arc::new(pattern), &edge_weights(&layout, &weights)),
-            None => Edges::new(l, edge_scores.get_or_init(|| all_edges(&layout, &weights, forbidden))),
+            None => Edges::new(l, edge_scores.get_or_init(|| Box::new(all_edges(&layout, &weights, forbidden)))),
         };
-        let (forbidden, score, chart) = (forbidden.to_vec(), OnceLock::new(), OnceLock::new());
+        let (forbidden, score, chart) = (forbidden.to_vec(), OnceBox::new(), OnceBox::new());
         Ok(Scorer {
             layout,
             weights,
@@ -117,7 +101,7 @@ impl Scorer {
             end,
             local: false,
             table: OnceBox::new(),
-            sums: Keep::default(),
+            sums: Reused::default(),
         })
     }
 
@@ -154,28 +138,28 @@ impl Scorer {
 
     /// Edge scores [L, L].
     pub fn edge_scores(&self) -> &[f64] {
-        self.edge_scores.get_or_init(|| all_edges(&self.layout, &self.weights, &self.forbidden))
+        self.edge_scores.get_or_init(|| Box::new(all_edges(&self.layout, &self.weights, &self.forbidden)))
     }
 
     /// The same in single precision.
     pub(crate) fn edge_floats(&self) -> &[f32] {
         match self.edges.sparse {
             None => &self.edges.score,
-            Some(_) => self.score.get_or_init(|| self.edge_scores().iter().map(|&x| x as f32).collect()),
+            Some(_) => self.score.get_or_init(|| Box::new(self.edge_scores().iter().map(|&x| x as f32).collect())),
         }
     }
 
     /// The same as rows and columns for the search of one sentence.
     pub(crate) fn chart_steps(&self) -> &Steps {
-        self.chart.get_or_init(|| Steps::from_scores(self.layout.labels, self.edge_floats()))
+        self.chart.get_or_init(|| Box::new(Steps::from_scores(self.layout.labels, self.edge_floats())))
     }
 
     /// The packed weights, where they pay for so many tokens.
     pub(crate) fn table(&self, tokens: usize) -> Option<&Table> {
-        if tokens >= WORTH_A_TABLE || testing::is_forced(Way::Table) {
+        if tokens >= WORTH_A_TABLE || testing::is_forced(CodePath::Table) {
             self.table.get_or_init(|| Box::new(Table::new(&self.layout, &self.weights)));
         }
-        self.table.get().and_then(Option::as_ref).filter(|_| !testing::is_forced(Way::Layout))
+        self.table.get().and_then(Option::as_ref).filter(|_| !testing::is_forced(CodePath::Layout))
     }
 
     /// `add(label, x)` for the score of every feature of a token, feature after feature.

@@ -10,7 +10,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::runs::{RunTable, TokenRuns};
 use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::{ask, prefetch, Lane, Simd, WIDTH};
+use crate::machine::simd::{prefetch, prefetch_all, Lane, Simd, WIDTH};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ const WIDEST: usize = 4;
 
 /// Sums of runs, the first ones of a book.
 #[derive(Default)]
-pub struct Sums {
+pub struct RunSums {
     book: u64,
     rows: Vec<Lane>, // [runs, width]
 }
@@ -75,17 +75,17 @@ pub struct Sums {
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     pub single: CsrRef<'a>,
-    pub runs: Option<(&'a TokenRuns, &'a Sums)>,
+    pub runs: Option<(&'a TokenRuns, &'a RunSums)>,
 }
 
 impl Attributes<'_> {
     /// Ask for what says which attributes these tokens have.
-    pub fn ask(&self, tokens: Range<usize>) {
+    pub fn prefetch(&self, tokens: Range<usize>) {
         let ptr = &self.single.ptr[tokens.start..tokens.end + 1];
-        ask(ptr);
-        ask(&self.single.ids[ptr[0]..ptr[tokens.len()]]);
+        prefetch_all(ptr);
+        prefetch_all(&self.single.ids[ptr[0]..ptr[tokens.len()]]);
         if let Some((runs, _)) = self.runs {
-            ask(&runs.of[tokens.start * runs.groups..tokens.end * runs.groups]);
+            prefetch_all(&runs.of[tokens.start * runs.groups..tokens.end * runs.groups]);
         }
     }
 }
@@ -153,7 +153,7 @@ impl Table {
 
     /// Sums of the attributes of each run of a book, as far as they are kept; `known`: what this table summed before.
     /// None where rows are too wide for `score` to use them.
-    pub fn sums(&self, book: &RunTable, mut known: Sums) -> Option<Sums> {
+    pub fn sums(&self, book: &RunTable, mut known: RunSums) -> Option<RunSums> {
         if self.width > WIDEST {
             return None;
         }
@@ -172,7 +172,12 @@ impl Table {
 
     /// The sum of a run: the kept one, or made now, with the same bits.
     #[inline(always)]
-    fn sum_of<'a>(&self, (runs, sums): (&TokenRuns, &'a Sums), run: u32, room: &'a mut [Lane; WIDEST]) -> &'a [Lane] {
+    fn sum_of<'a>(
+        &self,
+        (runs, sums): (&TokenRuns, &'a RunSums),
+        run: u32,
+        room: &'a mut [Lane; WIDEST],
+    ) -> &'a [Lane] {
         let at = run as usize * self.width;
         if at + self.width <= sums.rows.len() {
             return &sums.rows[at..at + self.width];

@@ -6,13 +6,13 @@ mod gold;
 mod rows;
 
 use crate::chain::edges::Edges;
-use crate::chain::emissions::rows::{Reading, Rows};
+use crate::chain::emissions::rows::{LaneRows, Reading};
 use crate::chain::lattice::Scores;
 use crate::chain::sums;
 use crate::chain::sums::batch::{NodeScores, Shape, Work};
 use crate::chain::sums::log64::Trellis;
 use crate::chain::viterbi;
-use crate::chain::viterbi::double::Search;
+use crate::chain::viterbi::double::Viterbi64;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, Simd, WIDTH};
@@ -55,7 +55,7 @@ impl Expected {
 }
 
 /// What is asked, and where it goes. Values: [B].
-enum Output<'a> {
+enum ChainOutput<'a> {
     Values(Shared<'a, f64>),
     /// Values; the weight of each sentence [B]; weighted marginals, or tags less them, [B, T, L].
     Gradient(Shared<'a, f64>, &'a [f64], Shared<'a, f32>),
@@ -66,7 +66,7 @@ enum Output<'a> {
 struct Job<'a> {
     chains: &'a Chains<'a>,
     edges: Edges,
-    output: Output<'a>,
+    output: ChainOutput<'a>,
 }
 
 thread_local! {
@@ -82,7 +82,7 @@ impl Chains<'_> {
     /// log Z of every sentence, or the log-likelihood of its tags; 0 of an empty one, -infinity where no path is allowed.
     pub fn values(&self) -> Vec<f64> {
         let mut out = vec![0.0; self.lengths.len()];
-        self.run(Output::Values(Shared::new(&mut out)));
+        self.run(ChainOutput::Values(Shared::new(&mut out)));
         out
     }
 
@@ -94,7 +94,7 @@ impl Chains<'_> {
         for (cells, &n) in out.chunks_exact_mut(row.max(1)).zip(self.lengths) {
             cells[n as usize * self.labels..].fill(0.0);
         }
-        let sums = self.run(Output::Gradient(Shared::new(&mut values), weights, Shared::new(out)));
+        let sums = self.run(ChainOutput::Gradient(Shared::new(&mut values), weights, Shared::new(out)));
         (values, sums)
     }
 
@@ -104,11 +104,11 @@ impl Chains<'_> {
             cells[n as usize..].fill(-1);
         }
         let mut scores = vec![0.0; self.lengths.len()];
-        self.run(Output::Paths(Shared::new(paths), Shared::new(&mut scores)));
+        self.run(ChainOutput::Paths(Shared::new(paths), Shared::new(&mut scores)));
         scores
     }
 
-    fn run(&self, output: Output<'_>) -> Expected {
+    fn run(&self, output: ChainOutput<'_>) -> Expected {
         let mut order: Vec<u32> = (0..self.lengths.len() as u32).filter(|&b| self.lengths[b as usize] > 0).collect();
         order.sort_by_key(|&b| std::cmp::Reverse(self.lengths[b as usize]));
         let job = Job { chains: self, edges: Edges::new(self.labels, self.edge), output };
@@ -159,7 +159,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
     let chains = job.chains;
     let l = chains.labels;
     let mut sums = Expected::default();
-    if matches!(job.output, Output::Gradient(..)) {
+    if matches!(job.output, ChainOutput::Gradient(..)) {
         sums = Expected::new(l);
     }
     for group in sentences.chunks(WIDTH) {
@@ -168,7 +168,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
         let shape = Shape { labels: l, lengths: std::array::from_fn(length) };
         work.reserve(&shape);
         match &job.output {
-            Output::Paths(paths, scores) => {
+            ChainOutput::Paths(paths, scores) => {
                 let found = find(job, group, &shape, work, paths);
                 for (lane, &b) in group.iter().enumerate() {
                     scores.set(b as usize, found[lane]);
@@ -177,7 +177,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
                     }
                 }
             }
-            Output::Values(out) => {
+            ChainOutput::Values(out) => {
                 let log_z = forward(job, group, &shape, work);
                 for (lane, &b) in group.iter().enumerate() {
                     let value = match log_z[lane].is_nan() {
@@ -187,7 +187,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
                     out.set(b as usize, value);
                 }
             }
-            Output::Gradient(values, weights, out) => {
+            ChainOutput::Gradient(values, weights, out) => {
                 gradient_of_group(job, group, &shape, work, (values, weights, out), &mut sums);
             }
         }
@@ -210,7 +210,7 @@ fn find_kernel<S: Find>(
     paths: &Shared<'_, i64>,
 ) -> [f64; WIDTH] {
     let chains = job.chains;
-    let mut reading = Reading::new(chains, shape, Rows::new(chains, group));
+    let mut reading = Reading::new(chains, shape, LaneRows::new(chains, group));
     for t in 0..shape.positions() {
         reading.fill(simd, t, &mut work.psi);
     }
@@ -235,7 +235,7 @@ dispatch!(
 fn forward_kernel<S: Simd>(simd: S, job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work) -> [f64; WIDTH] {
     let mut log_z = [f64::NAN; WIDTH];
     if job.edges.scaled {
-        let mut reading = Reading::new(job.chains, shape, Rows::new(job.chains, group));
+        let mut reading = Reading::new(job.chains, shape, LaneRows::new(job.chains, group));
         sums::batch::forward_from(simd, shape, &job.edges, work, &mut reading, &mut log_z);
         for (_, z) in log_z.iter_mut().enumerate().filter(|(lane, _)| reading.nan >> lane & 1 != 0) {
             *z = f64::NAN;
@@ -255,7 +255,7 @@ unsafe fn gradient_of_group(
     sums: &mut Expected,
 ) {
     let chains = job.chains;
-    let mut rows = Rows::new(chains, group);
+    let mut rows = LaneRows::new(chains, group);
     let log_z = forward(job, group, shape, work);
     // Gold ones less expected ones, where there are tags.
     let sign = if chains.tags.is_some() { -1.0 } else { 1.0 };
@@ -285,7 +285,7 @@ unsafe fn gradient_of_group(
 /// Positions after which pairs are added up: both factors are still in the first cache.
 const STEP: usize = 8;
 /// Rows of marginals, weights of the lanes, and where marginals go.
-type Into<'a> = (&'a Rows, &'a [f64; WIDTH], &'a Shared<'a, f32>);
+type Into<'a> = (&'a LaneRows, &'a [f64; WIDTH], &'a Shared<'a, f32>);
 
 dispatch!(
     /// What is left of the recursions when `forward` has run. Marginals take the place of psi, and go from there to their
@@ -407,7 +407,7 @@ unsafe fn expect_alone(chains: &Chains<'_>, b: usize, weight: f64, out: &Shared<
 unsafe fn path_alone(chains: &Chains<'_>, b: usize, paths: &Shared<'_, i64>, scores: &Shared<'_, f64>) {
     let (node, trellis) = alone(chains, b);
     let mut path = Vec::new();
-    let score = Search::default().run(&Scores { labels: chains.labels, node: &node, edge: chains.edge }, &mut path);
+    let score = Viterbi64::default().run(&Scores { labels: chains.labels, node: &node, edge: chains.edge }, &mut path);
     scores.set(b, if trellis.log_z.is_nan() { f64::NAN } else { score });
     for (t, &y) in path.iter().enumerate() {
         paths.set(b * chains.time + t, i64::from(y));

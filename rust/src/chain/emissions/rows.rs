@@ -17,16 +17,16 @@ fn whole(from: &[f32]) -> [f32; WIDTH] {
 
 /// Where the numbers of each lane's sentence begin, and how many they are.
 #[derive(Clone, Copy)]
-pub struct Rows {
+pub struct LaneRows {
     pub begin: [usize; WIDTH],
     pub many: [usize; WIDTH], // 0 for a lane without a sentence
 }
 
-impl Rows {
-    pub fn new(chains: &Chains<'_>, group: &[u32]) -> Rows {
+impl LaneRows {
+    pub fn new(chains: &Chains<'_>, group: &[u32]) -> LaneRows {
         let row = chains.time * chains.labels;
         let length = |b: &u32| chains.lengths[*b as usize] as usize * chains.labels;
-        Rows {
+        LaneRows {
             begin: std::array::from_fn(|i| group.get(i).map_or(0, |&b| b as usize * row)),
             many: std::array::from_fn(|i| group.get(i).map_or(0, length)),
         }
@@ -82,13 +82,13 @@ impl Rows {
 pub struct Reading<'a> {
     chains: &'a Chains<'a>,
     shape: &'a Shape,
-    rows: Rows,
+    rows: LaneRows,
     done: usize,  // numbers of each sentence that were read
     pub nan: u32, // sentences with a NaN among these: maxima and exponentials would pass over it
 }
 
 impl<'a> Reading<'a> {
-    pub fn new(chains: &'a Chains<'a>, shape: &'a Shape, rows: Rows) -> Reading<'a> {
+    pub fn new(chains: &'a Chains<'a>, shape: &'a Shape, rows: LaneRows) -> Reading<'a> {
         Reading { chains, shape, rows, done: 0, nan: 0 }
     }
 }

@@ -25,7 +25,7 @@ mod viterbi;
 pub use pattern::{Pattern, Purpose};
 pub use sums::Finish;
 
-use pattern::Source;
+use pattern::EdgeSource;
 use std::sync::Arc;
 pub(crate) use viterbi::best_paths;
 
@@ -63,10 +63,10 @@ impl Sparse {
     /// ones, which is NaN if a weight is not finite.
     pub(crate) fn new(pattern: &Arc<Pattern>, weights: &[f64]) -> (Sparse, f64, f64) {
         debug_assert!(weights.len() >= pattern.features);
-        let of = |source: &Source| match *source {
-            Source::Feature(i) => weights[i as usize],
-            Source::Plain => 0.0,
-            Source::Forbidden => f64::NEG_INFINITY,
+        let of = |source: &EdgeSource| match *source {
+            EdgeSource::Feature(i) => weights[i as usize],
+            EdgeSource::Plain => 0.0,
+            EdgeSource::Forbidden => f64::NEG_INFINITY,
         };
         let scores: Vec<f64> = pattern.source.iter().map(of).collect();
         let finite = || scores.iter().copied().filter(|x| x.is_finite());

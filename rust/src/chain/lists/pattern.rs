@@ -1,7 +1,7 @@
 //! Which edges differ from the others.
 
 use crate::error::{Error, Result};
-use crate::machine::system::testing::{self, Way};
+use crate::machine::system::testing::{self, CodePath};
 
 /// Fewer labels than this are multiplied as whole matrices.
 const LABELS: usize = 48;
@@ -25,7 +25,7 @@ impl Purpose {
 
 /// What an edge of the lists scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum EdgeSource {
     /// What the feature of this number weighs.
     Feature(u32),
     /// 0, as edges without a feature.
@@ -36,12 +36,12 @@ pub(super) enum Source {
 
 /// Lists of labels, one for each label: ascending.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct LabelLists {
     pub ptr: Vec<u32>,   // [L + 1]
     pub label: Vec<u16>, // [edges]
 }
 
-impl Lists {
+impl LabelLists {
     #[inline(always)]
     pub fn of(&self, y: usize) -> std::ops::Range<usize> {
         self.ptr[y] as usize..self.ptr[y + 1] as usize
@@ -54,12 +54,12 @@ impl Lists {
 #[derive(Clone, Debug)]
 pub struct Pattern {
     pub labels: usize,
-    pub(super) from: Vec<bool>,     // [L]
-    pub(super) to: Vec<bool>,       // [L]
-    pub(super) ahead: Lists,        // of y': the labels y, numbered as edges
-    pub(super) behind: Lists,       // of y: the labels y'
-    pub(super) number: Vec<u32>,    // number of each edge of `behind`
-    pub(super) source: Vec<Source>, // [edges]
+    pub(super) from: Vec<bool>,         // [L]
+    pub(super) to: Vec<bool>,           // [L]
+    pub(super) ahead: LabelLists,       // of y': the labels y, numbered as edges
+    pub(super) behind: LabelLists,      // of y: the labels y'
+    pub(super) number: Vec<u32>,        // number of each edge of `behind`
+    pub(super) source: Vec<EdgeSource>, // [edges]
     pub(super) features: usize,
 }
 
@@ -71,8 +71,8 @@ impl Pattern {
         if edges.iter().chain(forbidden).any(|&e| e as usize >= pairs) {
             return Err(Error::Value(format!("an edge is outside the {labels} by {labels} label pairs")));
         }
-        let asked = testing::is_forced(Way::Sparse);
-        if testing::is_forced(Way::Whole) || testing::is_forced(Way::Dense) || (labels < LABELS && !asked) {
+        let asked = testing::is_forced(CodePath::Sparse);
+        if testing::is_forced(CodePath::Whole) || testing::is_forced(CodePath::Dense) || (labels < LABELS && !asked) {
             return Ok(None);
         }
         let most = if asked { pairs } else { pairs / purpose.share(labels) };
@@ -96,13 +96,13 @@ impl Pattern {
             labels,
             from,
             to,
-            ahead: Lists { ptr: vec![0], label: Vec::new() },
-            behind: Lists::default(),
+            ahead: LabelLists { ptr: vec![0], label: Vec::new() },
+            behind: LabelLists::default(),
             number: Vec::new(),
             source: Vec::new(),
             features: edges.len(),
         };
-        let mut row: Vec<(u16, Source)> = Vec::new();
+        let mut row: Vec<(u16, EdgeSource)> = Vec::new();
         for y in 0..labels {
             let end = ((y + 1) * labels) as u64;
             let (mine, rest) = features.split_at(features.partition_point(|f| u64::from(f.0) < end));
@@ -129,22 +129,22 @@ impl Pattern {
         features: &[(u32, u32)],
         forbidden: &[u32],
         whole: bool,
-        row: &mut Vec<(u16, Source)>,
+        row: &mut Vec<(u16, EdgeSource)>,
     ) {
         let to = |e: u32| e as usize - y * self.labels;
         row.clear();
         if whole {
-            row.extend(features.iter().map(|&(e, i)| (to(e) as u16, Source::Feature(i))));
+            row.extend(features.iter().map(|&(e, i)| (to(e) as u16, EdgeSource::Feature(i))));
             row.retain(|&(z, _)| forbidden.binary_search(&((y * self.labels + z as usize) as u32)).is_err());
-            row.extend(forbidden.iter().map(|&e| (to(e) as u16, Source::Forbidden)));
+            row.extend(forbidden.iter().map(|&e| (to(e) as u16, EdgeSource::Forbidden)));
             row.sort_unstable_by_key(|&(z, _)| z);
             return;
         }
-        let mut sources = vec![Source::Plain; self.labels];
-        features.iter().for_each(|&(e, i)| sources[to(e)] = Source::Feature(i));
-        forbidden.iter().for_each(|&e| sources[to(e)] = Source::Forbidden);
+        let mut sources = vec![EdgeSource::Plain; self.labels];
+        features.iter().for_each(|&(e, i)| sources[to(e)] = EdgeSource::Feature(i));
+        forbidden.iter().for_each(|&e| sources[to(e)] = EdgeSource::Forbidden);
         for (z, &source) in sources.iter().enumerate() {
-            let usual = if self.from[y] && self.to[z] { Source::Plain } else { Source::Forbidden };
+            let usual = if self.from[y] && self.to[z] { EdgeSource::Plain } else { EdgeSource::Forbidden };
             if source != usual {
                 row.push((z as u16, source));
             }
@@ -160,7 +160,7 @@ impl Pattern {
             ptr[y + 1] += ptr[y];
         }
         let mut next = ptr.clone();
-        self.behind = Lists { ptr, label: vec![0; n] };
+        self.behind = LabelLists { ptr, label: vec![0; n] };
         self.number = vec![0; n];
         for from in 0..l {
             for e in self.ahead.of(from) {
@@ -183,7 +183,7 @@ impl Pattern {
 
     /// Whether an edge is forbidden, listed or not.
     pub fn forbids(&self) -> bool {
-        self.source.contains(&Source::Forbidden) || !self.from.iter().chain(&self.to).all(|&x| x)
+        self.source.contains(&EdgeSource::Forbidden) || !self.from.iter().chain(&self.to).all(|&x| x)
     }
 
     /// The number of an edge (label' * L + label), where it is listed.

@@ -10,7 +10,7 @@ pub trait Finish<S: Simd> {
 }
 
 /// One way along the edges.
-struct Way<'a> {
+struct EdgeDirection<'a> {
     list: &'a [Entry],
     ptr: &'a [u32],
     inside: &'a [u32],   // labels that the first term is a sum over
@@ -24,7 +24,7 @@ impl Sparse {
     #[inline(always)]
     pub fn forward<S: Simd, const SIGNED: bool>(&self, simd: S, a: &[Lane], finish: &mut impl Finish<S>) {
         let p = &*self.pattern;
-        let way = Way {
+        let way = EdgeDirection {
             list: &self.behind,
             ptr: &p.behind.ptr,
             inside: &self.from,
@@ -39,7 +39,7 @@ impl Sparse {
     #[inline(always)]
     pub fn backward<S: Simd, const SIGNED: bool>(&self, simd: S, a: &[Lane], finish: &mut impl Finish<S>) {
         let p = &*self.pattern;
-        let way = Way {
+        let way = EdgeDirection {
             list: &self.ahead,
             ptr: &p.ahead.ptr,
             inside: &self.to,
@@ -51,7 +51,13 @@ impl Sparse {
     }
 
     #[inline(always)]
-    fn sum<S: Simd, const SIGNED: bool>(&self, simd: S, way: &Way<'_>, a: &[Lane], finish: &mut impl Finish<S>) {
+    fn sum<S: Simd, const SIGNED: bool>(
+        &self,
+        simd: S,
+        way: &EdgeDirection<'_>,
+        a: &[Lane],
+        finish: &mut impl Finish<S>,
+    ) {
         let l = self.pattern.labels;
         assert!(a.len() == l);
         debug_assert!(way.ptr.len() == l + 1 && way.list.iter().all(|e| (e.label as usize) < l));
@@ -86,7 +92,7 @@ impl Sparse {
     /// The sum of a label without differences: the labels between the listed ones, and these. The label is risky, and so
     /// has the first term.
     #[inline(always)]
-    fn exactly<S: Simd>(&self, simd: S, way: &Way<'_>, a: &[Lane], y: usize) -> S::F {
+    fn exactly<S: Simd>(&self, simd: S, way: &EdgeDirection<'_>, a: &[Lane], y: usize) -> S::F {
         let range = way.ptr[y] as usize..way.ptr[y + 1] as usize;
         let (mut listed, mut others) = (simd.splat(0.0), simd.splat(0.0));
         let mut inside = way.inside.iter().peekable();

@@ -33,7 +33,7 @@ const ROUNDING: f32 = 1e-6;
 
 /// A path that ends in two labels.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PathEntry {
     score: f32,
     raw: f32, // without the node score of its token: what entries of a cell are ordered by
     back: u32,
@@ -43,7 +43,7 @@ struct Entry {
 
 /// A path of the beam.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct BeamPath {
     most: f32, // score + ahead
     score: f32,
     before: u16,
@@ -52,7 +52,7 @@ struct Kept {
 
 /// Scratch for one sentence at a time.
 #[derive(Default)]
-pub struct Ahead {
+pub struct BoundedSearch {
     ahead: Vec<Lane>, // [T, LIKELY + 1, width] of the label before, likely ones and the others, and the label
     class: Vec<u8>,   // [T, L] which of the likely ones a label is, LIKELY for the others
     likely: Vec<usize>, // [T, LIKELY], fewer where there are fewer labels
@@ -60,14 +60,14 @@ pub struct Ahead {
     through: Vec<Lane>, // [T, width] of the first order: best paths up to a label, then through it
     after: Vec<Lane>, // [width]
     row: Vec<Lane>,   // [width]
-    kept: Vec<Kept>,
-    next: Vec<Kept>,
-    entries: Vec<Entry>, // token after token
-    begin: Vec<usize>,   // [T + 1]
+    kept: Vec<BeamPath>,
+    next: Vec<BeamPath>,
+    entries: Vec<PathEntry>, // token after token
+    begin: Vec<usize>,       // [T + 1]
     best: Vec<(f32, usize)>,
 }
 
-impl Ahead {
+impl BoundedSearch {
     /// Whether the terms are those of this search: cells of two labels, features on the label two tokens back and no others.
     pub fn serves(terms: &Lookback) -> bool {
         terms.cell == 2 && terms.far == 2 && !terms.endless && !terms.tuples
@@ -219,7 +219,7 @@ impl Ahead {
     fn kth_of_beam<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>, k: usize) -> Option<f32> {
         let (n, room) = (x.node.len() / width, 2 * k + BEAM);
         self.kept.clear();
-        self.kept.push(Kept { most: 0.0, score: 0.0, before: 0, label: 0 });
+        self.kept.push(BeamPath { most: 0.0, score: 0.0, before: 0, label: 0 });
         for t in 0..n {
             self.next.clear();
             for kept in &self.kept {
@@ -249,7 +249,7 @@ impl Ahead {
                             self.next.pop();
                         }
                         let place = self.next.partition_point(|kept| kept.most >= most);
-                        self.next.insert(place, Kept { most, score: sums.0[i], before: kept.label, label });
+                        self.next.insert(place, BeamPath { most, score: sums.0[i], before: kept.label, label });
                     }
                 }
             }
@@ -262,21 +262,21 @@ impl Ahead {
     #[inline(always)]
     fn follow<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>, k: usize, least: f32) -> bool {
         let n = x.node.len() / width;
-        let Ahead { ahead, class, entries, begin, .. } = self;
+        let BoundedSearch { ahead, class, entries, begin, .. } = self;
         entries.clear();
         begin.clear();
         begin.push(0);
         for y in 0..l {
             let score = x.node[y / WIDTH].0[y % WIDTH];
             if score + ahead[y / WIDTH].0[y % WIDTH] >= least {
-                entries.push(Entry { score, raw: score, back: 0, before: 0, label: y as u16 });
+                entries.push(PathEntry { score, raw: score, back: 0, before: 0, label: y as u16 });
             }
         }
         let least = simd.splat(least);
         for t in 1..n {
             let (first, end) = (begin[t - 1], entries.len());
             for e in first..end {
-                let Entry { score, before, label, .. } = entries[e];
+                let PathEntry { score, before, label, .. } = entries[e];
                 let ahead = ahead_of(ahead, class, (l, width), t, label);
                 for v in 0..width {
                     let (raw, sum) = reached(simd, x, width, v, t, score, (before, label));
@@ -292,7 +292,7 @@ impl Ahead {
                         let i = bits.trailing_zeros() as usize;
                         bits &= bits - 1;
                         let (raw, score, to) = (raws.0[i], sums.0[i], (v * WIDTH + i) as u16);
-                        entries.push(Entry { score, raw, back: e as u32, before: label, label: to });
+                        entries.push(PathEntry { score, raw, back: e as u32, before: label, label: to });
                     }
                 }
                 if entries.len() - end > MOST {

@@ -13,7 +13,7 @@
 //!
 //! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
 
-use crate::chain::lookback::bounded_search::Ahead;
+use crate::chain::lookback::bounded_search::BoundedSearch;
 use crate::chain::lookback::bounds::{none_above, Reach};
 use crate::chain::lookback::Lookback;
 use crate::chain::viterbi::renormalize;
@@ -23,7 +23,7 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::budget;
 use crate::machine::system::stop;
-use crate::machine::system::testing::{self, Way};
+use crate::machine::system::testing::{self, CodePath};
 
 /// Rows of cells between two looks whether the call is to stop.
 const LOOK: usize = 256;
@@ -65,7 +65,7 @@ pub struct Search {
     best: Vec<(f32, usize)>,
     shift: f64, // what renormalising has subtracted so far
     reach: Reach,
-    few: Ahead,
+    few: BoundedSearch,
     chart: Chart, // of the first order
 }
 
@@ -90,7 +90,7 @@ impl Search {
             best: Vec::new(),
             shift: 0.0,
             reach: Reach::default(),
-            few: Ahead::default(),
+            few: BoundedSearch::default(),
             chart: Chart::new(terms.labels),
         }
     }
@@ -136,7 +136,7 @@ impl Search {
             scores.push(0.0);
             return;
         }
-        if self.terms.far == 1 && !self.terms.tuples && x.same.is_empty() && !testing::is_forced(Way::Broad) {
+        if self.terms.far == 1 && !self.terms.tuples && x.same.is_empty() && !testing::is_forced(CodePath::Broad) {
             self.chart.begin(n, false);
             self.chart.node[..n * self.width].copy_from_slice(x.node);
             for t in 0..n {
@@ -144,9 +144,9 @@ impl Search {
             }
             return self.chart.best_paths(simd, x.steps, k, scores, paths);
         }
-        if Ahead::serves(&self.terms)
+        if BoundedSearch::serves(&self.terms)
             && x.same.is_empty()
-            && !testing::is_forced(Way::Broad)
+            && !testing::is_forced(CodePath::Broad)
             && self.few.run(simd, &self.terms, x, k, scores, paths)
         {
             return;

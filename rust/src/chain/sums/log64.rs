@@ -3,7 +3,7 @@
 //! scaled recursions of `lanes` flag.
 
 use crate::chain::lattice::{log_sum_exp, weigh, Scores};
-use crate::machine::system::testing::{self, Way};
+use crate::machine::system::testing::{self, CodePath};
 
 /// Forward and backward log sums [T, L] of one sentence, each row less its largest.
 ///
@@ -47,7 +47,7 @@ pub(crate) const TINY: f64 = 1e-250;
 
 /// The least sum that is taken as it is.
 pub(crate) fn least() -> f64 {
-    if testing::is_forced(Way::Slow) {
+    if testing::is_forced(CodePath::Slow) {
         f64::INFINITY
     } else {
         TINY

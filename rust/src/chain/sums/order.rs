@@ -91,16 +91,16 @@ pub fn check_codes(labels: usize, n: usize) -> Result<()> {
 }
 
 /// Arc scores as the recursions need them.
-pub struct Moves {
+pub struct ArcFactors {
     pub m: Vec<f64>, // [arcs] exp(score - max); 0 forbids
     pub max: f64,
 }
 
-impl Moves {
-    pub fn new(score: &[f64]) -> Moves {
+impl ArcFactors {
+    pub fn new(score: &[f64]) -> ArcFactors {
         let max = score.iter().copied().filter(|x| x.is_finite()).fold(f64::NEG_INFINITY, f64::max);
         let max = if max.is_finite() { max } else { 0.0 };
-        Moves { m: score.iter().map(|x| (x - max).exp()).collect(), max }
+        ArcFactors { m: score.iter().map(|x| (x - max).exp()).collect(), max }
     }
 }
 
@@ -117,7 +117,7 @@ pub struct OrderWork {
 
 impl OrderWork {
     /// Node scores [T, L] -> alpha; log Z, not finite where there is no path.
-    pub fn forward(&mut self, graph: &Graph, moves: &Moves, node: &[f64]) -> f64 {
+    pub fn forward(&mut self, graph: &Graph, moves: &ArcFactors, node: &[f64]) -> f64 {
         let (l, states) = (graph.labels, graph.states());
         let n = node.len() / l;
         self.alpha.clear();
@@ -159,7 +159,7 @@ impl OrderWork {
 
     /// Marginals into `p` [T, L]; expectations of arcs, divided by M, times `weight` added to `expected` [arcs] where it
     /// is not empty.
-    pub fn backward(&mut self, graph: &Graph, moves: &Moves, weight: f64, p: &mut [f64], expected: &mut [f64]) {
+    pub fn backward(&mut self, graph: &Graph, moves: &ArcFactors, weight: f64, p: &mut [f64], expected: &mut [f64]) {
         let (l, states) = (graph.labels, graph.states());
         let n = p.len() / l;
         p.fill(0.0);

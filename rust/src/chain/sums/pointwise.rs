@@ -43,9 +43,9 @@ impl More {
 }
 
 /// Sums that are kept as they are.
-struct Kept<'a>(&'a mut [Lane]);
+struct StoreSums<'a>(&'a mut [Lane]);
 
-impl<S: Simd> Finish<S> for Kept<'_> {
+impl<S: Simd> Finish<S> for StoreSums<'_> {
     #[inline(always)]
     fn finish(&mut self, simd: S, y: usize, sum: S::F) {
         simd.store(sum, &mut self.0[y]);
@@ -59,7 +59,7 @@ fn apply<S: Simd, const AHEAD: bool>(simd: S, edges: &Edges, from: &[Lane], out:
     let l = edges.labels;
     debug_assert!(from.len() == l && out.len() == l);
     if let Some(sparse) = &edges.sparse {
-        let mut kept = Kept(out);
+        let mut kept = StoreSums(out);
         return if AHEAD {
             sparse.forward::<S, true>(simd, from, &mut kept)
         } else {

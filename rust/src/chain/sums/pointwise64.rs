@@ -15,7 +15,7 @@
 
 use crate::chain::lattice::Scores;
 use crate::chain::sums::log64::Trellis;
-use crate::chain::sums::scaled64::{add_outer, divide, product, total, Factors, Precise};
+use crate::chain::sums::scaled64::{add_outer, divide, product, total, Factors, Scaled64};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::double::Doubles;
 use crate::machine::simd::find::Find;
@@ -101,7 +101,7 @@ impl Pointwise {
 
 /// From scaled sums: P(b | a) = M[a, b] gamma_t(b) / beta_{t-1}(a) and P(a | b) = p_{t-1}(a) P(b | a) / p_t(b).
 struct Scaled<'a, S> {
-    precise: &'a Precise,
+    precise: &'a Scaled64,
     factors: &'a Factors,
     pairs: &'a mut [Doubles],
     rows: &'a mut [Vec<Doubles>; 3],
@@ -151,7 +151,7 @@ impl<S: Find> Conditionals for Scaled<'_, S> {
 
 /// After `backward` and `marginals`: p_t(gold), and the probability of the other labels. None if a gold marginal is so small
 /// that log space is needed.
-pub(crate) fn gold_shares(precise: &Precise, width: usize, gold: &[u16]) -> Option<Vec<(f64, f64)>> {
+pub(crate) fn gold_shares(precise: &Scaled64, width: usize, gold: &[u16]) -> Option<Vec<(f64, f64)>> {
     let share = |(p, &y): (&[Doubles], &u16)| {
         let right = at(p, y as usize);
         let wrong: f64 =
@@ -166,7 +166,7 @@ dispatch!(
     /// not empty: times M these are the residuals of pairs of labels.
     pub(crate) fn scaled(
         out: &mut Pointwise,
-        precise: &Precise,
+        precise: &Scaled64,
         factors: &Factors,
         gold: &[u16],
         omega: &[f64],
@@ -178,7 +178,7 @@ dispatch!(
 fn scaled_kernel<S: Find>(
     simd: S,
     out: &mut Pointwise,
-    precise: &Precise,
+    precise: &Scaled64,
     factors: &Factors,
     gold: &[u16],
     omega: &[f64],

@@ -93,7 +93,7 @@ pub(crate) struct Divergence {
 
 /// Scratch of one thread; grows to the longest sentence.
 #[derive(Default)]
-pub(crate) struct Precise {
+pub(crate) struct Scaled64 {
     /// [T, width] node scores, -infinity for forbidden labels and padding.
     pub node: Vec<Doubles>,
     pub(super) gamma: Vec<Doubles>, // [T, width]
@@ -109,7 +109,7 @@ pub(crate) struct Precise {
 
 dispatch!(
     /// log Z of the node scores of n > 0 tokens; None if a state is out of range.
-    pub(crate) fn backward(precise: &mut Precise, factors: &Factors, n: usize) -> Option<LogZ> = |simd| precise.backward(simd, factors, n)
+    pub(crate) fn backward(precise: &mut Scaled64, factors: &Factors, n: usize) -> Option<LogZ> = |simd| precise.backward(simd, factors, n)
 );
 dispatch!(
     /// After `backward`: -log P(gold); infinite if a factor of that probability underflows.
@@ -117,17 +117,17 @@ dispatch!(
     /// log Z - H(gold) has the rounding error of two large numbers. P(gold) is instead the product of 1 - q_t with
     /// q_t = P(y_t is wrong | y_{t-1} is right) = sum over wrong y of M[g, y] gamma_t(y) / beta_{t-1}(g), so a loss of
     /// 1e-20 has all its digits.
-    pub(crate) fn gold_loss(precise: &mut Precise, factors: &Factors, gold: &[u16]) -> f64 = gold_loss_kernel
+    pub(crate) fn gold_loss(precise: &mut Scaled64, factors: &Factors, gold: &[u16]) -> f64 = gold_loss_kernel
 );
 dispatch!(
     /// After `backward`: the marginals of the scores, into `m`. Adds to `pairs` as `couple` does.
-    pub(crate) fn marginals(precise: &mut Precise, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) =
+    pub(crate) fn marginals(precise: &mut Scaled64, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) =
         |simd| precise.marginals(simd, factors, n, weight, pairs)
 );
 dispatch!(
     /// After `backward`: the chain closest to the scores that has the marginals `mu` [T, L], or nearly so. Adds `weight` times
     /// u_t(y') v_t(y) to `pairs` [L, width]: times M these are the expectations of pairs of labels.
-    pub(crate) fn couple(precise: &mut Precise, factors: &Factors, mu: &[f32], weight: f64, pairs: &mut [Doubles]) -> Divergence =
+    pub(crate) fn couple(precise: &mut Scaled64, factors: &Factors, mu: &[f32], weight: f64, pairs: &mut [Doubles]) -> Divergence =
         |simd| precise.couple(simd, factors, mu, weight, pairs)
 );
 
@@ -328,7 +328,7 @@ impl LogProduct {
 
 /// `S` only says which instructions the compiler may use.
 #[inline(always)]
-fn gold_loss_kernel<S: Find>(_: S, precise: &mut Precise, factors: &Factors, gold: &[u16]) -> f64 {
+fn gold_loss_kernel<S: Find>(_: S, precise: &mut Scaled64, factors: &Factors, gold: &[u16]) -> f64 {
     let width = factors.width;
     let mut right = LogProduct { sum: 0.0, product: 1.0 };
     for (t, &y) in gold.iter().enumerate() {
@@ -350,7 +350,7 @@ fn gold_loss_kernel<S: Find>(_: S, precise: &mut Precise, factors: &Factors, gol
     right.sum - right.product.ln()
 }
 
-impl Precise {
+impl Scaled64 {
     /// Make room for n tokens.
     pub fn reserve(&mut self, n: usize, labels: usize) {
         let width = labels.div_ceil(WIDTH);

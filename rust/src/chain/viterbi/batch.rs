@@ -7,7 +7,7 @@ use crate::chain::viterbi::renormalize;
 use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, Simd, WIDTH};
-use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::testing::{self, CodePath, PathCount};
 
 /// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
 const MANY: usize = 32;
@@ -24,14 +24,14 @@ pub(crate) fn viterbi<S: Find>(
     emit: impl FnMut(usize, usize, u16),
 ) -> [f64; WIDTH] {
     if let Some(lists) = &edges.sparse {
-        testing::count(Taken::Sparse, 1);
+        testing::count(PathCount::Sparse, 1);
         return lists::best_paths(simd, shape, lists, work, emit);
     }
-    let noted = match (testing::is_forced(Way::Noted), testing::is_forced(Way::Sought)) {
+    let noted = match (testing::is_forced(CodePath::Noted), testing::is_forced(CodePath::Sought)) {
         (false, false) => shape.labels < MANY,
         (noted, _) => noted,
     };
-    testing::count(if noted { Taken::Noted } else { Taken::Sought }, 1);
+    testing::count(if noted { PathCount::Noted } else { PathCount::Sought }, 1);
     match noted {
         true => best_paths::<S, true>(simd, shape, edges, work, emit),
         false => best_paths::<S, false>(simd, shape, edges, work, emit),
@@ -87,7 +87,7 @@ fn best_paths<S: Find, const NOTED: bool>(
     }
     // Sentences step back side by side: what each waits for is one number after the other.
     let mut label = [0usize; WIDTH];
-    let mut rows = Rows::default();
+    let mut rows = BestRows::default();
     let columns = if NOTED { &[] } else { edges.columns() };
     for t in (0..positions).rev() {
         let here = &work.psi[t * l..(t + 1) * l];
@@ -117,9 +117,9 @@ fn best_paths<S: Find, const NOTED: bool>(
 
 /// Best scores of the labels of a position, sentence by sentence, for the search of the label that a path came from.
 #[derive(Default)]
-struct Rows(Vec<[Lane; WIDTH]>); // [L / 16] squares, a sentence a lane
+struct BestRows(Vec<[Lane; WIDTH]>); // [L / 16] squares, a sentence a lane
 
-impl Rows {
+impl BestRows {
     /// Transpose the lanes of the labels, which `here` begins with.
     #[inline(always)]
     fn turn<S: Simd>(&mut self, simd: S, here: &[Lane], labels: usize) {

@@ -4,14 +4,14 @@ use crate::chain::lattice::Scores;
 
 /// Scratch of one thread; grows to the longest sentence.
 #[derive(Default)]
-pub struct Search {
+pub struct Viterbi64 {
     now: Vec<f64>,  // [L] best scores of the prefixes that end in each label
     next: Vec<f64>, // [L]
     from: Vec<u64>, // [L] labels before, as wide as the scores so that both are selected alike
     back: Vec<u16>, // [T - 1, L]
 }
 
-impl Search {
+impl Viterbi64 {
     /// Write the best path; return its score. Ties go to the lower label: of two labels that are level, the one met first stays.
     pub fn run(&mut self, scores: &Scores<'_>, path: &mut Vec<u16>) -> f64 {
         let (l, n) = (scores.labels, scores.positions());
@@ -19,7 +19,7 @@ impl Search {
         if n == 0 {
             return 0.0;
         }
-        let Search { now, next, from, back } = self;
+        let Viterbi64 { now, next, from, back } = self;
         now.clear();
         now.extend_from_slice(&scores.node[..l]);
         next.resize(l, 0.0);

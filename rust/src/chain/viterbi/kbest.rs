@@ -245,7 +245,7 @@ pub fn kbest(scores: &Scores<'_>, k: usize) -> Vec<(f64, Vec<u16>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::viterbi::double::Search;
+    use crate::chain::viterbi::double::Viterbi64;
     use crate::machine::system::shuffle::Generator;
 
     fn all(scores: &Scores<'_>) -> Vec<(f64, Vec<u16>)> {
@@ -289,7 +289,7 @@ mod tests {
             }
             if let Some((score, best)) = want.first() {
                 let mut path = Vec::new();
-                assert_eq!(Search::default().run(&scores, &mut path), *score);
+                assert_eq!(Viterbi64::default().run(&scores, &mut path), *score);
                 assert_eq!(&path, best);
             }
         }

@@ -5,7 +5,7 @@ use crate::features::rule::{outside, TemplateRule};
 use std::ops::Range;
 
 /// Data that a part of a rule reads.
-struct Source<'a, H> {
+struct PartSource<'a, H> {
     cells: &'a [u32], // [tokens] text of each token
     values: &'a [H],  // [texts, width]
     width: usize,
@@ -15,9 +15,9 @@ struct Source<'a, H> {
 }
 
 /// Rule with the sources of its parts.
-pub struct Joint<'a, H> {
+pub struct JointRule<'a, H> {
     pub rule: &'a TemplateRule,
-    parts: Vec<Source<'a, H>>,
+    parts: Vec<PartSource<'a, H>>,
 }
 
 impl Extractor<'_> {
@@ -33,8 +33,8 @@ impl Extractor<'_> {
     }
 
     /// Return the joint rules of a plan over these values.
-    pub(super) fn joints<'b, H: Hash>(&'b self, plan: &'b RulePlan<'_>, joined: &'b [Vec<H>]) -> Vec<Joint<'b, H>> {
-        let source = |look: &Look| Source {
+    pub(super) fn joints<'b, H: Hash>(&'b self, plan: &'b RulePlan<'_>, joined: &'b [Vec<H>]) -> Vec<JointRule<'b, H>> {
+        let source = |look: &Look| PartSource {
             cells: &self.tokens.columns[look.column].cells,
             values: &joined[look.column],
             width: self.shared[look.column].len(),
@@ -43,11 +43,11 @@ impl Extractor<'_> {
             test: look.test,
         };
         let joints = plan.joint.iter();
-        joints.map(|(rule, parts)| Joint { rule, parts: parts.iter().map(source).collect() }).collect()
+        joints.map(|(rule, parts)| JointRule { rule, parts: parts.iter().map(source).collect() }).collect()
     }
 }
 
-impl<H: Hash> Joint<'_, H> {
+impl<H: Hash> JointRule<'_, H> {
     /// Return the tokens of a sentence at which the rule may have an attribute.
     pub fn range(&self, length: usize) -> Range<usize> {
         let begin = if self.rule.last { length.saturating_sub(1) } else { 0 };
@@ -83,7 +83,7 @@ impl<H: Hash> Joint<'_, H> {
 }
 
 /// Compute the keys of all rules at every token: [length, rules]. The outer loop is over rules, for cache locality.
-pub fn keys<H: Hash>(joints: &[Joint<'_, H>], begin: usize, length: usize, keys: &mut Vec<H>) {
+pub fn keys<H: Hash>(joints: &[JointRule<'_, H>], begin: usize, length: usize, keys: &mut Vec<H>) {
     keys.clear();
     keys.resize(length * joints.len(), H::ABSENT);
     for (j, joint) in joints.iter().enumerate() {

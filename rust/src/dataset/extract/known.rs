@@ -7,7 +7,8 @@ use crate::dataset::runs::{RunTable, NOTHING};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::features::rule::{outside, TemplateRule};
 use crate::features::tokens::Tokens;
-use std::sync::{Arc, Mutex};
+use crate::machine::system::reused::Reused;
+use std::sync::Arc;
 
 /// Maximum number of distinct texts in the cache, with a few hundred bytes each.
 const MOST_TEXTS: usize = 1 << 16;
@@ -16,12 +17,12 @@ const MOST_TEXTS: usize = 1 << 16;
 pub struct TextCache {
     pub tokens: Tokens,
     stamp: u64, // of the vocabulary
-    pub found: Found,
+    pub found: TextRuns,
 }
 
 /// Lookup results of the texts of each column.
 #[derive(Default)]
-pub struct Found {
+pub struct TextRuns {
     pub(super) book: Arc<RunTable>,
     /// [columns] [texts] first run of a text, which has one run per group of the column.
     pub(super) first: Vec<Vec<u32>>,
@@ -34,40 +35,32 @@ pub struct Found {
 
 impl TextCache {
     pub fn new(columns: usize, stamp: u64) -> TextCache {
-        let found = Found { first: vec![Vec::new(); columns], joined: vec![Vec::new(); columns], ..Found::default() };
+        let found =
+            TextRuns { first: vec![Vec::new(); columns], joined: vec![Vec::new(); columns], ..TextRuns::default() };
         TextCache { tokens: Tokens::new(columns), stamp, found }
     }
 
-    /// Return the number of texts with lookup results, [columns].
-    pub fn since(&self) -> Vec<usize> {
-        self.found.first.iter().map(Vec::len).collect()
-    }
-}
-
-/// Cache between calls, for one vocabulary. Never blocks.
-#[derive(Default)]
-pub struct Keep(Mutex<Option<TextCache>>); // in a forked process it may stay locked
-
-impl Keep {
     /// Take the cache of this vocabulary, without sentences, or an empty one. The caller owns it.
-    pub fn take(&self, columns: usize, stamp: u64) -> TextCache {
-        let kept = self.0.try_lock().ok().and_then(|mut kept| kept.take());
-        match kept.filter(|known| known.stamp == stamp) {
-            Some(mut known) => {
-                known.tokens.clear();
-                known
+    pub fn take(kept: &Reused<TextCache>, columns: usize, stamp: u64) -> TextCache {
+        match kept.take().filter(|cache| cache.stamp == stamp) {
+            Some(mut cache) => {
+                cache.tokens.clear();
+                cache
             }
             None => TextCache::new(columns, stamp),
         }
     }
 
-    /// Return a cache for the next call. It is dropped if it is too large.
-    pub fn give(&self, known: TextCache) {
-        if let Ok(mut kept) = self.0.try_lock() {
-            if known.tokens.texts() <= MOST_TEXTS {
-                *kept = Some(known);
-            }
+    /// Leave the cache to the next call. It is dropped if it is too large.
+    pub fn give(self, kept: &Reused<TextCache>) {
+        if self.tokens.texts() <= MOST_TEXTS {
+            kept.give(self);
         }
+    }
+
+    /// Return the number of texts with lookup results, [columns].
+    pub fn since(&self) -> Vec<usize> {
+        self.found.first.iter().map(Vec::len).collect()
     }
 }
 
@@ -88,7 +81,7 @@ fn push(ids: &[u32], rows: &mut Csr) {
 
 impl Extractor<'_> {
     /// Look up the texts that are not in the cache yet.
-    pub(super) fn meet(&self, vocab: &Vocab, found: &mut Found) {
+    pub(super) fn meet(&self, vocab: &Vocab, found: &mut TextRuns) {
         if found.book.ids.rows() == 1 {
             found.outside =
                 [&self.node, &self.edge].map(|plan| outside_runs(plan, vocab, Arc::make_mut(&mut found.book)));
@@ -161,17 +154,17 @@ mod tests {
 
     #[test]
     fn texts_are_kept_for_one_caller_one_vocabulary_and_up_to_a_number() {
-        let keep = Keep::default();
-        let texts = |stamp: u64| keep.take(1, stamp).tokens.texts();
-        keep.give(of(3));
-        let known = keep.take(1, 7);
+        let kept = Reused::default();
+        let texts = |stamp: u64| TextCache::take(&kept, 1, stamp).tokens.texts();
+        of(3).give(&kept);
+        let known = TextCache::take(&kept, 1, 7);
         assert_eq!((known.tokens.texts(), known.tokens.len(), known.tokens.tokens()), (3, 0, 0));
         assert_eq!(texts(7), 0); // taken by another caller
-        keep.give(known);
+        known.give(&kept);
         assert_eq!((texts(8), texts(7)), (0, 0)); // dropped, since it belongs to another vocabulary
-        keep.give(of(MOST_TEXTS));
+        of(MOST_TEXTS).give(&kept);
         assert_eq!(texts(7), MOST_TEXTS);
-        keep.give(of(MOST_TEXTS + 1));
+        of(MOST_TEXTS + 1).give(&kept);
         assert_eq!(texts(7), 0);
     }
 }

@@ -1,15 +1,15 @@
 //! Lookup in a locked vocabulary, in parallel chunks. Corpora with many tokens get runs instead of rows.
 
 use crate::dataset::csr::Csr;
-use crate::dataset::extract::joint::Joint;
-use crate::dataset::extract::known::Found;
+use crate::dataset::extract::joint::JointRule;
+use crate::dataset::extract::known::TextRuns;
 use crate::dataset::extract::{Extractor, Group, RulePlan, ABSENT, CHUNK};
 use crate::dataset::runs::{TokenRuns, NOTHING, WORTH};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
 use crate::features::rule::TemplateRule;
 use crate::machine::system::stop;
-use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::testing::{self, CodePath, PathCount};
 use std::ops::Range;
 
 /// Lookup results of some sentences.
@@ -23,14 +23,14 @@ struct Piece {
 impl Extractor<'_> {
     /// Return the dataset in a locked vocabulary, without unknown attributes. `found` caches lookups of texts in this
     /// vocabulary.
-    pub fn locked(&self, vocab: &Vocab, found: &mut Found) -> Dataset {
+    pub fn locked(&self, vocab: &Vocab, found: &mut TextRuns) -> Dataset {
         self.meet(vocab, found);
         let found = &*found;
-        let runs = match (testing::is_forced(Way::Runs), testing::is_forced(Way::Single)) {
+        let runs = match (testing::is_forced(CodePath::Runs), testing::is_forced(CodePath::Single)) {
             (false, false) => self.tokens.tokens() >= WORTH,
             (runs, _) => runs,
         };
-        testing::count(Taken::Runs, usize::from(runs));
+        testing::count(PathCount::Runs, usize::from(runs));
         let node = Rules::new(self, &self.node, found, vocab);
         let edge = Rules::new(self, &self.edge, found, vocab);
         let groups = self.node.groups.len();
@@ -102,18 +102,18 @@ impl Extractor<'_> {
 struct Rules<'a> {
     of: &'a Extractor<'a>,
     plan: &'a RulePlan<'a>,
-    found: &'a Found,
+    found: &'a TextRuns,
     vocab: &'a Vocab,
     outside: &'a [u32],
-    asked: Vec<Joint<'a, u64>>, // rules with a lookup at every token
-    order: Vec<Source<'a>>,     // all joint rules, in the order of the template
-    inside: Vec<Source<'a>>,    // those not limited to the first or the last token
+    asked: Vec<JointRule<'a, u64>>, // rules with a lookup at every token
+    order: Vec<RuleSource<'a>>,     // all joint rules, in the order of the template
+    inside: Vec<RuleSource<'a>>,    // those not limited to the first or the last token
     is_edge: bool,
 }
 
 /// Origin of the attribute of a joint rule at a token.
 #[derive(Clone)]
-struct Source<'a> {
+struct RuleSource<'a> {
     rule: &'a TemplateRule,
     from: Answer,
 }
@@ -127,14 +127,14 @@ enum Answer {
 }
 
 impl<'a> Rules<'a> {
-    fn new(of: &'a Extractor<'_>, plan: &'a RulePlan<'a>, found: &'a Found, vocab: &'a Vocab) -> Rules<'a> {
+    fn new(of: &'a Extractor<'_>, plan: &'a RulePlan<'a>, found: &'a TextRuns, vocab: &'a Vocab) -> Rules<'a> {
         let (mut asked, mut order) = (Vec::new(), Vec::new());
         for joint in of.joints(plan, &found.joined) {
             let rule = joint.rule;
             match joint.constant() {
-                Some(key) => order.push(Source { rule, from: Answer::Constant(vocab.get(key)) }),
+                Some(key) => order.push(RuleSource { rule, from: Answer::Constant(vocab.get(key)) }),
                 None => {
-                    order.push(Source { rule, from: Answer::Asked(asked.len()) });
+                    order.push(RuleSource { rule, from: Answer::Asked(asked.len()) });
                     asked.push(joint);
                 }
             }
@@ -174,7 +174,7 @@ impl<'a> Rules<'a> {
             self.runs_of(group, outside, begin, length, |t, run| here[t * groups + g] = run);
         });
         room.answer(self.vocab);
-        let mut ids = Writer::new(rows, length * self.order.len());
+        let mut ids = IdWriter::new(rows, length * self.order.len());
         for t in 0..length {
             if !runs {
                 let of = &here[t * groups..(t + 1) * groups];
@@ -195,7 +195,13 @@ impl<'a> Rules<'a> {
 
     /// Append the ids of the joint rules that apply to a token.
     #[inline(always)]
-    fn put<'b>(&self, sources: impl Iterator<Item = &'b Source<'b>>, t: usize, room: &Room, ids: &mut Writer<'_>) {
+    fn put<'b>(
+        &self,
+        sources: impl Iterator<Item = &'b RuleSource<'b>>,
+        t: usize,
+        room: &Room,
+        ids: &mut IdWriter<'_>,
+    ) {
         if self.is_edge && t == 0 {
             return;
         }
@@ -230,17 +236,17 @@ impl<'a> Rules<'a> {
 }
 
 /// Writer of rows of ids. Ids that are not kept are overwritten.
-struct Writer<'a> {
+struct IdWriter<'a> {
     rows: &'a mut Csr,
     at: usize,
 }
 
-impl Writer<'_> {
+impl IdWriter<'_> {
     /// Create a writer with capacity for `most` calls of `put`.
-    fn new(rows: &mut Csr, most: usize) -> Writer<'_> {
+    fn new(rows: &mut Csr, most: usize) -> IdWriter<'_> {
         let at = rows.ids.len();
         rows.ids.resize(at + most, NONE);
-        Writer { rows, at }
+        IdWriter { rows, at }
     }
 
     /// Append ids, in addition to the capacity for `put`.
@@ -274,13 +280,13 @@ const SLOTS: usize = 1024;
 const TRIED: usize = 4 * SLOTS;
 
 /// Direct-mapped cache of the last keys of a rule and their ids. Rules that join shapes have few distinct keys.
-struct Memory {
+struct KeyCache {
     slots: Vec<(u64, u32)>,
     asked: usize,
     found: usize,
 }
 
-impl Memory {
+impl KeyCache {
     fn pays(&self) -> bool {
         !self.slots.is_empty() && (self.asked < TRIED || 2 * self.found >= self.asked)
     }
@@ -300,7 +306,7 @@ struct Asked {
 /// Scratch buffers, reused between sentences.
 #[derive(Default)]
 struct Room {
-    memories: Vec<Memory>, // [rules]
+    memories: Vec<KeyCache>, // [rules]
     now: Asked,
     next: Asked,
     runs: Vec<u32>,
@@ -309,7 +315,7 @@ struct Room {
 impl Room {
     fn new(rules: usize, tokens: usize) -> Room {
         let slots = if tokens >= SLOTS { SLOTS } else { 0 };
-        let memory = || Memory { slots: vec![(ABSENT.key, NONE); slots], asked: 0, found: 0 };
+        let memory = || KeyCache { slots: vec![(ABSENT.key, NONE); slots], asked: 0, found: 0 };
         Room { memories: (0..rules).map(|_| memory()).collect(), ..Room::default() }
     }
 

@@ -24,7 +24,7 @@ use crate::features::template::Template;
 use crate::features::text::{apply, lower, Function, TextScratch};
 use crate::features::tokens::Tokens;
 use crate::machine::system::hash::{hash, Key};
-use joint::Joint;
+use joint::JointRule;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -428,7 +428,7 @@ impl<'a> Extractor<'a> {
         plan: &RulePlan<'_>,
         (begin, length): (usize, usize),
         vocab: &mut Vocab,
-        (known, joints): (&mut [Vec<u32>], &[Joint<'_, Key>]),
+        (known, joints): (&mut [Vec<u32>], &[JointRule<'_, Key>]),
         keys: &mut Vec<Key>,
         rows: &mut Csr,
     ) -> Result<()> {

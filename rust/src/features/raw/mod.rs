@@ -11,7 +11,7 @@ mod words;
 
 use crate::error::{Error, Result};
 use crate::machine::system::stop;
-use kinds::Kind;
+use kinds::CharKind;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub struct Options {
 
 /// Tokens and sentences of texts.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct TokenSpans {
     pub tokens: Vec<(u32, u32)>, // [tokens] start and end, in characters
     pub sentences: Vec<u64>,     // [sentences + 1] first token
     pub texts: Vec<u64>,         // [texts + 1] first sentence
@@ -35,9 +35,9 @@ pub struct Found {
 
 /// Buffers for one text, reused for the next.
 #[derive(Default)]
-struct Scratch {
+struct TokenizerScratch {
     chars: Vec<char>,
-    kinds: Vec<Kind>,
+    kinds: Vec<CharKind>,
     tokens: Vec<(u32, u32)>,
     begins: Vec<u32>, // first token of each sentence
 }
@@ -45,7 +45,7 @@ struct Scratch {
 /// Text as the rules read it.
 struct Text<'a> {
     chars: &'a [char],
-    kinds: &'a [Kind],
+    kinds: &'a [CharKind],
     options: &'a Options,
 }
 
@@ -62,15 +62,15 @@ impl Text<'_> {
 
     /// Return the kind of the character at a position, `Blank` beyond the text.
     #[inline]
-    fn kind(&self, at: usize) -> Kind {
-        self.kinds.get(at).copied().unwrap_or(Kind::Blank)
+    fn kind(&self, at: usize) -> CharKind {
+        self.kinds.get(at).copied().unwrap_or(CharKind::Blank)
     }
 
     /// Return the kind of the character before a position, `Blank` at the start.
     #[inline]
-    fn before(&self, at: usize) -> Kind {
+    fn before(&self, at: usize) -> CharKind {
         if at == 0 {
-            Kind::Blank
+            CharKind::Blank
         } else {
             self.kinds[at - 1]
         }
@@ -78,14 +78,14 @@ impl Text<'_> {
 
     /// Return the end of the marks and joiners that extend the character before `at`.
     fn extended(&self, mut at: usize) -> usize {
-        while self.kind(at) == Kind::Extend {
+        while self.kind(at) == CharKind::Extend {
             at += 1;
         }
         at
     }
 }
 
-impl Scratch {
+impl TokenizerScratch {
     fn read(&mut self, text: &str, options: &Options) {
         self.chars.clear();
         self.kinds.clear();
@@ -96,7 +96,7 @@ impl Scratch {
         let text = Text { chars: &self.chars, kinds: &self.kinds, options };
         let mut at = 0;
         while at < text.len() {
-            if text.kind(at) == Kind::Blank {
+            if text.kind(at) == CharKind::Blank {
                 at += 1;
                 continue;
             }
@@ -117,16 +117,16 @@ impl Scratch {
 const PIECE: usize = 64;
 
 /// Find the tokens and sentences of texts, in order. The result does not depend on the number of threads.
-pub fn tokenize<T: AsRef<str> + Sync>(texts: &[T], options: &Options) -> Result<Found> {
+pub fn tokenize<T: AsRef<str> + Sync>(texts: &[T], options: &Options) -> Result<TokenSpans> {
     if let Some(i) = texts.iter().position(|text| text.as_ref().len() > u32::MAX as usize) {
         return Err(Error::Value(format!("text {i} has more than 4,294,967,295 bytes; cut it into pieces")));
     }
     let stop = stop::current();
-    let parts: Vec<Found> = texts
+    let parts: Vec<TokenSpans> = texts
         .par_chunks(PIECE)
         .map(|texts| {
             let _mine = stop.enter();
-            let (mut scratch, mut out) = (Scratch::default(), Found::default());
+            let (mut scratch, mut out) = (TokenizerScratch::default(), TokenSpans::default());
             for text in texts {
                 stop::look();
                 scratch.read(text.as_ref(), options);
@@ -138,7 +138,7 @@ pub fn tokenize<T: AsRef<str> + Sync>(texts: &[T], options: &Options) -> Result<
             out
         })
         .collect();
-    let mut out = Found { tokens: Vec::new(), sentences: Vec::new(), texts: vec![0] };
+    let mut out = TokenSpans { tokens: Vec::new(), sentences: Vec::new(), texts: vec![0] };
     for part in parts {
         let (tokens, sentences) = (out.tokens.len() as u64, out.sentences.len() as u64);
         out.tokens.extend(part.tokens);

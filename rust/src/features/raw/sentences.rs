@@ -1,6 +1,6 @@
 //! Sentence boundaries: after stops and the quotes and brackets that close behind them, and at blank lines.
 
-use super::kinds::Kind;
+use super::kinds::CharKind;
 use super::Text;
 use crate::features::text::{class, Class};
 
@@ -43,7 +43,7 @@ impl Text<'_> {
     /// Return whether the text after quotes and brackets continues with a lower-case letter.
     fn goes_on(&self, mut at: usize) -> bool {
         let most = at + AHEAD;
-        while at < most && matches!(self.kind(at), Kind::Blank | Kind::Punct | Kind::Symbol) {
+        while at < most && matches!(self.kind(at), CharKind::Blank | CharKind::Punct | CharKind::Symbol) {
             at += 1;
         }
         self.char(at).is_some_and(|c| class(c) == Class::Lower)

@@ -1,6 +1,6 @@
 //! Tokens that may contain punctuation: URLs, e-mail addresses, handles, hashtags, smileys.
 
-use super::kinds::Kind;
+use super::kinds::CharKind;
 use super::Text;
 
 /// Maximum lengths of the name of a scheme and of a mailbox (RFC 5321).
@@ -68,9 +68,14 @@ impl Text<'_> {
     fn in_address(&self, at: usize) -> bool {
         let c = self.chars[at];
         match self.kind(at) {
-            Kind::Blank => false,
-            Kind::Punct | Kind::Symbol | Kind::Flag => c.is_ascii() && !"<>\"`{}|\\^".contains(c),
-            Kind::Letter | Kind::Digit | Kind::Connector | Kind::Extend | Kind::Single | Kind::Katakana => true,
+            CharKind::Blank => false,
+            CharKind::Punct | CharKind::Symbol | CharKind::Flag => c.is_ascii() && !"<>\"`{}|\\^".contains(c),
+            CharKind::Letter
+            | CharKind::Digit
+            | CharKind::Connector
+            | CharKind::Extend
+            | CharKind::Single
+            | CharKind::Katakana => true,
         }
     }
 
@@ -103,25 +108,25 @@ impl Text<'_> {
         let (mut end, mut named) = (at + 1, false);
         loop {
             let kind = self.kind(end);
-            if !kind.in_word() && !matches!(kind, Kind::Single | Kind::Katakana) {
+            if !kind.in_word() && !matches!(kind, CharKind::Single | CharKind::Katakana) {
                 break;
             }
-            named |= matches!(kind, Kind::Letter | Kind::Single | Kind::Katakana);
+            named |= matches!(kind, CharKind::Letter | CharKind::Single | CharKind::Katakana);
             end += 1;
         }
-        (named && self.kind(at + 1) != Kind::Extend).then_some(end)
+        (named && self.kind(at + 1) != CharKind::Extend).then_some(end)
     }
 
     /// Match :) ;-) =D <3, surrounded by blanks.
     fn smiley(&self, at: usize) -> Option<usize> {
-        if self.before(at) != Kind::Blank {
+        if self.before(at) != CharKind::Blank {
             return None;
         }
         let mut end = at + 1;
         if self.chars[at] == '<' {
             end += usize::from(self.char(end)? == '3');
         } else {
-            end += usize::from("-^'o".contains(self.char(end)?) && self.kind(end + 1) != Kind::Blank);
+            end += usize::from("-^'o".contains(self.char(end)?) && self.kind(end + 1) != CharKind::Blank);
             let mouth = self.char(end)?;
             while self.char(end) == Some(mouth) && ")(][DPpOo/\\|*".contains(mouth) {
                 end += 1;
@@ -130,6 +135,6 @@ impl Text<'_> {
                 return None;
             }
         }
-        (end > at + 1 && self.kind(end) == Kind::Blank).then_some(end)
+        (end > at + 1 && self.kind(end) == CharKind::Blank).then_some(end)
     }
 }

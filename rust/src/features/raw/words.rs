@@ -1,6 +1,6 @@
 //! Token boundaries: words and the characters that join them, symbols, punctuation.
 
-use super::kinds::{apostrophe, Kind, ZWJ};
+use super::kinds::{apostrophe, CharKind, ZWJ};
 use super::Text;
 use crate::features::text::{class, Class};
 
@@ -16,26 +16,26 @@ impl Text<'_> {
             return end;
         }
         match self.kind(at) {
-            Kind::Letter | Kind::Digit | Kind::Connector | Kind::Extend => self.word(at),
-            Kind::Single => self.extended(at + 1),
-            Kind::Katakana => {
+            CharKind::Letter | CharKind::Digit | CharKind::Connector | CharKind::Extend => self.word(at),
+            CharKind::Single => self.extended(at + 1),
+            CharKind::Katakana => {
                 let mut end = at + 1;
-                while matches!(self.kind(end), Kind::Katakana | Kind::Extend) {
+                while matches!(self.kind(end), CharKind::Katakana | CharKind::Extend) {
                     end += 1;
                 }
                 end
             }
-            Kind::Flag => self.extended(if self.kind(at + 1) == Kind::Flag { at + 2 } else { at + 1 }),
-            Kind::Symbol => self.run(at).unwrap_or_else(|| self.pictograph(at)),
-            Kind::Punct => self.clitic(at).or_else(|| self.run(at)).unwrap_or_else(|| self.extended(at + 1)),
-            Kind::Blank => at + 1,
+            CharKind::Flag => self.extended(if self.kind(at + 1) == CharKind::Flag { at + 2 } else { at + 1 }),
+            CharKind::Symbol => self.run(at).unwrap_or_else(|| self.pictograph(at)),
+            CharKind::Punct => self.clitic(at).or_else(|| self.run(at)).unwrap_or_else(|| self.extended(at + 1)),
+            CharKind::Blank => at + 1,
         }
     }
 
     /// Return the end of a symbol with its modifiers and the symbols joined to it.
     fn pictograph(&self, at: usize) -> usize {
         let mut end = self.extended(at + 1);
-        while self.chars[end - 1] == ZWJ && self.kind(end) == Kind::Symbol {
+        while self.chars[end - 1] == ZWJ && self.kind(end) == CharKind::Symbol {
             end = self.extended(end + 1);
         }
         end
@@ -61,7 +61,7 @@ impl Text<'_> {
         let (mut end, mut dots, mut longest, mut since) = (at, 0, 0, 0);
         loop {
             while self.kind(end).in_word() {
-                since += usize::from(self.kind(end) != Kind::Extend);
+                since += usize::from(self.kind(end) != CharKind::Extend);
                 end += 1;
             }
             longest = longest.max(since);
@@ -82,12 +82,12 @@ impl Text<'_> {
     fn joins(&self, from: usize, at: usize) -> bool {
         let Some(c) = self.char(at) else { return false };
         let mut last = at - 1;
-        while last > from && self.kind(last) == Kind::Extend {
+        while last > from && self.kind(last) == CharKind::Extend {
             last -= 1;
         }
         let (left, right) = (self.kind(last), self.kind(at + 1));
-        let numbers = left == Kind::Digit && right == Kind::Digit;
-        let letters = left == Kind::Letter && right == Kind::Letter;
+        let numbers = left == CharKind::Digit && right == CharKind::Digit;
+        let letters = left == CharKind::Letter && right == CharKind::Letter;
         let (before, after) = (self.chars[last], self.char(at + 1).unwrap_or(' '));
         match c {
             '.' => {
@@ -98,20 +98,20 @@ impl Text<'_> {
             '&' => letters && class(before) == Class::Upper && class(after) == Class::Upper,
             '\u{b7}' | '\u{5f3}' | '\u{5f4}' => letters,
             '-' | '\u{2010}' | '\u{2011}' => {
-                numbers || (!self.options.hyphens && left.in_word() && right.in_word() && right != Kind::Extend)
+                numbers || (!self.options.hyphens && left.in_word() && right.in_word() && right != CharKind::Extend)
             }
-            _ => apostrophe(c) && left.in_word() && matches!(right, Kind::Letter | Kind::Digit),
+            _ => apostrophe(c) && left.in_word() && matches!(right, CharKind::Letter | CharKind::Digit),
         }
     }
 
     /// Return whether the dot after a word belongs to it: U.S., an initial before a name, a known abbreviation.
     fn keeps_dot(&self, at: usize, end: usize, dots: usize, longest: usize) -> bool {
         if dots > 0 && longest == 1 {
-            return self.chars[at..end].iter().all(|&c| c == '.' || super::kinds::kind(c) != Kind::Digit);
+            return self.chars[at..end].iter().all(|&c| c == '.' || super::kinds::kind(c) != CharKind::Digit);
         }
         if end - at == 1 && class(self.chars[at]) == Class::Upper && self.chars[at] != 'I' {
             let mut next = end + 1;
-            while next < self.len() && self.kind(next) == Kind::Blank {
+            while next < self.len() && self.kind(next) == CharKind::Blank {
                 next += 1;
             }
             return next > end + 1 && self.char(next).is_some_and(|c| class(c) == Class::Upper);
@@ -141,7 +141,7 @@ impl Text<'_> {
 
     /// Return the end of a clitic such as `'s` directly after its word.
     fn clitic(&self, at: usize) -> Option<usize> {
-        if !self.options.contractions || !apostrophe(self.chars[at]) || self.before(at) == Kind::Blank {
+        if !self.options.contractions || !apostrophe(self.chars[at]) || self.before(at) == CharKind::Blank {
             return None;
         }
         CLITICS.iter().find_map(|clitic| {

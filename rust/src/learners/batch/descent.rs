@@ -17,7 +17,7 @@ use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
-use crate::learners::batch::pass::{run_batch, Pass, PassWork, Sums, SMALL};
+use crate::learners::batch::pass::{run_batch, ChunkSums, Pass, PassWork, SMALL};
 use crate::learners::batch::terms::{check, EdgeScores, Setting, Terms};
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::{Lane, Simd};
@@ -57,7 +57,7 @@ pub struct Stochastic {
     kept: Vec<Option<usize>>, // [edges of the layout] where their sums are
     scale: f64,
     scratch: PassWork,
-    sums: Sums,
+    sums: ChunkSums,
 }
 
 impl Stochastic {
@@ -113,7 +113,7 @@ impl Stochastic {
             rare: vec![0.0; nodes.n_copies()],
             edges: vec![0.0; layout.edges.len()],
             scale: 1.0,
-            sums: Sums::new(places, 0),
+            sums: ChunkSums::new(places, 0),
             pattern,
             kept,
             scratch,

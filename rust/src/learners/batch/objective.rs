@@ -7,7 +7,7 @@ use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
-use crate::learners::batch::pass::{run_chunk, Pass, PassWork, Sums, FEW, GROUP};
+use crate::learners::batch::pass::{run_chunk, ChunkSums, Pass, PassWork, FEW, GROUP};
 use crate::learners::batch::terms::{check, not_finite, EdgeScores, Setting, Terms};
 use crate::machine::simd::dispatch::FlushToZero;
 use crate::machine::simd::{Lane, WIDTH};
@@ -15,7 +15,7 @@ use crate::machine::system::budget;
 use crate::machine::system::paged::Pages;
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
-use crate::machine::system::testing::{self, Way};
+use crate::machine::system::testing::{self, CodePath};
 use crate::scores::corpus_layout::{Grain, Nodes};
 use crate::scores::scorer::afford;
 use rayon::prelude::*;
@@ -28,12 +28,12 @@ const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP, vectors: tr
 const PER_ATTRIBUTE: usize = 11;
 
 fn grain(labels: usize) -> Grain {
-    let frequent = match (testing::is_forced(Way::Rows), testing::is_forced(Way::Rare)) {
+    let frequent = match (testing::is_forced(CodePath::Rows), testing::is_forced(CodePath::Rare)) {
         (true, _) => 0,
         (_, true) => u32::MAX,
         _ => GRAIN.frequent,
     };
-    let plain = testing::is_forced(Way::Plain);
+    let plain = testing::is_forced(CodePath::Plain);
     let group = if labels > FEW { 1 } else { GRAIN.group };
     Grain { frequent, group, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain }
 }
@@ -179,7 +179,7 @@ impl Objective {
         };
         let stop = stop::current();
         let buffers = memory.gradients.par_iter_mut().zip(memory.scratch.par_iter_mut());
-        let sums: Vec<Sums> = (self.plan.chunks.par_iter().enumerate().zip(buffers))
+        let sums: Vec<ChunkSums> = (self.plan.chunks.par_iter().enumerate().zip(buffers))
             .with_max_len(1)
             .map(|((c, chunk), (rows, scratch))| {
                 let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());

@@ -6,7 +6,7 @@
 
 use crate::chain::limits::support::Support;
 use crate::chain::lookback::Lookback;
-use crate::chain::sums::order::{check_codes, Graph, Moves, OrderWork};
+use crate::chain::sums::order::{check_codes, ArcFactors, Graph, OrderWork};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -208,7 +208,7 @@ impl OrderObjective {
         if w.len() != self.len() || gradient.len() != self.len() {
             return Err(Error::Value(format!("{} weights are needed, got {}", self.len(), w.len())));
         }
-        let moves = Moves::new(&self.order.arc_scores(w));
+        let moves = ArcFactors::new(&self.order.arc_scores(w));
         let (n, stop) = (self.data.len(), stop::current());
         let parts: Vec<Result<OrderSums>> = (0..PIECES)
             .into_par_iter()
@@ -235,7 +235,7 @@ impl OrderObjective {
     }
 
     /// Sum of w_i log Z over some sentences, expectations of their node features, expectations of arcs.
-    fn piece(&self, w: &[f64], moves: &Moves, range: std::ops::Range<usize>) -> Result<OrderSums> {
+    fn piece(&self, w: &[f64], moves: &ArcFactors, range: std::ops::Range<usize>) -> Result<OrderSums> {
         let (layout, graph, data) = (&self.order.layout, &self.order.graph, &self.data);
         let l = graph.labels;
         let edges = vec![0.0; l * l];

@@ -6,13 +6,13 @@ use crate::chain::sums::pointwise::{self, More};
 use crate::chain::sums::underflow::is_beyond;
 use crate::dataset::plan::Batch;
 use crate::dataset::Dataset;
-use crate::learners::batch::alone::{Alone, Sink};
+use crate::learners::batch::fallback64::{Fallback64, Sink};
 use crate::learners::batch::terms::{Setting, Terms};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{Lane, Level, Simd, WIDTH};
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
-use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::testing::{self, CodePath, PathCount};
 use crate::scores::corpus_layout::{self, Field, Nodes};
 use crate::scores::tile::Tile;
 
@@ -28,7 +28,7 @@ pub const SMALL: f32 = 1e-12;
 const LOST: f32 = 1.0 / (1 << 22) as f32;
 
 /// Sums of one chunk.
-pub struct Sums {
+pub struct ChunkSums {
     pub loss: f64,
     pub largest: f64,
     pub edges: Vec<f64>, // [edges kept] expected minus observed
@@ -49,15 +49,15 @@ pub struct Pass<'a> {
     pub clip: f64,
 }
 
-impl Sums {
-    pub fn new(edges: usize, pairs: usize) -> Sums {
+impl ChunkSums {
+    pub fn new(edges: usize, pairs: usize) -> ChunkSums {
         let (edges, pairs) = (vec![0.0; edges], vec![0.0; pairs]);
-        Sums { loss: 0.0, largest: f64::NEG_INFINITY, edges, pairs, failed: None }
+        ChunkSums { loss: 0.0, largest: f64::NEG_INFINITY, edges, pairs, failed: None }
     }
 }
 
 dispatch!(
-    pub fn run_chunk(pass: &Pass<'_>, c: usize, batches: &[Batch], gradient: &mut [Lane], scratch: &mut PassWork) -> Sums = chunk_kernel
+    pub fn run_chunk(pass: &Pass<'_>, c: usize, batches: &[Batch], gradient: &mut [Lane], scratch: &mut PassWork) -> ChunkSums = chunk_kernel
 );
 
 /// Scratch of one chunk.
@@ -66,7 +66,7 @@ pub struct PassWork {
     pub work: Work,
     more: More,
     pub tile: Tile,
-    alone: Alone,
+    alone: Fallback64,
     pub fields: Vec<Field>,           // of each batch
     pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `alone`
     pub hot: Vec<f64>,                // sums of the hot rows
@@ -113,10 +113,10 @@ fn chunk_kernel<S: Simd>(
     batches: &[Batch],
     gradient: &mut [Lane],
     scratch: &mut PassWork,
-) -> Sums {
+) -> ChunkSums {
     let (s, l) = (&pass.setting, pass.setting.layout.labels);
     let kept = pass.edges.len();
-    let mut sums = Sums::new(kept, s.layout.pair.len());
+    let mut sums = ChunkSums::new(kept, s.layout.pair.len());
     scratch.flagged.clear();
     scratch.hot.clear();
     scratch.work.tiles.clear();
@@ -124,17 +124,17 @@ fn chunk_kernel<S: Simd>(
         scratch.work.tiles = batch::tiles(simd, l, &s.layout.edges);
     }
     scratch.work.reserve_pairs(kept);
-    if testing::is_forced(Way::Dense) {
+    if testing::is_forced(CodePath::Dense) {
         scratch.work.tiles.fill(true);
     }
     count(simd, batches.len(), &scratch.work.tiles);
-    testing::count(Taken::Sparse, if pass.edges.sparse.is_some() { batches.len() } else { 0 });
+    testing::count(PathCount::Sparse, if pass.edges.sparse.is_some() { batches.len() } else { 0 });
     scratch.fields.resize_with(pass.nodes.group.min(batches.len()).max(scratch.fields.len()), Field::default);
     let copies = pass.nodes.copies(c);
     // SAFETY: no other thread works on chunk c.
     let rare = unsafe { pass.rare_gradient.slice(copies.start, copies.len()) };
     rare.fill(0.0);
-    let forced = pass.setting.precise || testing::is_forced(Way::Log) || testing::is_forced(Way::Wide);
+    let forced = pass.setting.precise || testing::is_forced(CodePath::Log) || testing::is_forced(CodePath::Wide);
     let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
     // With very many labels scores and gradient go with the recursions, position by position.
     let stepwise = scaled && pass.nodes.is_wide() && !pass.terms.loss.is_pointwise() && pass.terms.partial.is_none();
@@ -161,7 +161,7 @@ fn chunk_kernel<S: Simd>(
         }
         let spread = !stepwise || !scratch.flagged.is_empty();
         let sentences: usize = group.iter().map(|batch| batch.sentences.len()).sum();
-        testing::count(Taken::Lanes, sentences - scratch.flagged.len());
+        testing::count(PathCount::Lanes, sentences - scratch.flagged.len());
         leave_alone(pass, group, scratch, &mut sums);
         if spread {
             let PassWork { fields, tile, .. } = scratch;
@@ -183,19 +183,19 @@ fn chunk_kernel<S: Simd>(
 }
 
 fn count<S: Simd>(_: S, batches: usize, tiles: &[bool]) {
-    testing::count(Taken::Chunks, 1);
-    testing::count(Taken::Batches, batches);
-    testing::count(Taken::Tiles, tiles.iter().filter(|&&asked| asked).count());
+    testing::count(PathCount::Chunks, 1);
+    testing::count(PathCount::Batches, batches);
+    testing::count(PathCount::Tiles, tiles.iter().filter(|&&asked| asked).count());
     let level = match S::LEVEL {
-        Level::Avx512 => Taken::Avx512,
-        Level::Avx2 => Taken::Avx2,
-        Level::Baseline => Taken::Baseline,
+        Level::Avx512 => PathCount::Avx512,
+        Level::Avx2 => PathCount::Avx2,
+        Level::Baseline => PathCount::Baseline,
     };
     testing::count(level, 1);
 }
 
 /// The flagged sentences of a group.
-fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &mut Sums) {
+fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &mut ChunkSums) {
     let PassWork { fields, alone, flagged, whole, .. } = scratch;
     for (i, lane) in flagged.drain(..) {
         let batch = &group[i];
@@ -242,7 +242,7 @@ dispatch!(
     /// `pass` is of the batch's plan, and field i holds the batch's node scores. `stepwise`: field i need not hold node
     /// scores, residuals go to the gradient at once, and field i is left zero.
     pub fn run_batch(
-        pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork, sums: &mut Sums,
+        pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork, sums: &mut ChunkSums,
         stepwise: Option<&mut Gradient<'_>>,
     ) = batch_kernel
 );
@@ -254,7 +254,7 @@ fn batch_kernel<S: Simd>(
     batch: &Batch,
     i: usize,
     scratch: &mut PassWork,
-    sums: &mut Sums,
+    sums: &mut ChunkSums,
     stepwise: Option<&mut Gradient<'_>>,
 ) {
     let (s, loss) = (&pass.setting, pass.terms.loss);
@@ -394,11 +394,11 @@ fn backward_kernel<S: Simd>(
 
 dispatch!(
     /// log Z - log Z under the known labels: the same pass twice, with opposite signs.
-    fn run_partial(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) = partial_kernel
+    fn run_partial(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut ChunkSums) = partial_kernel
 );
 
 #[inline(always)]
-fn partial_kernel<S: Simd>(simd: S, pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) {
+fn partial_kernel<S: Simd>(simd: S, pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut ChunkSums) {
     let Turn { batch, i, shape, weights } = turn;
     let PassWork { work, more, tile, flagged, .. } = scratch;
     let n = shape.positions() * shape.labels;
@@ -438,7 +438,7 @@ fn partial_kernel<S: Simd>(simd: S, pass: &Pass<'_>, turn: &Turn<'_>, scratch: &
 
 dispatch!(
     /// The pointwise losses: marginals, then the two recursions of conditional expectations.
-    fn run_pointwise(pass: &Pass<'_>, turn: &Turn<'_>, factor: &Lane, scratch: &mut PassWork, sums: &mut Sums) =
+    fn run_pointwise(pass: &Pass<'_>, turn: &Turn<'_>, factor: &Lane, scratch: &mut PassWork, sums: &mut ChunkSums) =
         pointwise_kernel
 );
 
@@ -449,7 +449,7 @@ fn pointwise_kernel<S: Simd>(
     turn: &Turn<'_>,
     factor: &Lane,
     scratch: &mut PassWork,
-    sums: &mut Sums,
+    sums: &mut ChunkSums,
 ) {
     let Turn { batch, i, shape, weights } = turn;
     let PassWork { work, more, flagged, .. } = scratch;

@@ -8,7 +8,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::Loss;
-use crate::machine::system::testing::{self, Way};
+use crate::machine::system::testing::{self, CodePath};
 use crate::scores::check::{allowed_edges, check_gold, check_labels, check_weights};
 use std::sync::OnceLock;
 
@@ -44,7 +44,7 @@ impl<'a> EdgeScores<'a> {
             let mut scores = self.layout.edge_scores(self.w);
             self.forbidden.iter().for_each(|&e| scores[e as usize] = f64::NEG_INFINITY);
             let l = self.layout.labels;
-            let factors = Factors::new(l, |a, b| scores[a * l + b]).filter(|_| !testing::is_forced(Way::Log));
+            let factors = Factors::new(l, |a, b| scores[a * l + b]).filter(|_| !testing::is_forced(CodePath::Log));
             (scores, factors)
         })
     }

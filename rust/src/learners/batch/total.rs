@@ -4,7 +4,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::batch::alone::Alone;
+use crate::learners::batch::fallback64::Fallback64;
 use crate::learners::batch::terms::{check, not_finite, EdgeScores, Setting, Terms};
 use crate::machine::simd::dispatch::FlushToZero;
 use crate::machine::system::stop;
@@ -28,7 +28,7 @@ pub fn total_loss(data: &Dataset, layout: &Layout, mut terms: Terms, w: &[f64]) 
         .with_max_len(1)
         .map(|chunk| {
             let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
-            let (mut alone, mut sum) = (Alone::default(), 0.0);
+            let (mut alone, mut sum) = (Fallback64::default(), 0.0);
             for &s in plan.batches[chunk.clone()].iter().flat_map(|batch| &batch.sentences) {
                 stop::look();
                 let weight = terms.weights[s as usize];

@@ -3,11 +3,11 @@
 use crate::chain::lattice::Scores;
 use crate::chain::sums::log64::Trellis;
 use crate::chain::sums::pointwise64::Pointwise;
-use crate::chain::sums::scaled64::{self, Factors, Precise};
-use crate::learners::boosting::loss::Sentence;
+use crate::chain::sums::scaled64::{self, Factors, Scaled64};
+use crate::learners::boosting::loss::SentenceScores;
 use crate::machine::simd::double::Doubles;
 use crate::machine::simd::WIDTH;
-use crate::machine::system::testing::{self, Taken, Way};
+use crate::machine::system::testing::{self, CodePath, PathCount};
 
 /// Labels are padded to a multiple of this.
 pub const BLOCK: usize = 4;
@@ -35,14 +35,14 @@ impl EdgeFactors {
 
     /// None if log space is needed or forced.
     pub(super) fn factors(&self) -> Option<&Factors> {
-        self.factors.as_ref().filter(|_| !testing::is_forced(Way::Log))
+        self.factors.as_ref().filter(|_| !testing::is_forced(CodePath::Log))
     }
 }
 
 /// Scratch of one thread.
 #[derive(Default)]
 pub struct ChainWork {
-    pub(super) precise: Precise,
+    pub(super) precise: Scaled64,
     pub(super) expected: Vec<Doubles>, // [L, width] pairs over the factors of the edges
     pub(super) points: Pointwise,
     pub(super) trellis: Trellis,
@@ -67,8 +67,11 @@ impl ChainWork {
     }
 
     /// The scores of a sentence in log space.
-    pub(super) fn log_scores<'a>(&'a mut self, x: &Sentence<'a>) -> (Scores<'a>, &'a mut Trellis, &'a mut Pointwise) {
-        testing::count(Taken::Log, 1);
+    pub(super) fn log_scores<'a>(
+        &'a mut self,
+        x: &SentenceScores<'a>,
+    ) -> (Scores<'a>, &'a mut Trellis, &'a mut Pointwise) {
+        testing::count(PathCount::Log, 1);
         let (l, padded) = (x.edges.labels, x.edges.padded);
         self.node.clear();
         x.node.chunks_exact(padded).for_each(|row| self.node.extend_from_slice(&row[..l]));
@@ -96,7 +99,7 @@ pub fn sum(row: &[f64]) -> f64 {
 }
 
 /// -log P(gold) by the backward pass; None if a state or the gold path is out of range.
-fn scaled<'a>(x: &Sentence<'a>, work: &mut ChainWork) -> Option<(f64, &'a Factors)> {
+fn scaled<'a>(x: &SentenceScores<'a>, work: &mut ChainWork) -> Option<(f64, &'a Factors)> {
     let factors = x.edges.factors()?;
     work.precise.set_nodes(x.node, x.edges.padded, x.edges.labels);
     scaled64::backward(&mut work.precise, factors, x.gold.len())?;
@@ -105,7 +108,7 @@ fn scaled<'a>(x: &Sentence<'a>, work: &mut ChainWork) -> Option<(f64, &'a Factor
 }
 
 /// -log P(gold).
-pub fn loss(x: &Sentence<'_>, work: &mut ChainWork) -> f64 {
+pub fn loss(x: &SentenceScores<'_>, work: &mut ChainWork) -> f64 {
     if x.gold.is_empty() {
         return 0.0;
     }
@@ -117,7 +120,7 @@ pub fn loss(x: &Sentence<'_>, work: &mut ChainWork) -> f64 {
 }
 
 /// Marginals into `p` [T, P] and sum_t p_t(y', y) into `pairs` [L, P], if that is not empty. Returns -log P(gold).
-pub fn marginals(x: &Sentence<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> f64 {
+pub fn marginals(x: &SentenceScores<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> f64 {
     let (l, padded, n) = (x.edges.labels, x.edges.padded, x.gold.len());
     pairs.fill(0.0);
     if n == 0 {
@@ -146,7 +149,7 @@ pub fn marginals(x: &Sentence<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &
 }
 
 /// H of the gold path.
-fn gold_score(x: &Sentence<'_>) -> f64 {
+fn gold_score(x: &SentenceScores<'_>) -> f64 {
     let nodes: f64 = x.gold.iter().zip(x.node.chunks_exact(x.edges.padded)).map(|(&y, row)| row[y as usize]).sum();
     let steps = x.gold.windows(2).map(|y| x.edges.score[y[0] as usize * x.edges.labels + y[1] as usize]);
     nodes + steps.sum::<f64>()
@@ -173,7 +176,7 @@ mod tests {
             score[2] = -far;
             let edges = EdgeFactors::new(l, score.clone());
             let gold = [0, 2, 1];
-            let x = Sentence { node: &node, gold: &gold, edges: &edges, weight: 1.0, shift: 0.0 };
+            let x = SentenceScores { node: &node, gold: &gold, edges: &edges, weight: 1.0, shift: 0.0 };
             let (mut p, mut pairs, mut work) = (vec![0.0; node.len()], vec![0.0; l * width], ChainWork::default());
             let alone = loss(&x, &mut work);
             let loss = marginals(&x, &mut work, &mut p, &mut pairs);

@@ -3,7 +3,7 @@
 
 use crate::learners::boosting::bound::{self, Gain, StepLimits};
 use crate::learners::boosting::cells::FEATURES;
-use crate::learners::boosting::index::{self, Kind};
+use crate::learners::boosting::index::{self, FeatureKind};
 use crate::learners::boosting::state::State;
 use crate::machine::system::stop;
 use std::sync::atomic::Ordering;
@@ -65,14 +65,14 @@ impl Exact {
         total
     }
 
-    fn sentence(state: &State, kind: Kind, s: usize, total: &mut Masses) {
+    fn sentence(state: &State, kind: FeatureKind, s: usize, total: &mut Masses) {
         let (l, width) = (state.layout.labels, state.edges.padded);
         let (begin, end) = (state.data.sentences[s], state.data.sentences[s + 1]);
         // What the feature adds at position t with label y.
         let mut values = vec![0.0; end - begin];
         let mut of = usize::MAX;
         match kind {
-            Kind::Node { attribute, label } => {
+            FeatureKind::Node { attribute, label } => {
                 of = label;
                 for at in state.data.node.csr().ptr[begin]..state.data.node.csr().ptr[end] {
                     if state.data.node.csr().ids[at] == attribute {
@@ -81,14 +81,14 @@ impl Exact {
                     }
                 }
             }
-            Kind::Start { label } => (of, values[0]) = (label, 1.0),
-            Kind::End { label } => (of, values[end - begin - 1]) = (label, 1.0),
-            Kind::Edge { .. } => {}
+            FeatureKind::Start { label } => (of, values[0]) = (label, 1.0),
+            FeatureKind::End { label } => (of, values[end - begin - 1]) = (label, 1.0),
+            FeatureKind::Edge { .. } => {}
         }
         let fires = |t: usize, from: usize, to: usize| match kind {
-            Kind::Edge { from: a, to: b } => f64::from(u8::from(t > 0 && from == a && to == b)),
-            Kind::Node { .. } | Kind::Start { .. } | Kind::End { .. } if to == of => values[t],
-            Kind::Node { .. } | Kind::Start { .. } | Kind::End { .. } => 0.0,
+            FeatureKind::Edge { from: a, to: b } => f64::from(u8::from(t > 0 && from == a && to == b)),
+            FeatureKind::Node { .. } | FeatureKind::Start { .. } | FeatureKind::End { .. } if to == of => values[t],
+            FeatureKind::Node { .. } | FeatureKind::Start { .. } | FeatureKind::End { .. } => 0.0,
         };
         let gold = &state.data.gold[begin..end];
         let right: f64 = (0..gold.len()).map(|t| fires(t, gold[t.saturating_sub(1)] as usize, gold[t] as usize)).sum();

@@ -10,7 +10,7 @@ use crate::scores::check::{check_labels, check_weights};
 
 /// What a feature looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FeatureKind {
     Node { attribute: u32, label: usize },
     Edge { from: usize, to: usize },
     Start { label: usize },
@@ -115,46 +115,46 @@ impl Index {
 }
 
 /// What feature `k` looks at.
-pub fn kind(layout: &Layout, k: usize) -> Kind {
+pub fn kind(layout: &Layout, k: usize) -> FeatureKind {
     if k < layout.n_node() {
         // The last attribute whose features begin at or before k.
         let attribute = layout.node_ptr.partition_point(|&at| at as usize <= k) - 1;
-        Kind::Node { attribute: attribute as u32, label: layout.node_label[k] as usize }
+        FeatureKind::Node { attribute: attribute as u32, label: layout.node_label[k] as usize }
     } else if k < layout.start_at() {
         let pair = layout.edges[k - layout.edge_at()] as usize;
-        Kind::Edge { from: pair / layout.labels, to: pair % layout.labels }
+        FeatureKind::Edge { from: pair / layout.labels, to: pair % layout.labels }
     } else if k < layout.end_at() {
-        Kind::Start { label: layout.starts[k - layout.start_at()] as usize }
+        FeatureKind::Start { label: layout.starts[k - layout.start_at()] as usize }
     } else {
-        Kind::End { label: layout.ends[k - layout.end_at()] as usize }
+        FeatureKind::End { label: layout.ends[k - layout.end_at()] as usize }
     }
 }
 
 /// Whether a chain feature (edge, start or end) can fire in sentence `s`.
-pub fn fires_in(data: &Dataset, kind: Kind, s: usize) -> bool {
+pub fn fires_in(data: &Dataset, kind: FeatureKind, s: usize) -> bool {
     let tokens = data.sentences[s + 1] - data.sentences[s];
     match kind {
-        Kind::Edge { .. } => tokens >= 2,
-        Kind::Start { .. } => tokens >= 1 && data.ends(s).0,
-        Kind::End { .. } => tokens >= 1 && data.ends(s).1,
-        Kind::Node { .. } => false,
+        FeatureKind::Edge { .. } => tokens >= 2,
+        FeatureKind::Start { .. } => tokens >= 1 && data.ends(s).0,
+        FeatureKind::End { .. } => tokens >= 1 && data.ends(s).1,
+        FeatureKind::Node { .. } => false,
     }
 }
 
 /// Range of u for a chain feature (edge, start or end) of sentence `s`. S in [0, T-1] if the edge repeats a label, else
 /// [0, ceil((T-1)/2)]; a start or an end in [0, 1], where the sentence has one.
-pub fn chain_range(data: &Dataset, kind: Kind, s: usize) -> Range {
+pub fn chain_range(data: &Dataset, kind: FeatureKind, s: usize) -> Range {
     let gold = &data.gold[data.sentences[s]..data.sentences[s + 1]];
     let (t, (begins, ends)) = (gold.len(), data.ends(s));
     let (most, right) = match kind {
         _ if t == 0 => (0, 0),
-        Kind::Edge { from, to } => {
+        FeatureKind::Edge { from, to } => {
             let seen = gold.windows(2).filter(|y| y[0] as usize == from && y[1] as usize == to).count();
             (if from == to { t - 1 } else { t / 2 }, seen)
         }
-        Kind::Start { label } => (usize::from(begins), usize::from(gold[0] as usize == label)),
-        Kind::End { label } => (usize::from(ends), usize::from(gold[t - 1] as usize == label)),
-        Kind::Node { .. } => (0, 0),
+        FeatureKind::Start { label } => (usize::from(begins), usize::from(gold[0] as usize == label)),
+        FeatureKind::End { label } => (usize::from(ends), usize::from(gold[t - 1] as usize == label)),
+        FeatureKind::Node { .. } => (0, 0),
     };
     let right = right.min(most);
     Range { a: right as f64, b: (most - right) as f64 }

@@ -34,7 +34,7 @@ const LEAST: f64 = 1e-3;
 /// A feature and the step that its bound has.
 pub type FeatureStep = (usize, f64);
 
-pub struct Joint {
+pub struct JointSteps {
     objective: Objective,
     shifted: bool,      // whether the objective can answer the logarithm itself
     w: Vec<f64>,        // [K]
@@ -84,8 +84,8 @@ impl Curvature {
     }
 }
 
-impl Joint {
-    pub fn new(state: &State) -> Result<Joint> {
+impl JointSteps {
+    pub fn new(state: &State) -> Result<JointSteps> {
         let loss = match state.target.loss {
             Boosted::Sequence => Loss::Exp,
             Boosted::Pointwise => Loss::PointwiseExp,
@@ -93,7 +93,7 @@ impl Joint {
         let (weights, limits) = (state.weight.clone(), Limits::default());
         let terms = Terms { loss, weights, limits, partial: None, cost: Vec::new() };
         let objective = Objective::new(state.data.clone(), state.layout.clone(), terms)?;
-        Ok(Joint { objective, shifted: loss.is_shifted(), w: Vec::new(), gradient: vec![0.0; state.layout.len()] })
+        Ok(JointSteps { objective, shifted: loss.is_shifted(), w: Vec::new(), gradient: vec![0.0; state.layout.len()] })
     }
 
     /// The steps of a round's features, none beyond `cap`; None where none of the points tried is lower.

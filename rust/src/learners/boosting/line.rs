@@ -3,8 +3,8 @@
 
 use crate::learners::boosting::cells::NONE;
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
-use crate::learners::boosting::index::{self, Kind};
-use crate::learners::boosting::loss::Sentence;
+use crate::learners::boosting::index::{self, FeatureKind};
+use crate::learners::boosting::loss::SentenceScores;
 use crate::learners::boosting::state::State;
 use crate::machine::system::stop;
 use rayon::prelude::*;
@@ -23,7 +23,7 @@ pub struct Direction {
 }
 
 /// Steps by attribute: those of a are between at[a] and at[a] + count, where it has any.
-struct ByAttribute {
+struct StepsByAttribute {
     at: Vec<u32>,
     steps: Vec<(u32, u32, f64)>, // attribute, label, step
 }
@@ -47,17 +47,17 @@ impl State {
         }
         for &(k, step) in &out.weights {
             match index::kind(&self.layout, k) {
-                Kind::Node { .. } if walked => {}
-                Kind::Node { attribute, label } => {
+                FeatureKind::Node { .. } if walked => {}
+                FeatureKind::Node { attribute, label } => {
                     for &e in self.index.postings(attribute) {
                         for (t, value) in self.index.places(e as usize) {
                             out.nodes[t * width + label] += step * value;
                         }
                     }
                 }
-                Kind::Edge { from, to } => out.edges.push((from * l + to, step)),
-                kind @ (Kind::Start { label } | Kind::End { label }) => {
-                    let start = matches!(kind, Kind::Start { .. });
+                FeatureKind::Edge { from, to } => out.edges.push((from * l + to, step)),
+                kind @ (FeatureKind::Start { label } | FeatureKind::End { label }) => {
+                    let start = matches!(kind, FeatureKind::Start { .. });
                     for s in 0..self.len() {
                         let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
                         let here = if start { self.data.ends(s).0 } else { self.data.ends(s).1 };
@@ -74,10 +74,10 @@ impl State {
     /// In how many sentences a feature can fire.
     pub fn entries_of(&self, k: usize) -> usize {
         match index::kind(&self.layout, k) {
-            Kind::Node { attribute, .. } => self.index.postings(attribute).len(),
-            Kind::Edge { .. } => self.fires[0],
-            Kind::Start { .. } => self.fires[1],
-            Kind::End { .. } => self.fires[2],
+            FeatureKind::Node { attribute, .. } => self.index.postings(attribute).len(),
+            FeatureKind::Edge { .. } => self.fires[0],
+            FeatureKind::Start { .. } => self.fires[1],
+            FeatureKind::End { .. } => self.fires[2],
         }
     }
 
@@ -86,10 +86,10 @@ impl State {
         let (mut attributes, mut chain) = (vec![false; self.layout.attributes], [None; 3]);
         for k in features {
             match index::kind(&self.layout, k) {
-                Kind::Node { attribute, .. } => attributes[attribute as usize] = true,
-                kind @ Kind::Edge { .. } => chain[0] = Some(kind),
-                kind @ Kind::Start { .. } => chain[1] = Some(kind),
-                kind @ Kind::End { .. } => chain[2] = Some(kind),
+                FeatureKind::Node { attribute, .. } => attributes[attribute as usize] = true,
+                kind @ FeatureKind::Edge { .. } => chain[0] = Some(kind),
+                kind @ FeatureKind::Start { .. } => chain[1] = Some(kind),
+                kind @ FeatureKind::End { .. } => chain[2] = Some(kind),
             }
         }
         let entries = |s: usize| &self.index.attribute[self.index.entry_ptr[s]..self.index.entry_ptr[s + 1]];
@@ -103,9 +103,9 @@ impl State {
 
     /// What steps on node features add to the scores of all tokens, each of which meets its attributes in order.
     fn walk(&self, weights: &[(usize, f64)], nodes: &mut [f64]) {
-        let mut by = ByAttribute { at: vec![NONE; self.layout.attributes], steps: Vec::new() };
+        let mut by = StepsByAttribute { at: vec![NONE; self.layout.attributes], steps: Vec::new() };
         for &(k, step) in weights {
-            if let Kind::Node { attribute, label } = index::kind(&self.layout, k) {
+            if let FeatureKind::Node { attribute, label } = index::kind(&self.layout, k) {
                 by.steps.push((attribute, label as u32, step));
             }
         }
@@ -162,7 +162,7 @@ impl State {
         x.node.extend_from_slice(&self.node[rows.clone()]);
         x.node.iter_mut().zip(&direction.nodes[rows]).for_each(|(node, by)| *node += scale * by);
         let gold = &self.data.gold[begin..end];
-        let sentence = Sentence { node: &x.node, gold, edges, weight: self.weight[s], shift: self.shift };
+        let sentence = SentenceScores { node: &x.node, gold, edges, weight: self.weight[s], shift: self.shift };
         self.target.part(&sentence, &mut x.work)
     }
 

@@ -43,7 +43,7 @@ pub struct Target {
 
 /// The scores of one sentence: node scores [T, P], the gold labels, the edge scores.
 #[derive(Clone, Copy)]
-pub struct Sentence<'a> {
+pub struct SentenceScores<'a> {
     pub node: &'a [f64],
     pub gold: &'a [u16],
     pub edges: &'a EdgeFactors,
@@ -74,7 +74,7 @@ impl Target {
 
     /// The loss of a sentence, and its derivatives by the scores over `e`: nodes in `p` [T, P], sums over positions of edges in
     /// `pairs` [L, P] where that is not empty.
-    pub fn residuals(self, x: &Sentence<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> Lost {
+    pub fn residuals(self, x: &SentenceScores<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> Lost {
         match self.loss {
             Boosted::Sequence => {
                 let l = chain::marginals(x, work, p, pairs);
@@ -95,14 +95,14 @@ impl Target {
     }
 
     /// The part of N that a sentence has.
-    pub fn part(self, x: &Sentence<'_>, work: &mut ChainWork) -> f64 {
+    pub fn part(self, x: &SentenceScores<'_>, work: &mut ChainWork) -> f64 {
         match self.loss {
             Boosted::Sequence => masses(x.weight, chain::loss(x, work), x.shift, self.over).1,
             Boosted::Pointwise => self.lost(x, pointwise::residuals(x, work, None)).d,
         }
     }
 
-    fn lost(self, x: &Sentence<'_>, points: Points) -> Lost {
+    fn lost(self, x: &SentenceScores<'_>, points: Points) -> Lost {
         let Points { top, all, wrong } = points;
         let l = if all > 0.0 { top + all.ln() } else { top }; // a sentence without tokens has no loss
         if x.weight == 0.0 {

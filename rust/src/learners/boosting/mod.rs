@@ -31,7 +31,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::system::stop;
 use bound::{Bound, Gain, StepLimits};
-use joint::{FeatureStep, Joint};
+use joint::{FeatureStep, JointSteps};
 use loss::{Boosted, Target};
 use select::{Chosen, Draw, Selector, Wanted};
 use state::State;
@@ -92,7 +92,7 @@ pub struct RoundStep {
 pub struct Boosting {
     pub state: State,
     selector: Selector,
-    joint: Option<Joint>, // where steps are found together
+    joint: Option<JointSteps>, // where steps are found together
     options: BoostingOptions,
     rounds: u64,
     chosen: Vec<Chosen>,
@@ -134,7 +134,7 @@ impl Boosting {
         let wide = overlap && features_per_round > 1;
         let state = State::new(data, layout, weight, tight, options.target, start, wide)?;
         let selector = Selector::new(&state, bound, limits, draw);
-        let joint = if wide && joint { Some(Joint::new(&state)?) } else { None };
+        let joint = if wide && joint { Some(JointSteps::new(&state)?) } else { None };
         Ok(Boosting {
             state,
             selector,

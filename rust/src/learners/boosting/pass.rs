@@ -5,7 +5,7 @@ use crate::dataset::Dataset;
 use crate::learners::boosting::cells::{RangeCells, FEATURES, NONE};
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors, BLOCK};
 use crate::learners::boosting::index::Index;
-use crate::learners::boosting::loss::{Lost, Sentence, Target};
+use crate::learners::boosting::loss::{Lost, SentenceScores, Target};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::Simd;
 use crate::machine::system::shared::Shared;
@@ -40,7 +40,7 @@ impl Revision<'_> {
         let p = self.new_nodes.slice(self.at[i] * width, rows.len());
         let pairs = self.new_pairs.slice(i * l * width, l * width);
         let node = &self.node[rows.clone()];
-        let sentence = Sentence { node, gold, edges: self.edges, weight: self.weight[s], shift: self.shift };
+        let sentence = SentenceScores { node, gold, edges: self.edges, weight: self.weight[s], shift: self.shift };
         let lost = self.target.residuals(&sentence, work, p, pairs);
         let e = lost.e;
         self.fresh.set(i, lost);

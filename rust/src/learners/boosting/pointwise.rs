@@ -3,7 +3,7 @@
 use crate::chain::sums::pointwise64;
 use crate::chain::sums::scaled64;
 use crate::learners::boosting::chain::{write_rows, ChainWork};
-use crate::learners::boosting::loss::Sentence;
+use crate::learners::boosting::loss::SentenceScores;
 use crate::machine::simd::WIDTH;
 
 /// sum_t 1 / p_t and sum_t (1 / p_t - 1), both over e^top.
@@ -16,7 +16,7 @@ pub struct Points {
 
 /// The loss of a sentence. If `out` = (nodes [T, P], pairs [L, P] or empty) is given, also its derivatives over e^top by node
 /// scores and by edge scores, the latter summed over positions.
-pub fn residuals(x: &Sentence<'_>, work: &mut ChainWork, out: Option<(&mut [f64], &mut [f64])>) -> Points {
+pub fn residuals(x: &SentenceScores<'_>, work: &mut ChainWork, out: Option<(&mut [f64], &mut [f64])>) -> Points {
     if x.gold.is_empty() {
         out.into_iter().for_each(|(_, pairs)| pairs.fill(0.0));
         return Points::default();

@@ -3,8 +3,8 @@
 
 use crate::learners::boosting::bound::StepLimits;
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
-use crate::learners::boosting::index::{self, Kind};
-use crate::learners::boosting::loss::{Boosted, Sentence};
+use crate::learners::boosting::index::{self, FeatureKind};
+use crate::learners::boosting::loss::{Boosted, SentenceScores};
 use crate::learners::boosting::state::State;
 use crate::machine::system::stop;
 use rayon::prelude::*;
@@ -17,7 +17,7 @@ const MOST: usize = 12;
 /// Loss over the sentences and its derivative, at weight + step.
 struct Line<'a> {
     state: &'a State,
-    kind: Kind,
+    kind: FeatureKind,
     sentences: &'a [u32],
 }
 
@@ -34,7 +34,7 @@ impl Line<'_> {
     fn at(&self, step: f64) -> (f64, f64) {
         let state = self.state;
         let mut edges = None;
-        if let Kind::Edge { from, to } = self.kind {
+        if let FeatureKind::Edge { from, to } = self.kind {
             let mut moved: EdgeFactors = state.edges.clone();
             moved.score[from * state.layout.labels + to] += step;
             moved.update();
@@ -69,7 +69,7 @@ impl Line<'_> {
         let mut places: &[u32] = &[];
         let mut values: &[f32] = &[];
         match self.kind {
-            Kind::Node { attribute, label } => {
+            FeatureKind::Node { attribute, label } => {
                 let postings = state.index.postings(attribute);
                 let at = postings.partition_point(|&e| (state.index.sentence[e as usize] as usize) < s);
                 let e = postings[at] as usize;
@@ -81,23 +81,23 @@ impl Line<'_> {
                     shift(t as usize - begin, label, step * value, x);
                 }
             }
-            Kind::Edge { .. } => x.pairs.resize(l * width, 0.0),
-            Kind::Start { label } => shift(0, label, step, x),
-            Kind::End { label } => shift(end - begin - 1, label, step, x),
+            FeatureKind::Edge { .. } => x.pairs.resize(l * width, 0.0),
+            FeatureKind::Start { label } => shift(0, label, step, x),
+            FeatureKind::End { label } => shift(end - begin - 1, label, step, x),
         }
         let (weight, shift) = (state.weight[s], state.shift);
-        let sentence = Sentence { node: &x.node, gold, edges, weight, shift };
+        let sentence = SentenceScores { node: &x.node, gold, edges, weight, shift };
         let lost = state.target.residuals(&sentence, &mut x.work, &mut x.p, &mut x.pairs);
         let hit = |t: usize, label: usize| x.p[t * width + label];
         let slope = match self.kind {
-            Kind::Node { label, .. } => places
+            FeatureKind::Node { label, .. } => places
                 .iter()
                 .enumerate()
                 .map(|(i, &t)| values.get(i).map_or(1.0, |&v| f64::from(v)) * hit(t as usize - begin, label))
                 .sum(),
-            Kind::Edge { from, to } => x.pairs[from * width + to],
-            Kind::Start { label } => hit(0, label),
-            Kind::End { label } => hit(end - begin - 1, label),
+            FeatureKind::Edge { from, to } => x.pairs[from * width + to],
+            FeatureKind::Start { label } => hit(0, label),
+            FeatureKind::End { label } => hit(end - begin - 1, label),
         };
         (lost.d, lost.e * slope)
     }
@@ -113,7 +113,7 @@ pub fn search(state: &State, k: usize, guess: f64, limits: StepLimits, sentences
         return guess;
     }
     let sequential = state.target.loss == Boosted::Sequence;
-    if let (Kind::Node { attribute, .. }, true) = (line.kind, state.cells.is_tight() && sequential) {
+    if let (FeatureKind::Node { attribute, .. }, true) = (line.kind, state.cells.is_tight() && sequential) {
         let entries = state.index.postings(attribute);
         let once = |&e: &u32| state.index.occurrence_ptr[e as usize + 1] - state.index.occurrence_ptr[e as usize] == 1;
         if entries.iter().all(once) {

@@ -8,7 +8,7 @@ use crate::learners::boosting::bound::{Moments, Range};
 use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
 use crate::learners::boosting::gather::{gather, ByAttribute, GatherWork, Gathered};
-use crate::learners::boosting::index::{self, fires_in, Index, Kind};
+use crate::learners::boosting::index::{self, fires_in, FeatureKind, Index};
 use crate::learners::boosting::loss::{Lost, Target};
 use crate::learners::boosting::pass::{self, BoostingSums, Moved, Revision, RowScratch};
 use crate::machine::system::shared::Shared;
@@ -92,7 +92,8 @@ impl State {
         let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
         let edge_at = layout.edges.iter().map(place).collect();
         let (rows, n) = (data.tokens() * edges.padded, data.len());
-        let chain = [Kind::Edge { from: 0, to: 0 }, Kind::Start { label: 0 }, Kind::End { label: 0 }];
+        let chain =
+            [FeatureKind::Edge { from: 0, to: 0 }, FeatureKind::Start { label: 0 }, FeatureKind::End { label: 0 }];
         let fires = chain.map(|kind| (0..n).filter(|&s| fires_in(&data, kind, s)).count());
         let mut state = State {
             node: vec![0.0; rows],
@@ -263,10 +264,10 @@ impl State {
     /// Sentences where a feature can fire, ascending.
     pub fn sentences_of(&self, k: usize, out: &mut Vec<u32>) {
         match index::kind(&self.layout, k) {
-            Kind::Node { attribute, .. } => {
+            FeatureKind::Node { attribute, .. } => {
                 out.extend(self.index.postings(attribute).iter().map(|&e| self.index.sentence[e as usize]));
             }
-            kind @ (Kind::Edge { .. } | Kind::Start { .. } | Kind::End { .. }) => {
+            kind @ (FeatureKind::Edge { .. } | FeatureKind::Start { .. } | FeatureKind::End { .. }) => {
                 out.extend((0..self.len() as u32).filter(|&s| fires_in(&self.data, kind, s as usize)));
             }
         }
@@ -276,7 +277,7 @@ impl State {
     pub fn shift_weights(&mut self, steps: impl Iterator<Item = (usize, f64)>) {
         let mut edges = false;
         for (k, step) in steps {
-            edges |= matches!(index::kind(&self.layout, k), Kind::Edge { .. });
+            edges |= matches!(index::kind(&self.layout, k), FeatureKind::Edge { .. });
             self.shift_weight(k, step);
         }
         if edges {
@@ -288,7 +289,7 @@ impl State {
         let width = self.edges.padded;
         self.w[k] += step;
         match index::kind(&self.layout, k) {
-            Kind::Node { attribute, label } => {
+            FeatureKind::Node { attribute, label } => {
                 for i in self.index.posting_ptr[attribute as usize]..self.index.posting_ptr[attribute as usize + 1] {
                     let e = self.index.posting[i] as usize;
                     for at in self.index.occurrence_ptr[e]..self.index.occurrence_ptr[e + 1] {
@@ -297,11 +298,11 @@ impl State {
                     }
                 }
             }
-            Kind::Edge { from, to } => {
+            FeatureKind::Edge { from, to } => {
                 self.edges.score[from * self.layout.labels + to] += step;
             }
-            Kind::Start { label } | Kind::End { label } => {
-                let start = matches!(index::kind(&self.layout, k), Kind::Start { .. });
+            FeatureKind::Start { label } | FeatureKind::End { label } => {
+                let start = matches!(index::kind(&self.layout, k), FeatureKind::Start { .. });
                 for s in 0..self.len() {
                     let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
                     let here = if start { self.data.ends(s).0 } else { self.data.ends(s).1 };

@@ -12,13 +12,13 @@
 //! double precision, and what rounding can amount to is added to the gap (`Rounding`).
 
 use super::visit::{score, score_edges};
-use super::{Dual, Ground, Scratch};
+use super::{Dual, Ground, VisitScratch};
 use crate::chain::sums::scaled64;
 use crate::chain::sums::sentence;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::double::Doubles;
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{Ahead, Lane, WIDTH};
+use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::stop;
 use crate::scores::online_layout::spread::{add_doubles, weigh_doubles};
 use crate::scores::online_layout::Cells;
@@ -34,7 +34,7 @@ const MANY: usize = 1 << 24;
 
 /// What some sentences add to P and D, without the penalty.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct BoundTerms {
     /// sum s (log Z - gold score); NaN if a sentence is out of range.
     pub loss: f64,
     /// An upper bound of sum s KL(q | p), plus a bound of the error of `loss`.
@@ -48,7 +48,7 @@ pub struct Terms {
 /// P and D of weights from the terms of all sentences.
 ///
 /// The sums here have one term per feature: their relative error is at most the number of terms times the unit roundoff.
-pub fn bounds(w: &[f64], l2: f64, terms: &Terms) -> (f64, f64) {
+pub fn bounds(w: &[f64], l2: f64, terms: &BoundTerms) -> (f64, f64) {
     let rate = 1.0 / (2.0 * l2);
     let (mut square, mut apart) = (0.0, 0.0);
     for (&w, &observed) in w.iter().zip(&terms.observed) {
@@ -163,7 +163,7 @@ fn in_parts<R: Send>(dual: &Dual, parts: u32, add: fn(&Dual, Range<u32>) -> R) -
 
 impl Dual {
     /// The terms of the weights now, in double precision.
-    pub fn terms(&self) -> Terms {
+    pub fn terms(&self) -> BoundTerms {
         let parts = if self.w.len() * WIDTH >= MANY { 1 } else { HALVES };
         let mut found = in_parts(self, parts, add_terms).into_iter();
         let mut sum = found.next().unwrap_or_default();
@@ -191,7 +191,7 @@ dispatch!(
 fn losses_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> f64 {
     let ground = &dual.ground;
     let (cells, width) = (&ground.cells, ground.cells.width);
-    let mut scratch = Scratch::new(cells.labels);
+    let mut scratch = VisitScratch::new(cells.labels);
     if !score_edges(ground, &dual.w, &mut scratch) {
         return f64::NAN;
     }
@@ -204,7 +204,7 @@ fn losses_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> f64 {
         if gold.is_empty() {
             continue;
         }
-        score(ground, &dual.w, &mut scratch, i, &mut Ahead::nothing());
+        score(ground, &dual.w, &mut scratch, i);
         ground.spread.prefetch_cells(cells, &dual.w, next);
         let beside = &mut scratch.beside;
         let Some(log_z) = sentence::forward(beside, &scratch.moves, gold.len()) else {
@@ -224,16 +224,16 @@ fn losses_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> f64 {
 
 dispatch!(
     /// The terms of some sentences; `observed` is [cells].
-    fn add_terms(dual: &Dual, which: Range<u32>) -> Terms = terms_kernel
+    fn add_terms(dual: &Dual, which: Range<u32>) -> BoundTerms = terms_kernel
 );
 
 #[inline(always)]
-fn terms_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> Terms {
+fn terms_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> BoundTerms {
     let ground = &dual.ground;
     let (cells, l, width) = (&ground.cells, ground.cells.labels, ground.cells.width);
-    let out_of_range = || Terms { loss: f64::NAN, ..Terms::default() };
-    let mut out = Terms { observed: vec![0.0; dual.w.len() * WIDTH], ..Terms::default() };
-    let mut scratch = Scratch::new(l);
+    let out_of_range = || BoundTerms { loss: f64::NAN, ..BoundTerms::default() };
+    let mut out = BoundTerms { observed: vec![0.0; dual.w.len() * WIDTH], ..BoundTerms::default() };
+    let mut scratch = VisitScratch::new(l);
     score_edges(ground, &dual.w, &mut scratch);
     let edge = |a: u16, b: u16| f64::from(scratch.edges[a as usize * width + b as usize / WIDTH].0[b as usize % WIDTH]);
     let Some(factors) = scaled64::Factors::new(l, |a, b| edge(a as u16, b as u16)) else {
@@ -241,7 +241,7 @@ fn terms_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> Terms {
     };
     let rounding = Rounding::new(ground, &dual.w, cells.data.tokens());
     let mut lanes = Vec::new();
-    let mut chain = scaled64::Precise::default();
+    let mut chain = scaled64::Scaled64::default();
     let mut pairs = vec![Doubles::ZERO; l * width]; // expected, over M
     let mut gold_pairs = vec![0.0; l * width * WIDTH];
     for i in which.clone().filter(|&i| ground.sample_weight[i as usize] > 0.0) {

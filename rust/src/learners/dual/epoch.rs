@@ -32,10 +32,10 @@
 //! A thread that the pool lends late joins late: the one that called copies its weights for it.
 
 use super::visit::{self, Move};
-use super::{Block, Dual, Ground, Scratch, Visited};
+use super::{Block, Dual, Ground, VisitScratch, Visited};
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{Ahead, Lane};
+use crate::machine::simd::Lane;
 use crate::machine::system::stop;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ const RING: usize = 8;
 /// Turns that a wait spins before it lets others have the core.
 const SPINS: u32 = 200;
 /// No sentence: what is visited where the next one was visited just before.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NO_SENTENCE: u32 = u32::MAX;
 
 /// The order with no sentence twice in `lag` visits that follow each other: its dual point has moved when it is visited again, the
 /// weights not yet. What comes too soon waits.
@@ -68,12 +68,12 @@ pub(super) fn spaced(order: Vec<u32>, lag: usize) -> Vec<u32> {
         if next.is_none() && waiting.is_empty() {
             return out;
         }
-        out.push(next.unwrap_or(NOBODY));
+        out.push(next.unwrap_or(NO_SENTENCE));
     }
 }
 
 /// What a thread has: its weights, and how far it applied visits to them.
-struct Seat {
+struct WorkerSlot {
     state: AtomicU32,
     w: UnsafeCell<Vec<Lane>>,
     applied: AtomicUsize, // visits, from the first on
@@ -96,7 +96,7 @@ struct Round<'a> {
     claimed: AtomicUsize,
     done: Vec<AtomicBool>,        // [visits] found
     moves: Vec<UnsafeCell<Move>>, // [RING]
-    seats: Vec<Seat>,             // of the threads; the first has its weights elsewhere
+    workers: Vec<WorkerSlot>,     // of the threads; the first has its weights elsewhere
     is_over: AtomicBool,          // the first has found and applied everything, or somebody unwinds
 }
 
@@ -131,9 +131,9 @@ impl Round<'_> {
 }
 
 /// Says that the epoch is over where a thread unwinds, so that no other waits for it.
-struct Falls<'a>(&'a AtomicBool);
+struct StopOnPanic<'a>(&'a AtomicBool);
 
-impl Drop for Falls<'_> {
+impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.store(true, Release);
@@ -145,7 +145,7 @@ impl Drop for Falls<'_> {
 pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
     let threads = rayon::current_num_threads().min(lag); // a visit must be applied before the one `lag` behind it is found
     let Dual { ground, w, nodes, pairs, blocks, .. } = dual;
-    let seat = |i| Seat {
+    let worker = |i| WorkerSlot {
         state: AtomicU32::new(if i == 0 { JOINED } else { EMPTY }),
         w: UnsafeCell::default(),
         applied: AtomicUsize::new(0),
@@ -160,7 +160,7 @@ pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
         claimed: AtomicUsize::new(0),
         done: order.iter().map(|_| AtomicBool::new(false)).collect(),
         moves: (0..RING).map(|_| UnsafeCell::default()).collect(),
-        seats: (0..threads).map(seat).collect(),
+        workers: (0..threads).map(worker).collect(),
         is_over: AtomicBool::new(false),
         ground,
     };
@@ -171,14 +171,14 @@ pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
             let (round, stop, others) = (&round, &stop, &others);
             scope.spawn(move |_| {
                 let _mine = stop.enter();
-                let found = beside(round, &round.seats[number]);
+                let found = beside(round, &round.workers[number]);
                 let mut sum = others.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 sum.tokens += found.tokens;
                 sum.failed += found.failed;
             });
         }
-        let falls = Falls(&round.is_over);
-        let found = work(&round, w, &round.seats[0], true);
+        let falls = StopOnPanic(&round.is_over);
+        let found = work(&round, w, &round.workers[0], true);
         round.is_over.store(true, Release);
         drop(falls);
         found
@@ -190,28 +190,28 @@ pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
 }
 
 /// The part of a thread that was lent.
-fn beside(round: &Round<'_>, seat: &Seat) -> Visited {
-    let _falls = Falls(&round.is_over);
-    seat.state.store(ASKS, Release);
-    if !round.wait(|| seat.state.load(Acquire) == JOINED) {
+fn beside(round: &Round<'_>, worker: &WorkerSlot) -> Visited {
+    let _falls = StopOnPanic(&round.is_over);
+    worker.state.store(ASKS, Release);
+    if !round.wait(|| worker.state.load(Acquire) == JOINED) {
         return Visited::default();
     }
     // SAFETY: JOINED: the first thread has written these and touches them no more.
-    work(round, unsafe { &mut *seat.w.get() }, seat, false)
+    work(round, unsafe { &mut *worker.w.get() }, worker, false)
 }
 
 dispatch!(
     /// Claims visits until there are none; the first thread then applies what is left.
-    fn work(round: &Round<'_>, w: &mut [Lane], seat: &Seat, is_first: bool) -> Visited = work_kernel
+    fn work(round: &Round<'_>, w: &mut [Lane], worker: &WorkerSlot, is_first: bool) -> Visited = work_kernel
 );
 
 #[inline(always)]
-fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], seat: &Seat, is_first: bool) -> Visited {
+fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], worker: &WorkerSlot, is_first: bool) -> Visited {
     let _small_is_zero = FlushToZero::new();
     let (ground, edges, last) = (round.ground, round.ground.edge_at.len(), round.order.len());
-    let mut scratch = Scratch::new(ground.cells.labels);
+    let mut scratch = VisitScratch::new(ground.cells.labels);
     let mut out = Visited::default();
-    let mut applied = seat.applied.load(Acquire);
+    let mut applied = worker.applied.load(Acquire);
     loop {
         stop::look();
         if is_first {
@@ -219,7 +219,7 @@ fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], seat: &Seat,
         }
         let p = round.claimed.fetch_add(1, Relaxed);
         if p >= last && !is_first {
-            seat.applied.store(usize::MAX, Release);
+            worker.applied.store(usize::MAX, Release);
             return out;
         }
         let until = if p >= last { last } else { (p + 1).saturating_sub(round.lag) };
@@ -229,42 +229,30 @@ fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], seat: &Seat,
             }
             // SAFETY: the visit is done, and its move is not written again before this thread has applied it.
             let found = unsafe { &*round.slot(applied) };
-            found.ask();
+            found.prefetch();
             visit::apply(ground, found, w);
             applied += 1;
-            seat.applied.store(applied, Release);
+            worker.applied.store(applied, Release);
         }
         if p >= last {
             return out;
         }
-        let free =
-            |seat: &Seat| seat.state.load(Acquire) != JOINED || seat.applied.load(Acquire).saturating_add(RING) > p;
-        if !round.wait(|| round.seats.iter().all(free)) {
+        let free = |worker: &WorkerSlot| {
+            worker.state.load(Acquire) != JOINED || worker.applied.load(Acquire).saturating_add(RING) > p
+        };
+        if !round.wait(|| round.workers.iter().all(free)) {
             return out;
         }
         // SAFETY: this thread has claimed p, and every thread has applied the move that was here before.
         let (i, to) = (round.order[p], unsafe { &mut *round.slot(p) });
-        to.sentence = NOBODY;
-        if i != NOBODY {
+        to.sentence = NO_SENTENCE;
+        if i != NO_SENTENCE {
             let rows = |i: u32| {
                 let (begin, end) = ground.cells.range(i);
                 (round.nodes.wrapping_add(begin * round.labels), (end - begin) * round.labels)
             };
-            let ahead = round.order.get(p + round.seats.len()).copied().filter(|&next| next != NOBODY).unwrap_or(i);
-            let (at, n) = rows(ahead);
-            // Addresses, not slices: another thread may be writing there.
-            let range = |at: *mut f32, n: usize| at.cast_const().cast()..at.wrapping_add(n).cast_const().cast();
-            let (nodes, pairs) = (range(at, n), range(round.pairs.wrapping_add(ahead as usize * edges), edges));
-            // Those of the visit between, too, if another is to find it: it is applied here.
-            let [rows_soon, cells_soon] = ground.spread.lists_of(ahead);
-            let lists = match round.order.get(p + 1).filter(|&&i| round.seats.len() > 1 && i != NOBODY) {
-                None => Ahead::new([rows_soon, cells_soon]),
-                Some(&other) => {
-                    let [rows, cells] = ground.spread.lists_of(other);
-                    Ahead::new([rows, cells, rows_soon, cells_soon])
-                }
-            };
-            let mut soon = [lists, Ahead::new([nodes, pairs])];
+            let ahead =
+                round.order.get(p + round.workers.len()).copied().filter(|&next| next != NO_SENTENCE).unwrap_or(i);
             let (at, n) = rows(i);
             // SAFETY: these parts belong to sentence i, and this thread has claimed its visit.
             let own = unsafe {
@@ -274,8 +262,7 @@ fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], seat: &Seat,
                     block: &mut *round.blocks.add(i as usize),
                 }
             };
-            out.failed +=
-                usize::from(visit::find(simd, ground, own, w, &mut scratch, to, (i, ahead), &mut soon).is_none());
+            out.failed += usize::from(visit::find(simd, ground, own, w, &mut scratch, to, (i, ahead)).is_none());
             out.tokens += n / round.labels;
         }
         round.done[p].store(true, Release);
@@ -284,11 +271,11 @@ fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], seat: &Seat,
 
 /// Gives its weights, with all visits before `applied`, to those who came since.
 fn welcome(round: &Round<'_>, w: &[Lane], applied: usize) {
-    for seat in round.seats.iter().filter(|seat| seat.state.load(Acquire) == ASKS) {
+    for worker in round.workers.iter().filter(|worker| worker.state.load(Acquire) == ASKS) {
         // SAFETY: a seat that asks is nobody's but the first thread's, which this is.
-        unsafe { (*seat.w.get()).extend_from_slice(w) };
-        seat.applied.store(applied, Release);
-        seat.state.store(JOINED, Release);
+        unsafe { (*worker.w.get()).extend_from_slice(w) };
+        worker.applied.store(applied, Release);
+        worker.state.store(JOINED, Release);
     }
 }
 
@@ -301,7 +288,7 @@ mod tests {
         for (sentences, lag) in [(1, 1), (1, 4), (2, 4), (3, 2), (7, 4), (40, 5)] {
             let order: Vec<u32> = (0..200u32).map(|i| i * i % 31 % sentences).collect();
             let out = spaced(order.clone(), lag);
-            for (at, &i) in out.iter().enumerate().filter(|(_, &i)| i != NOBODY) {
+            for (at, &i) in out.iter().enumerate().filter(|(_, &i)| i != NO_SENTENCE) {
                 assert!(!out[at + 1..out.len().min(at + lag)].contains(&i));
             }
             assert!(lag > 1 || out == order);
@@ -309,7 +296,7 @@ mod tests {
                 order.sort_unstable();
                 order
             };
-            assert_eq!(sorted(out.into_iter().filter(|&i| i != NOBODY).collect()), sorted(order));
+            assert_eq!(sorted(out.into_iter().filter(|&i| i != NO_SENTENCE).collect()), sorted(order));
         }
     }
 }

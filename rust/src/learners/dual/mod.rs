@@ -22,7 +22,7 @@ mod shard;
 mod visit;
 
 use crate::chain::limits::Limits;
-use crate::chain::sums::sentence::{Beside, Moves};
+use crate::chain::sums::sentence::{Moves, SentenceSums};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ use crate::machine::system::shuffle::Generator;
 use crate::scores::check::check_weights;
 use crate::scores::online_layout::spread::Spread;
 use crate::scores::online_layout::Cells;
-pub use certify::{bounds, Terms};
+pub use certify::{bounds, BoundTerms};
 use std::sync::Arc;
 
 /// Most visits of a sentence in an epoch.
@@ -105,17 +105,17 @@ pub struct Dual {
 
 /// What a visit works on.
 #[derive(Default)]
-struct Scratch {
-    beside: Beside,
+struct VisitScratch {
+    beside: SentenceSums,
     moves: Moves,
     moved: Vec<Lane>, // [T, width] scores of F(d)
     edges: Vec<Lane>, // [L, width] edge scores
 }
 
-impl Scratch {
-    fn new(labels: usize) -> Scratch {
+impl VisitScratch {
+    fn new(labels: usize) -> VisitScratch {
         let width = labels.div_ceil(WIDTH);
-        Scratch { moves: Moves::new(labels), edges: vec![Lane::ZERO; labels * width], ..Scratch::default() }
+        VisitScratch { moves: Moves::new(labels), edges: vec![Lane::ZERO; labels * width], ..VisitScratch::default() }
     }
 }
 

@@ -1,11 +1,11 @@
 //! One visit of a sentence: towards its distribution under the weights now, by a step in closed form.
 
-use super::epoch::NOBODY;
-use super::{Block, Ground, Scratch};
+use super::epoch::NO_SENTENCE;
+use super::{Block, Ground, VisitScratch};
 use crate::chain::sums::sentence;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{ask, flat, flat_mut, Ahead, Lane, WIDTH};
+use crate::machine::simd::{flat, flat_mut, prefetch_all, Lane, WIDTH};
 use crate::scores::online_layout::spread;
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ impl Iterator for Lanes {
 /// What the weights are to move by: step F(d) of a sentence.
 #[derive(Default)]
 pub(super) struct Move {
-    pub sentence: u32, // or NOBODY
+    pub sentence: u32, // or NO_SENTENCE
     step: f32,
     d: Vec<Lane>,    // [T, width] p - mu
     pairs: Vec<f32>, // [edge features] the same of the pair sums
@@ -78,19 +78,19 @@ pub(super) struct Move {
 impl Move {
     /// Ask for it: another may have found it.
     #[inline(always)]
-    pub fn ask(&self) {
-        ask(&self.d);
-        ask(&self.pairs);
+    pub fn prefetch(&self) {
+        prefetch_all(&self.d);
+        prefetch_all(&self.pairs);
     }
 }
 
 dispatch!(
     /// Factors of the edge scores now; false where these are beyond float32.
-    pub(super) fn score_edges(ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool = score_edges_kernel
+    pub(super) fn score_edges(ground: &Ground, w: &[Lane], scratch: &mut VisitScratch) -> bool = score_edges_kernel
 );
 
 #[inline(always)]
-fn score_edges_kernel<S: Find>(simd: S, ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool {
+fn score_edges_kernel<S: Find>(simd: S, ground: &Ground, w: &[Lane], scratch: &mut VisitScratch) -> bool {
     let first = ground.cells.edges[0] as usize / WIDTH;
     for ((to, w), none) in scratch.edges.iter_mut().zip(&w[first..]).zip(&ground.no_edge) {
         simd.store(simd.add(simd.load(w), simd.load(none)), to);
@@ -99,7 +99,7 @@ fn score_edges_kernel<S: Find>(simd: S, ground: &Ground, w: &[Lane], scratch: &m
 }
 
 /// Node scores of a sentence, while something else is asked for.
-pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut Scratch, sentence: u32, ahead: &mut Ahead) {
+pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut VisitScratch, sentence: u32) {
     let cells = &ground.cells;
     let (begin, end) = cells.range(sentence);
     let (n, width) = (end - begin, cells.width);
@@ -111,7 +111,7 @@ pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut Scratch, sentence
             *x += none;
         }
     }
-    spread::weigh(&ground.spread, cells, sentence, w, node, ahead);
+    spread::weigh(&ground.spread, cells, sentence, w, node);
 }
 
 /// d = p - mu, and sum 2 d^2 / (p + mu).
@@ -145,10 +145,9 @@ pub(super) fn find<S: Find>(
     ground: &Ground,
     own: Own<'_>,
     w: &[Lane],
-    scratch: &mut Scratch,
+    scratch: &mut VisitScratch,
     to: &mut Move,
     (sentence, next): (u32, u32),
-    ahead: &mut [Ahead; 2],
 ) -> Option<()> {
     let cells = &ground.cells;
     let n = own.mu.len() / cells.labels;
@@ -160,11 +159,8 @@ pub(super) fn find<S: Find>(
     if !score_edges(ground, w, scratch) {
         return None;
     }
-    let [lists, own_part] = ahead;
-    score(ground, w, scratch, sentence, lists);
-    lists.finish();
-    sentence::marginals(&mut scratch.beside, &scratch.moves, n, own_part)?;
-    own_part.finish();
+    score(ground, w, scratch, sentence);
+    sentence::marginals(&mut scratch.beside, &scratch.moves, n)?;
     ground.spread.prefetch_cells(cells, w, next);
     to.d.resize(n * cells.width, Lane::ZERO);
     let distance = compare(simd, &scratch.beside.p, own.mu, cells.labels, &mut to.d);
@@ -208,7 +204,7 @@ pub(super) fn find<S: Find>(
 
 /// Moves the weights by what a visit found.
 pub(super) fn apply(ground: &Ground, by: &Move, w: &mut [Lane]) {
-    if by.sentence == NOBODY {
+    if by.sentence == NO_SENTENCE {
         return;
     }
     let edge_weights = &mut flat_mut(w)[ground.cells.edges[0] as usize..];
@@ -239,7 +235,7 @@ fn tried<S: Find>(
     ground: &Ground,
     (mu, pairs): (&[f32], &[f32]),
     way: &Move,
-    scratch: &mut Scratch,
+    scratch: &mut VisitScratch,
     sentence: u32,
     (g, rate, square): (f64, f64, f64),
 ) -> f64 {
@@ -263,7 +259,7 @@ fn tried<S: Find>(
         scores[at as usize] -= (trial * rate) as f32 * d;
     }
     let (n, done) = (d.len() / ground.cells.width, sentence::set(&mut scratch.moves, &scratch.edges));
-    if !done || sentence::marginals(&mut scratch.beside, &scratch.moves, n, &mut Ahead::nothing()).is_none() {
+    if !done || sentence::marginals(&mut scratch.beside, &scratch.moves, n).is_none() {
         return g.min(LEAST.0 * trial);
     }
     let step = simd.splat(trial as f32);

@@ -15,7 +15,7 @@ use hashbrown::hash_table::{Entry, HashTable};
 const BLOCK: usize = 8;
 
 #[derive(Clone, Copy)]
-struct Item {
+struct RowTerm {
     row: u32, // a pattern, or a row of its own
     own: bool,
     value: f32, // times the row
@@ -23,12 +23,12 @@ struct Item {
 
 /// Numbers 0, 1, ... for weights, in the order of their first occurrence.
 #[derive(Default)]
-pub(crate) struct Numbers {
+pub(crate) struct CellNumbers {
     table: HashTable<u32>,
     pub cells: Vec<u32>,
 }
 
-impl Numbers {
+impl CellNumbers {
     pub fn clear(&mut self) {
         self.table.clear();
         self.cells.clear();
@@ -59,7 +59,7 @@ fn hash(cell: u32) -> u64 {
 /// d_j = S(y) - S(y_j) for k paths, feature by feature.
 #[derive(Default)]
 pub(crate) struct Differences {
-    index: Numbers,
+    index: CellNumbers,
     pub(crate) amounts: Vec<f32>, // [features, k]
 }
 
@@ -109,8 +109,8 @@ impl Differences {
 #[derive(Default)]
 pub(super) struct Patterns {
     wide: usize, // paths, in whole blocks
-    index: Numbers,
-    items: Vec<Item>,      // in the order of `index`
+    index: CellNumbers,
+    items: Vec<RowTerm>,   // in the order of `index`
     rows: Vec<f32>,        // [rows, wide] patterns, and rows of one feature
     times: Vec<f64>,       // [rows] sum of the squared values of the items that have the row
     used: Vec<(u32, u32)>, // (label or label pair, its pattern) at the token at hand
@@ -189,7 +189,7 @@ impl Patterns {
         let number = self.index.of(cell);
         if number == self.items.len() {
             touch(cell);
-            self.items.push(Item { row: pattern, own: false, value });
+            self.items.push(RowTerm { row: pattern, own: false, value });
             self.times[pattern as usize] += square(value);
             return;
         }
@@ -201,7 +201,7 @@ impl Patterns {
             for x in &mut self.rows[self.times.len() * wide..] {
                 *x *= item.value;
             }
-            *item = Item { row: self.times.len() as u32, own: true, value: 1.0 };
+            *item = RowTerm { row: self.times.len() as u32, own: true, value: 1.0 };
             self.times.push(1.0);
         }
         let (row, from) = (item.row as usize * wide, pattern as usize * wide);

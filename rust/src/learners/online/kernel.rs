@@ -35,7 +35,7 @@ pub struct DualOptions {
 }
 
 /// A perceptron at work.
-pub struct Dual {
+pub struct KernelPerceptron {
     pub table: Betas,
     options: DualOptions,
     sums: Weights, // every change times the steps before it
@@ -49,10 +49,10 @@ pub struct Dual {
     scratch: Vec<f64>,
 }
 
-dispatch!(fn decode(dual: &mut Dual, sentence: u32) -> f64 = decode_kernel);
+dispatch!(fn decode(dual: &mut KernelPerceptron, sentence: u32) -> f64 = decode_kernel);
 
 #[inline(always)]
-fn decode_kernel<S: Find>(simd: S, dual: &mut Dual, sentence: u32) -> f64 {
+fn decode_kernel<S: Find>(simd: S, dual: &mut KernelPerceptron, sentence: u32) -> f64 {
     let (begin, end) = dual.table.range(sentence);
     dual.chart.begin(end - begin, false);
     for t in 0..end - begin {
@@ -63,8 +63,13 @@ fn decode_kernel<S: Find>(simd: S, dual: &mut Dual, sentence: u32) -> f64 {
     dual.chart.best_path(simd, &dual.table.steps, &mut dual.path)
 }
 
-impl Dual {
-    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, mut options: DualOptions) -> Result<Dual> {
+impl KernelPerceptron {
+    pub fn new(
+        data: Arc<Dataset>,
+        layout: Arc<Layout>,
+        kernel: Kernel,
+        mut options: DualOptions,
+    ) -> Result<KernelPerceptron> {
         check_given_weights(&options.sample_weight, data.len())?;
         if options.budget == Some(0) {
             return Err(Error::Value("a budget of 0 support tokens leaves no model; use 1 or more".into()));
@@ -81,7 +86,7 @@ impl Dual {
             None => Vec::new(),
             Some(_) => (0..n as u32).map(|u| own(&mut table, u)).collect::<Result<_>>()?,
         };
-        Ok(Dual {
+        Ok(KernelPerceptron {
             sums: Weights::new(if options.epochs.average { n } else { 0 }, l),
             clock: 0.0,
             epochs: 0,

@@ -22,11 +22,11 @@ use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::budget;
 use crate::machine::system::shuffle::Generator;
 use crate::machine::system::stop;
-use crate::scores::document::{Memory, Words};
-use crate::scores::online_layout::{Bank, TokenCells};
+use crate::scores::document::{DocumentState, Words};
+use crate::scores::online_layout::{OnlineWeights, TokenCells};
 use std::sync::Arc;
 
-/// Weights of the terms and what their average is made from, as in `Bank`.
+/// Weights of the terms and what their average is made from, as in `OnlineWeights`.
 struct Far {
     rows: Vec<Lane>, // [rows, width]
     u: Vec<f64>,     // one a number of `rows`, empty without averaging
@@ -55,7 +55,7 @@ struct LearnerWork {
     judge: Judge,
     gram: Vec<f64>,
     tau: Vec<f64>,
-    memory: Memory,
+    memory: DocumentState,
 }
 
 /// A learner at work. The weights are a function of the data, the options and the number of epochs alone.
@@ -72,7 +72,7 @@ pub struct Learner {
     seed: u64,
     epochs: u64,
     features: usize, // of the first order
-    bank: Bank,
+    bank: OnlineWeights,
     far: Far,
     search: Search,
     scratch: LearnerWork,
@@ -127,7 +127,7 @@ impl Learner {
             return Err(Error::Value("more than 4 billion weights; use a smaller m or p".into()));
         }
         Ok(Learner {
-            bank: Bank::new(&tokens, epochs.average, None),
+            bank: OnlineWeights::new(&tokens, epochs.average, None),
             far: Far {
                 rows: vec![Lane::ZERO; terms.rows() * width],
                 u: vec![0.0; if epochs.average { numbers } else { 0 }],
@@ -394,7 +394,7 @@ fn lawful_first(
 #[inline(always)]
 fn far_difference(
     terms: &Lookback,
-    earlier: Option<(&Words, &Memory)>,
+    earlier: Option<(&Words, &DocumentState)>,
     begin: usize,
     same: &[u32],
     gold: &[u16],

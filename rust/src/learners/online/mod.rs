@@ -19,7 +19,7 @@ use crate::machine::system::budget;
 use crate::machine::system::shuffle::Generator;
 use crate::machine::system::stop;
 use crate::scores::check::check_given_weights;
-use crate::scores::online_layout::{Bank, TokenCells};
+use crate::scores::online_layout::{OnlineWeights, TokenCells};
 use cost::{Cost, Price};
 use rayon::prelude::*;
 use rule::{Rule, Task, Worker};
@@ -52,7 +52,7 @@ pub struct OnlineOptions {
 
 /// One part of the training set with weights of its own, between two mixings.
 struct Shard {
-    bank: Bank,
+    bank: OnlineWeights,
     worker: Worker,
     order: Vec<u32>,
 }
@@ -63,7 +63,7 @@ pub struct Online {
     options: EpochOptions,
     epochs: u64,
     features: usize,
-    bank: Bank,
+    bank: OnlineWeights,
     worker: Worker,
     shards: Vec<Shard>,
 }
@@ -106,7 +106,7 @@ impl Online {
         let tokens = TokenCells::new(data, layout, &limits.forbidden, limits.support.as_ref())?;
         let augment = options.price.rows(tokens.labels, tokens.width);
         let (l, n) = (layout.labels, tokens.data.len());
-        let bank = Bank::new(&tokens, epochs.average, options.rule.variance());
+        let bank = OnlineWeights::new(&tokens, epochs.average, options.rule.variance());
         // Fixed parts: sentence i belongs to shard i mod S.
         let parts = if epochs.batch { 1 } else { epochs.shards.clamp(1, n.max(1)) };
         let bytes = budget::bytes(&[parts, tokens.cells(), PER_CELL]);
@@ -270,7 +270,7 @@ impl Online {
             let mean = (shards.iter().map(|s| f64::from(s.bank.w(cell))).sum::<f64>() / parts) as f32;
             if self.options.average {
                 // The sum of the weights after every step is steps * w - u, of a shard as of the whole.
-                let of = |b: &Bank| b.clock * f64::from(b.w(cell)) - b.u[cell];
+                let of = |b: &OnlineWeights| b.clock * f64::from(b.w(cell)) - b.u[cell];
                 let old = before * f64::from(bank.w(cell)) - bank.u[cell];
                 let sum = old + shards.iter().map(|s| of(&s.bank)).sum::<f64>();
                 bank.u[cell] = bank.clock * f64::from(mean) - sum;

@@ -14,7 +14,7 @@ use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
 use crate::machine::system::names::named;
-use crate::scores::online_layout::{Bank, TokenCells};
+use crate::scores::online_layout::{OnlineWeights, TokenCells};
 
 /// What to do with a wrong guess y^; d = S(y) - S(y^), loss = cost - w.d.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,11 +137,17 @@ fn keep_to(
 
 dispatch!(
     /// One step for each sentence of `order`.
-    pub fn learn(task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
+    pub fn learn(task: &Task, bank: &mut OnlineWeights, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
 );
 
 #[inline(always)]
-fn learn_kernel<S: Find>(simd: S, task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> {
+fn learn_kernel<S: Find>(
+    simd: S,
+    task: &Task,
+    bank: &mut OnlineWeights,
+    worker: &mut Worker,
+    order: &[u32],
+) -> Result<Tally> {
     let mut tally = Tally::default();
     let k = task.rule.k();
     for (i, &sentence) in order.iter().enumerate() {
@@ -191,7 +197,7 @@ fn learn_kernel<S: Find>(simd: S, task: &Task, bank: &mut Bank, worker: &mut Wor
 #[inline(always)]
 fn change(
     task: &Task,
-    bank: &mut Bank,
+    bank: &mut OnlineWeights,
     worker: &mut Worker,
     sentence: u32,
     weight: f32,
@@ -267,7 +273,7 @@ fn lack(task: &Task, steps: &Steps, chart: &Chart, judge: &mut Judge, gold: &[u1
 #[inline(always)]
 fn project(
     task: &Task,
-    bank: &mut Bank,
+    bank: &mut OnlineWeights,
     worker: &mut Worker,
     sentence: u32,
     weight: f32,
@@ -306,7 +312,7 @@ fn project(
 
 dispatch!(
     /// Best paths of some sentences under fixed weights, one after the other in `guesses`.
-    pub fn decode(task: &Task, bank: &Bank, worker: &mut Worker, sentences: &[u32], guesses: &mut Vec<u16>)
+    pub fn decode(task: &Task, bank: &OnlineWeights, worker: &mut Worker, sentences: &[u32], guesses: &mut Vec<u16>)
         -> Result<Tally> = decode_kernel
 );
 
@@ -314,7 +320,7 @@ dispatch!(
 fn decode_kernel<S: Find>(
     simd: S,
     task: &Task,
-    bank: &Bank,
+    bank: &OnlineWeights,
     worker: &mut Worker,
     sentences: &[u32],
     guesses: &mut Vec<u16>,

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::kernel::table::Weights;
-use crate::scores::online_layout::{Bank, TokenCells};
+use crate::scores::online_layout::{OnlineWeights, TokenCells};
 
 /// Scratch of one thread.
 pub struct SpaceWork {
@@ -81,13 +81,13 @@ pub trait Space: Send + Sync {
 /// One weight a feature, in the cells of the online learners.
 pub struct Linear {
     pub tokens: TokenCells,
-    pub bank: Bank,
+    pub bank: OnlineWeights,
     scratch: Vec<f64>, // [cells] all 0 between calls, except for `exact`
 }
 
 impl Linear {
     pub fn new(tokens: TokenCells) -> Linear {
-        let bank = Bank::new(&tokens, false, None);
+        let bank = OnlineWeights::new(&tokens, false, None);
         let scratch = vec![0.0; tokens.cells()];
         Linear { tokens, bank, scratch }
     }

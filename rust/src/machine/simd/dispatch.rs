@@ -3,15 +3,15 @@
 use crate::error::Result;
 use crate::machine::simd::Level;
 use crate::machine::system::environment;
-use crate::machine::system::testing::{self, Way};
+use crate::machine::system::testing::{self, CodePath};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Return the instruction set to use: the best one of this machine, or a lower one that a test forces.
 #[inline]
 pub fn level() -> Level {
-    let most = if testing::is_forced(Way::Baseline) {
+    let most = if testing::is_forced(CodePath::Baseline) {
         Level::Baseline
-    } else if testing::is_forced(Way::Avx2) {
+    } else if testing::is_forced(CodePath::Avx2) {
         Level::Avx2
     } else {
         Level::Avx512

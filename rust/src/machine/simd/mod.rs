@@ -35,7 +35,7 @@ pub fn prefetch<T>(at: *const T) {
 
 /// Prefetch all cache lines of a slice.
 #[inline(always)]
-pub fn ask<T>(slice: &[T]) {
+pub fn prefetch_all<T>(slice: &[T]) {
     let range = slice.as_ptr_range();
     let mut at = range.start.cast::<u8>();
     while at < range.end.cast() {
@@ -51,47 +51,34 @@ pub fn bytes<T>(slice: &[T]) -> std::ops::Range<*const u8> {
     range.start.cast()..range.end.cast()
 }
 
-/// Slices that are needed soon, whose cache lines are asked for one at a time while something else is worked on: a machine
-/// has few that it waits for at once.
-pub struct Ahead {
-    slices: [std::ops::Range<*const u8>; 4],
+/// Prefetches three slices one cache line at a time while the caller works on something else: a processor has few
+/// outstanding loads.
+pub struct Prefetcher {
+    slices: [std::ops::Range<*const u8>; 3],
     now: usize,
-    many: usize,
 }
 
-impl Ahead {
-    /// Of four slices at most.
+impl Prefetcher {
     #[inline(always)]
-    pub fn new<const N: usize>(given: [std::ops::Range<*const u8>; N]) -> Ahead {
-        let mut slices = std::array::from_fn(|_| std::ptr::null()..std::ptr::null());
-        for (to, slice) in slices.iter_mut().zip(given) {
-            *to = slice;
-        }
-        Ahead { slices, now: 0, many: N }
+    pub fn new(slices: [std::ops::Range<*const u8>; 3]) -> Prefetcher {
+        Prefetcher { slices, now: 0 }
     }
 
-    /// Nothing is needed.
-    pub fn nothing() -> Ahead {
-        Ahead::new([])
-    }
-
-    /// The next line; none where all were asked for.
+    /// Prefetch the next line; do nothing after the last.
     #[inline(always)]
-    pub fn ask(&mut self) {
-        if self.now >= self.many {
-            return;
+    pub fn line(&mut self) {
+        if let Some(slice) = self.slices.get_mut(self.now) {
+            prefetch(slice.start);
+            slice.start = slice.start.wrapping_add(64);
+            self.now += usize::from(slice.start >= slice.end);
         }
-        let slice = &mut self.slices[self.now];
-        prefetch(slice.start);
-        slice.start = slice.start.wrapping_add(64);
-        self.now += usize::from(slice.start >= slice.end);
     }
 
-    /// All that is left.
+    /// Prefetch all lines that are left.
     #[inline(always)]
     pub fn finish(&mut self) {
-        while self.now < self.many {
-            self.ask();
+        while self.now < self.slices.len() {
+            self.line();
         }
     }
 }

@@ -33,7 +33,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// Kind of a container: its first bytes, and the words used in messages.
-pub struct Kind {
+pub struct FileKind {
     magic: &'static [u8; 8],
     name: &'static str,
     origin: &'static str,
@@ -41,14 +41,14 @@ pub struct Kind {
 }
 
 /// A model.
-pub const MODEL: Kind = Kind {
+pub const MODEL: FileKind = FileKind {
     magic: b"tagwise\n",
     name: "model",
     origin: "`tagwise train` or `save`",
     remedy: "copy it again or train again",
 };
 /// Arrays that are not a model. The header says what they are.
-pub const ARRAYS: Kind = Kind {
+pub const ARRAYS: FileKind = FileKind {
     magic: b"tagwise:",
     name: "array",
     origin: "this version of tagwise",
@@ -89,37 +89,37 @@ impl Plain for f64 {
 /// Block of bytes with the alignment of arrays.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Block([u8; ALIGN]);
+struct AlignedBlock([u8; ALIGN]);
 
 /// Owner of the bytes.
 enum Keeper {
-    Read { blocks: Vec<Block> },
+    Read { blocks: Vec<AlignedBlock> },
     Mapped { _map: Mmap },
 }
 
 /// Bytes of a file, read into private memory or mapped, aligned to `ALIGN`.
-pub struct Memory {
+pub struct FileBytes {
     at: *const u8,
     length: usize,
     keeper: Keeper,
 }
 
 // SAFETY: the bytes are never written to after reading, and readers hold the memory.
-unsafe impl Send for Memory {}
+unsafe impl Send for FileBytes {}
 // SAFETY: see `Send`.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for FileBytes {}
 
-impl Memory {
+impl FileBytes {
     /// Return a memory into which nothing has been read yet.
-    fn unread() -> Memory {
-        Memory { at: std::ptr::null(), length: 0, keeper: Keeper::Read { blocks: Vec::new() } }
+    fn unread() -> FileBytes {
+        FileBytes { at: std::ptr::null(), length: 0, keeper: Keeper::Read { blocks: Vec::new() } }
     }
 
-    fn map(file: &File) -> std::io::Result<Memory> {
+    fn map(file: &File) -> std::io::Result<FileBytes> {
         // SAFETY: private and read-only. Callers that request a map guarantee that the file is not written to or
         // truncated.
         let map = unsafe { Mmap::map(file) }?;
-        Ok(Memory { at: map.as_ptr(), length: map.len(), keeper: Keeper::Mapped { _map: map } })
+        Ok(FileBytes { at: map.as_ptr(), length: map.len(), keeper: Keeper::Mapped { _map: map } })
     }
 
     /// Continue reading until the first `end` bytes of the file are in memory. Does nothing if the file is mapped.
@@ -131,7 +131,7 @@ impl Memory {
         while self.length < end {
             stop::look();
             let next = end.min(self.length + PIECE);
-            blocks.resize(next.div_ceil(ALIGN), Block([0; ALIGN]));
+            blocks.resize(next.div_ceil(ALIGN), AlignedBlock([0; ALIGN]));
             let at = blocks.as_mut_ptr().cast::<u8>();
             // SAFETY: the blocks hold at least `next` initialized bytes, and no other reference to them exists yet.
             let bytes = unsafe { std::slice::from_raw_parts_mut(at, next) };
@@ -157,7 +157,7 @@ impl Memory {
 /// Array that is either owned or a window of a file in memory. Reads like a slice and is copied when written to.
 pub enum Buf<T: Plain> {
     Owned(Vec<T>),
-    Window(Arc<Memory>, Range<usize>),
+    Window(Arc<FileBytes>, Range<usize>),
 }
 
 impl<T: Plain> Buf<T> {
@@ -220,20 +220,20 @@ pub fn as_bytes<T: Plain>(v: &[T]) -> &[u8] {
 }
 
 /// Array to be written: name, type and bytes.
-pub struct Entry<'a> {
+pub struct ArrayEntry<'a> {
     pub name: &'a str,
     pub dtype: &'a str,
     pub bytes: &'a [u8],
 }
 
-impl<'a> Entry<'a> {
-    pub fn new<T: Plain>(name: &'a str, array: &'a [T]) -> Entry<'a> {
-        Entry { name, dtype: T::DTYPE, bytes: as_bytes(array) }
+impl<'a> ArrayEntry<'a> {
+    pub fn new<T: Plain>(name: &'a str, array: &'a [T]) -> ArrayEntry<'a> {
+        ArrayEntry { name, dtype: T::DTYPE, bytes: as_bytes(array) }
     }
 }
 
 /// Return the bytes of a file in pieces: header and table, then the padding and the bytes of each array.
-pub fn pieces<'a>(kind: &Kind, header: &str, arrays: &[Entry<'a>]) -> Result<Vec<Cow<'a, [u8]>>> {
+pub fn pieces<'a>(kind: &FileKind, header: &str, arrays: &[ArrayEntry<'a>]) -> Result<Vec<Cow<'a, [u8]>>> {
     let mut head = Vec::with_capacity(HEAD + header.len() + RECORD * arrays.len());
     head.extend_from_slice(kind.magic);
     head.extend_from_slice(&VERSION.to_le_bytes());
@@ -293,7 +293,7 @@ struct ArrayPlace {
 /// An open, verified file of arrays.
 #[derive(Clone)]
 pub struct Container {
-    memory: Arc<Memory>,
+    memory: Arc<FileBytes>,
     header: String,
     places: BTreeMap<String, ArrayPlace>,
 }
@@ -353,7 +353,7 @@ impl Container {
     ///
     /// The first bytes are read first, then header and table, then the arrays. A file of another version, of a size
     /// that contradicts its table, or beyond the memory budget is rejected before it is read in full.
-    pub fn of_file(file: &File, name: &str, kind: &Kind, mapped: bool) -> Result<Container> {
+    pub fn of_file(file: &File, name: &str, kind: &FileKind, mapped: bool) -> Result<Container> {
         let what = kind.name;
         let bad = |why: &str| Error::ModelFile(format!("{name}: {why}"));
         let again = |why: &str| bad(&format!("{why}; the {what} file is damaged, {}", kind.remedy));
@@ -371,7 +371,7 @@ impl Container {
         if length < HEAD {
             return Err(other());
         }
-        let mut memory = if mapped { Memory::map(file).map_err(io)? } else { Memory::unread() };
+        let mut memory = if mapped { FileBytes::map(file).map_err(io)? } else { FileBytes::unread() };
         (&*file).rewind().map_err(io)?;
         memory.read_to(file, HEAD).map_err(io)?;
         let head = memory.bytes();
@@ -463,7 +463,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn open(path: &Path, kind: &Kind, mapped: bool) -> Result<Container> {
+    fn open(path: &Path, kind: &FileKind, mapped: bool) -> Result<Container> {
         Container::of_file(&File::open(path).unwrap(), "a file", kind, mapped)
     }
 
@@ -472,7 +472,7 @@ mod tests {
         let directory = std::env::temp_dir();
         let path = directory.join(format!("tagwise-container-{}.tagwise", std::process::id()));
         let (a, b) = ([1u32, 2, 3], [0.5f32; 7]);
-        let made = pieces(&MODEL, "{\"x\": 1}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap();
+        let made = pieces(&MODEL, "{\"x\": 1}", &[ArrayEntry::new("a", &a), ArrayEntry::new("b", &b)]).unwrap();
         std::fs::write(&path, made.concat()).unwrap();
         assert!(matches!(open(&path, &ARRAYS, false), Err(Error::ModelFile(_))));
         for mapped in [false, true] {
@@ -502,7 +502,7 @@ mod tests {
     fn arrays_neither_overlap_nor_leave_gaps() {
         let path = std::env::temp_dir().join(format!("tagwise-overlap-{}.tagwise", std::process::id()));
         let (a, b) = ([1u32; 16], [2u32; 16]);
-        let good = pieces(&ARRAYS, "{}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap().concat();
+        let good = pieces(&ARRAYS, "{}", &[ArrayEntry::new("a", &a), ArrayEntry::new("b", &b)]).unwrap().concat();
         let refused = |change: &dyn Fn(&mut Vec<u8>), why: &str| {
             let mut made = good.clone();
             change(&mut made);

@@ -26,18 +26,18 @@ pub const MOST: usize = 64;
 
 /// Kernel whose arguments are 64 bits wide each.
 #[derive(Clone, Copy)]
-pub struct Kernel {
+pub struct CudaKernel {
     call: Call,
     function: usize,
 }
 
-impl Kernel {
+impl CudaKernel {
     /// # Safety
     /// `call` is the address of the driver's `cuLaunchKernel` and `function` the handle of one of its kernels. Both
     /// stay valid while this value is alive.
-    pub unsafe fn new(call: usize, function: usize) -> Option<Kernel> {
+    pub unsafe fn new(call: usize, function: usize) -> Option<CudaKernel> {
         let call: Option<Call> = std::mem::transmute(call);
-        Some(Kernel { call: call?, function })
+        Some(CudaKernel { call: call?, function })
     }
 
     /// Launch `grid` blocks of `block` threads. Returns the error code of the driver, 0 for success. The driver has
@@ -90,8 +90,8 @@ mod tests {
     fn a_driver_gets_what_it_is_told() {
         // SAFETY: `noting` is a function of that type, which takes three arguments.
         unsafe {
-            assert!(Kernel::new(0, 5).is_none());
-            let kernel = Kernel::new(noting as *const () as usize, 5).unwrap();
+            assert!(CudaKernel::new(0, 5).is_none());
+            let kernel = CudaKernel::new(noting as *const () as usize, 5).unwrap();
             assert_eq!(kernel.launch([2, 3, 4], 32, 9, &mut [-1, i64::MAX, 0]), 7);
         }
         assert_eq!(SEEN.take(), [5, 2, 3, 4, 32, 9, -1, i64::MAX, 0]);

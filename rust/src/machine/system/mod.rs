@@ -8,6 +8,7 @@ pub mod hash;
 pub mod names;
 pub mod paged;
 pub mod pages;
+pub mod reused;
 pub mod shared;
 pub mod shuffle;
 pub mod stop;

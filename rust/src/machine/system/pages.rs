@@ -14,7 +14,7 @@ const KEPT: usize = 64 << 20;
 static SPARE: Mutex<Option<MmapMut>> = Mutex::new(None);
 
 /// Bytes of a file in private memory. Later changes of the file have no effect.
-pub struct Pages {
+pub struct LargePages {
     map: Option<MmapMut>, // None after `drop`
     size: usize,
 }
@@ -33,22 +33,22 @@ fn room(size: usize) -> std::io::Result<MmapMut> {
     Ok(map)
 }
 
-impl Pages {
+impl LargePages {
     /// Read the first `size` bytes of a file.
-    pub fn read(file: &File, size: usize) -> std::io::Result<Pages> {
-        let mut pages = Pages { map: Some(room(size)?), size };
+    pub fn read(file: &File, size: usize) -> std::io::Result<LargePages> {
+        let mut pages = LargePages { map: Some(room(size)?), size };
         pages.map.as_mut().map_or(Ok(()), |map| fill(file, &mut map[..size]))?;
         Ok(pages)
     }
 }
 
-impl AsRef<[u8]> for Pages {
+impl AsRef<[u8]> for LargePages {
     fn as_ref(&self) -> &[u8] {
         self.map.as_ref().map_or(&[], |map| &map[..self.size])
     }
 }
 
-impl Drop for Pages {
+impl Drop for LargePages {
     fn drop(&mut self) {
         if let (Some(map), Ok(mut spare)) = (self.map.take_if(|map| map.len() <= KEPT), SPARE.try_lock()) {
             *spare = Some(map);
@@ -82,10 +82,10 @@ mod tests {
         for (size, byte) in [(3 * LARGE, 1), (2 * LARGE + 5, 2), (LARGE, 3), (3 * LARGE + 1, 4)] {
             File::create(&path)?.write_all(&vec![byte; size])?;
             let file = File::open(&path)?;
-            let (pages, both) = (Pages::read(&file, size)?, Pages::read(&file, size)?);
+            let (pages, both) = (LargePages::read(&file, size)?, LargePages::read(&file, size)?);
             assert_eq!(pages.as_ref().len(), size);
             assert!(pages.as_ref().iter().chain(both.as_ref()).all(|&b| b == byte));
-            assert!(Pages::read(&file, size + 1).is_err());
+            assert!(LargePages::read(&file, size + 1).is_err());
         }
         std::fs::remove_file(&path)
     }

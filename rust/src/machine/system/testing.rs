@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Code path that can be forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CodePath {
     /// Each sentence separately, in double precision and log space.
     Log,
     /// Each sentence separately, scaled, in double precision (sequential losses).
@@ -59,29 +59,29 @@ pub enum Way {
     Handed,
 }
 
-const WAYS: [(&str, Way); 22] = [
-    ("log", Way::Log),
-    ("wide", Way::Wide),
-    ("slow", Way::Slow),
-    ("alone", Way::Alone),
-    ("sentence", Way::Sentence),
-    ("chunks", Way::Chunks),
-    ("plain", Way::Plain),
-    ("rows", Way::Rows),
-    ("rare", Way::Rare),
-    ("dense", Way::Dense),
-    ("sparse", Way::Sparse),
-    ("whole", Way::Whole),
-    ("noted", Way::Noted),
-    ("sought", Way::Sought),
-    ("broad", Way::Broad),
-    ("table", Way::Table),
-    ("layout", Way::Layout),
-    ("runs", Way::Runs),
-    ("single", Way::Single),
-    ("avx2", Way::Avx2),
-    ("baseline", Way::Baseline),
-    ("handed", Way::Handed),
+const WAYS: [(&str, CodePath); 22] = [
+    ("log", CodePath::Log),
+    ("wide", CodePath::Wide),
+    ("slow", CodePath::Slow),
+    ("alone", CodePath::Alone),
+    ("sentence", CodePath::Sentence),
+    ("chunks", CodePath::Chunks),
+    ("plain", CodePath::Plain),
+    ("rows", CodePath::Rows),
+    ("rare", CodePath::Rare),
+    ("dense", CodePath::Dense),
+    ("sparse", CodePath::Sparse),
+    ("whole", CodePath::Whole),
+    ("noted", CodePath::Noted),
+    ("sought", CodePath::Sought),
+    ("broad", CodePath::Broad),
+    ("table", CodePath::Table),
+    ("layout", CodePath::Layout),
+    ("runs", CodePath::Runs),
+    ("single", CodePath::Single),
+    ("avx2", CodePath::Avx2),
+    ("baseline", CodePath::Baseline),
+    ("handed", CodePath::Handed),
 ];
 
 /// Initial value: the environment has not been read yet.
@@ -116,7 +116,7 @@ fn read() -> u32 {
 
 /// Return whether a path is forced.
 #[inline(always)]
-pub fn is_forced(way: Way) -> bool {
+pub fn is_forced(way: CodePath) -> bool {
     let bits = FORCED.load(Relaxed);
     (if bits == UNREAD { read() } else { bits }) >> way as u32 & 1 != 0
 }
@@ -132,7 +132,7 @@ pub fn force(names: &str) -> Result<String> {
 
 /// Counters of the paths taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum PathCount {
     /// Sentences in lanes, scaled in double precision, in log space, and as lists in float32.
     Lanes,
     Wide,
@@ -169,7 +169,7 @@ static COUNTS: [AtomicU64; TAKEN.len()] = [const { AtomicU64::new(0) }; TAKEN.le
 
 /// Add `times` to a counter.
 #[inline]
-pub fn count(taken: Taken, times: usize) {
+pub fn count(taken: PathCount, times: usize) {
     COUNTS[taken as usize].fetch_add(times as u64, Relaxed);
 }
 
@@ -205,11 +205,11 @@ mod tests {
                 assert!(WAYS.iter().all(|(_, other)| other == way || !is_forced(*other)));
             });
         }
-        with(" log , avx2", || assert!(is_forced(Way::Log) && is_forced(Way::Avx2)));
+        with(" log , avx2", || assert!(is_forced(CodePath::Log) && is_forced(CodePath::Avx2)));
         with("avx2", || assert_ne!(level(), Level::Avx512));
         with("baseline,avx2", || assert_eq!(level(), Level::Baseline));
-        assert_eq!(TAKEN[Taken::Baseline as usize], "baseline");
-        assert_eq!(TAKEN[Taken::Rows as usize], "rows");
+        assert_eq!(TAKEN[PathCount::Baseline as usize], "baseline");
+        assert_eq!(TAKEN[PathCount::Rows as usize], "rows");
         assert!(matches!(force("log,fast"), Err(Error::Value(m)) if m.contains("\"fast\"") && m.contains("wide")));
     }
 }

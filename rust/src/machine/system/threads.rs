@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 #[derive(Default)]
-struct Kept {
+struct IdlePools {
     single: Vec<ThreadPool>, // idle pools of one thread each
     several: Option<Arc<ThreadPool>>,
 }
@@ -27,7 +27,7 @@ struct Kept {
 /// Pools of one process.
 struct Pools {
     process: u32,
-    kept: Mutex<Kept>,
+    kept: Mutex<IdlePools>,
 }
 
 static POOLS: AtomicPtr<Pools> = AtomicPtr::new(std::ptr::null_mut());
@@ -55,7 +55,7 @@ fn pools() -> &'static Pools {
 }
 
 impl Pools {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, IdlePools> {
         self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

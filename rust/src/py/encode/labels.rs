@@ -19,15 +19,15 @@ const KNOWN: usize = 256;
 const SOON: ffi::Py_ssize_t = 16;
 
 /// Numbers of texts, in order of first occurrence.
-struct Numbers {
+struct LabelNumbers {
     of: HashMap<u64, u32, RandomState>, // by hash; texts are compared
     texts: Vec<*mut ffi::PyObject>,     // borrowed: the lists that hold them are not changed meanwhile
     known: [(*mut ffi::PyObject, u32); KNOWN],
 }
 
-impl Numbers {
-    fn new() -> Numbers {
-        Numbers { of: HashMap::default(), texts: Vec::new(), known: [(std::ptr::null_mut(), 0); KNOWN] }
+impl LabelNumbers {
+    fn new() -> LabelNumbers {
+        LabelNumbers { of: HashMap::default(), texts: Vec::new(), known: [(std::ptr::null_mut(), 0); KNOWN] }
     }
 
     /// The number of a string; a new one where `grows`. None where it is no string of exactly that type, or none that is known, or
@@ -114,7 +114,7 @@ pub(super) fn count_texts<'py>(sentences: &Bound<'py, PyAny>) -> PyResult<Option
     let py = sentences.py();
     // First of all: to make it may collect garbage, whose finalizers may change the lists.
     let out = PyDict::new(py);
-    let (mut numbers, mut counts) = (Numbers::new(), Vec::<u64>::new());
+    let (mut numbers, mut counts) = (LabelNumbers::new(), Vec::<u64>::new());
     // SAFETY: the GIL is held; nothing here runs Python code, so that the lists stay as they are.
     let all = unsafe {
         each(sentences.as_ptr(), |sentence| {
@@ -144,7 +144,7 @@ pub(super) fn text_ids<'py>(
     texts: &Bound<'py, PyList>,
 ) -> PyResult<Option<Bound<'py, PyArray1<u16>>>> {
     let Ok(texts) = texts.extract::<Vec<Bound<'py, PyString>>>() else { return Ok(None) };
-    let (mut numbers, mut out) = (Numbers::new(), Vec::new());
+    let (mut numbers, mut out) = (LabelNumbers::new(), Vec::new());
     // SAFETY: the GIL is held; nothing here runs Python code; `texts` holds its strings.
     let all = unsafe {
         let listed = texts.iter().enumerate().try_for_each(|(i, text)| {

@@ -292,8 +292,8 @@ impl PyDataset {
     fn from_arrays(
         offsets: PyReadonlyArray1<'_, u64>,
         gold: PyReadonlyArray1<'_, u16>,
-        node: Given<'_>,
-        edge: Option<Given<'_>>,
+        node: CsrArrays<'_>,
+        edge: Option<CsrArrays<'_>>,
     ) -> PyResult<PyDataset> {
         guard(|| {
             let node = rows(node, "node")?;
@@ -320,7 +320,7 @@ impl PyDataset {
 }
 
 /// Row pointers, ids and values from Python.
-type Given<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);
+type CsrArrays<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);
 
 /// Ascending numbers from 0 to `end`.
 fn pointers(given: &[u64], end: usize, name: &str) -> PyResult<Vec<usize>> {
@@ -332,7 +332,7 @@ fn pointers(given: &[u64], end: usize, name: &str) -> PyResult<Vec<usize>> {
 }
 
 /// Rows that are what they should be.
-fn rows((ptr, ids, values): Given<'_>, name: &str) -> PyResult<Csr> {
+fn rows((ptr, ids, values): CsrArrays<'_>, name: &str) -> PyResult<Csr> {
     let (ids, values) = (ids.as_slice()?.to_vec(), values.as_slice()?.to_vec());
     if !values.is_empty() && values.len() != ids.len() || values.iter().any(|x| !x.is_finite()) {
         let message = format!("{name}: {} values for {} ids; one finite number each, or none", values.len(), ids.len());

@@ -32,17 +32,17 @@ const WAIT: usize = 2;
 
 /// UTF-8 of a string that Python keeps.
 #[derive(Clone, Copy)]
-struct Text {
+struct Utf8Slice {
     at: *const u8,
     len: usize,
 }
 
 // SAFETY: read-only memory that outlives every use, see the head of the file.
-unsafe impl Send for Text {}
+unsafe impl Send for Utf8Slice {}
 // SAFETY: as above.
-unsafe impl Sync for Text {}
+unsafe impl Sync for Utf8Slice {}
 
-impl Text {
+impl Utf8Slice {
     fn as_str(&self) -> &str {
         // SAFETY: as given by PyUnicode_AsUTF8AndSize, which makes valid UTF-8 only.
         unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.at, self.len)) }
@@ -52,7 +52,7 @@ impl Text {
 /// Strings of whole sentences, in order.
 #[derive(Default)]
 struct Strings {
-    texts: Vec<Text>,
+    texts: Vec<Utf8Slice>,
     ends: Vec<usize>, // of each token's strings
     keys: Vec<Key>,   // of the texts, where a vocabulary grows
 }
@@ -104,7 +104,7 @@ impl Strings {
                 self.texts.truncate(before);
                 return false;
             }
-            self.texts.push(Text { at: at.cast(), len: len as usize });
+            self.texts.push(Utf8Slice { at: at.cast(), len: len as usize });
         }
         later.for_each(|&text| ask(text));
         self.ends.extend(sentence.ends.iter().map(|&end| before + end));

@@ -1,12 +1,13 @@
 //! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
 
-use crate::dataset::extract::known::{Keep, TextCache};
+use crate::dataset::extract::known::TextCache;
 use crate::dataset::extract::Extractor;
 use crate::dataset::runs::BufferPool;
 use crate::error::Error;
 use crate::features::template::Template;
 use crate::features::tokens::{Column, Tokens};
 use crate::machine::simd::prefetch;
+use crate::machine::system::reused::Reused;
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::texts::PyTexts;
 use crate::py::encode::{corpus_error, in_sentence, utf8, PyDataset, PyVocab};
@@ -22,8 +23,8 @@ use std::sync::Arc;
 pub struct PyTemplate {
     pub inner: Template,
     text: String,
-    spare: Arc<BufferPool>, // of datasets made with it
-    known: Keep,            // what it found at distinct texts
+    spare: Arc<BufferPool>,   // of datasets made with it
+    known: Reused<TextCache>, // what it found at distinct texts
 }
 
 #[pymethods]
@@ -36,7 +37,7 @@ impl PyTemplate {
             if let Some(lists) = lists {
                 inner = inner.with_lists(lists)?;
             }
-            Ok(PyTemplate { inner, text, spare: Arc::default(), known: Keep::default() })
+            Ok(PyTemplate { inner, text, spare: Arc::default(), known: Reused::default() })
         })
     }
 
@@ -57,7 +58,7 @@ impl PyTemplate {
         let mut tokens = Tokens::new(self.inner.columns.len());
         read(&mut tokens, &self.inner, sentences, false)?;
         let inner = run(py, 1, || self.inner.learn(&tokens))?;
-        Ok(PyTemplate { inner, text: self.text.clone(), spare: self.spare.clone(), known: Keep::default() })
+        Ok(PyTemplate { inner, text: self.text.clone(), spare: self.spare.clone(), known: Reused::default() })
     }
 
     /// The template as it was written.
@@ -327,7 +328,7 @@ fn words_of(column: &Column, words: &PyWordSets) -> Vec<u32> {
 /// What is known of distinct texts; nothing where the vocabulary grows.
 fn known(template: &PyTemplate, vocab: &Bound<'_, PyVocab>) -> PyResult<TextCache> {
     let (columns, stamp) = (template.inner.columns.len(), vocab.try_borrow()?.inner.stamp());
-    Ok(stamp.map_or_else(|| TextCache::new(columns, 0), |stamp| template.known.take(columns, stamp)))
+    Ok(stamp.map_or_else(|| TextCache::new(columns, 0), |stamp| TextCache::take(&template.known, columns, stamp)))
 }
 
 fn dataset(
@@ -349,7 +350,7 @@ fn dataset(
         let (tokens, found) = (&known.tokens, &mut known.found);
         let inner =
             run_of(py, n_jobs, steps, || Extractor::new(template, tokens, n_jobs, spare, since).locked(vocab, found))?;
-        of.known.give(known);
+        known.give(&of.known);
         inner
     } else {
         let mut vocab = vocab.try_borrow_mut()?;

@@ -8,11 +8,11 @@ use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 use crate::machine::simd::WIDTH;
 use crate::machine::system::paged::PagedVec;
-use crate::machine::system::testing::{self, Taken};
+use crate::machine::system::testing::{self, PathCount};
 use crate::scores::corpus_layout::bundle::Bundles;
 use crate::scores::corpus_layout::dense::DenseRows;
 use crate::scores::corpus_layout::fold::Fold;
-use crate::scores::corpus_layout::steps::Steps;
+use crate::scores::corpus_layout::steps::PositionSlots;
 use crate::scores::corpus_layout::{Masks, Nodes, RareFeature, HOT, NOWHERE};
 
 /// Labels up to which frequent attributes have rows however few of their labels have features.
@@ -108,8 +108,8 @@ impl Nodes {
             out.row_features.resize(out.fold.n_rows() + 1, out.row_index.len() as u64);
             out.fold.level();
         }
-        testing::count(Taken::Rows, out.rows.len());
-        testing::count(Taken::Rare, out.rare.len());
+        testing::count(PathCount::Rows, out.rows.len());
+        testing::count(PathCount::Rare, out.rare.len());
         out.sort_by_length(&row_ptr, plan);
         if let Some(dense) = dense {
             out.take_vectors(dense, vectors.start as usize, data, plan);
@@ -130,7 +130,7 @@ impl Nodes {
             row_values: PagedVec::default(),
             bundles: Bundles::default(),
             row_steps: PagedVec::default(),
-            steps: Steps::default(),
+            steps: PositionSlots::default(),
             rare_ptr: vec![0],
             rare: PagedVec::default(),
             rare_values: PagedVec::default(),

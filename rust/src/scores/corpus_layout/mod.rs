@@ -37,7 +37,7 @@ use crate::machine::system::shared::Shared;
 use crate::scores::corpus_layout::bundle::Bundles;
 use crate::scores::corpus_layout::dense::DenseRows;
 use crate::scores::corpus_layout::fold::Fold;
-use crate::scores::corpus_layout::steps::Steps;
+use crate::scores::corpus_layout::steps::PositionSlots;
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -66,7 +66,7 @@ pub struct Nodes {
     row_values: PagedVec<f32>, // empty while all are 1
     bundles: Bundles,       // the same, row by row, unless labels are very many
     row_steps: PagedVec<f32>, // what residuals are multiplied by on their way to a row; empty while all are 1
-    steps: Steps,           // where the tokens of a position are, with very many labels
+    steps: PositionSlots,   // where the tokens of a position are, with very many labels
     rare_ptr: Vec<usize>,   // [batches + 1]
     rare: PagedVec<RareFeature>,
     rare_values: PagedVec<f32>,

@@ -19,13 +19,13 @@ const SOME: usize = 4;
 
 /// First slot and first rare feature of each position, and of what comes after the last.
 #[derive(Default)]
-pub(super) struct Steps {
+pub(super) struct PositionSlots {
     of: Vec<usize>, // [batches] where the positions of a batch begin
     slot: Vec<usize>,
     rare: Vec<usize>,
 }
 
-impl Steps {
+impl PositionSlots {
     /// Of the next batch.
     pub fn begin(&mut self) {
         self.of.push(self.slot.len());

@@ -42,7 +42,7 @@ impl Weights {
     }
 }
 
-enum Kept {
+enum KernelScores {
     Rows { rows: Box<KernelRows>, score: Vec<f64> }, // [L, U]
     Expanded { terms: Expanded, weight: Vec<f64> },  // [terms, L]
 }
@@ -55,7 +55,7 @@ pub struct Betas {
     pub kernel: Kernel,
     pub weights: Weights,
     pub steps: Steps,
-    scores: Kept,
+    scores: KernelScores,
     support: Option<Support>,
     edge_allowed: Vec<bool>, // [L, L]
     edge_exists: Vec<bool>,  // [L, L]
@@ -122,10 +122,10 @@ impl Betas {
         let scores = if expanded {
             let terms = Expanded::new(&kernel, &distinct.rows);
             let weight = vec![0.0; terms.factor.len() * l];
-            Kept::Expanded { terms, weight }
+            KernelScores::Expanded { terms, weight }
         } else {
             let rows = KernelRows::new(kernel.clone(), &distinct, layout.attributes, bytes);
-            Kept::Rows { rows: Box::new(rows), score: vec![0.0; l * distinct.len()] }
+            KernelScores::Rows { rows: Box::new(rows), score: vec![0.0; l * distinct.len()] }
         };
         let mut edge_exists = vec![false; l * l];
         layout.edges.iter().for_each(|&e| edge_exists[e as usize] = true);
@@ -151,15 +151,15 @@ impl Betas {
     }
 
     pub fn is_expanded(&self) -> bool {
-        matches!(self.scores, Kept::Expanded { .. })
+        matches!(self.scores, KernelScores::Expanded { .. })
     }
 
     /// What the betas have summed up to: scores of tokens [L, U], or weights of terms [terms, L]. They are sums of changes
     /// in the order in which these came, which the betas alone do not tell.
     pub fn kept(&self) -> &[f64] {
         match &self.scores {
-            Kept::Rows { score, .. } => score,
-            Kept::Expanded { weight, .. } => weight,
+            KernelScores::Rows { score, .. } => score,
+            KernelScores::Expanded { weight, .. } => weight,
         }
     }
 
@@ -167,8 +167,8 @@ impl Betas {
     pub fn restore(&mut self, weights: Weights, kept: &[f64]) -> Result<()> {
         let (l, own) = (self.layout.labels, &mut self.weights);
         let scores = match &mut self.scores {
-            Kept::Rows { score, .. } => score,
-            Kept::Expanded { weight, .. } => weight,
+            KernelScores::Rows { score, .. } => score,
+            KernelScores::Expanded { weight, .. } => weight,
         };
         let parts = [
             (own.beta.len(), weights.beta.len()),
@@ -197,13 +197,13 @@ impl Betas {
     pub fn change(&mut self, u: u32, by: &[(u16, f64)]) -> Result<()> {
         let (l, n) = (self.layout.labels, self.distinct.len());
         match &mut self.scores {
-            Kept::Rows { rows, score } => {
+            KernelScores::Rows { rows, score } => {
                 let row = rows.row(&self.distinct, u)?;
                 for &(y, x) in by.iter().filter(|c| c.1 != 0.0) {
                     add_scaled(&mut score[y as usize * n..(y as usize + 1) * n], row, x);
                 }
             }
-            Kept::Expanded { terms, weight } => {
+            KernelScores::Expanded { terms, weight } => {
                 for at in terms.ptr[u as usize]..terms.ptr[u as usize + 1] {
                     let f = terms.value.get(at).map_or(1.0, |&v| f64::from(v));
                     let row = &mut weight[terms.term[at] as usize * l..][..l];
@@ -247,12 +247,12 @@ impl Betas {
     pub fn score(&self, u: u32, out: &mut [f64]) {
         let (l, n) = (self.layout.labels, self.distinct.len());
         match &self.scores {
-            Kept::Rows { score, .. } => {
+            KernelScores::Rows { score, .. } => {
                 for (y, x) in out.iter_mut().enumerate() {
                     *x = score[y * n + u as usize];
                 }
             }
-            Kept::Expanded { terms, weight } => {
+            KernelScores::Expanded { terms, weight } => {
                 out.fill(0.0);
                 for at in terms.ptr[u as usize]..terms.ptr[u as usize + 1] {
                     let term = terms.term[at] as usize;
@@ -293,8 +293,8 @@ impl Betas {
     /// K of two distinct tokens, as `change` sees it.
     pub fn kernel_of(&mut self, a: u32, b: u32) -> Result<f64> {
         match &mut self.scores {
-            Kept::Rows { rows, .. } => Ok(f64::from(rows.row(&self.distinct, a)?[b as usize])),
-            Kept::Expanded { .. } => {
+            KernelScores::Rows { rows, .. } => Ok(f64::from(rows.row(&self.distinct, a)?[b as usize])),
+            KernelScores::Expanded { .. } => {
                 let (a, b) = (a as usize, b as usize);
                 let square = &self.distinct.square;
                 Ok(self.kernel.of(self.distinct.dot(a, b), square[a], square[b]))

@@ -24,7 +24,7 @@ pub(super) struct Run {
 /// Features of each sentence with their places in it: lists of a feature's number and then its places; narrow rows before wide ones, and
 /// those with few places first, so that the machine can tell how long each is.
 #[derive(Default)]
-pub(super) struct Lists<I: Flat> {
+pub(super) struct PlaceLists<I: Flat> {
     pub runs: Vec<Run>,
     pub entries: PagedVec<I>,
     pub values: PagedVec<f32>, // [entries] of the places; empty where all are 1
@@ -41,8 +41,8 @@ pub(super) struct Begin {
 
 /// Rows and tokens, in two bytes each where they fit.
 pub(super) enum RowLists {
-    Short(Lists<u16>),
-    Long(Lists<u32>),
+    Short(PlaceLists<u16>),
+    Long(PlaceLists<u32>),
 }
 
 /// A number of a list.
@@ -92,7 +92,7 @@ impl Sorter {
     }
 
     /// The lists of the sentence, behind those before it; features from `wide` on are wide rows.
-    fn finish<I: Number>(&mut self, to: &mut Lists<I>, valued: bool, wide: u32) {
+    fn finish<I: Number>(&mut self, to: &mut PlaceLists<I>, valued: bool, wide: u32) {
         let most = 1 + self.counts.iter().copied().max().unwrap_or(0) as usize;
         let kind = |feature: u32, count: u32| usize::from(feature >= wide) * most + count as usize;
         self.many.clear();
@@ -147,24 +147,24 @@ impl Begin {
     }
 }
 
-impl<I: Flat> Lists<I> {
+impl<I: Flat> PlaceLists<I> {
     /// Those of one sentence.
     #[inline(always)]
-    pub fn some(&self, runs: Range<usize>, entries: Range<usize>) -> Runs<'_, I> {
+    pub fn some(&self, runs: Range<usize>, entries: Range<usize>) -> RunIter<'_, I> {
         let values = if self.values.is_empty() { &[][..] } else { &self.values[entries.clone()] };
-        Runs { runs: self.runs[runs].iter(), entries: &self.entries[entries], values }
+        RunIter { runs: self.runs[runs].iter(), entries: &self.entries[entries], values }
     }
 }
 
 /// Runs that follow each other: (run, entries of each of its lists, all their entries, their values if there are any).
 #[derive(Clone)]
-pub(super) struct Runs<'a, I> {
+pub(super) struct RunIter<'a, I> {
     runs: std::slice::Iter<'a, Run>,
     entries: &'a [I],
     values: &'a [f32],
 }
 
-impl<'a, I> Iterator for Runs<'a, I> {
+impl<'a, I> Iterator for RunIter<'a, I> {
     type Item = (&'a Run, usize, &'a [I], &'a [f32]);
 
     #[inline(always)]
@@ -179,8 +179,8 @@ impl<'a, I> Iterator for Runs<'a, I> {
 }
 
 /// The lists of some sentences, each one's end among them; rows without features are left out.
-fn read<I: Number + Default>(of: &Cells, places: &Places<'_>, sentences: Range<usize>) -> Result<Part<I>> {
-    let (mut begins, mut rows, mut cells) = (Vec::new(), Lists::default(), Lists::default());
+fn read<I: Number + Default>(of: &Cells, places: &Places<'_>, sentences: Range<usize>) -> Result<ListsPart<I>> {
+    let (mut begins, mut rows, mut cells) = (Vec::new(), PlaceLists::default(), PlaceLists::default());
     let first_cell = (of.exists.len() * WIDTH) as u32;
     let (mut of_rows, mut of_cells) = (Sorter::new(of.exists.len()), Sorter::new(of.cells - first_cell as usize));
     let valued = !of.data.node.csr().values.is_empty();
@@ -208,7 +208,7 @@ fn read<I: Number + Default>(of: &Cells, places: &Places<'_>, sentences: Range<u
 }
 
 /// Where each sentence's lists begin or end, those of its rows and those of its single cells.
-pub(super) type Part<I> = (Vec<Begin>, Lists<I>, Lists<u32>);
+pub(super) type ListsPart<I> = (Vec<Begin>, PlaceLists<I>, PlaceLists<u32>);
 
 /// Lists that are appended, to memory or to files.
 struct ListsWriter<I: Flat> {
@@ -223,7 +223,7 @@ impl<I: Flat> ListsWriter<I> {
     }
 
     /// Make space for these, and no more.
-    fn reserve<'a>(&mut self, parts: impl Iterator<Item = &'a Lists<I>>) {
+    fn reserve<'a>(&mut self, parts: impl Iterator<Item = &'a PlaceLists<I>>) {
         let sum =
             parts.fold([0; 3], |n, part| [n[0] + part.runs.len(), n[1] + part.entries.len(), n[2] + part.values.len()]);
         self.runs.reserve_exact(sum[0]);
@@ -231,15 +231,15 @@ impl<I: Flat> ListsWriter<I> {
         self.values.reserve_exact(sum[2]);
     }
 
-    fn append(&mut self, mut more: Lists<I>) -> Result<()> {
+    fn append(&mut self, mut more: PlaceLists<I>) -> Result<()> {
         self.runs.append(&mut more.runs);
         self.entries.push(&more.entries)?;
         self.values.push(&more.values)
     }
 
-    fn finish(self, mut pages: Option<&mut Pages>) -> Result<Lists<I>> {
+    fn finish(self, mut pages: Option<&mut Pages>) -> Result<PlaceLists<I>> {
         let entries = self.entries.finish(pages.as_deref_mut())?;
-        Ok(Lists { runs: self.runs, entries, values: self.values.finish(pages)? })
+        Ok(PlaceLists { runs: self.runs, entries, values: self.values.finish(pages)? })
     }
 }
 
@@ -249,7 +249,7 @@ pub(super) fn build<I: Number + Default>(
     of: &Cells,
     places: &Places<'_>,
     mut pages: Option<&mut Pages>,
-) -> Result<Part<I>> {
+) -> Result<ListsPart<I>> {
     let n = of.data.len();
     let rounds = if pages.is_some() { of.data.tokens() / ROUND + 2 } else { 1 };
     let at = |part: usize| n * part / (PARTS * rounds);
@@ -258,7 +258,7 @@ pub(super) fn build<I: Number + Default>(
     begins.reserve_exact(n);
     for round in 0..rounds {
         let parts = (PARTS * round..PARTS * (round + 1)).into_par_iter().with_max_len(1);
-        let parts: Vec<Part<I>> =
+        let parts: Vec<ListsPart<I>> =
             parts.map(|part| read::<I>(of, places, at(part)..at(part + 1))).collect::<Result<_>>()?;
         rows.reserve(parts.iter().map(|part| &part.1));
         cells.reserve(parts.iter().map(|part| &part.2));

@@ -10,12 +10,12 @@
 //! What has which cells is listed behind each token (`tokens`), for learners that meet a few features of a sentence, or behind each
 //! sentence (`spread`), for those that meet all of them.
 
-pub mod bank;
 mod fill;
 mod lists;
 mod read;
 pub(crate) mod spread;
 mod tokens;
+pub mod weights;
 
 use crate::chain::limits::support::{mask_rows, Support};
 use crate::dataset::layout::Layout;
@@ -24,9 +24,9 @@ use crate::error::{Error, Result};
 use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::scores::check::{allowed_edges, check_gold, check_labels};
 use crate::scores::scorer::afford;
-pub use bank::Bank;
 use std::sync::Arc;
 pub use tokens::TokenCells;
+pub use weights::OnlineWeights;
 
 /// An attribute seen this often gets a row ...
 const FREQUENT: u32 = 16;

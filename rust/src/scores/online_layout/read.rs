@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// As in `TokenCells`, places counted from the first of these.
 #[derive(Default)]
-pub(super) struct Lists {
+pub(super) struct TokenLists {
     pub at: Vec<At>,    // [tokens]
     pub spans: Vec<At>, // [sentences]
     pub rows: Vec<u32>, // first lanes, in whole groups
@@ -20,11 +20,11 @@ pub(super) struct Lists {
     pub pair_values: Vec<f32>,
 }
 
-impl Lists {
-    pub fn read(of: &Cells, places: &Places<'_>, sentences: Range<usize>) -> Result<Lists> {
+impl TokenLists {
+    pub fn read(of: &Cells, places: &Places<'_>, sentences: Range<usize>) -> Result<TokenLists> {
         let (data, wide) = (&*of.data, of.wide as u32);
         let valued = !data.node.csr().values.is_empty();
-        let mut out = Lists::default();
+        let mut out = TokenLists::default();
         let mut here: [Vec<(u32, f32)>; 2] = Default::default(); // of a token: narrow rows, wide ones
         for i in sentences {
             let (begin, end) = of.range(i as u32);

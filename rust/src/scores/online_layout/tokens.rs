@@ -1,12 +1,12 @@
 //! What each token has, listed behind it: for learners that meet few features of a sentence.
 
-use super::read::Lists;
+use super::read::TokenLists;
 use super::{Cells, Places};
 use crate::chain::limits::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::machine::simd::{bytes, prefetch, Ahead, Lane, WIDTH};
+use crate::machine::simd::{bytes, prefetch, Lane, Prefetcher, WIDTH};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -131,9 +131,9 @@ impl TokenCells {
         let n = self.data.len();
         let at = |part: usize| n * part / PARTS;
         let parts = (0..PARTS).into_par_iter().with_max_len(1);
-        let parts: Vec<Lists> =
-            parts.map(|part| Lists::read(&self.cells, places, at(part)..at(part + 1))).collect::<Result<_>>()?;
-        let sum = |of: &dyn Fn(&Lists) -> usize| parts.iter().map(of).sum::<usize>();
+        let parts: Vec<TokenLists> =
+            parts.map(|part| TokenLists::read(&self.cells, places, at(part)..at(part + 1))).collect::<Result<_>>()?;
+        let sum = |of: &dyn Fn(&TokenLists) -> usize| parts.iter().map(of).sum::<usize>();
         let mut rows = RowNumbers::with_capacity(sum(&|part| part.rows.len()), self.exists.len());
         self.rare.reserve_exact(sum(&|part| part.rare.len()));
         if self.data.has_edge_attributes() {
@@ -227,14 +227,13 @@ impl TokenCells {
         }
     }
 
-    /// The lists of a sentence, to be asked for while another one is worked on: sentences come in any order, so that the machine
-    /// cannot know which is next.
+    /// A prefetcher of a sentence's lists: sentences come in any order, so that the processor cannot predict the next.
     #[inline(always)]
-    pub(crate) fn ahead(&self, sentence: u32) -> Ahead {
+    pub(crate) fn prefetcher(&self, sentence: u32) -> Prefetcher {
         let (begin, end) = self.range(sentence);
         let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
         let rows = self.rows.bytes(first.row..last.row);
-        Ahead::new([rows, bytes(&self.rare[first.rare..last.rare]), bytes(&self.at[begin..=end])])
+        Prefetcher::new([rows, bytes(&self.rare[first.rare..last.rare]), bytes(&self.at[begin..=end])])
     }
 
     /// Ask for the single cells of a sentence whose lists are here.

@@ -7,7 +7,7 @@ use crate::chain::sums::underflow::Underflow;
 use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{Ahead, Lane, WIDTH};
+use crate::machine::simd::{Lane, WIDTH};
 
 mod moves;
 
@@ -25,18 +25,17 @@ const TAKE_EVERY: usize = 8;
 const TALL: usize = 4;
 
 dispatch!(
-    /// `Beside::forward`, compiled by itself: what calls it is compiled sooner. So are the others.
-    pub(crate) fn forward(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> = |simd| beside.forward(simd, moves, n)
+    /// `SentenceSums::forward`, compiled by itself: what calls it is compiled sooner. So are the others.
+    pub(crate) fn forward(beside: &mut SentenceSums, moves: &Moves, n: usize) -> Option<f64> = |simd| beside.forward(simd, moves, n)
 );
 dispatch!(
-    /// Asks for something else meanwhile: its recursions need nothing from far away.
-    pub(crate) fn marginals(beside: &mut Beside, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> =
-        |simd| beside.marginals(simd, moves, n, soon)
+    pub(crate) fn marginals(beside: &mut SentenceSums, moves: &Moves, n: usize) -> Option<()> =
+        |simd| beside.marginals(simd, moves, n)
 );
 
 /// Scratch of one thread; grows to the longest sentence seen.
 #[derive(Default)]
-pub struct Beside {
+pub struct SentenceSums {
     pub node: Vec<Lane>, // [T, width] scores, -infinity behind the last label
     psi: Vec<Lane>,
     alpha: Vec<Lane>,
@@ -98,7 +97,7 @@ impl<S: Find> Entries<S> {
     }
 }
 
-impl Beside {
+impl SentenceSums {
     /// Room for a sentence of n tokens.
     pub fn reserve(&mut self, n: usize, labels: usize) {
         let width = labels.div_ceil(WIDTH);
@@ -188,12 +187,12 @@ impl Beside {
     ///
     /// From both ends at once: each recursion waits for itself at every position, and works while the other one waits.
     #[inline(always)]
-    fn marginals<S: Find>(&mut self, simd: S, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
+    fn marginals<S: Find>(&mut self, simd: S, moves: &Moves, n: usize) -> Option<()> {
         let width = moves.width;
         self.exps(simd, width, n)?;
         // SAFETY: `exps` has checked that there is room for n tokens.
         unsafe {
-            by_block!([1 2] = width, W => self.meet::<S, W>(simd, moves, n, soon), _ => self.meet::<S, 3>(simd, moves, n, soon))?
+            by_block!([1 2] = width, W => self.meet::<S, W>(simd, moves, n), _ => self.meet::<S, 3>(simd, moves, n))?
         };
         let mut least = f32::INFINITY;
         for t in 0..n {
@@ -225,13 +224,7 @@ impl Beside {
     /// # Safety
     /// There is room for n tokens.
     #[inline(always)]
-    unsafe fn meet<S: Find, const W: usize>(
-        &mut self,
-        simd: S,
-        moves: &Moves,
-        n: usize,
-        soon: &mut Ahead,
-    ) -> Option<()> {
+    unsafe fn meet<S: Find, const W: usize>(&mut self, simd: S, moves: &Moves, n: usize) -> Option<()> {
         let width = if W < 3 { W } else { moves.width };
         let last = (n - 1) * width;
         let least = moves.underflow.least_scale;
@@ -252,8 +245,6 @@ impl Beside {
             let (here, there) = (t * width, last - t * width);
             let (from, to) = (self.alpha.as_ptr().add(here - width), self.gamma.as_ptr().add(there + width));
             (a, g) = (simd.splat(0.0), simd.splat(0.0));
-            soon.ask();
-            soon.ask();
             by_block!([1 2] width, v, N => {
                 let (x, y) = two_products::<S, N>(simd, moves, width, from, to, v);
                 for j in 0..N {

@@ -5,7 +5,7 @@ use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::double::Doubles;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::online_layout::lists::{Number, RowLists, Runs};
+use crate::scores::online_layout::lists::{Number, RowLists, RunIter};
 use crate::scores::online_layout::Cells;
 
 dispatch!(
@@ -40,7 +40,7 @@ fn weigh_kernel<S: Find>(_: S, spread: &Spread, of: &Cells, sentence: u32, w: &[
 }
 
 #[inline(always)]
-fn weigh_rows<I: Number>(lists: Runs<'_, I>, w: &[Lane], out: &mut [Doubles], width: usize) {
+fn weigh_rows<I: Number>(lists: RunIter<'_, I>, w: &[Lane], out: &mut [Doubles], width: usize) {
     for (run, size, here, values) in lists {
         let lanes = if run.wide { width } else { 1 };
         for (i, list) in here.chunks_exact(size).enumerate() {
@@ -72,7 +72,7 @@ fn add_kernel<S: Find>(_: S, spread: &Spread, of: &Cells, sentence: u32, d: &[Do
 }
 
 #[inline(always)]
-fn add_rows<I: Number>(lists: Runs<'_, I>, d: &[Doubles], step: f64, to: &mut [f64], width: usize) {
+fn add_rows<I: Number>(lists: RunIter<'_, I>, d: &[Doubles], step: f64, to: &mut [f64], width: usize) {
     for (run, size, here, values) in lists {
         for (i, list) in here.chunks_exact(size).enumerate() {
             let row = &mut to[feature(list) * WIDTH..];

@@ -7,23 +7,23 @@ use crate::error::Result;
 use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{bytes, prefetch, Lane, WIDTH};
+use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::machine::system::paged::Pages;
-use crate::scores::online_layout::lists::{build, Begin, Lists, Number, RowLists, Runs};
+use crate::scores::online_layout::lists::{build, Begin, Number, PlaceLists, RowLists, RunIter};
 use crate::scores::online_layout::{Cells, Places};
 
 /// The features of each sentence and where they occur. Never changes.
 pub(crate) struct Spread {
-    begins: Vec<Begin>, // [sentences + 1]
-    rows: RowLists,     // numbers are first lanes, places are tokens of the sentence
-    cells: Lists<u32>,  // places are those of the node scores of a sentence: t * 16 * width + label
+    begins: Vec<Begin>,     // [sentences + 1]
+    rows: RowLists,         // numbers are first lanes, places are tokens of the sentence
+    cells: PlaceLists<u32>, // places are those of the node scores of a sentence: t * 16 * width + label
 }
 
 /// What is done with the sums of a row. No closure, since its instructions must be those of its caller.
-trait See<S: Find, I, const N: usize> {
+trait RowVisitor<S: Find, I, const N: usize> {
     /// # Safety
     /// The row exists, the places are tokens of the sentence.
-    unsafe fn see(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]);
+    unsafe fn visit(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]);
 }
 
 /// `keep` of the lanes of a row, from lane v on.
@@ -44,9 +44,9 @@ struct Square<F> {
     sums: [F; 4],
 }
 
-impl<S: Find, I, const N: usize> See<S, I, N> for (Square<S::F>, S) {
+impl<S: Find, I, const N: usize> RowVisitor<S, I, N> for (Square<S::F>, S) {
     #[inline(always)]
-    unsafe fn see(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
+    unsafe fn visit(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
         for (x, sum) in real::<S, N>(self.1, self.0.exists, row, sum).into_iter().zip(&mut self.0.sums) {
             *sum = self.1.fma(x, x, *sum);
         }
@@ -60,9 +60,9 @@ struct Apply<F> {
     to: *mut Lane,
 }
 
-impl<S: Find, I, const N: usize> See<S, I, N> for (Apply<S::F>, S) {
+impl<S: Find, I, const N: usize> RowVisitor<S, I, N> for (Apply<S::F>, S) {
     #[inline(always)]
-    unsafe fn see(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
+    unsafe fn visit(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
         for (j, x) in real::<S, N>(self.1, self.0.exists, row, sum).into_iter().enumerate() {
             let w = &mut *self.0.to.add(row + j);
             self.1.store(self.1.fma(self.0.step, x, self.1.load(w)), w);
@@ -71,15 +71,15 @@ impl<S: Find, I, const N: usize> See<S, I, N> for (Apply<S::F>, S) {
 }
 
 /// Scores += the sums, at each of their places.
-struct Scores {
+struct AddScores {
     exists: *const u16,
     width: usize,
     to: *mut Lane,
 }
 
-impl<S: Find, I: Number, const N: usize> See<S, I, N> for (Scores, S) {
+impl<S: Find, I: Number, const N: usize> RowVisitor<S, I, N> for (AddScores, S) {
     #[inline(always)]
-    unsafe fn see(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]) {
+    unsafe fn visit(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]) {
         let sum = real::<S, N>(self.1, self.0.exists, row, sum);
         for (i, &t) in places.iter().enumerate() {
             let t: u32 = t.into();
@@ -99,17 +99,17 @@ impl<S: Find, I: Number, const N: usize> See<S, I, N> for (Scores, S) {
 #[inline(always)]
 unsafe fn each_row<S: Find, I: Number, const N: usize>(
     simd: S,
-    lists: Runs<'_, I>,
+    lists: RunIter<'_, I>,
     d: *const Lane,
     width: usize,
     narrow: bool,
-    seer: &mut (impl See<S, I, 1> + See<S, I, N>),
+    visitor: &mut (impl RowVisitor<S, I, 1> + RowVisitor<S, I, N>),
 ) {
     for (run, size, here, x) in lists {
         if run.wide {
-            each_of_run::<S, I, N>(simd, (here, x), size, d, width, seer);
+            each_of_run::<S, I, N>(simd, (here, x), size, d, width, visitor);
         } else if narrow {
-            each_of_run::<S, I, 1>(simd, (here, x), size, d, width, seer);
+            each_of_run::<S, I, 1>(simd, (here, x), size, d, width, visitor);
         }
     }
 }
@@ -123,7 +123,7 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
     size: usize,
     d: *const Lane,
     width: usize,
-    seer: &mut impl See<S, I, N>,
+    visitor: &mut impl RowVisitor<S, I, N>,
 ) {
     let at = |t: I| d.add(t.into() as usize * width);
     if !values.is_empty() {
@@ -134,7 +134,7 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
                     *s = simd.fma(simd.splat(x), simd.load(&*at(t).add(j)), *s);
                 }
             }
-            seer.see(feature(list), sum, &list[1..], &x[1..]);
+            visitor.visit(feature(list), sum, &list[1..], &x[1..]);
         }
     } else if size == 2 {
         for list in lists.chunks_exact(2) {
@@ -142,7 +142,7 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
             for (j, s) in sum.iter_mut().enumerate() {
                 *s = simd.load(&*at(list[1]).add(j));
             }
-            seer.see(feature(list), sum, &list[1..], &[]);
+            visitor.visit(feature(list), sum, &list[1..], &[]);
         }
     } else {
         for list in lists.chunks_exact(size) {
@@ -152,7 +152,7 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
                     *s = simd.add(*s, simd.load(&*at(t).add(j)));
                 }
             }
-            seer.see(feature(list), sum, &list[1..], &[]);
+            visitor.visit(feature(list), sum, &list[1..], &[]);
         }
     }
 }
@@ -222,17 +222,6 @@ impl Spread {
         Ok(Spread { begins, rows: RowLists::Long(rows), cells })
     }
 
-    /// The lists of a sentence, to be asked for.
-    #[inline(always)]
-    pub(crate) fn lists_of(&self, sentence: u32) -> [std::ops::Range<*const u8>; 2] {
-        let (here, next) = self.span(sentence);
-        let rows = match &self.rows {
-            RowLists::Short(all) => bytes(&all.entries[here.row..next.row]),
-            RowLists::Long(all) => bytes(&all.entries[here.row..next.row]),
-        };
-        [rows, bytes(&self.cells.entries[here.cell..next.cell])]
-    }
-
     /// Ask for the cells of a sentence whose lists are here.
     #[inline(always)]
     pub(crate) fn prefetch_cells(&self, of: &Cells, cells: &[Lane], sentence: u32) {
@@ -256,7 +245,7 @@ impl Spread {
 
     /// The lists of its single cells.
     #[inline(always)]
-    fn cells_of(&self, sentence: u32) -> Runs<'_, u32> {
+    fn cells_of(&self, sentence: u32) -> RunIter<'_, u32> {
         let (here, next) = self.span(sentence);
         self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell)
     }
@@ -276,9 +265,9 @@ impl Spread {
         let mut sums = [simd.splat(0.0); 4];
         with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
-            let mut seer = (Square { exists: exists.add(v), sums }, simd);
-            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
-            sums = seer.0.sums;
+            let mut visitor = (Square { exists: exists.add(v), sums }, simd);
+            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut visitor);
+            sums = visitor.0.sums;
         }));
         let mut rest = 0.0f32;
         self.each_cell(sentence, d, |_, x, _, _| rest += x * x);
@@ -297,8 +286,8 @@ impl Spread {
         with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = to.as_mut_ptr().add(v);
-            let mut seer = (Apply { exists: exists.add(v), step: step_by, to }, simd);
-            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
+            let mut visitor = (Apply { exists: exists.add(v), step: step_by, to }, simd);
+            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut visitor);
         }));
         let to = to.as_mut_ptr().cast::<f32>();
         self.each_cell(sentence, d, |cell, x, _, _| *to.add(cell) += step * x);
@@ -313,8 +302,8 @@ impl Spread {
         let (exists, width) = (of.exists.as_ptr(), of.width);
         out.fill(Lane::ZERO);
         with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
-            let mut seer = (Scores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, simd);
-            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
+            let mut visitor = (AddScores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, simd);
+            each_row::<S, _, N>(simd, lists.clone(), d.as_ptr().add(v), width, v == 0, &mut visitor);
         }));
         let out = out.as_mut_ptr().cast::<f32>();
         self.each_cell(sentence, d, |_, x, places, values| {
@@ -324,17 +313,17 @@ impl Spread {
         });
     }
 
-    /// Sums of d over the places of each single cell of a sentence: `see(cell, sum, places, values)`.
+    /// Sums of d over the places of each single cell of a sentence: `visit(cell, sum, places, values)`.
     ///
     /// # Safety
     /// `d` are the rows of the sentence.
     #[inline(always)]
-    unsafe fn each_cell(&self, sentence: u32, d: &[Lane], mut see: impl FnMut(usize, f32, &[u32], &[f32])) {
+    unsafe fn each_cell(&self, sentence: u32, d: &[Lane], mut visit: impl FnMut(usize, f32, &[u32], &[f32])) {
         let d = d.as_ptr().cast::<f32>();
         for (_, size, here, x) in self.cells_of(sentence) {
             if size == 2 && x.is_empty() {
                 for list in here.chunks_exact(2) {
-                    see(list[0] as usize, *d.add(list[1] as usize), &list[1..], &[]);
+                    visit(list[0] as usize, *d.add(list[1] as usize), &list[1..], &[]);
                 }
                 continue;
             }
@@ -342,7 +331,7 @@ impl Spread {
                 let values = if x.is_empty() { &[][..] } else { &x[i * size + 1..(i + 1) * size] };
                 let value = |i: usize| if values.is_empty() { 1.0 } else { values[i] };
                 let sum = list[1..].iter().enumerate().fold(0.0, |s, (i, &at)| s + value(i) * *d.add(at as usize));
-                see(list[0] as usize, sum, &list[1..], values);
+                visit(list[0] as usize, sum, &list[1..], values);
             }
         }
     }

@@ -4,16 +4,16 @@ use super::{feature, Spread};
 use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
-use crate::machine::simd::{Ahead, Lane, WIDTH};
-use crate::scores::online_layout::lists::{Number, RowLists, Runs};
+use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::online_layout::lists::{Number, RowLists, RunIter};
 use crate::scores::online_layout::Cells;
 
 dispatch!(
     /// `Spread::weigh`, compiled by itself.
-    pub(crate) fn weigh(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane], ahead: &mut Ahead) = |simd| {
+    pub(crate) fn weigh(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane]) = |simd| {
         assert!(w.len() * WIDTH == of.cells && out.len() >= of.lanes_of(sentence));
         // SAFETY: `w` are [cells], `out` the rows of the sentence.
-        unsafe { spread.weigh(simd, of, sentence, w, out, ahead) }
+        unsafe { spread.weigh(simd, of, sentence, w, out) }
     }
 );
 
@@ -23,20 +23,12 @@ impl Spread {
     /// # Safety
     /// `w` are [cells], `out` the rows of the sentence.
     #[inline(always)]
-    unsafe fn weigh<S: Find>(
-        &self,
-        simd: S,
-        of: &Cells,
-        sentence: u32,
-        w: &[Lane],
-        out: &mut [Lane],
-        ahead: &mut Ahead,
-    ) {
+    unsafe fn weigh<S: Find>(&self, simd: S, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane]) {
         let width = of.width;
         with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = out.as_mut_ptr().add(v);
-            weigh_rows::<S, _, N>(simd, lists.clone(), w.as_ptr().add(v), (to, width), v == 0, ahead);
+            weigh_rows::<S, _, N>(simd, lists.clone(), w.as_ptr().add(v), (to, width), v == 0);
         }));
         let (w, out) = (w.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
         for (_, size, here, x) in self.cells_of(sentence) {
@@ -66,17 +58,16 @@ impl Spread {
 #[inline(always)]
 unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
     simd: S,
-    lists: Runs<'_, I>,
+    lists: RunIter<'_, I>,
     w: *const Lane,
     (out, width): (*mut Lane, usize),
     narrow: bool,
-    ahead: &mut Ahead,
 ) {
     for (run, size, here, x) in lists {
         if run.wide {
-            weigh_run::<S, I, N>(simd, (here, x), size, w, (out, width), ahead);
+            weigh_run::<S, I, N>(simd, (here, x), size, w, (out, width));
         } else if narrow {
-            weigh_run::<S, I, 1>(simd, (here, x), size, w, (out, width), ahead);
+            weigh_run::<S, I, 1>(simd, (here, x), size, w, (out, width));
         }
     }
 }
@@ -90,7 +81,6 @@ unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
     size: usize,
     w: *const Lane,
     (out, width): (*mut Lane, usize),
-    ahead: &mut Ahead,
 ) {
     let load = |list: &[I]| {
         let mut row = [simd.splat(0.0); N];
@@ -112,12 +102,10 @@ unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
                 // A product, then a sum: the same bits with and without fused instructions.
                 add(t, row.map(|w| simd.mul(simd.splat(x), w)));
             }
-            ahead.ask();
         }
     } else if size == 2 {
         for list in lists.chunks_exact(2) {
             add(list[1], load(list));
-            ahead.ask();
         }
     } else {
         for list in lists.chunks_exact(size) {
@@ -125,7 +113,6 @@ unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
             for &t in &list[1..] {
                 add(t, row);
             }
-            ahead.ask();
         }
     }
 }

@@ -5,13 +5,13 @@ use crate::chain::sums::log64::Trellis;
 use crate::chain::lattice::Scores;
 use crate::chain::limits::at_most_once::sum::Sum;
 use crate::chain::sums::pointwise64::{self, Pointwise};
-use crate::chain::sums::scaled64::{self, Factors, Precise};
+use crate::chain::sums::scaled64::{self, Factors, Scaled64};
 use crate::chain::sums::underflow::is_beyond;
 use crate::learners::batch::loss::Loss;
 use crate::learners::batch::terms::Setting;
 use crate::machine::simd::double::Doubles;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::machine::system::testing::{self, Taken};
+use crate::machine::system::testing::{self, PathCount};
 use crate::scores::sentence::score_sentence;
 
 /// Where a sentence's residuals go.
@@ -37,19 +37,19 @@ fn set_residual(residual: &mut [f64], rows: &[Doubles], l: usize, factor: f64) {
 }
 
 #[derive(Default)]
-pub struct Alone {
+pub struct Fallback64 {
     node: Vec<f64>,
     edge: Vec<f64>,
     trellis: Trellis,
     sum: Option<Sum>, // in place of the trellis, where labels may occur once
-    precise: Precise,
+    precise: Scaled64,
     points: Pointwise,
     expected: Vec<Doubles>, // [L, width] pairs of the scaled recursions, over the factors of the edges
     residual: Vec<f64>,     // [T, L]
     pairs: Vec<f64>,        // [T, L, L] weighted pair residuals; block 0 unused
 }
 
-impl Alone {
+impl Fallback64 {
     /// Hands the sentence's residuals to the sink; answers its loss and l, or None where they are not finite.
     pub fn run(
         &mut self,
@@ -66,11 +66,11 @@ impl Alone {
         self.residual.clear();
         self.residual.resize(self.node.len(), 0.0);
         if let Some(value) = self.run_scaled(setting, gold, weight, sink) {
-            testing::count(Taken::Wide, 1);
+            testing::count(PathCount::Wide, 1);
             self.emit_nodes(lane, sink);
             return Some(value);
         }
-        testing::count(Taken::Log, 1);
+        testing::count(PathCount::Log, 1);
         self.pairs.clear();
         self.pairs.resize(gold.len() * l * l, 0.0);
         let value = if let Some(partial) = setting.partial {

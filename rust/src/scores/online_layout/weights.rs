@@ -12,7 +12,7 @@ const LINES: usize = 3;
 /// The weights, and what their average is made from: w_avg = w - u / steps (Daume 2006, figure 2.3), where u collects
 /// every change times the number of steps before it. A change costs two additions, the average nothing until asked for.
 #[derive(Clone)]
-pub struct Bank {
+pub struct OnlineWeights {
     w: Vec<Lane>,           // [cells]
     pub u: Vec<f64>,        // [cells], empty without averaging
     pub variance: Vec<f64>, // [cells], empty except for AROW
@@ -20,9 +20,9 @@ pub struct Bank {
     steps: Steps,           // edge scores as the chart reads them
 }
 
-impl Bank {
-    pub fn new(tokens: &TokenCells, average: bool, variance: Option<f64>) -> Bank {
-        let mut bank = Bank {
+impl OnlineWeights {
+    pub fn new(tokens: &TokenCells, average: bool, variance: Option<f64>) -> OnlineWeights {
+        let mut bank = OnlineWeights {
             w: vec![Lane::ZERO; tokens.cells() / WIDTH],
             u: vec![0.0; if average { tokens.cells() } else { 0 }],
             variance: variance.map(|v| vec![v; tokens.cells()]).unwrap_or_default(),
@@ -125,7 +125,7 @@ impl Bank {
         assert!(self.w.len() * WIDTH == tokens.cells);
         // SAFETY: the weights are those of the cells; the rows are those of the sentence.
         unsafe { tokens.begin_fill(&self.w, sentence, &mut chart.node[..n * width]) };
-        let mut ahead = tokens.ahead(next);
+        let mut upcoming = tokens.prefetcher(next);
         for t in 0..=n {
             // One token ahead of the recursion, which waits for the one before it.
             if t < n {
@@ -141,9 +141,9 @@ impl Bank {
             if t > 0 {
                 chart.advance(simd, steps, t - 1);
             }
-            (0..LINES).for_each(|_| ahead.ask());
+            (0..LINES).for_each(|_| upcoming.line());
         }
-        ahead.finish();
+        upcoming.finish();
         tokens.prefetch_rare(&self.w, next);
     }
 

@@ -1,0 +1,25 @@
+//! A value that one call leaves for the next.
+
+use std::sync::Mutex;
+
+/// Keeps a value between calls. It never blocks: a child process may have been forked while another thread held the lock.
+pub struct Reused<T>(Mutex<Option<T>>);
+
+impl<T> Default for Reused<T> {
+    fn default() -> Self {
+        Reused(Mutex::new(None))
+    }
+}
+
+impl<T> Reused<T> {
+    /// Return the value, which the caller then owns; None if there is none or another call has it.
+    pub fn take(&self) -> Option<T> {
+        self.0.try_lock().ok().and_then(|mut kept| kept.take())
+    }
+
+    pub fn give(&self, value: T) {
+        if let Ok(mut kept) = self.0.try_lock() {
+            *kept = Some(value);
+        }
+    }
+}
