@@ -1,1 +1,1 @@
-"""Labelling in a browser, with a tagger that learns each sentence as it is accepted: `tagwise annotate`."""
+"""Labelling in a browser with a tagger that learns from each accepted sentence: `tagwise annotate`."""

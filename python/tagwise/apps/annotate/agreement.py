@@ -1,4 +1,4 @@
-"""How far two people label alike: kappa of tokens, F1 of spans, and where they differ."""
+"""Agreement of two annotators: kappa of tokens, F1 of spans, and the sentences that differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tagwise.evaluation.metrics import evaluate
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A sentence that two people labelled differently; tokens: where."""
+    """A sentence with different labels in two files, and the positions of these tokens."""
 
     sentence: int
     tokens: list[int]
@@ -23,10 +23,12 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of two files with the same sentences.
+    """Agreement of two files with the same sentences.
 
-    accuracy: share of tokens with one label; kappa: what it is above chance (Cohen 1960), 1 where both use one label
-    only; f1: of spans, the same whoever is taken as right; None where labels mark no spans.
+    Attributes:
+        accuracy: Fraction of tokens with the same label.
+        kappa: Accuracy corrected for chance (Cohen 1960), 1 if both files use a single label.
+        f1: F1 of spans, which is symmetric in the two files. None if labels do not mark spans.
     """
 
     sentences: int
@@ -38,7 +40,7 @@ class Agreement:
 
 
 def agreement(one: Corpus, two: Corpus) -> Agreement:
-    """Compare two files; a CorpusError names the first sentence that is not in both."""
+    """Compare two files, or raise a CorpusError that names the first sentence that differs."""
     if len(one) != len(two):
         raise CorpusError(
             f"{len(one)} sentences in one file, {len(two)} in the other; give files of the same"

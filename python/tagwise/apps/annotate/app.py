@@ -1,4 +1,4 @@
-"""The session over HTTP: a page, its files, and plain JSON. Starlette; guards and errors are those of `web`."""
+"""A labelling session over HTTP: the page, its assets and a JSON interface, with the guards and errors of `web`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.formats import FORMATS, read
 from tagwise.corpus.sentence import Corpus
 
-#: Bytes of a request, of a file that is taken in, and pages that listen at a time.
+#: Maximum bytes of a request and of an added file, and maximum number of listening pages.
 MOST_BODY, MOST_FILE, MOST_LISTENERS = 1 << 20, 1 << 26, 16
-#: Files of the page: nothing else is served, whatever a path says.
+#: Files of the page. No other file is served.
 FILES = {
     "style.css": "text/css",
     "main.js": "text/javascript",
@@ -42,12 +42,12 @@ FILES = {
 
 
 def asset(name: str) -> bytes:
-    """A file of the page."""
+    """Return a file of the page."""
     return (resources.files("tagwise.apps.annotate") / "static" / name).read_bytes()
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """The body of a request, as long as it is no longer than it may be."""
+    """Return the body of a request, or raise a RefusedRequest if it is too long."""
     out = bytearray()
     async for chunk in request.stream():
         out += chunk
@@ -58,7 +58,7 @@ async def body_of(request: Request, most: int) -> bytes:
     return bytes(out)
 
 
-#: What the bodies of requests may hold.
+#: Domains of the bodies of requests.
 _ID: dict[str, Domain] = {"id": Integer(0, MOST_SENTENCES)}
 _SPAN = Record(
     {"begin": Integer(0, MOST_TOKENS), "end": Integer(0, MOST_TOKENS), "label": Text(most=LONGEST_LABEL)}
@@ -72,7 +72,7 @@ COMPARE: Domain = Record(may={"learners": Listed(Text(most=100), low=1, high=MOS
 
 
 async def json_of(request: Request, domain: Domain) -> dict[str, Any]:
-    """The object in the body of a request, inside its domain."""
+    """Return the JSON object in the body of a request, checked against its domain."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedRequest(
@@ -83,7 +83,7 @@ async def json_of(request: Request, domain: Domain) -> dict[str, Any]:
 
 
 def number_of(request: Request, name: str) -> int:
-    """A whole number of the query."""
+    """Return an integer of the query string."""
     text = request.query_params.get(name, "")
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise RefusedRequest(400, "ParameterError", f"{name}={text[:20]!r}: expected a number")
@@ -91,33 +91,33 @@ def number_of(request: Request, name: str) -> int:
 
 
 def timed(milliseconds: Mapping[str, float]) -> dict[str, str]:
-    """What took how long, for the tools of a browser: the header Server-Timing."""
+    """Return the header Server-Timing, which the developer tools of browsers show."""
     told = [f"{name.replace(' ', '-')};dur={took:.1f}" for name, took in milliseconds.items()]
     return {"server-timing": ", ".join(told)} if told else {}
 
 
 class Events:
-    """Tells all listening pages what happens in threads, as server-sent events."""
+    """Sends events from threads to all listening pages, as server-sent events."""
 
     def __init__(self) -> None:
         self._listeners: dict[asyncio.Queue[bytes | None], asyncio.AbstractEventLoop] = {}
         self._lock = threading.Lock()
 
     def tell(self, kind: str, data: Any) -> None:
-        """An event for everybody; a page that does not keep up misses some."""
+        """Send an event to all pages. A page that is too slow misses events."""
         line = f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
         with self._lock:
             for queue, loop in self._listeners.items():
                 loop.call_soon_threadsafe(_put, queue, line)
 
     def end(self) -> None:
-        """Send all pages away: the server ends."""
+        """Close the streams of all pages when the server stops."""
         with self._lock:
             for queue, loop in self._listeners.items():
                 loop.call_soon_threadsafe(_put, queue, None)
 
     async def listen(self) -> AsyncIterator[bytes]:
-        """The events from now on."""
+        """Yield the events from now on."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
         with self._lock:
             if len(self._listeners) >= MOST_LISTENERS:
@@ -156,7 +156,7 @@ class Annotate:
         self.comparing = Comparing(session, self.events.tell)
 
     def app(self) -> Starlette:
-        """Its routes."""
+        """Return the routes."""
         get, post = ["GET"], ["POST"]
         routes = [
             Route("/", self._file("index.html", "text/html"), methods=get),
@@ -207,17 +207,17 @@ class Annotate:
         return serve
 
     async def state(self, request: Request) -> Response:
-        """All that the page shows."""
+        """Return the state that the page shows."""
         focus = number_of(request, "focus") if "focus" in request.query_params else None
         return JSONResponse(await run_in_threadpool(self.session.state, focus))
 
     async def why(self, request: Request) -> Response:
-        """Why a token has its label."""
+        """Return the explanation of a label."""
         i, token = number_of(request, "id"), number_of(request, "token")
         return JSONResponse(await run_in_threadpool(self.session.why, i, token))
 
     async def export(self, request: Request) -> Response:
-        """The labelled sentences as a file."""
+        """Return the labelled sentences as a file."""
         form = request.query_params.get("format", "")
         if form not in EXPORTS:
             raise RefusedRequest(
@@ -228,7 +228,7 @@ class Annotate:
         return Response(data, media_type="text/plain; charset=utf-8", headers={"content-disposition": name})
 
     async def take_in(self, request: Request) -> Response:
-        """One more document."""
+        """Add a document."""
         form = request.query_params.get("format") or None
         if form is not None and form not in FORMATS:
             raise RefusedRequest(
@@ -239,22 +239,22 @@ class Annotate:
         return JSONResponse(await run_in_threadpool(self.session.take_in, data, name, form))
 
     async def agreement(self, request: Request) -> Response:
-        """How far the labels agree with those of another's file, which is sent."""
+        """Return the agreement with an uploaded file."""
         data = await body_of(request, MOST_FILE)
         return JSONResponse(await run_in_threadpool(_agreement, self.session, data))
 
     async def listen(self, request: Request) -> Response:
-        """What happens in the background, as it happens."""
+        """Stream the events of the background."""
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self.events.listen(), media_type="text/event-stream", headers=headers)
 
     async def compare(self, request: Request) -> Response:
-        """Begin a comparison of learners on the labelled sentences."""
+        """Start a comparison of learners on the labelled sentences."""
         given = await json_of(request, COMPARE)
         return JSONResponse(await run_in_threadpool(self.comparing.begin, given.get("learners")))
 
     async def report(self, request: Request) -> Response:
-        """The report of the last comparison, as a file."""
+        """Return the report of the last comparison as a file."""
         page = self.comparing.page()
         if page is None:
             raise RefusedRequest(404, "ComparisonError", "no comparison has ended yet; begin one")
@@ -263,7 +263,7 @@ class Annotate:
 
 
 def _agreement(session: Session, data: bytes) -> dict[str, Any]:
-    """The sentences that both have, in the order of the other's file."""
+    """Return the agreement on the sentences that both have, in the order of the uploaded file."""
     import io
 
     other = read(io.BytesIO(data), optional_label=True)

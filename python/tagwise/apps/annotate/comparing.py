@@ -1,4 +1,4 @@
-"""A comparison of learners on the labelled sentences, told while it runs."""
+"""A comparison of learners on the labelled sentences, with progress events."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tagwise.apps.compare.pool import Event
 from tagwise.apps.compare.report import html
 from tagwise.base.exceptions import ParameterError, TagwiseError
 
-#: Learners that are compared unless others are named, and how many may be.
+#: Default learners, and the maximum number of them.
 LEARNERS, MOST = ("mira", "perceptron", "crf"), 8
 FEWEST = 10
 
 
 class Comparing:
-    """At most one comparison at a time; `told` hears of its cells."""
+    """Runs at most one comparison at a time. `told` is called with its events."""
 
     def __init__(self, session: Session, told: Callable[[str, dict[str, Any]], object]) -> None:
         self._session, self._told = session, told
@@ -29,7 +29,7 @@ class Comparing:
         self._table: Comparison | None = None
 
     def begin(self, learners: Sequence[str] | None = None) -> dict[str, Any]:
-        """Train each learner on the labelled sentences; score it on the held-out file, or on every fifth sentence."""
+        """Train each learner on the labelled sentences, and score it on the dev corpus or on every fifth sentence."""
         names = list(LEARNERS) if learners is None else learners
         if (
             not isinstance(names, list)
@@ -89,7 +89,7 @@ class Comparing:
                 self._running = False
 
     def page(self) -> str | None:
-        """The report of the last comparison that has rows."""
+        """Return the report of the last comparison that has rows."""
         table = self._table
         return None if table is None or not table.rows or self._running else html.page(table)
 

@@ -1,8 +1,8 @@
-"""The folder of a work: its files, and what each may hold.
+"""The folder of a labelling project: its files and their schemas.
 
     work.json                  settings (label types, what labels mark, learner, features, strategy), and the documents
-    documents/0001-name.jsonl  sentences as they came, with the labels they came with; "_" where there is none
-    journal.jsonl              accepted, skipped, undone, done again: a line each
+    documents/0001-name.jsonl  original sentences with their original labels, "_" for a token without label
+    journal.jsonl              a line per action: accept, skip, undo, redo
 
 It can be copied and versioned as it is. Sentences are numbered through all documents in the order in which `work.json`
 names them. A document never changes once it is there, so that numbers in the journal stay true.
@@ -32,16 +32,16 @@ from tagwise.corpus.jsonl import read_jsonl, write_jsonl
 from tagwise.corpus.sentence import Corpus
 
 VERSION = 2
-#: The label of a token that nobody has labelled.
+#: The label of a token without label.
 UNKNOWN = "_"
 OUTSIDE = "O"
-#: What may grow, and how far.
+#: Maximum sizes.
 MOST_SENTENCES, MOST_LABELS, LONGEST_LABEL, MOST_TOKENS = 1_000_000, 200, 60, 2_000
 #: Maximum bytes of work.json, and of all documents together.
 MOST_SETTINGS, MOST_BYTES = 1 << 24, 1 << 29
 _REMEDY = "Give another folder, or restore this one from a copy."
 _COUNT = Integer(0, 2**53)
-#: What `work.json` may hold.
+#: Schema of `work.json`.
 WORK: Domain = Record(
     {
         "tagwise annotate": Integer(VERSION, VERSION),
@@ -57,7 +57,7 @@ WORK: Domain = Record(
 )
 _N: dict[str, Domain] = {"n": Integer(1, 2**53)}
 _ID: dict[str, Domain] = {**_N, "id": Integer(0, MOST_SENTENCES)}
-#: What a line of the journal may hold.
+#: Schema of a line of the journal.
 DEED: Domain = Variant(
     "do",
     {
@@ -71,7 +71,7 @@ DEED: Domain = Variant(
 
 @dataclass
 class ProjectSettings:
-    """What a work is about. kind: "spans" (IOB2 labels) or "tokens" (a label for every token)."""
+    """Settings of a project. `kind` is "spans" (IOB2 labels) or "tokens" (a label for every token)."""
 
     kind: str = "spans"
     labels: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class ProjectSettings:
     strategy: str = "margin"
 
     def check(self) -> ProjectSettings:
-        """Refuse what cannot be."""
+        """Return the settings, or raise a ParameterError if they are invalid."""
         if self.kind not in ("spans", "tokens"):
             raise ParameterError(f"kind={self.kind!r}; expected spans or tokens")
         for label in self.labels:
@@ -91,7 +91,7 @@ class ProjectSettings:
 
 
 def check_label(label: Any) -> str:
-    """A label type as people type it: short, without blanks and control characters."""
+    """Return a label type, or raise a ParameterError if it is long, or has blanks or control characters."""
     if (
         not isinstance(label, str)
         or not 0 < len(label) <= LONGEST_LABEL
@@ -109,7 +109,7 @@ def check_label(label: Any) -> str:
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether a folder is a work already; make it one that can be begun if it does not exist or is empty.
+    """Return whether a folder contains a project. An empty or missing folder is prepared for a new one.
 
     Raises:
         CorpusError: The folder has other files, or documents and labels without a `work.json`.
@@ -127,14 +127,14 @@ def is_begun(folder: Path) -> bool:
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a journal or a folder of documents was made and nothing was written yet."""
+    """Return whether a journal or a folder of documents is empty."""
     if path.name == "documents":
         return path.is_dir() and not os.listdir(path)
     return path.name == "journal.jsonl" and path.is_file() and not path.stat().st_size
 
 
 def read_settings(folder: Path) -> tuple[ProjectSettings, list[dict[str, Any]]]:
-    """Return the settings of a work, and name, size and checksum of each document."""
+    """Return the settings of a project, and name, size and checksum of each document."""
     path = folder / "work.json"
     try:
         found = unsealed(read_regular(path, MOST_SETTINGS, CorpusError, _REMEDY, follow=False), WORK)
@@ -158,7 +158,7 @@ def write_settings(folder: Path, settings: ProjectSettings, documents: Sequence[
 
 
 def read_document(folder: Path, file: Mapping[str, Any], others: int) -> Corpus:
-    """Return the sentences of a document that is as `work.json` says; `others`: bytes of the other documents."""
+    """Return the sentences of a document after checking its size and checksum. `others` is the size of all others."""
     path = folder / "documents" / file["file"]
     with open_regular(path, max(MOST_BYTES - others, 0), CorpusError, _REMEDY, follow=False) as stream:
         if _summed(stream) != (file["bytes"], file["crc32"]):
@@ -171,12 +171,12 @@ def read_document(folder: Path, file: Mapping[str, Any], others: int) -> Corpus:
 
 
 def write_document(folder: Path, number: int, stem: str, corpus: Corpus, others: int) -> dict[str, Any]:
-    """Write a document beside those that are there; return its entry for `work.json`."""
+    """Write a new document and return its entry for `work.json`."""
 
     def place(number: int) -> Path:
         return folder / "documents" / f"{number:04d}-{stem or 'document'}.jsonl"
 
-    while os.path.lexists(path := place(number)):  # left by a kill, or somebody else's
+    while os.path.lexists(path := place(number)):  # a file left by a killed process or by another program
         number += 1
     data = io.BytesIO()
     write_jsonl(corpus, data)
@@ -190,7 +190,7 @@ def write_document(folder: Path, number: int, stem: str, corpus: Corpus, others:
 
 
 def _summed(stream: IO[bytes]) -> tuple[int, int]:
-    """Size and checksum of what is left of a stream."""
+    """Return size and checksum of the rest of a stream."""
     size = crc = 0
     while data := stream.read(1 << 20):
         size, crc = size + len(data), zlib.crc32(data, crc)

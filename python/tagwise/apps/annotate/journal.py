@@ -1,8 +1,8 @@
-"""A journal: what was done, one JSON object per line with its checksum, on the disk before anybody is told.
+"""An append-only journal with one JSON object and its checksum per line.
 
-A line is written whole, flushed to the disk, and only then counts; so what is lost by a kill is at most a line that
-nobody was told of. Such a line has no end, and the next one to open the journal cuts it off. A line that is broken
-anywhere else, or whose checksum is wrong, was damaged by something else, and is refused by its number.
+An entry counts once its line is flushed to disk, and is reported as done only then. A killed process can lose at most
+an entry that was not reported. It leaves an incomplete last line, which is removed when the journal is opened again.
+Any other malformed line, or a wrong checksum, is damage and raises an error with the line number.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from tagwise.base.writing import flush_folder
 
 try:
     import fcntl
-except ImportError:  # a system without locks of files: nobody is kept out
+except ImportError:  # no file locks on this system
     LOCKS = False
 else:
     LOCKS = True
 
 #: Maximum bytes of a line, and of a journal.
 LONGEST, MOST = 1 << 20, 1 << 28
-#: An entry, if nothing more is known of it.
+#: Default domain of an entry.
 ENTRY: Domain = Record({"n": Integer(1, MOST)}, more=Anything())
 
 
 class JournalError(TagwiseError, ValueError):
-    """A journal that cannot be read as it stands."""
+    """A journal that cannot be read."""
 
 
 class Journal:
-    """An open journal, which nobody else can have open for writing at the same time; entries are counted from 1.
+    """An open journal, locked against other writers. Entries are counted from 1.
 
     Args:
-        path: The file; created if it does not exist.
-        domain: What an entry may hold.
+        path: File, created if it does not exist.
+        domain: Domain of an entry.
     """
 
     def __init__(self, path: str | os.PathLike[str], domain: Domain = ENTRY) -> None:
@@ -62,7 +62,7 @@ class Journal:
         try:
             self._lock()
             self.entries, size = self._read()
-            self.cut = os.fstat(self._handle).st_size - size  # bytes of a torn line that were cut off
+            self.cut = os.fstat(self._handle).st_size - size  # bytes of an incomplete line that were removed
             if self.cut:
                 os.ftruncate(self._handle, size)
                 os.fsync(self._handle)
@@ -84,7 +84,7 @@ class Journal:
             ) from error
 
     def _read(self) -> tuple[list[dict[str, Any]], int]:
-        """The entries, and where the last of them ends."""
+        """Return the entries and the offset of the end of the last one."""
         entries: list[dict[str, Any]] = []
         size = 0
         if (found := os.fstat(self._handle).st_size) > MOST:
@@ -114,7 +114,7 @@ class Journal:
         )
 
     def append(self, **entry: Any) -> dict[str, Any]:
-        """Write one more entry; it is on the disk when this returns. An error leaves the journal as it was."""
+        """Append an entry, which is on disk when this returns. An error leaves the journal unchanged."""
         made = {"n": len(self.entries) + 1, **entry}
         line = sealed(made)
         if len(line) > LONGEST or self._size + len(line) > MOST:
@@ -126,9 +126,7 @@ class Journal:
             while at < len(line):
                 at += os.write(self._handle, line[at:])
             os.fsync(self._handle)
-        except (
-            BaseException
-        ) as error:  # Ctrl-C too: a line that nobody counts would stand in the next one's place
+        except BaseException as error:  # also Ctrl-C: an uncounted line would take the place of the next one
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, self._size)
                 os.lseek(self._handle, self._size, os.SEEK_SET)
@@ -145,7 +143,7 @@ class Journal:
         return made
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1

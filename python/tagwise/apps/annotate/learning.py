@@ -1,10 +1,9 @@
-"""A tagger that learns each accepted sentence at once, and settles on all of them in the background.
+"""A tagger that learns from each accepted sentence at once, and is retrained on all of them in the background.
 
-At once: a few steps of the online learner from the weights as they stand, without averaging, so that the next proposal
-has learned it; of a CRF, training on this sentence with a prior around the weights as they stand. In the background,
-each time the labelled part has grown by a share: training from the start on all of it, with averaging, which is better
-and takes as long as it takes; sentences accepted meanwhile are then learned at once again. Proposals are made by a
-model that never changes: a new one takes its place.
+At once: a few steps of the online learner from the current weights, without averaging. A CRF is trained on the sentence
+with a prior around the current weights. In the background, whenever the labelled part has grown by a factor: training
+from scratch on all of it, with averaging, which gives better weights. Sentences accepted in the meantime are then
+learned again at once. Models are immutable: a new one replaces the model that makes proposals.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from tagwise.estimators.online import OnlineTagger
 from tagwise.learners.loop import Iteration
 from tagwise.model.model import Model
 
-#: Epochs of training from the start, and how much the labelled part grows until it is done again.
+#: Epochs of training from scratch, and the growth of the labelled part until the next one.
 EPOCHS, SHARE, FEWEST = 8, 0.1, 5
-#: Most visits of a sentence that is learned at once; the first without an update is the last.
+#: Maximum number of visits of a sentence that is learned at once. A visit without an update is the last one.
 VISITS = 5
 #: The other half of a committee.
 SECOND = {"perceptron": "mira"}
-#: Of a CRF: the strength of the prior around what it knows, iterations on a sentence, and those that are an epoch.
+#: For a CRF: strength of the prior around the current weights, iterations per sentence, and iterations per epoch.
 PRIOR, ITERATIONS, AN_EPOCH = 0.1, 10, 6
 
 
 def learner_of(name: str) -> Any:
-    """A learner that goes on from a sentence more, by its name: a class, called with its parameters."""
+    """Return the class of a learner that can be updated with single sentences."""
     known = [key for key, kind in LEARNERS.items() if issubclass(kind, OnlineTagger | CRF)]
     if name not in known:
         raise ParameterError(
@@ -42,7 +41,7 @@ def learner_of(name: str) -> Any:
 
 
 def fresh(name: str, epochs: int, **settings: Any) -> Any:
-    """An unfitted tagger that goes through its training set about so many times."""
+    """Return an unfitted tagger that trains for about `epochs` passes."""
     kind = learner_of(name)
     if issubclass(kind, CRF):
         return kind(max_iter=AN_EPOCH * epochs, **settings)
@@ -50,13 +49,15 @@ def fresh(name: str, epochs: int, **settings: Any) -> Any:
 
 
 class Learning:
-    """The tagger of a session. `model` is what proposes now, None before anything was learned; `second` disagrees.
+    """The tagger of a session.
+
+    `model` makes proposals and is None before the first sentence is learned. `second` is the other committee member.
 
     Args:
-        learner: name of an online learner, or crf.
-        features: as estimators take them.
-        start: a model that proposes until something is learned, and whose weights learning begins from.
-        n_jobs: threads of training and tagging, None for all cores.
+        learner: Name of an online learner, or crf.
+        features: Features, in any form that estimators accept.
+        start: Model that makes the first proposals and whose weights learning starts from.
+        n_jobs: Number of threads for training and tagging. None uses all cores.
     """
 
     def __init__(
@@ -71,21 +72,23 @@ class Learning:
         self._tagger: Any = None
         self.model = start
         self.second: Model | None = None
-        self.version = 0  # of the model: it counts changes
-        self.seconds: list[float] = []  # of the last steps
-        self.failed: str | None = None  # why training in the background ended
-        self.changed: Callable[[], object] = lambda: None  # told of a model from the background
+        self.version = 0  # number of changes of the model
+        self.seconds: list[float] = []  # durations of the last steps
+        self.failed: str | None = None  # error of training in the background
+        self.changed: Callable[[], object] = lambda: (
+            None
+        )  # called after a model from the background is in place
         self._lock = threading.Lock()
-        self._settled = 0  # labelled sentences when training from the start was last begun
-        self._since: list[tuple[Sentence, list[str]]] | None = None  # learned while it runs
-        self._anew = False  # once it has ended, again
-        self._thread: threading.Thread | None = None  # that trains
-        self._last: threading.Thread | None = None  # that trained last, and may still tell of it
+        self._settled = 0  # number of labelled sentences at the last training from scratch
+        self._since: list[tuple[Sentence, list[str]]] | None = None  # sentences learned while it runs
+        self._anew = False  # whether to run it again afterwards
+        self._thread: threading.Thread | None = None  # current training thread
+        self._last: threading.Thread | None = None  # last training thread, which may still call `changed`
 
     # --- at once ------------------------------------------------------------------------------------------
 
     def learn(self, sentence: Sentence, labels: Sequence[str]) -> float:
-        """A few steps on one sentence; the seconds they took. The next proposals are by a model that has learned it."""
+        """Learn one sentence in a few steps, replace the model, and return the seconds."""
         begin = time.perf_counter()
         with self._lock:
             if self._since is not None:
@@ -115,11 +118,11 @@ class Learning:
     # --- in the background --------------------------------------------------------------------------------
 
     def due(self, labelled: int) -> bool:
-        """Whether there are enough new sentences, or fewer than before, to train from the start again."""
+        """Return whether the number of labelled sentences has grown enough, or shrunk, since the last full training."""
         return labelled < self._settled or labelled - self._settled >= max(FEWEST, SHARE * self._settled)
 
     def settle(self, corpus: Callable[[], Corpus], *, wait: bool = False) -> None:
-        """Train from the start on all labelled sentences, in a thread; where that runs, once more when it has ended."""
+        """Train from scratch on all labelled sentences in a thread. If it is running, it runs again afterwards."""
         with self._lock:
             if self._thread is not None:
                 self._anew = True
@@ -135,7 +138,7 @@ class Learning:
         while True:
             try:
                 self._train(corpus())
-            except Exception as error:  # told to people, who can go on: the model from before stays
+            except Exception as error:  # shown to the user. The previous model stays.
                 self.failed = f"{type(error).__name__}: {error}"
             with self._lock:
                 if not self._anew:
@@ -145,7 +148,7 @@ class Learning:
         self.changed()
 
     def _train(self, corpus: Corpus) -> None:
-        """A fresh tagger on all of it and on what was accepted meanwhile; it takes the place of the one before."""
+        """Train a new tagger on the corpus and on sentences accepted meanwhile, and replace the current one."""
         self._settled = len(corpus)
         tagger: Any = None
         second = None
@@ -154,7 +157,7 @@ class Learning:
             tagger = fresh(self._name, EPOCHS, **settings).fit(corpus, warm_start=self._start)
             second = fresh(self._second, 3, **settings).fit(corpus).model_
             if isinstance(tagger, OnlineTagger):
-                tagger.__dict__.pop("state_", None)  # steps from here on go from the averaged weights
+                tagger.__dict__.pop("state_", None)  # later steps start from the averaged weights
                 tagger.set_params(average=False)
         with self._lock:
             self._tagger, self.second, self.failed = tagger, second, None
@@ -169,15 +172,15 @@ class Learning:
 
     @property
     def busy(self) -> bool:
-        """Whether training from the start runs now."""
+        """Whether training from scratch is running."""
         return self._thread is not None
 
     def wait(self) -> None:
-        """Until nothing runs in the background, and whoever is told of it has been."""
+        """Wait until training in the background is finished and `changed` was called."""
         while (thread := self._last) is not None and thread.is_alive():
             thread.join()
 
 
 def _right(entry: Iteration) -> bool:
-    """Whether an epoch changed nothing: steps behind it would not either."""
+    """Return whether an epoch had no update, so that further epochs would not have any."""
     return entry.gradient_norm == 0
