@@ -1,4 +1,4 @@
-"""Labels that are perhaps wrong: those that a model, trained without their sentences, finds least probable."""
+"""Detection of wrong labels: those that a model trained without their sentences finds least probable."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from tagwise.corpus.sentence import Corpus
 
 @dataclass(frozen=True)
 class Suspect:
-    """A sentence and how much better the model likes another reading.
+    """A sentence whose labels may be wrong.
 
-    doubt: s(best path) - s(given labels), out of fold: 0 where the model agrees; labels, found: both readings.
+    Attributes:
+        doubt: s(best path) - s(given labels) of a model from the other folds, 0 if it agrees with the labels.
+        labels: Given labels.
+        found: Labels of the best path.
     """
 
     sentence: int
@@ -27,15 +30,15 @@ class Suspect:
 
     @property
     def tokens(self) -> list[int]:
-        """Where the two differ."""
+        """Positions at which the two differ."""
         return [t for t, (a, b) in enumerate(zip(self.labels, self.found)) if a != b]
 
 
 def suspects(corpus: Corpus, make: Callable[[], Any], *, folds: int = 5, most: int = 100) -> list[Suspect]:
-    """Sentences by doubt, the largest first; where the model agrees with the labels there is none.
+    """Return sentences by decreasing doubt, without those on which the model agrees with the labels.
 
-    Each sentence is judged by a tagger that was trained on the other folds. Labels that no other fold has cannot be
-    given by it: such sentences come first, with an infinite doubt.
+    Each sentence is scored by a tagger trained on the other folds. Sentences with a label that occurs in no other fold
+    have infinite doubt and come first.
     """
     if folds < 2 or len(corpus) < folds:
         raise ParameterError(

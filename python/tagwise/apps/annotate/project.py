@@ -1,4 +1,4 @@
-"""A work: documents, settings and a journal of what was accepted, in a folder (`folder`)."""
+"""A labelling project: documents, settings and a journal of actions in a folder (see `folder`)."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from tagwise.corpus.formats import read, write
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features.resolve import names_files
 
-#: Formats of exports, with their endings.
+#: Export formats with their file extensions.
 EXPORTS = {"conll": "tsv", "spans": "jsonl", "conllu": "conllu", "jsonl": "jsonl"}
 
 
 class Work:
-    """An open work. `accepted`: number of a sentence -> its labels; those that came labelled are in `given`."""
+    """An open project. `accepted` maps sentence numbers to accepted labels, `given` has labels from documents."""
 
     def __init__(self, folder: str | os.PathLike[str], settings: ProjectSettings | None = None) -> None:
         self.folder, self._given = Path(folder), settings
         begun = files.is_begun(self.folder)
         self.journal = Journal(self.folder / "journal.jsonl", DEED)
         try:
-            self._files: list[dict[str, Any]] = []  # documents as `work.json` names them
+            self._files: list[dict[str, Any]] = []  # entries of documents in `work.json`
             if begun:
                 self.settings, self._files = files.read_settings(self.folder)
             else:
@@ -49,17 +49,17 @@ class Work:
                 self._save(self.settings)
             self.sentences: list[Sentence] = []
             self.documents: list[tuple[str, range]] = []
-            self._same: dict[Hashable, list[int]] = {}  # sentences by what they say
+            self._same: dict[Hashable, list[int]] = {}  # sentences by content
             self.given: dict[int, list[str]] = {}
             self.accepted: dict[int, list[str]] = {}
-            self._turns: dict[int, int] = {}  # of each accepted sentence: which came when
+            self._turns: dict[int, int] = {}  # order of acceptance by sentence
             self._turn = 0
-            self.n_labelled = 0  # sentences in `labelled`
-            self.n_given = 0  # sentences whose labels came with a document, and were not accepted
+            self.n_labelled = 0  # number of sentences in `labelled`
+            self.n_given = 0  # number of sentences with labels from a document that are not accepted
             for file in self._files:
                 self._add(file)
             self.skipped: list[int] = []
-            self._done: list[dict[str, Any]] = []  # what undo takes back, the last of it first
+            self._done: list[dict[str, Any]] = []  # actions to undo, the last one first
             self._undone: list[dict[str, Any]] = []
             for entry in self.journal.entries:
                 self._replay(entry)
@@ -74,11 +74,11 @@ class Work:
 
     @property
     def features(self) -> str:
-        """The features to learn with.
+        """Features of the learner.
 
         Raises:
-            CorpusError: They name files, and the caller has not given the same features. A folder that came from
-                somebody else could make us read any file.
+            CorpusError: The features name files, and the caller has not given the same features. A folder from an
+                untrusted source could otherwise make tagwise read any file.
         """
         found = self.settings.features
         if names_files(found) and (self._given is None or self._given.features != found):
@@ -89,21 +89,21 @@ class Work:
         return found
 
     def set(self, **changes: Any) -> ProjectSettings:
-        """Change settings; they are on the disk when this returns."""
+        """Change settings. They are on disk when this returns."""
         made = ProjectSettings(**{**asdict(self.settings), **changes}).check()
         self._save(made)
         self.settings = made
         return made
 
     def add_label(self, label: str) -> None:
-        """One more label type."""
+        """Add a label type."""
         if check_label(label) not in self.settings.labels:
             self.set(labels=[*self.settings.labels, label])
 
     # --- documents ----------------------------------------------------------------------------------------
 
     def _add(self, file: Mapping[str, Any]) -> range:
-        """Take in the sentences of a document that `work.json` names."""
+        """Load the sentences of a document listed in `work.json`."""
         first = len(self.sentences)
         others = sum(one["bytes"] for one in self._files if one is not file)
         corpus = files.read_document(self.folder, file, others)
@@ -121,7 +121,7 @@ class Work:
         return places
 
     def _check_size(self, corpus: Corpus) -> None:
-        """Refuse a corpus that is too long for a work."""
+        """Raise a CorpusError if a corpus is too large for the project."""
         if len(self.sentences) + len(corpus) > MOST_SENTENCES:
             raise CorpusError(f"a work has at most {MOST_SENTENCES:,} sentences; begin another folder")
         long = next((i for i, s in enumerate(corpus) if len(s) > MOST_TOKENS), None)
@@ -131,7 +131,7 @@ class Work:
             )
 
     def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
-        """Take the sentences of a corpus in as one more document; `fresh` leaves their labels out."""
+        """Add the sentences of a corpus as a document, without their labels if `fresh`."""
         if not len(corpus):
             raise CorpusError(f"{corpus.source or name or 'the corpus'}: there is no sentence in it")
         self._check_size(corpus)
@@ -151,7 +151,7 @@ class Work:
             raise
 
     def _learn_labels(self, labels: Iterable[str]) -> None:
-        """Label types that are new, and what labels mark where nothing was labelled before."""
+        """Add new label types, and set the kind of labels if nothing was labelled before."""
         found = dict.fromkeys(y for y in labels if y != UNKNOWN)
         if not found:
             return
@@ -174,7 +174,7 @@ class Work:
             self.set(labels=[*self.settings.labels, *fresh])
 
     def read(self, text: bytes, format: str | None = None, name: str = "upload") -> range:
-        """Take in a file of any format that is here as bytes."""
+        """Add the content of a file in any format as a document."""
         return self.add(read(io.BytesIO(text), format, optional_label=True), name)
 
     # --- what was done ------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Work:
             self.skipped.append(i)
 
     def _put(self, i: int, labels: list[str] | None) -> None:
-        """Labels of a sentence in `accepted`, or none. What is counted changes by those that say the same alone."""
+        """Set or remove the accepted labels of a sentence, and update the counts of sentences with the same content."""
         self.n_labelled -= self._labelled_like(i)
         self.n_given -= i in self.given and i not in self.accepted
         if labels is None:
@@ -219,7 +219,7 @@ class Work:
         self.n_given += i in self.given and i not in self.accepted
 
     def _labelled_like(self, i: int) -> int:
-        """How many of the sentences that say what this one does are labelled: with an accepted one, all."""
+        """Count the labelled sentences with the same content: all of them, if one is accepted."""
         alike = self.same(i)
         return len(alike) if any(j in self.accepted for j in alike) else sum(j in self.given for j in alike)
 
@@ -233,7 +233,7 @@ class Work:
         return deed
 
     def accept(self, i: int, labels: Sequence[str]) -> None:
-        """Labels of a sentence, by a person. On the disk when this returns."""
+        """Accept the labels of a sentence. They are on disk when this returns."""
         self._check(i, labels)
         deed = {"do": "accept", "id": i, "labels": list(labels)}
         self.journal.append(**deed)
@@ -241,21 +241,21 @@ class Work:
         self._apply(deed)
 
     def skip(self, i: int) -> None:
-        """Leave a sentence for later."""
+        """Postpone a sentence."""
         self._check(i, None)
         self.journal.append(do="skip", id=i)
         self._undone.clear()
         self._apply({"do": "skip", "id": i, "labels": []})
 
     def undo(self) -> int | None:
-        """Take the last deed back: the number of its sentence; None where there is none."""
+        """Undo the last action, and return the number of its sentence, or None if there is no action."""
         if not self._done:
             return None
         self.journal.append(do="undo")
         return int(self._take_back()["id"])
 
     def redo(self) -> int | None:
-        """Do what was undone last again: the number of its sentence; None where there is none."""
+        """Redo the last undone action, and return the number of its sentence, or None if there is no action."""
         if not self._undone:
             return None
         self.journal.append(do="redo")
@@ -265,7 +265,7 @@ class Work:
 
     @property
     def undoable(self) -> tuple[bool, bool]:
-        """Whether there is something to undo, and to redo."""
+        """Whether there are actions to undo and to redo."""
         return bool(self._done), bool(self._undone)
 
     def _check(self, i: Any, labels: Sequence[str] | None) -> None:
@@ -290,14 +290,14 @@ class Work:
     # --- what is there ------------------------------------------------------------------------------------
 
     def same(self, i: int) -> list[int]:
-        """The sentences that say what sentence i does, itself among them, in their order."""
+        """Return all sentences with the content of sentence i, in order."""
         return self._same[_said(self.sentences[i].fields)]
 
     @property
     def labelled(self) -> dict[int, list[str]]:
-        """All labels there are: those that came with a document, and over them those that were accepted.
+        """Return the labels of all labelled sentences. Accepted labels override those of documents.
 
-        A sentence that says what an accepted one does, and has no labels of its own, has those.
+        A sentence without labels gets those of an accepted sentence with the same content.
         """
         found = {**self.given, **self.accepted}
         if len(self._same) < len(self.sentences):
@@ -307,7 +307,7 @@ class Work:
         return found
 
     def labels_of(self, i: int) -> list[str] | None:
-        """The labels that `labelled` has of a sentence, without a look at all others."""
+        """Return the entry of `labelled` for one sentence, without computing all others."""
         own = self.accepted.get(i, self.given.get(i))
         if own is not None:
             return own
@@ -315,20 +315,20 @@ class Work:
         return self.accepted[min(alike, key=self._turns.__getitem__)] if alike else None
 
     def asked(self) -> Iterator[int]:
-        """Sentences that wait for labels, each once: of those that say the same the first."""
+        """Yield the sentences without labels, the first of those with the same content."""
         found = self.labelled
         for places in self._same.values():
             if (first := next((i for i in places if i not in found), None)) is not None:
                 yield first
 
     def corpus(self, places: Sequence[int] | None = None) -> Corpus:
-        """Labelled sentences as a corpus, in their order."""
+        """Return labelled sentences as a corpus, in order."""
         found = self.labelled
         chosen = sorted(found) if places is None else places
         return Corpus([self.sentences[i].with_labels(found[i], "label") for i in chosen])
 
     def export(self, format: str, name: str | None = None) -> bytes:
-        """The labelled sentences, of all documents or of one, as a file of a format."""
+        """Return the labelled sentences of all documents or of one in a format."""
         if format not in EXPORTS:
             raise ParameterError(f"format={format!r}; expected one of {', '.join(EXPORTS)}")
         among = self.labelled
@@ -336,7 +336,7 @@ class Work:
         if format == "spans" and self.settings.kind != "spans":
             raise ParameterError("labels of tokens are no spans; export conll, conllu or jsonl")
         out = io.BytesIO()
-        if format == "conllu":  # spans have no column of their own: the last one is free for anything
+        if format == "conllu":  # spans have no column of their own, so they go to MISC
             write_conllu(
                 self.corpus(places), out, label_column="misc" if self.settings.kind == "spans" else "upos"
             )
@@ -351,17 +351,17 @@ class Work:
             out.write(data)
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         self.journal.close()
 
 
 def _said(columns: Mapping[str, Sequence[str]]) -> Hashable:
-    """What makes two sentences the same: all that features can look at."""
+    """Return the content that identifies a sentence: everything that features can read."""
     return tuple((name, *column) for name, column in sorted(columns.items()))
 
 
 def _plain(sentence: Sentence, fresh: bool) -> Sentence:
-    """A sentence as documents have it: its columns, and a label for each token, "_" where it has none."""
+    """Return a sentence in the form of documents: its columns and a label per token, "_" for none."""
     columns = {name: column for name, column in sentence.fields.items() if name != sentence.label}
     columns.pop("label", None)
     labels = [UNKNOWN] * len(sentence)

@@ -1,4 +1,4 @@
-"""The queue: sentences nobody has labelled, the most wanted first, ranked slice by slice as the model changes."""
+"""The queue of unlabelled sentences by priority, which is updated in slices when the model changes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from tagwise.apps.annotate.ranking import View, strategy_of, wanted
 
-#: Sentences that are ranked at a time: by somebody who waits, where no model is asked (in order, a search), and in the
+#: Number of sentences that are ranked at a time: during a request, without a model (file order, search), and in the
 #: background.
 FIRST, LOOKED, SLICE = 32, 20_000, 128
 
 
 class Slice(NamedTuple):
-    """Open sentences whose ranks are old, the most wanted by these; what they are to be ranked by."""
+    """Open sentences with outdated ranks, the highest ones first, and the strategy and model to rank them by."""
 
     places: NDArray[np.int64]
     strategy: str
@@ -25,18 +25,18 @@ class Slice(NamedTuple):
     by_place: bool
 
     def scores(self, sentences: Sequence[Any]) -> NDArray[np.float64]:
-        """How much each is wanted. Nothing of the queue is looked at: this may run beside whatever changes it."""
+        """Return the priorities. This does not read the queue and can run while others change it."""
         found = wanted(self.strategy, self.view, [sentences[i] for i in self.places])
-        # by the place in the file: those of the slice, moved to where it stands
+        # Priorities by position in the file are computed for the slice and shifted to its position.
         return found + np.arange(len(self.places)) - self.places if self.by_place else found
 
 
 class Queue:
-    """Open sentences with how much each is wanted, by a model of a certain version.
+    """Open sentences with priorities from a version of the model.
 
-    `refresh` ranks the most wanted anew; `stale` counts what is left, which goes on in the
-    background, slice by slice: `due` under whatever lock there is, its scores without, `put` under it again. Meanwhile
-    the ranks of earlier models serve.
+    `refresh` ranks the first sentences again. `stale` counts the others, which are ranked in the background slice by
+    slice: `due` with the lock of the session, the scores without it, `put` with it again. Until then, ranks of earlier
+    models are used.
     """
 
     def __init__(self, sentences: Sequence[Any]) -> None:
@@ -45,22 +45,22 @@ class Queue:
         self.open = np.ones(n, dtype=bool)
         self.scores = np.full(n, -np.inf)
         self._version = np.full(n, -1, dtype=np.int64)
-        self._now = -1  # the version that ranks are to be of
+        self._now = -1  # target version of the ranks
         self._key: tuple[Any, ...] = ()
 
     def extend(self, n: int) -> None:
-        """Room for sentences up to number n; the new ones are open."""
+        """Extend the queue to n sentences. New ones are open."""
         more = n - len(self.open)
         self.open = np.concatenate([self.open, np.ones(more, dtype=bool)])
         self.scores = np.concatenate([self.scores, np.full(more, -np.inf)])
         self._version = np.concatenate([self._version, np.full(more, -1, dtype=np.int64)])
 
     def close(self, places: Iterable[int], open: bool = False) -> None:
-        """Take sentences out of the queue, or put them back in."""
+        """Remove sentences from the queue, or add them again."""
         self.open[list(places)] = open
 
     def order(self, most: int | None = None) -> list[int]:
-        """Open sentences, the most wanted first; of equals the earlier."""
+        """Return open sentences by decreasing priority, and in file order among equals."""
         places = np.flatnonzero(self.open)
         if most is not None and 0 < most < len(places):
             least = np.partition(-self.scores[places], most - 1)[most - 1]
@@ -70,11 +70,11 @@ class Queue:
 
     @property
     def stale(self) -> int:
-        """How many open sentences are ranked by an older model."""
+        """Number of open sentences that are ranked by an older model."""
         return int(np.count_nonzero(self.open & (self._version != self._now)))
 
     def due(self, strategy: str, view: View, version: int, most: int = SLICE) -> Slice | None:
-        """The next to be ranked; None where all are by this model."""
+        """Return the next slice to rank, or None if all ranks are current."""
         key = (strategy, view.search)
         if key != self._key:
             self._key = key
@@ -89,7 +89,7 @@ class Queue:
         return Slice(np.sort(top), strategy, view, self._now, by_place)
 
     def put(self, done: Slice, scores: NDArray[np.float64]) -> bool:
-        """Take ranks, unless others are asked for by now: of another strategy, or by another model."""
+        """Store the ranks of a slice, unless strategy or model have changed since, and return whether it did."""
         if (done.strategy, done.view.search) != self._key or done.version != self._now:
             return False
         self.scores[done.places] = scores
@@ -97,9 +97,9 @@ class Queue:
         return True
 
     def refresh(self, strategy: str, view: View, version: int, *, most: int | None = None) -> int:
-        """Rank open sentences anew, slice by slice from the most wanted on: all, or `most`; how many are left.
+        """Rank open sentences in slices by decreasing priority, all of them or `most`, and return the number left.
 
-        Somebody waits for those: they are counted, not timed, so that the order does not depend on the machine.
+        The work is limited by a count and not by time, so that the order does not depend on the machine.
         """
         while (found := self.due(strategy, view, version, SLICE if most is None else most)) is not None:
             self.put(found, found.scores(self._sentences))

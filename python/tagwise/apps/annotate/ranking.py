@@ -1,9 +1,9 @@
-"""What to label next: how much each sentence is wanted, by a strategy, from what a model thinks of it.
+"""Active learning strategies: priorities of sentences from the scores of a model.
 
-A strategy gives every sentence a number, and the largest goes first. All of them read one pass of the core over the
-sentences, so that a slice of the queue costs about what tagging it does.
+A strategy gives every sentence a number, and the largest comes first. Each strategy needs one pass of the core over the
+sentences, so ranking a slice costs about as much as tagging it.
 
-Only the order matters: for a learner without probabilities exp(score) / Z stands in for them here. It is never shown.
+Only the order matters: for a learner without probabilities, exp(score) / Z is used in their place and never shown.
 
 Margin of the two best paths: Scheffer, Decomain and Wrobel 2001; Settles and Craven 2008 compare it with others for
 sequences. Committee: Seung, Opper and Sompolinsky 1992; Dagan and Engelson 1995.
@@ -31,7 +31,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class View:
-    """What a strategy may look at: the model, a second one, words of accepted sentences, what was searched for."""
+    """Input of a strategy: the model, a second one, the words of accepted sentences and the search text."""
 
     model: Model | None
     second: Model | None = None
@@ -41,7 +41,7 @@ class View:
 
 
 def margins(model: Model, X: Sequence[Any], n_jobs: int = 0) -> Scores:
-    """s(best path) - s(second best) of each sentence, [N]; infinite where there is one path only."""
+    """Return s(best path) - s(second best path) of each sentence, [N], infinite if there is only one path."""
     counts, scores, _ = paths.kbest(model.plan(X, Query(n_jobs=n_jobs or None)), 2)
     first = np.cumsum(counts) - counts
     out = np.full(len(counts), np.inf)
@@ -56,9 +56,9 @@ def _margin(view: View, X: Sequence[Any], first: int) -> Scores:
 
 
 def _span(view: View, X: Sequence[Any], first: int) -> Scores:
-    """1 - P of the least probable span of the best path; of its least probable label where that is less.
+    """Return 1 - P of the least probable span of the best path, or of its least probable label if that is smaller.
 
-    A sentence without a span would else never be asked for, and a span that the model overlooks is in one of these.
+    Labels are included because a span that the model misses can be in a sentence without predicted spans.
     """
     assert view.model is not None
     found = confidences(view.model.plan(X, Query(n_jobs=view.n_jobs or None)))
@@ -67,7 +67,7 @@ def _span(view: View, X: Sequence[Any], first: int) -> Scores:
 
 
 def _committee(view: View, X: Sequence[Any], first: int) -> Scores:
-    """Tokens that two models label differently; among equals the smaller margin first."""
+    """Return the number of tokens that two models label differently, with ties broken by smaller margin."""
     assert view.model is not None
     close = 1.0 / (1.0 + np.maximum(margins(view.model, X, view.n_jobs), 0.0))
     if view.second is None:
@@ -78,7 +78,7 @@ def _committee(view: View, X: Sequence[Any], first: int) -> Scores:
 
 
 def _diverse(view: View, X: Sequence[Any], first: int) -> Scores:
-    """The sum of 1 - P(label) over words that no accepted sentence has: unsure, and unlike what is known."""
+    """Return the sum of 1 - P(label) over words that occur in no accepted sentence."""
     new = [[word not in view.seen for word in words] for words in Inputs.of(X).words("diversity")]
     if view.model is None:
         return np.array([sum(one) for one in new], dtype=np.float64)
@@ -94,7 +94,7 @@ def _in_order(view: View, X: Sequence[Any], first: int) -> Scores:
 
 
 def _searched(view: View, X: Sequence[Any], first: int) -> Scores:
-    """In order, those that have what is searched for before all others."""
+    """Put the sentences that contain the search text first, each part in file order."""
     wanted = view.search.casefold()
     hits = [wanted in " ".join(words).casefold() for words in Inputs.of(X).words("a search")]
     return _in_order(view, X, first) + np.where(hits, 1e9, 0.0)
@@ -102,7 +102,7 @@ def _searched(view: View, X: Sequence[Any], first: int) -> Scores:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to order the queue: in words, the function, and whether it needs a model."""
+    """A strategy: description, function, and whether it needs a model."""
 
     name: str
     title: str
@@ -124,16 +124,16 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 
 def strategy_of(name: str) -> Strategy:
-    """The strategy of a name; a ParameterError lists those there are."""
+    """Return the strategy of a name, or raise a ParameterError that lists all of them."""
     if name not in STRATEGIES:
         raise ParameterError(f"there is no strategy {name!r}; expected one of {', '.join(STRATEGIES)}")
     return STRATEGIES[name]
 
 
 def wanted(name: str, view: View, X: Sequence[Any], first: int = 0) -> Scores:
-    """How much each of these sentences is wanted, [N]; `first` is the place of the first of them in the queue.
+    """Return the priorities of sentences, [N]. `first` is the position of the first one in the queue.
 
-    Before anything was learned there is nothing to be unsure of: sentences come in their order.
+    Without a model, sentences keep their order.
     """
     strategy = strategy_of(name)
     if strategy.learned and view.model is None:

@@ -1,4 +1,4 @@
-"""The server of a session: guarded, on this machine unless told otherwise, with a token in the URL that it prints."""
+"""The server of a labelling session, on loopback by default and with a token in the printed URL."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tagwise.apps.web import running
 from tagwise.apps.web.guards import Guards, new_token
 from tagwise.apps.web.limits import Limited, RequestLimits
 
-#: Seconds that requests in flight have when the server is told to end: pages listen for ever.
+#: Seconds for requests in progress after a stop. Event streams of pages do not end by themselves.
 GRACE = 1.0
-#: Seconds after which a thread that works in Python lets another one: who waits for an answer waits for no slice of the
-#: queue. Python's own are 5 ms, each time that the core's work ends.
+#: Switch interval of Python threads in seconds, so that requests do not wait for ranking in the background. Python's
+#: default is 5 ms, each time that a call of the core returns.
 SWITCH = 0.0005
 
 
 def guarded(session: Session, token: str, host: str = "127.0.0.1") -> ASGIApp:
-    """The application behind its guards."""
+    """Return the application with its guards."""
     limited = Limited(Annotate(session).app(), RequestLimits(body=MOST_FILE, seconds=60.0))
     return Guards(limited, host, token=token)
 
 
 def run(session: Session, host: str, port: int, say: Callable[[str], None]) -> None:
-    """Serve until the process is told to end; `say` is given the address with its token."""
+    """Serve until the process is stopped. `say` is called with the URL and its token."""
     sys.setswitchinterval(SWITCH)
     token = new_token()
     listening = running.bound(host, port)

@@ -1,9 +1,9 @@
-"""A session of labelling: a work, the tagger that learns from it, the queue, and what a page shows of them.
+"""A labelling session: a project, the tagger that learns from it, the queue, and the state that a page shows.
 
-Whatever changes the work goes to its journal first. Then the sentence is learned, the top of the queue is ranked anew,
-and the next sentence is answered: of a long queue and with much labelled as soon as of a short one. The rest of the
-queue, training from the start and scores on a held-out file follow in threads. All of it is plain data in and out:
-HTTP is a thin layer above (`app`).
+Every change is written to the journal first. Then the sentence is learned, the top of the queue is ranked again, and
+the next sentence is returned, in a time that does not depend on the length of the queue. The rest of the queue,
+training from scratch and scores on a dev corpus follow in threads. Input and output are plain data, and HTTP is a thin
+layer above (`app`).
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from tagwise.estimators import has_probabilities
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
 
-#: Scores on the held-out file, in the folder of the work.
+#: File with the scores on the dev corpus, in the folder of the project.
 CURVE = "curve.jsonl"
-#: Its maximum size in bytes, and what a line holds.
+#: Its maximum size in bytes, and the schema of a line.
 MOST_CURVE = 1 << 20
 POINT: Domain = Record({"sentences": Integer(0, 2**53), "score": Real(0.0, 1.0)})
 
-#: Seconds behind an answer in which the background waits: the page draws the next sentence.
+#: Seconds after a response in which background work pauses while the page draws the next sentence.
 DRAWING = 0.05
-#: Sentences of the queue that are shown, characters of a search.
+#: Number of sentences of the queue that are shown, and maximum length of a search text.
 SHOWN, LONGEST_SEARCH = 12, 200
 
 
 class Session:
-    """One work, open for labelling.
+    """A project that is open for labelling.
 
     Args:
-        work: what is labelled.
-        model: proposes from the beginning, and learning goes on from its weights.
-        dev: a held-out corpus that is scored while labelling.
-        n_jobs: threads, None for all cores.
+        work: The project.
+        model: Model that makes the first proposals and whose weights learning starts from.
+        dev: Corpus to score while labelling.
+        n_jobs: Number of threads. None uses all cores.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Session:
         self.told: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
         self._lock = threading.RLock()
         self._wake, self._ended = threading.Event(), False
-        self._calm = threading.Event()  # nobody waits for an answer: the background may go on
+        self._calm = threading.Event()  # set while no request is in progress, so that background work can run
         self._calm.set()
-        self._drawn = 0.0  # when the page is taken to have drawn the last answer, by the clock
+        self._drawn = 0.0  # time at which the page should have drawn the last response
         self._seen = {word for i in work.labelled for word in work.sentences[i].tokens}
         if work.labelled:
             self.learning.settle(self._corpus, wait=True)
@@ -86,7 +86,7 @@ class Session:
         self._ranker.start()
 
     def _labels_of(self, model: Model) -> None:
-        """The label types of a model become those of the work."""
+        """Add the label types of a model to the project."""
         if schemes.has_chunks(model.labels):
             found = [kind for y in model.labels if (kind := schemes.split_label(y)[1])]
         else:
@@ -97,14 +97,14 @@ class Session:
             self.work.add_label(label)
 
     def _corpus(self) -> Corpus:
-        """What is trained on in the background."""
+        """Return the corpus for training in the background."""
         self._rest()
         with self._lock:
             return self.work.corpus()
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[None]:
-        """While somebody waits for an answer: nobody else changes anything, and the background waits."""
+        """Hold the lock and pause background work during a request."""
         self._calm.clear()
         try:
             with self._lock:
@@ -114,14 +114,14 @@ class Session:
             self._calm.set()
 
     def _rest(self) -> None:
-        """Wait while somebody waits for an answer, or for the page to draw it: both need the cores more."""
+        """Wait while a request is in progress or the page draws its response, which have priority on the cores."""
         self._calm.wait()
         while (left := self._drawn - time.monotonic()) > 0 and not self._ended:
             time.sleep(left)
             self._calm.wait()
 
     def _reopen(self, places: Iterable[int]) -> None:
-        """Have the sentences that wait for labels in the queue: of those that say the same, the first."""
+        """Add sentences without labels to the queue again, the first of those with the same content."""
         asked, every = set(self.work.asked()), list(places)
         self.queue.close(i for i in every if i not in asked)
         self.queue.close((i for i in every if i in asked), open=True)
@@ -129,7 +129,7 @@ class Session:
     # --- what a page shows --------------------------------------------------------------------------------
 
     def state(self, focus: int | None = None) -> dict[str, Any]:
-        """All that a page shows: the sentence in focus (the most wanted one unless told), the queue, counts."""
+        """Return the state of the page: the sentence in focus (by default the first of the queue), queue and counts."""
         with self._lock:
             order = self._order()
             current = order[0] if focus is None and order else focus
@@ -166,7 +166,7 @@ class Session:
             }
 
     def _order(self) -> list[int]:
-        """The head of the queue; what was skipped comes last, the first skipped first."""
+        """Return the head of the queue. Skipped sentences come last, in the order of skipping."""
         later = {i: n for n, i in enumerate(self.work.skipped)}
         order = [i for i in self.queue.order(SHOWN + len(later)) if i not in later]
         if len(order) < SHOWN:
@@ -179,7 +179,7 @@ class Session:
         return {"id": i, "text": text if len(text) <= 120 else text[:119] + "…", "score": _finite(score)}
 
     def shown(self, i: int) -> dict[str, Any]:
-        """A sentence with the labels that it has, and with those that are proposed."""
+        """Return a sentence with its labels and the proposed ones."""
         self.work._check(i, None)
         sentence, kind = self.work.sentences[i], self.work.settings.kind
         labelled = self.work.labels_of(i)
@@ -195,7 +195,7 @@ class Session:
         }
 
     def proposal(self, sentence: Sentence) -> list[dict[str, Any]]:
-        """Spans (or labels of tokens) that the model proposes, each with the probability of exactly this span.
+        """Return the spans (or labels of tokens) that the model proposes, each with its exact probability.
 
         The probability is None if the scores of the learner are not probabilities.
         """
@@ -220,7 +220,7 @@ class Session:
     # --- what people do -----------------------------------------------------------------------------------
 
     def labels_from(self, i: Any, spans: Any) -> list[str]:
-        """The labels of a sentence's tokens from spans of a request: objects with begin, end and label."""
+        """Return the labels of tokens for the spans of a request, which are objects with begin, end and label."""
         self.work._check(i, None)
         n = len(self.work.sentences[i])
         if not isinstance(spans, list) or len(spans) > n:
@@ -246,7 +246,7 @@ class Session:
         return labels
 
     def accept(self, i: Any, spans: Any) -> dict[str, Any]:
-        """Labels of a sentence by a person: written down, learned, and the next sentence."""
+        """Accept the labels of a sentence, learn it, and return the state with the next sentence."""
         with self._asked():
             labels = self.labels_from(i, spans)
             begin, cpu = time.perf_counter(), time.thread_time()
@@ -274,17 +274,17 @@ class Session:
             return out
 
     def skip(self, i: Any) -> dict[str, Any]:
-        """Leave a sentence for later, and the next."""
+        """Postpone a sentence, and return the state with the next one."""
         with self._asked():
             self.work.skip(i)
             return self.state()
 
     def undo(self) -> dict[str, Any]:
-        """Take back what was done last; its sentence comes into focus, with the labels it had."""
+        """Undo the last action. Its sentence comes into focus, with the labels it had."""
         return self._back(self.work.undo)
 
     def redo(self) -> dict[str, Any]:
-        """Do again what was undone last."""
+        """Redo the last undone action."""
         return self._back(self.work.redo, follow=False)
 
     def _back(self, deed: Callable[[], int | None], follow: bool = True) -> dict[str, Any]:
@@ -298,7 +298,7 @@ class Session:
             labels = self.work.labels_of(i)
             if labels is not None and labels != gone:
                 self.learning.learn(self.work.sentences[i], labels)
-            elif gone is not None:  # what was learned is forgotten by training from the start
+            elif gone is not None:  # only training from scratch forgets a sentence
                 self.learning.settle(self._corpus)
             self._after()
             out = self.state(i if follow else None)
@@ -307,14 +307,14 @@ class Session:
             return out
 
     def _after(self) -> None:
-        """What follows a change: training from the start where that is due, ranking."""
+        """Start training from scratch if it is due, and rank the queue, after a change."""
         if self.work.n_labelled and self.learning.due(self.work.n_labelled):
             self.learning.settle(self._corpus)
         self._rank()
         self._wake.set()
 
     def choose(self, strategy: str | None = None, search: str | None = None) -> dict[str, Any]:
-        """Another strategy, or another search."""
+        """Change the strategy or the search text."""
         with self._asked():
             if search is not None:
                 if not isinstance(search, str) or len(search) > LONGEST_SEARCH:
@@ -327,13 +327,13 @@ class Session:
             return self.state()
 
     def add_label(self, label: Any) -> dict[str, Any]:
-        """One more label type."""
+        """Add a label type."""
         with self._lock:
             self.work.add_label(label)
             return self.state()
 
     def take_in(self, data: bytes, name: str, format: str | None) -> dict[str, Any]:
-        """One more document."""
+        """Add a document."""
         with self._lock:
             places = self.work.read(data, format, name)
             self.queue.extend(len(self.work.sentences))
@@ -342,7 +342,7 @@ class Session:
             return self.state()
 
     def why(self, i: int, token: Any) -> dict[str, Any]:
-        """Why a token has the label that is proposed."""
+        """Explain the proposed label of a token."""
         self.work._check(i, None)
         model = self.learning.model
         if model is None:
@@ -355,7 +355,7 @@ class Session:
         return why(model, sentences[i], token, kind=kind, labelled=labelled, sentences=sentences)
 
     def mistakes(self, most: int = 50) -> list[dict[str, Any]]:
-        """Labelled sentences whose labels a model trained without them finds least probable."""
+        """Return labelled sentences whose labels a model trained without them finds least probable."""
         with self._lock:
             places = sorted(self.work.labelled)
             corpus = self.work.corpus(places)
@@ -383,14 +383,14 @@ class Session:
         )
 
     def _rank(self) -> None:
-        """Rank the most wanted: as many of a long queue as of a short one."""
+        """Rank the first sentences of the queue, in a number that does not depend on its length."""
         strategy = self.work.settings.strategy
         most = FIRST if strategy_of(strategy).learned else LOOKED
         with contextlib.suppress(TagwiseError):
             self.queue.refresh(strategy, self._view(), self.learning.version, most=most)
 
     def _rank_a_slice(self) -> bool:
-        """Rank the next few; whether there were some. Whoever corrects a sentence meanwhile does not wait for it."""
+        """Rank the next slice without the lock, so that requests do not wait, and return whether there was one."""
         self._rest()
         with self._lock:
             found = self.queue.due(self.work.settings.strategy, self._view(), self.learning.version)
@@ -405,14 +405,14 @@ class Session:
         return True
 
     def _settled(self) -> None:
-        """A model from the background: the queue is ranked by it, the held-out file is scored."""
+        """Rank the queue and score the dev corpus with a new model from the background."""
         if self._ended:
             return
         model, labelled = self.learning.model, self.work.n_labelled
         if self.dev is not None and model is not None:
             score = _score(model, self.dev, self._n_jobs)
             self.curve.append({"sentences": labelled, "score": score})
-            with contextlib.suppress(FileError):  # scores can be had again
+            with contextlib.suppress(FileError):  # scores can be computed again
                 lines = [json.dumps(point) + "\n" for point in self.curve]
                 write_text(self.work.folder / CURVE, "".join(lines))
         self._wake.set()
@@ -421,7 +421,7 @@ class Session:
         )
 
     def _background(self) -> None:
-        """Rank what is left of the queue, slice by slice, whenever something changed."""
+        """Rank the rest of the queue slice by slice after every change."""
         while True:
             self._wake.wait()
             self._wake.clear()
@@ -434,7 +434,7 @@ class Session:
             self.told("ranked", {"queue": brief, "stale": self.queue.stale})
 
     def close(self) -> None:
-        """End the threads and let go of the work."""
+        """Stop the threads and close the project."""
         self._ended = True
         self._wake.set()
         self._ranker.join()
@@ -443,7 +443,7 @@ class Session:
 
 
 def _kept_curve(work: Work) -> list[dict[str, float]]:
-    """The curve that the folder has of the sessions before; none where the file is not as it was written."""
+    """Return the learning curve of earlier sessions, or an empty one if the file is damaged."""
     try:
         data = read_regular(work.folder / CURVE, MOST_CURVE, FileError, "", follow=False)
         points = [parsed(line) for line in data.splitlines()]
@@ -454,7 +454,7 @@ def _kept_curve(work: Work) -> list[dict[str, float]]:
 
 
 def _score(model: Model, dev: Corpus, n_jobs: int | None) -> float:
-    """F1 of spans, or accuracy, on a labelled corpus."""
+    """Return F1 of spans, or accuracy, on a labelled corpus."""
     from tagwise.evaluation.metrics import evaluate
 
     found = model.predict(dev, Query(n_jobs=n_jobs))

@@ -1,8 +1,8 @@
-"""Labelling played through on a labelled corpus: how many sentences an order needs to reach a share of the full score.
+"""Simulation of labelling: how many sentences a strategy needs to reach a fraction of the full score.
 
-The pool is the training part with its labels hidden. From a few sentences at random on, a learner is trained, the
-sentences it wants most are given their labels, and so on; after each step it is scored on the test part. What is
-reported is the number of sentences, and of tokens, at which the curve first reaches the target.
+The pool is the training part with hidden labels. A learner is trained on a few random sentences, then the labels of the
+sentences with the highest priority are revealed, and so on. After each step it is scored on the test part. The result
+is the number of sentences and tokens at which the curve first reaches the target.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
 from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.sentence import Corpus
 
-#: In place of a strategy: any order.
+#: Name of random order, in place of a strategy.
 RANDOM = "random"
 _COLOURS = {"random": "#888888", "margin": "#c0392b", "span": "#2471a3", "committee": "#1e8449"}
 _OTHER = "#8e44ad"
@@ -26,7 +26,7 @@ _OTHER = "#8e44ad"
 
 @dataclass
 class Curve:
-    """The course of one strategy with one seed: sentences, tokens and score after each step."""
+    """Sentences, tokens and score after each step of one strategy with one seed."""
 
     strategy: str
     seed: int
@@ -35,7 +35,7 @@ class Curve:
     scores: list[float] = field(default_factory=list)
 
     def reached(self, target: float) -> tuple[int, int] | None:
-        """Sentences and tokens at the first step whose score is no less than `target`; None where none is."""
+        """Return sentences and tokens at the first step that reaches `target`, or None if no step does."""
         for n, tokens, score in zip(self.sentences, self.tokens, self.scores):
             if score >= target:
                 return n, tokens
@@ -44,7 +44,7 @@ class Curve:
 
 @dataclass
 class Simulation:
-    """All curves on one corpus, with the score of the whole pool."""
+    """All curves on one corpus, and the score of the whole pool."""
 
     corpus: str
     full: float
@@ -54,11 +54,11 @@ class Simulation:
 
     @property
     def target(self) -> float:
-        """The score that is asked for."""
+        """Target score."""
         return self.share * self.full
 
     def needed(self, strategy: str) -> tuple[float, float] | None:
-        """Sentences and tokens that a strategy needs, the mean over seeds; None where some seed never got there."""
+        """Return the mean sentences and tokens that a strategy needs, or None if a seed does not reach the target."""
         found = [curve.reached(self.target) for curve in self.curves if curve.strategy == strategy]
         if not found or any(one is None for one in found):
             return None
@@ -66,7 +66,7 @@ class Simulation:
         return float(each[0]), float(each[1])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table: strategy, sentences, tokens, both as shares of what random order needs."""
+        """Return the table: strategy, sentences, tokens, and both relative to random order."""
         base = self.needed(RANDOM)
         out: list[tuple[str, ...]] = []
         for name in dict.fromkeys(curve.strategy for curve in self.curves):
@@ -79,17 +79,17 @@ class Simulation:
         return out
 
     def most(self, strategy: str) -> int:
-        """The longest course of a strategy."""
+        """Return the number of sentences of the longest curve of a strategy."""
         return max(curve.sentences[-1] for curve in self.curves if curve.strategy == strategy)
 
     def markdown(self) -> str:
-        """The table as Markdown."""
+        """Return the table as Markdown."""
         head = ("order", "sentences", "tokens", "of random's sentences", "of random's tokens")
         lines = [f"| {' | '.join(row)} |" for row in (head, ("---",) * 5, *self.rows())]
         return "\n".join(lines)
 
     def chart(self) -> Chart:
-        """The curves, the first seed of each strategy, with the target."""
+        """Return a chart of the curves of the first seed of each strategy, with the target."""
         lines, points = [], []
         for curve in self.curves:
             if curve.seed:
@@ -122,19 +122,19 @@ def simulate(
     share: float = 0.95,
     watch: Callable[[Curve], object] = lambda _: None,
 ) -> Simulation:
-    """Play labelling through with each strategy, and in random order.
+    """Simulate labelling with each strategy and in random order.
 
     Args:
-        name: of the corpus, for the table.
-        pool: sentences whose labels are told one step after another.
-        test: what is scored after each step.
-        make: makes an unfitted tagger.
-        strategies: names of `ranking.STRATEGIES`; random order is always there.
-        seeds: how often each is played, from other first sentences.
-        begin: sentences at random to begin with.
-        growth: how much larger the labelled part is after each step.
-        share: of the score of the whole pool, which is the target.
-        watch: called after each step.
+        name: Name of the corpus, for the table.
+        pool: Sentences whose labels are revealed step by step.
+        test: Sentences to score after each step.
+        make: Function that returns an unfitted tagger.
+        strategies: Names of `ranking.STRATEGIES`. Random order is always included.
+        seeds: Number of runs per strategy, with different first sentences.
+        begin: Number of random first sentences.
+        growth: Growth factor of the labelled part per step.
+        share: Target score as a fraction of the score of the whole pool.
+        watch: Function that is called after each step.
     """
     if not 0.0 < share <= 1.0 or growth <= 1.0 or begin < 1 or seeds < 1:
         raise ParameterError(
@@ -161,7 +161,7 @@ def _play(
     target: float,
     watch: Callable[[Curve], object],
 ) -> None:
-    """One course, to its end: the target, or the whole pool."""
+    """Run one strategy with one seed until the target or the whole pool is reached."""
     order = np.random.default_rng(curve.seed).permutation(len(pool)).tolist()
     chosen, left = order[:begin], order[begin:]
     while True:
@@ -180,11 +180,11 @@ def _play(
 def _ordered(
     strategy: str, tagger: Any, pool: Corpus, chosen: Sequence[int], left: list[int], make: Callable[[], Any]
 ) -> list[int]:
-    """What is left, the most wanted first."""
+    """Return the remaining sentences by decreasing priority."""
     if strategy == RANDOM:
         return left
     second = None
-    if strategy == "committee":  # the other half of the committee has seen every other sentence
+    if strategy == "committee":  # the second model is trained on every other sentence
         second = make().fit(picked(pool, chosen[::2])).model_
     seen = {word for i in chosen for word in pool[i].tokens}
     view = View(tagger.model_, second, seen, n_jobs=1)
@@ -193,7 +193,7 @@ def _ordered(
 
 
 def picked(corpus: Corpus, places: Iterable[int]) -> Corpus:
-    """Some sentences of a corpus."""
+    """Return sentences of a corpus by position."""
     return Corpus(
         [corpus[i] for i in places], columns=corpus.columns, label=corpus.label, source=corpus.source
     )

@@ -1,4 +1,4 @@
-"""Why a token has its label: the votes of features, other readings of the sentence, sentences like it."""
+"""Explanation of a label: contributions of features, alternative label sequences and similar sentences."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tagwise.decoding.plan import Query
 from tagwise.estimators import has_probabilities
 from tagwise.model.model import Model
 
-#: How many votes, readings and sentences are shown.
+#: Number of contributions, label sequences and sentences that are shown.
 VOTES, READINGS, ALIKE = 12, 5, 5
 
 
 def spans_of(labels: Sequence[str], kind: str) -> list[tuple[int, int, str]]:
-    """Labels as (begin, end, type): spans, or a piece for every token that is labelled."""
+    """Return labels as (begin, end, type): spans, or one item per labelled token."""
     if kind == "spans":
         return [(one.begin, one.end, one.type) for one in schemes.spans(labels)]
     return [(t, t + 1, y) for t, y in enumerate(labels)]
@@ -33,11 +33,12 @@ def why(
     sentences: Sequence[Sentence],
     n_jobs: int | None = 1,
 ) -> dict[str, Any]:
-    """All of it, as data.
+    """Return the explanation as a dictionary.
 
-    votes: of the label that the model gives the token against the next best; they sum to `difference`, the difference
-    of the scores of two readings. readings: the best ones, each with its score, and with its probability if the
-    learner has probabilities (else None). alike: labelled sentences with the same word, or its neighbours.
+    ``votes`` are the contributions of features to the predicted label against the second best one. They sum to
+    ``difference``, the difference between the scores of the two label sequences. ``readings`` are the best label
+    sequences, each with its score, and its probability or None. ``alike`` are labelled sentences with the same word or
+    neighbours.
     """
     if not 0 <= token < len(sentence):
         raise ParameterError(f"token={token}: the sentence has the tokens 0 to {len(sentence) - 1}")
@@ -69,7 +70,7 @@ def alike(
     sentences: Sequence[Sentence],
     kind: str,
 ) -> list[dict[str, Any]]:
-    """Labelled sentences that share most with the surroundings of a token: the word itself counts 4, neighbours 1."""
+    """Return labelled sentences that share most words around a token: the word itself counts 4, a neighbour 1."""
     words = [word.casefold() for word in sentence.tokens]
     here = words[token]
     around = {w for w in words[max(0, token - 2) : token + 3] if w != here}
