@@ -36,8 +36,7 @@ def both(*rules: Rule) -> Rule:
     return lambda path: all(rule(path) for rule in rules)
 
 
-#: Whole sequences of each scheme, every label followed by a blank. X-type means any type, and a chunk has one
-#: type.
+#: Whole sequences of each scheme, every label followed by a blank. X-type means any type, and a chunk has one type.
 GRAMMARS = {
     "IOB2": r"(?:O |B-(\w+) (?:I-\1 )*)*",
     "IOE2": r"(?:O |(?:I-(\w+) (?=[IE]-\1 ))*E-\w+ )*",

@@ -138,8 +138,7 @@ def twin_step(
     return w + alpha * v * d, (1 / (1 / v + d**2 / 1.0) if lack else v)
 
 
-#: Sums of integer attribute values times these are exact in float32, so weights match the reference to the
-#: bit.
+#: Sums of integer attribute values times these are exact in float32, so weights match the reference to the bit.
 EXACT_WEIGHTS = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 0.25])
 
 

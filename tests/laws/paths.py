@@ -124,8 +124,7 @@ def corpus(
     gold: Sequence[Sequence[int]] | None = None,
     **choice: bool,
 ) -> Corpus:
-    """Return a random corpus. Words imply their classes, so rows are folded, and some tokens have an
-    attribute twice.
+    """Return a random corpus. Words imply their classes, so rows are folded, and some tokens have an attribute twice.
 
     ``kind``: "lists" of names, "values" that are real and may be negative, or "edges", lists and edge
     attributes with values.

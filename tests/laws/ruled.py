@@ -10,8 +10,7 @@ import tagwise as tw
 from . import lawful
 from .lawful import Path, Rule
 
-# A sentence never begins with a Q and never ends inside a P. A Q has two or more tokens, and there is at most
-# one P.
+# A sentence never begins with a Q and never ends inside a P. A Q has two or more tokens, and there is at most one P.
 X = [
     ["ann", "the", "big", "bay"],
     ["ann", "lee", "the"],

@@ -1,6 +1,4 @@
-"""Tests of boosting against its reference implementation and brute force: bounds, steps, monotone losses,
-cached sums.
-"""
+"""Tests of boosting against its reference implementation and brute force: bounds, steps, losses, cached sums."""
 
 from __future__ import annotations
 
@@ -174,8 +172,7 @@ def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> N
 @pytest.mark.parametrize("bound", ["tight", "exact"])
 @pytest.mark.parametrize("value", [1.0, -1.0])
 def test_features_that_all_wrong_paths_lack_or_have(bound: str, value: float) -> None:
-    """With sentences of one token, two labels and an attribute each, every wrong path is at one end of the
-    range.
+    """With sentences of one token, two labels and an attribute each, every wrong path is at one end of the range.
 
     A step of 1 leaves e^-1 of the initial loss w_i of sentence i: the heaviest sentence comes first, then the
     next.

@@ -150,9 +150,7 @@ SCORED = ("auto", "dual", "sgd", "perceptron", "voters", "history", "kernel rows
 def test_a_resumed_run_ends_with_the_model_of_an_undisturbed_one(
     name: str, dev: tw.Corpus | None, tmp_path: Path
 ) -> None:
-    """Runs are killed after several iterations, and again after resuming, with checkpoints every 1 or 3
-    iterations.
-    """
+    """Runs are killed after several iterations, and again after resuming, with checkpoints every 1 or 3 iterations."""
     make, data = RUNS[name]
     whole = make().fit(data, dev=dev)
     expected, last = saved(whole, tmp_path / "m"), len(whole.history_)
@@ -246,9 +244,7 @@ def test_intervals_that_are_none(every: Any) -> None:
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
-    """The error names the difference: a parameter with both values, sentences, dev, weights, learner or
-    version.
-    """
+    """The error names the difference: a parameter with both values, sentences, dev, weights, learner or version."""
     path = tmp_path / "c"
     tw.CRF(features="S1", max_iter=3).fit(SMALL, dev=DEV, checkpoint=Checkpoint(path, every=1))
     kept = path.read_bytes()
@@ -532,9 +528,7 @@ cli.main(sys.argv[3:])
 
 
 def test_kill_and_resume_on_the_command_line(tmp_path: Path) -> None:
-    """After SIGKILL before and after a checkpoint, `--resume` writes the file of an uninterrupted run and
-    cleans up.
-    """
+    """After SIGKILL before and after a checkpoint, `--resume` writes the file of an uninterrupted run and cleans up."""
     source = tmp_path / "train.txt"
     tw.write_conll(TRAIN, source)
     options = [str(source), "-q", "-f", "S1", "--set", "max_iter=10", "--set", "tol=0"]

@@ -1,5 +1,4 @@
-"""Tests of the scorer against conlleval: handmade label sequences and the output of the official script
-(2004-01-26).
+"""Tests of the scorer against conlleval: handmade label sequences and the output of the official script (2004-01-26).
 
 ``data/conlleval.json`` holds sentences as pairs (gold, guessed) and the lines of the script's output. The
 kind of a row marks an intended difference, which has a test of its own.
@@ -199,9 +198,7 @@ def check_table(rows: list[list[str]], last: str, row: dict[str, Any]) -> None:
     "row", [row for row in ROWS if row["kind"] == "same"][::20], ids=lambda row: row["name"]
 )
 def test_the_command_prints_the_figures_of_the_script(row: dict[str, Any], tmp_path: Path) -> None:
-    """One file in the script's format, and a gold and a guessed file with tabs and another column, give its
-    figures.
-    """
+    """One file in the script's format, and a gold and a guessed file with tabs and another column, give its figures."""
     both = tmp_path / "both.txt"
     both.write_text(written(*labels(row)))
     check_table(*table(both), row)

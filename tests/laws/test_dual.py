@@ -1,6 +1,4 @@
-"""Tests of dual ascent: the certificate bounds the optimum, the weights belong to the dual point, the optimum
-is exact.
-"""
+"""Tests of dual ascent: the certificate bounds the optimum, and the weights belong to the dual point."""
 
 from __future__ import annotations
 

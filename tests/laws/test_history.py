@@ -1,6 +1,4 @@
-"""Tests of history, documents and beams against the reference implementation, and enumeration if the search
-is exact.
-"""
+"""Tests of history, documents and beams against the reference implementation, and by enumeration of exact searches."""
 
 from __future__ import annotations
 

@@ -95,9 +95,7 @@ def test_differences_that_take_all_digits(small: float, ways: str) -> None:
 
 
 def spans(kinds: int, scheme: str) -> tuple[np.ndarray, int]:
-    """Return forbidden transitions [L, L] of `kinds` kinds of spans: I follows B or I of its kind (IOB2), or
-    IOBES.
-    """
+    """Return forbidden transitions [L, L] of `kinds` kinds of spans: I follows B or I of its kind (IOB2), or IOBES."""
     parts = ["B", "I"] if scheme == "bio" else ["B", "I", "E", "S"]
     names = ["O"] + [f"{part}-{kind}" for kind in range(kinds) for part in parts]
     forbidden = np.zeros((len(names), len(names)), dtype=bool)

@@ -1,6 +1,4 @@
-"""Tests that every optimiser ends at the optimum, on hundreds of small problems with objectives summed over
-all paths.
-"""
+"""Tests that every optimiser ends at the optimum, on small problems with objectives summed over all paths."""
 
 from __future__ import annotations
 

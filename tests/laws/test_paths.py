@@ -1,5 +1,4 @@
-"""Tests that every code path of training, forced one by one, computes the value of the reference
-implementation.
+"""Tests that every code path of training, forced one by one, computes the value of the reference implementation.
 
 Float32 in lanes and alone, double precision, log space, folded and plain rows, frequent and rare attributes,
 pair sums of some edges or all, each instruction set. Each path hands over what it cannot compute.
@@ -242,8 +241,7 @@ def test_threads_do_not_change_a_bit_of_any_way(ways: str) -> None:
 @pytest.mark.parametrize("scale", [0.0, 1e-40, 1e-30, 1e-3, 1e3, 2.0**100])
 @pytest.mark.parametrize("extra", ["", "weight rules", "weight cost", "partial weight rules"])
 def test_scores_of_any_size(scale: float, extra: str) -> None:
-    """Scores are integer multiples, so sums are exact in float32 too and paths differ by their recursions
-    alone.
+    """Scores are integer multiples, so sums are exact in float32 too and paths differ by their recursions alone.
 
     At 2^100 the number of best paths is below the precision, so the multiples vary enough for a unique best
     path.

@@ -1,5 +1,4 @@
-"""Tests that every code path of decoding and of the other learners computes the reference implementation's
-value.
+"""Tests that every code path of decoding and of the other learners computes the reference implementation's value.
 
 Sixteen sentences in lanes or single cells, each kind of back pointer, tables, runs and lists, float32 and log
 space, each instruction set, and also stochastic descent and boosting.
@@ -190,9 +189,7 @@ def test_a_long_sentence_is_decoded_alike() -> None:
 
 @pytest.mark.parametrize("size", [1.0, 400.0, 1e4])
 def test_log_space_term_by_term(size: float) -> None:
-    """Products of exponentials and sums in log space agree, with edges per token, forbidden ones and
-    overflowing scores.
-    """
+    """Products of exponentials and sums in log space agree, with forbidden edges, edges per token and large scores."""
     rng = np.random.default_rng(int(size))
     for labels, length in [(1, 3), (2, 1), (4, 6), (17, 5)]:
         node, edge = (
@@ -332,9 +329,7 @@ def test_growing_locked_runs_and_single_attributes_are_the_same() -> None:
 
 
 def test_attributes_by_name_are_found_again() -> None:
-    """For lists and mappings, node and edge attributes, a locked vocabulary has exactly the ids of the
-    growing one.
-    """
+    """For lists and mappings, node and edge attributes, a locked vocabulary has exactly the ids of the growing one."""
     X = [[["a", "b"], ["b", "c", "b"]], [["a"]], []]
     E = [[{"e": 2.0}, {"f": -1.0}], [{"e": 0.5}], []]
     vocabulary = _core.Vocabulary()

@@ -135,9 +135,7 @@ def test_a_strong_prior_keeps_and_a_weak_one_lets_go(order: int) -> None:
 
 
 def test_what_was_learnt_is_kept() -> None:
-    """With new sentences of other labels alone, training forgets the old ones without a prior and keeps them
-    with one.
-    """
+    """With new sentences of other labels, training forgets the old ones without a prior and keeps them with one."""
     train, _, _ = tw.load_corpus("ewt-pos")
     nouns = [s for s in train if len(s) < 12][:300]
     X, y = [s.tokens for s in nouns], [s.labels for s in nouns]

@@ -1,6 +1,4 @@
-"""Tests of the score interface: any implementation of the two protocols can train and tag in place of the CPU
-engine.
-"""
+"""Tests of the score interface: implementations of the two protocols can train and tag instead of the CPU engine."""
 
 from __future__ import annotations
 

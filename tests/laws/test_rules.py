@@ -163,8 +163,7 @@ ALLOWED: list[Any] = [
 ]
 
 
-#: A step of a local model is normalised over the labels that may follow. Its transitions have a test of their
-#: own.
+#: A step of a local model is normalised over the labels that may follow. Its transitions have a test of their own.
 LOCAL = ("none", "start", "end", "once")
 CALLS = [(name, rule) for name in KINDS for rule in (LOCAL if KINDS[name].local else RULES)]
 
@@ -296,9 +295,7 @@ def test_learners_without_limits_say_so() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_rules_that_leave_no_path_name_the_sentence(name: str) -> None:
-    """allowed= that contradicts constraints is an error in every prediction method, and no label violates the
-    rules.
-    """
+    """allowed= that contradicts constraints is an error in every prediction method, and no label violates the rules."""
     kind, tagger = KINDS[name], fitted(name)
     words = [["ann", "the"], ["ann", "the"], ["bo"]]
     how: dict[str, Any] = {"allowed": [None, ["O", "I-P"], None], "constraints": "bio"}

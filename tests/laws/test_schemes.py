@@ -1,6 +1,4 @@
-"""Tests of label schemes against a reference implementation: all chunkings of a few tokens, by each scheme's
-definition.
-"""
+"""Tests of label schemes against their definitions, on all chunkings of a few tokens."""
 
 from __future__ import annotations
 

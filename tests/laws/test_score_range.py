@@ -1,5 +1,4 @@
-"""Tests that any finite scores are safe: sums over paths are right for spans from 0 to 10,000, on every code
-path.
+"""Tests that any finite scores are safe: sums over paths are right for spans from 0 to 10,000, on every code path.
 
 Edges, nodes or both span the range, with and without forbidden transitions and allowed labels, few labels as
 matrices and many as lists, with every instruction set. The recursions in single precision must hand over the

@@ -1,6 +1,4 @@
-"""Tests of stopping and model selection through the estimators: objectives and dev scores determine the kept
-model.
-"""
+"""Tests of stopping and model selection through the estimators: objectives and dev scores determine the kept model."""
 
 from __future__ import annotations
 

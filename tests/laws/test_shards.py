@@ -1,6 +1,4 @@
-"""Tests that shards equal the corpus: attributes, features and loss agree, with equal bits in any order of
-processing.
-"""
+"""Tests that shards equal the corpus: attributes, features and loss agree, with equal bits in any order."""
 
 from __future__ import annotations
 

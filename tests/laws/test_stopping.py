@@ -1,6 +1,4 @@
-"""Tests of when training stops and which iterate it keeps, as tables from values and dev scores to iteration
-and reason.
-"""
+"""Tests of when training stops and which iterate it keeps, as tables of values and dev scores."""
 
 from __future__ import annotations
 

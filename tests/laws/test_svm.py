@@ -1,6 +1,4 @@
-"""Tests of the Hidden Markov SVM against its reference implementation: optimum, optimality conditions,
-bounds, gap, orders.
-"""
+"""Tests of the Hidden Markov SVM against its reference implementation: optimum, conditions, bounds, gap, orders."""
 
 from __future__ import annotations
 
@@ -117,8 +115,7 @@ def test_optimality_conditions(slack: str, margin: bool, p: Problem) -> None:
 @settings(max_examples=12)
 @given(p=problems(max_sentences=3, max_tokens=3, max_labels=3), C=st.sampled_from([0.3, 1.0]))
 def test_the_gap_closes_where_slacks_are_left_out(most: int, margin: bool, p: Problem, C: float) -> None:
-    """Only the `most` largest slacks of a sentence count, in both objectives. The alphas of that program sum
-    to most C.
+    """Only the `most` largest slacks of a sentence count, and the alphas of that program sum to most C.
 
     A closed gap between a primal by enumeration and a dual of feasible alphas is the optimum.
     """

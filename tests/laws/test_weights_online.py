@@ -44,9 +44,7 @@ def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, shards: i
 )
 @pytest.mark.parametrize("k", [0, 1, 3])
 def test_history_is_the_weighted_twin(m: int, far: int, document: bool, k: int) -> None:
-    """Compare the perceptron (k = 0) for three epochs, and MIRA's first step, as later ones may break ties
-    differently.
-    """
+    """Compare the perceptron (k = 0) for three epochs, and MIRA's first step, since later ones may have ties."""
     for seed in range(3 if k else 1):
         p = corpus(seed + 40, 3, n=1 if k else 12, attributes=6, longest=5)
         n, weight = native(p), weights_of(len(p.X)) if k == 0 else np.array([2.5], dtype=np.float32)

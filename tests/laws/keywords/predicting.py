@@ -1,6 +1,4 @@
-"""Arguments of a fitted tagger's methods: predictions against the reference implementation, scores,
-explanations, files.
-"""
+"""Arguments of a fitted tagger's methods: predictions, scores, explanations, files."""
 
 from __future__ import annotations
 
@@ -125,9 +123,7 @@ def under_rules(learner: str, _: File) -> None:
 
 @row("predict", "decoder", "beam")
 def decoders(learner: str, _: File) -> None:
-    """Decoders give the best path, the most probable label of each token, or the best path of a beam of that
-    width.
-    """
+    """Decoders give the best path, the most probable label of each token, or the best path of a beam of that width."""
     tagger, wanted, new = tagger_of(), lattices(), tokens(NEW)
     found = {name: tagger.predict(new, decoder=name) for name in ("viterbi", "pointwise")}
     assert found["viterbi"] == tagger.predict(new) == [named(chain.viterbi(s)) for s in wanted]

@@ -173,8 +173,7 @@ def smoothing(b: Bench) -> None:
         {"D": 1 / 4 / 2, "N": wanted["N"], "V": wanted["V"]}, rel=1e-5
     )
     assert emissions(hmm(b, smoothing="additive", delta=1.0), "the")["D"] == pytest.approx(4 / 6, rel=1e-5)
-    # Transitions are smoothed too: D to N twice and no other. The step is the pair's score minus its words'
-    # scores.
+    # Transitions are smoothed too: D to N twice and no other. The step is the pair's score minus its words' scores.
     pair = {tuple(path): score for path, score in tagger.predict_kbest([["the", "Dog"]], 9)[0]}
     step = pair["D", "N"] - scores(tagger, "the")["D"] - scores(tagger, "Dog")["N"]
     assert math.exp(step) == pytest.approx(2 / 3, rel=1e-5)

@@ -97,9 +97,7 @@ def min_count(b: Bench) -> None:
 
 @row("all_pairs", *(name for name in ALL if name not in ("hmm", "boosting")))
 def all_pairs(b: Bench) -> None:
-    """The features are all combinations of attributes, labels, pairs, start and end, or only those of the
-    gold paths.
-    """
+    """The features are all combinations of attributes, labels, pairs, start and end, or those of the gold paths."""
     every, seen = (b.fit(P, all_pairs=flag, **short(b)) for flag in (True, False))
     assert sorted(places(every, P)) == list(range(P.shape.size))
     assert sorted(places(seen, P)) == np.flatnonzero(mask(P)).tolist()

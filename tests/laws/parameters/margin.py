@@ -1,6 +1,4 @@
-"""Rows of the Hidden Markov SVM and of kernels: the optimum of the quadratic program, scores of the reference
-dual.
-"""
+"""Rows of the Hidden Markov SVM and of kernels: the optimum of the quadratic program, scores of the reference dual."""
 
 from __future__ import annotations
 

@@ -152,9 +152,7 @@ def mode(b: Bench) -> None:
 
 @row("voters", "perceptron")
 def voters(b: Bench) -> None:
-    """The majority of training's weight vectors decides: all of them, or evenly spaced ones weighted by their
-    steps.
-    """
+    """The majority of training's weight vectors decides: all of them, or evenly spaced ones weighted by their steps."""
     n, epochs, X = len(P.X), 3, exact(P)
     steps = perceptron.after_each_step(X, P.y, P.shape, orders(n, epochs, 0), mask(P))
     assert bits(b.fit(P, epochs=epochs, voters=0)) == bits(b.fit(P, epochs=epochs))

@@ -5,12 +5,10 @@ Adding `step` to weight k multiplies N by
     Z_k(step) = sum_i D(i) mean of e^{step u_ik(y)} over wrong y (weighted by e^{H(y)}),
 which convexity bounds through the range and the mean of u_ik.
 
-``whole``: all y in place of the wrong ones, N = sum_i w_i e^{l_i}. The gold sequence has u = 0 and a constant
-share.
+``whole``: all y in place of the wrong ones, N = sum_i w_i e^{l_i}. The gold sequence has u = 0 and a constant share.
 
 ``pointwise``: N = sum_i w_i sum_t (1 / p_t(c_t) - 1), F4 less its least value. With Q_t = P given y_t = c_t,
-    1 / p_t after a step = E_P[e^{step S}] / (p_t E_Qt[e^{step S}]) <= E_P[e^{step (S - E_Qt[S])}] / p_t
-(Jensen),
+    1 / p_t after a step = E_P[e^{step S}] / (p_t E_Qt[e^{step S}]) <= E_P[e^{step (S - E_Qt[S])}] / p_t  (Jensen),
 so the same bounds hold with u = S - E_Qt[S], for which only |u| <= max S - min S is known.
 """
 

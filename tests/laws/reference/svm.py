@@ -67,8 +67,7 @@ def _dual(G: Array, b: Array, sentence: Array, C: float, slack: str) -> Array:
 def gram(
     X: Sequence[Array], y: Sequence[Path], labels: int, kernel: Kernel
 ) -> tuple[Array, list[tuple[int, Path]]]:
-    """Return <d_iy, d_jy'> through the kernel: sum_{s,t} n_s . n'_t K(x_s, x_t), plus transitions, starts,
-    ends.
+    """Return <d_iy, d_jy'> through the kernel: sum_{s,t} n_s . n'_t K(x_s, x_t), plus transitions, starts, ends.
 
     n_s(sigma) = [gold=sigma] - [y_s=sigma]. With the linear kernel this is d @ d.T.
     """
@@ -96,8 +95,7 @@ def working_set(
     tol: float = 1e-6,
     epochs: int = 1000,
 ) -> Solution:
-    """Solve sentence by sentence: two-best Viterbi finds the most violating path, then its alphas are
-    optimised.
+    """Solve sentence by sentence: two-best Viterbi finds the most violating path, then its alphas are optimised.
 
     A path y violates if 1/2 [H(y_i) - H(y)] < b - xi_i - tol. With Hamming margins the search maximises H + 2
     Hamming.
@@ -117,8 +115,7 @@ def working_set(
             s = score_sentence(w, X[i], shape)
             if margin:
                 s = s._replace(node=s.node + 2 * (np.arange(shape.labels) != np.array(y[i])[:, None]))
-            # With a slack per sequence the violations of other sequences count, so search beyond those in the
-            # set.
+            # With a slack per sequence the violations of other sequences count, so search beyond those in the set.
             k = 2 + (len(alpha[i]) if slack == "sequence" else 0)
             lack = {p: bound(i, p) - w @ difference(i, p) / 2 for p in alpha[i]}
             xi = max([0.0, *lack.values()]) if slack == "instance" else 0.0
