@@ -1,4 +1,4 @@
-"""Random corpora with their features laid out, natively and as dense matrices."""
+"""Random corpora with their feature layouts, in the core's form and as dense matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .strategies import Chain
 
 
 def fold(c: Chain) -> tuple[np.ndarray, np.ndarray]:
-    """Start and end scores folded into the first and last node scores, as the native primitives take them."""
+    """Fold start and end scores into the first and last node scores, as the core's primitives expect."""
     node = c.scores.node.copy()
     node[0] += c.scores.start
     node[-1] += c.scores.end
@@ -22,7 +22,7 @@ def fold(c: Chain) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Corpus(NamedTuple):
-    """A random training set in the engine's terms and in the twins'."""
+    """A random training set in the form of the core and of the reference implementations."""
 
     data: _core.Dataset
     layout: _core.Layout
@@ -32,7 +32,9 @@ class Corpus(NamedTuple):
     labels: int
 
     def places(self) -> tuple[np.ndarray, ...]:
-        """Where each feature of the engine's vector lies in the twin's flat vector (model.Shape's order)."""
+        """Return the index of each engine feature in the reference implementation's flat vector (model.Shape's
+        order).
+        """
         a, A, L = self.layout.arrays(), self.layout.n_attributes, self.labels
         owner = np.repeat(np.arange(A), np.diff(a["node_ptr"].astype(int)))
         begin = np.cumsum([0, A * L, L * L, L, L])
@@ -42,20 +44,20 @@ class Corpus(NamedTuple):
         return tuple(np.concatenate([b + p.astype(int) for b, p in zip(begin, parts)]))
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Engine weights as node [A, L], transition [L, L], start [L], end [L], edge attributes [A, L, L]."""
+        """Return engine weights as node [A, L], transition [L, L], start [L], end [L], edge attributes [A, L, L]."""
         shape = model.Shape(self.layout.n_attributes, self.labels, True)
         flat = np.zeros(shape.size)
         flat[list(self.places())] = w
         return model.split(flat, shape)
 
     def scores(self, w: np.ndarray) -> list[chain.Scores]:
-        """Scores of every sentence by the twin."""
+        """Return the reference scores of every sentence."""
         node, move, start, end, pair = self.split(w)
         edges = [move + np.einsum("ta,ayz->tyz", e, pair) for e in self.E]
         return [scores(x @ node, edge, start, end) for x, edge in zip(self.X, edges)]
 
     def pull_back(self, i: int, g: chain.Scores) -> np.ndarray:
-        """A gradient in sentence i's scores -> the gradient of the engine's features."""
+        """Map a gradient in sentence i's scores to the gradient of the engine's features."""
         pair = np.einsum("ta,tyz->ayz", self.E[i], g.edge)
         parts = (self.X[i].T @ g.node, g.edge.sum(axis=0), g.start, g.end, pair)
         return np.concatenate([p.ravel() for p in parts])[list(self.places())]
@@ -70,7 +72,7 @@ def random_corpus(
     edge_attributes: bool = False,
     **choice: bool,
 ) -> Corpus:
-    """Attributes drawn with a long tail, so that some are frequent and many are rare."""
+    """Draw attributes with a long tail, so that some are frequent and many are rare."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest + 1, n)
 
@@ -111,7 +113,7 @@ def random_corpus(
 
 
 def constraints(c: Corpus, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Random allowed sets [S, L], the set of each token, forbidden edges; the gold paths stay possible."""
+    """Return random allowed sets [S, L], the set of each token, and forbidden edges. The gold paths stay valid."""
     rng = np.random.default_rng(seed)
     flat = np.array([y for path in c.gold for y in path])
     sets = rng.random((len(flat), c.labels)) < 0.7
@@ -126,7 +128,7 @@ def constraints(c: Corpus, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def lists(
     scorer: _core.Scorer, data: _core.Dataset, k: int, **more: object
 ) -> list[list[tuple[float, tuple]]]:
-    """The lists of a corpus, sentence by sentence."""
+    """Return the k-best lists of a corpus, sentence by sentence."""
     counts, found, labels = scorer.kbest(data, k, **more)
     lengths = np.diff(data.offsets.astype(int))
     paths = np.split(labels, np.cumsum(np.repeat(lengths, counts))[:-1])

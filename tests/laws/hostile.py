@@ -1,8 +1,8 @@
-"""Small problems that certificates and optimisers could get wrong, with their optimum in double precision.
+"""Small problems on which certificates and optimisers could fail, with their optimum in double precision.
 
     python -m tests.laws.hostile 20
 
-fits 20 seeds of every kind with every penalty and tolerance and prints what certificates and objectives are worth.
+fits 20 seeds of every kind with every penalty and tolerance and prints the accuracy of certificates and objectives.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ TOLERANCES = (1e-2, 1e-3, 1e-5, 1e-7, 1e-11)
 
 
 class Hostile(NamedTuple):
-    """A training set, and its distinct sentences by all of their paths."""
+    """A training set, and its distinct sentences with all of their paths."""
 
     problem: Problem
     sentences: list[Paths]
     size: int
 
     def objective(self, w: np.ndarray, l2: float) -> float:
-        """The objective at `w` in double precision."""
+        """Return the objective at `w` in double precision."""
         return loss(self.sentences, "log", w)[0] + l2 * float(w @ w)
 
     def optimum(self, l2: float) -> float:
-        """The least objective."""
+        """Return the minimum of the objective."""
         return newton(self.sentences, "log", l2, self.size)[0]
 
     def fit(self, optimizer: str, l2: float, tol: float, max_iter: int = 3000) -> Result:
-        """Weights of an optimiser."""
+        """Return the result of an optimiser."""
         stopping = Stopping(max_iter, tol, 10, 0)
         start = np.zeros(self.size)
         return gradient.train(self.problem, start, stopping, optimizer=optimizer, l2=l2, n_jobs=1)
 
 
 def draw(kind: str, seed: int) -> Hostile:
-    """A problem of a kind."""
+    """Draw a problem of a kind."""
     rng = np.random.default_rng(seed)
     labels = 1 if kind == "one label" else int(rng.integers(2, 4))
     seen = labels - 1 if kind == "unseen label" and labels > 2 else labels
@@ -98,16 +98,16 @@ def draw(kind: str, seed: int) -> Hostile:
 
 
 class Certified(NamedTuple):
-    """A certificate on the way, against the truth: relative to the optimum."""
+    """An intermediate certificate compared with the exact values, relative to the optimum."""
 
     margin: float  # (P* - D) / P*
-    primal: float  # P as reported less P in double precision
+    primal: float  # reported P minus P in double precision
     gap: float  # (P - D) / P*
     distance: float  # (P - P*) / P* in double precision
 
 
 def certificates(hostile: Hostile, l2: float, epochs: tuple[int, ...]) -> Iterator[Certified]:
-    """Certificates after so many epochs of dual ascent."""
+    """Yield certificates after these epochs of dual ascent."""
     best = hostile.optimum(l2)
     ascent = hostile.problem.dual(l2)
     for epoch in range(max(epochs)):
@@ -121,7 +121,7 @@ def certificates(hostile: Hostile, l2: float, epochs: tuple[int, ...]) -> Iterat
 
 
 def main(seeds: int) -> None:
-    """Print how far certificates, fits and objectives are from the truth."""
+    """Print the errors of certificates, fits and objectives."""
     found = [
         one
         for kind in KINDS

@@ -1,4 +1,4 @@
-"""Kernel learners on random corpora, beside their twins."""
+"""Kernel learners on random corpora, with their reference implementations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TWIN = {
 
 
 def frame(vocabulary: _core.Vocabulary, data: _core.Dataset, labels: int) -> _core.Layout:
-    """Every transition, start and end, and no node feature."""
+    """Return a layout with every transition, start and end, and no node feature."""
     layout = _core.Layout.build(data, len(vocabulary), labels, all_pairs=True)
     arrays = layout.arrays()
     arrays["node_ptr"] = np.zeros(len(vocabulary) + 1, dtype=np.uint64)
@@ -32,7 +32,7 @@ def frame(vocabulary: _core.Vocabulary, data: _core.Dataset, labels: int) -> _co
 
 
 class Kernelled:
-    """A tiny problem as the kernel learners see it."""
+    """A tiny problem in the form of the kernel learners."""
 
     def __init__(self, p: Problem) -> None:
         self.vocabulary, self.data = encode(p)
@@ -50,13 +50,13 @@ class Kernelled:
         return told.kernel_svm(self.data, self.layout, kernel, **parameters)
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """beta [U, L], transitions, starts, ends."""
+        """Return beta [U, L], transitions, starts, ends."""
         L = self.labels
         parts = np.split(w, [L * L, L * L + L, L * L + 2 * L])
         return parts[3].reshape(-1, L), parts[0].reshape(L, L), parts[1], parts[2]
 
     def shared(self, beta: np.ndarray) -> np.ndarray:
-        """The twin's betas, one a token, summed over equal tokens."""
+        """Return the reference betas, one per token, summed over equal tokens."""
         out = np.zeros((len(self.distinct), self.labels))
         np.add.at(out, self.of, beta)
         return out

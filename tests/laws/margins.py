@@ -19,7 +19,7 @@ def encode(p: Problem) -> tuple[_core.Vocabulary, _core.Dataset]:
 
 
 def run(solver: Any, tol: float, most: int = 3000) -> dict[str, Any]:
-    """Epochs until the absolute gap is under `tol`."""
+    """Run epochs until the absolute gap is at most `tol`."""
     state: dict[str, Any] = {}
     for _ in range(most):
         state = solver.epoch()

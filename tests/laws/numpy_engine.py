@@ -1,4 +1,6 @@
-"""A second engine behind the two protocols: the slow twins of `reference`, sentence by sentence, in plain NumPy."""
+"""A second implementation of the score interface: the reference implementations, sentence by sentence, in plain
+NumPy.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from .reference.losses import log_loss
 
 
 class Dense:
-    """Weights as tables: node [A, L], edges [L, L], starts [L], ends [L]; features that do not exist weigh nothing."""
+    """Weights as tables: node [A, L], edges [L, L], starts [L], ends [L]. Features that do not exist weigh 0."""
 
     def __init__(self, layout: _core.Layout, forbidden: NDArray[np.uint32] | None) -> None:
         n, self.shape = layout.n_labels, (layout.n_attributes, layout.n_labels)
@@ -34,13 +36,13 @@ class Dense:
             self.forbidden.ravel()[forbidden] = True
 
     def spread(self, w: NDArray[np.floating]) -> Vector:
-        """One vector of all four tables."""
+        """Return one vector of all four tables."""
         out = np.zeros(self.size)
         out[self.place] = w
         return out
 
     def scores(self, dense: Vector, X: Vector, allowed: NDArray[np.bool_] | None) -> chain.Scores:
-        """Scores of a sentence of attribute values X [T, A]."""
+        """Return the scores of a sentence with attribute values X [T, A]."""
         A, L = self.shape
         node, edge, start, end = np.split(dense, np.cumsum([A * L, L * L, L]))
         return chain.scores(
@@ -49,7 +51,7 @@ class Dense:
 
 
 def sentences(data: _core.Dataset, n_attributes: int) -> Iterator[tuple[slice, Vector]]:
-    """The tokens of each sentence, and their attributes' values [T, A]."""
+    """Yield the tokens of each sentence, and their attribute values [T, A]."""
     ptr, ids, values = data.node()
     offsets, n = data.offsets.astype(int), ptr.astype(int)
     for begin, end in pairwise(offsets.tolist()):
@@ -61,7 +63,7 @@ def sentences(data: _core.Dataset, n_attributes: int) -> Iterator[tuple[slice, V
 
 
 class NumpyObjective:
-    """sum_i w_i l_i and its gradient."""
+    """The objective sum_i w_i l_i and its gradient."""
 
     def __init__(self, problem: Problem) -> None:
         assert problem.loss == "log"
@@ -138,7 +140,7 @@ class NumpyScorer:
 def scorer(
     layout: _core.Layout, weights: NDArray[np.float32], forbidden: NDArray[np.uint32] | None, local: bool
 ) -> Scorer:
-    """The scorer of these weights."""
+    """Return the scorer of these weights."""
     assert not local
     return NumpyScorer(layout, weights, forbidden)
 

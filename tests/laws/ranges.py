@@ -1,7 +1,7 @@
 """Sentences whose scores span a given range, and their exact sums in double precision and log space.
 
-Scores are multiples of the span, so that paths which differ by much at one token tie in the end: an entry that a
-recursion loses to underflow is then the better part of the probability. They are exact in single precision.
+Scores are multiples of the span, so that paths which differ by much at one token tie in the end. An entry lost to
+underflow then has most of the probability. The scores are exact in single precision.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ LENGTHS = (1, 2, 2, 3, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 6, 7, 9, 12, 24, 40)
 
 
 class Batch(NamedTuple):
-    """Sentences side by side; what lies beyond an end is 0."""
+    """A padded batch of sentences. Entries beyond the end of a sentence are 0."""
 
-    node: np.ndarray  # [B, T, L], minus infinity where a label is not allowed
-    edge: np.ndarray  # [L, L], minus infinity where a transition is forbidden
+    node: np.ndarray  # [B, T, L], minus infinity for labels that are not allowed
+    edge: np.ndarray  # [L, L], minus infinity for forbidden transitions
     lengths: np.ndarray  # [B]
     gold: np.ndarray  # [B, T]: the best path, or any allowed one (every third sentence)
     free: np.ndarray  # [B, T, L] node scores without the rules
 
     @property
     def inside(self) -> np.ndarray:
-        """Whether there is a token, [B, T]."""
+        """Mask of existing tokens, [B, T]."""
         return np.arange(self.node.shape[1]) < self.lengths[:, None]
 
     @property
@@ -50,9 +50,9 @@ class Exact(NamedTuple):
 
 @cache
 def draw(labels: int, kind: str, span: float, rule: str, seed: int = 0, listed: float = 1.0) -> Batch:
-    """A batch; `listed`: the share of transitions that score anything but 0."""
+    """Draw a batch in which a share `listed` of the transitions has a nonzero score."""
     rng = np.random.default_rng([labels, KINDS.index(kind), int(span), RULES.index(rule), seed])
-    # Sentences of many labels are short, for the sake of time.
+    # Sentences of many labels are short, to save time.
     lengths = [n for n in LENGTHS if labels < 20 or n < 10]
     shape = len(lengths), max(lengths), labels
 
@@ -62,12 +62,12 @@ def draw(labels: int, kind: str, span: float, rule: str, seed: int = 0, listed: 
 
     free, edge = scores(shape, kind != "edges"), scores((labels, labels), kind != "nodes")
     plain = rng.random(edge.shape) >= listed
-    if labels > 20:  # three labels count; among many there would always be another way
+    if labels > 20:  # only three labels count, since with many there would always be another path
         free[:, :, 3:] -= 3.0 * span
         plain[:3, :3] = False
     edge[plain] = 0.0
     node = free.copy()
-    # Label 0 may always follow itself: every sentence keeps a path.
+    # Label 0 may always follow itself, so every sentence keeps a path.
     if rule in ("labels", "both"):
         barred = rng.random(shape) < 0.4
         barred[:, :, 0] = False
@@ -88,7 +88,7 @@ def draw(labels: int, kind: str, span: float, rule: str, seed: int = 0, listed: 
 
 
 def best(node: np.ndarray, edge: np.ndarray) -> list[int]:
-    """The best path."""
+    """Return the best path."""
     state, back = node[0], []
     for row in node[1:]:
         ways = state[:, None] + edge
@@ -109,7 +109,7 @@ def log_sum(x: np.ndarray, axis: int) -> np.ndarray:
 
 @cache
 def exact(labels: int, kind: str, span: float, rule: str, seed: int = 0, listed: float = 1.0) -> Exact:
-    """The sums of `draw`'s sentences, all labels and sentences at once."""
+    """Return the sums of `draw`'s sentences, for all labels and sentences at once."""
     batch = draw(labels, kind, span, rule, seed, listed)
     node, edge, inside = batch.node, batch.edge, batch.inside
     many, time = inside.shape

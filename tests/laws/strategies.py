@@ -1,6 +1,6 @@
 """Hypothesis strategies: small random chains, gold paths, attribute matrices.
 
-Whole numbers as scores make ties common; real ones make them rare. Constraints always leave the gold path.
+Integer scores make ties common, real ones make them rare. Constraints always allow the gold path.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Problem(NamedTuple):
 
 
 def reals(bound: float = 4.0) -> st.SearchStrategy[float]:
-    """Plain reals; no subnormals, which only slow down shrinking."""
+    """Return real numbers without subnormals, which only slow down shrinking."""
     return st.floats(-bound, bound, allow_nan=False, allow_subnormal=False)
 
 
 def wholes(bound: int = 2) -> st.SearchStrategy[float]:
-    """Whole numbers as floats: sums are exact, ties are many."""
+    """Return integers as floats: sums are exact, with many ties."""
     return st.integers(-bound, bound).map(float)
 
 
 @st.composite
 def paths(draw: st.DrawFn, length: int, labels: int) -> Path:
-    """A label sequence."""
+    """Draw a label sequence."""
     return tuple(draw(st.lists(st.integers(0, labels - 1), min_size=length, max_size=length)))
 
 
@@ -61,7 +61,7 @@ def chains(
     max_labels: int = MAX_LABELS,
     min_labels: int = 1,
 ) -> Chain:
-    """Scores with shared or time-varying edges, start and end, and perhaps constraints; with a gold path."""
+    """Draw scores with shared or time-varying edges, start and end, optional constraints, and a gold path."""
     elements = reals() if elements is None else elements
     T, L = draw(st.integers(1, max_tokens)), draw(st.integers(min_labels, max_labels))
     if time_varying is None:
@@ -99,7 +99,7 @@ def problems(
     min_labels: int = 2,
     min_tokens: int = 1,
 ) -> Problem:
-    """A tiny training set; attributes are 0/1 unless ``values`` says otherwise."""
+    """Draw a tiny training set. Attributes are 0/1 unless ``values`` is given."""
     values = st.integers(0, 1).map(float) if values is None else values
     L, A = draw(st.integers(min_labels, max_labels)), draw(st.integers(1, max_attributes))
     lengths = draw(st.lists(st.integers(min_tokens, max_tokens), min_size=1, max_size=max_sentences))
@@ -109,5 +109,5 @@ def problems(
 
 
 def weights(shape: Shape, elements: st.SearchStrategy[float] | None = None) -> st.SearchStrategy[Array]:
-    """A weight vector for a problem's shape."""
+    """Return a strategy for weight vectors of a problem's shape."""
     return arrays(float, shape.size, elements=reals(2.0) if elements is None else elements)

@@ -1,4 +1,5 @@
-"""HMM and MEMM against the slow twins: scores of every path, unknown words, losses, decoders, files."""
+"""Tests of HMM and MEMM against the reference implementations: path scores, unknown words, losses, decoders, files.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def parts(data: Tokens) -> tuple[list[list[str]], list[list[str]]]:
 
 
 def all_paths(tagger: tw.Tagger, sentence: list[str]) -> dict[tuple[str, ...], float]:
-    """The score of every label sequence, through the k-best decoder."""
+    """Return the score of every label sequence, through the k-best decoder."""
     n = len(tagger.classes_) ** len(sentence)
     return {tuple(path): score for path, score in tagger.predict_kbest([sentence], n)[0]}
 
@@ -72,7 +73,7 @@ def test_scores_of_an_hmm_are_log_probabilities(
 @pytest.mark.parametrize("unknown", ["shape", "suffix"])
 @given(data=sentences(["abb", "cbb", "Abb", "ab1", "xing", "Bing"]))
 def test_an_unknown_word_scores_as_its_class(unknown: str, data: Tokens) -> None:
-    """A new word scores as a rare one of its class; classes are kinds that share the probability with words."""
+    """A new word scores like a rare one of its class. Classes are kinds that share the probability with words."""
     rare = [("going", 0), ("doing", 1), ("Oslo", 1)]
     X, y = parts([*data, rare])
     tagger = tw.HMM(unknown=unknown, rare=2, smoothing="additive").fit(X, y)
@@ -94,7 +95,7 @@ def test_overlapping_emissions_add_up(smoothing: str, p: Problem, at: int) -> No
     tagger = tw.HMM(features="attributes", overlapping=True, smoothing=smoothing, delta=0.5)
     tagger.fit(X, [[f"y{y}" for y in path] for path in p.y])
     labels = [int(name[1:]) for name in tagger.classes_]
-    present = [a for a in range(A) if any(x[:, a].any() for x in p.X)]  # what the vocabulary holds
+    present = [a for a in range(A) if any(x[:, a].any() for x in p.X)]  # the vocabulary's attributes
     emit = np.zeros((L, len(present)))
     move, start = np.zeros((L, L + 1)), np.zeros(L)
     for x, path in zip(p.X, p.y):
@@ -118,11 +119,11 @@ def test_overlapping_emissions_add_up(smoothing: str, p: Problem, at: int) -> No
 
 @given(problems(values=reals(2.0)), st.data())
 def test_the_loss_of_a_memm_is_that_of_its_steps(p: Problem, draw: st.DataObject) -> None:
-    """Loss and gradient of the unrolled steps equal the twin's, at the places of the model's own layout."""
+    """Loss and gradient of the unrolled steps match the reference implementation, in the model's layout."""
     w = draw.draw(weights(p.shape))
     n = native(p)
     full = np.zeros(p.shape.size)
-    full[n.at] = w[n.at]  # features that were never observed do not exist
+    full[n.at] = w[n.at]  # unobserved features do not exist
     steps = n.data.steps(n.layout.n_attributes, p.shape.labels)
     objective = _core.Objective(steps, step_layout(n.layout))
     gradient = np.zeros(len(n.layout))
@@ -138,7 +139,7 @@ def test_the_loss_of_a_memm_is_that_of_its_steps(p: Problem, draw: st.DataObject
 
 @given(problems(values=reals(2.0), edge_attributes=False), st.booleans(), st.data())
 def test_local_scores_decode_like_the_twin(p: Problem, conjoined: bool, draw: st.DataObject) -> None:
-    """Best path, k best, marginals and log Z of a locally normalised chain, edge attributes included."""
+    """Best path, k best, marginals and log Z of a locally normalised chain match, including edge attributes."""
     p = p._replace(shape=p.shape._replace(edge_attributes=conjoined))
     w = draw.draw(weights(p.shape))
     n = native(p)
@@ -193,7 +194,7 @@ def test_what_a_baseline_cannot_do_is_said() -> None:
 
 
 def test_label_bias() -> None:
-    """Lafferty, McCallum and Pereira (2001): the more frequent first label cannot be given up by a MEMM."""
+    """A MEMM cannot leave the more frequent first label (Lafferty, McCallum and Pereira 2001)."""
     X = [list("rib")] * 3 + [list("rob")]
     y = [["i1", "i2", "i3"]] * 3 + [["o1", "o2", "o3"]]
     settings_ = {"features": "S1", "l2": 0.001, "max_iter": 200}
@@ -202,7 +203,7 @@ def test_label_bias() -> None:
 
 
 def test_a_memm_warms_up_by_its_sentences() -> None:
-    """Its steps are tokens, but stochastic epochs begin from 200 sentences on: below, seeds draw nothing."""
+    """Its steps are tokens, but stochastic epochs start at 200 sentences. Below that, seeds have no effect."""
     X, Y = [["a", "b", "c"]] * 120 + [["b", "a", "b"]] * 60, [["X", "Y", "X"]] * 120 + [["Y", "X", "X"]] * 60
 
     def weights(n: int, seed: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Boosting of the pointwise exponential loss: against all paths, its twin and differences; its bounds are bounds."""
+"""Tests of boosting with the pointwise exponential loss against all paths, finite differences and the reference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def full(p: Problem, n: Native, w: np.ndarray) -> np.ndarray:
 
 
 def loss(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray, less: float = 1.0) -> float:
-    """sum_i w_i sum_t (1 / p_t(gold) - less), p_t a sum over all paths."""
+    """Return sum_i w_i sum_t (1 / p_t(gold) - less), with p_t a sum over all paths."""
     total = 0.0
     for x, y, a in zip(as_float32(p.X), p.y, weight):
         nodes, _ = enumeration.marginals(model.score_sentence(full(p, n, w), x, p.shape))
@@ -46,7 +46,7 @@ small = problems(max_tokens=4, max_sentences=3, values=values)
 @pytest.mark.parametrize("over", SUMS)
 @given(p=small, seed=st.integers(0, 9))
 def test_kept_quantities_are_those_of_all_paths(over: str, p: Problem, seed: int) -> None:
-    """The loss by enumeration, its slopes by differences and by the twin."""
+    """The loss matches enumeration, and its slopes match differences and the reference implementation."""
     n, rng = native(p), np.random.default_rng(seed)
     w, weight = rng.normal(size=len(n.layout)), rng.uniform(0.1, 2.0, len(p.X))
     b = booster(n, start=w, sample_weight=weight, over=over)
@@ -65,7 +65,7 @@ def test_kept_quantities_are_those_of_all_paths(over: str, p: Problem, seed: int
 @settings(max_examples=20)
 @given(p=small, seed=st.integers(0, 9))
 def test_the_bounds_are_the_twins_and_no_step_breaks_them(over: str, p: Problem, seed: int) -> None:
-    """Loose above tight above the loss itself, at every step and not only at the best."""
+    """At every step, not only the best, the loose bound is above the tight one and this above the loss."""
     n, rng, ones = native(p), np.random.default_rng(seed), np.ones(len(p.X))
     w = rng.normal(size=len(n.layout))
     b = booster(n, start=w, bound="tight", max_step=3.0, over=over)
@@ -123,7 +123,7 @@ def test_kept_sums_equal_a_recomputation(bound: str, overlap: bool) -> None:
 
 
 def test_log_space_is_the_same_function_and_goes_further() -> None:
-    """Forced, it gives the same numbers; of scores so far apart that a gold label has no probability, finite ones."""
+    """Forced log space gives the same numbers, and finite ones if a gold label's probability underflows."""
     p = corpus(2, 4, n=12, longest=6)
     n = native(p)
     w = np.random.default_rng(0).normal(size=len(n.layout))
@@ -143,7 +143,7 @@ def test_log_space_is_the_same_function_and_goes_further() -> None:
 
 
 def test_what_is_all_but_learnt_keeps_its_digits() -> None:
-    """One token in two labels: 1 / p - 1 = e^-margin, down to 1e-9 and below."""
+    """One token with two labels: 1 / p - 1 = e^-margin, down to 1e-9 and below."""
     n = native(Problem(model.Shape(1, 2), [np.ones((3, 1))], [(0, 0, 0)]))
     for margin in (1.0, 20.0, 25.0):
         w = np.where(np.arange(len(n.layout)) < n.layout.n_node, margin, 0.0)

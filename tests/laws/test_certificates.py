@@ -1,4 +1,4 @@
-"""D <= P* <= P on problems made to break it, and what training reports is the objective of what it keeps."""
+"""Tests of D <= P* <= P on difficult problems, and of the reported objective, which is that of the kept weights."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tagwise.features.inputs import Inputs
 from .hostile import KINDS, PENALTIES, TOLERANCES, Hostile, certificates, draw
 
 SEEDS = 3
-#: What the optimum by Newton's method and the sums of the reference are off by, relatively.
+#: Relative error of the optimum by Newton's method and of the reference sums.
 REFERENCE = 1e-10
 
 
 def stored(weights: np.ndarray) -> np.ndarray:
-    """Weights as a model keeps them."""
+    """Round weights as a model stores them."""
     return weights.astype(np.float32).astype(np.float64)
 
 
 def lattice_of(model: tw.Model, sentence: list[str]) -> tw.lattice.Lattice:
-    """Scores of a sentence in double precision, from the weights that the model keeps."""
+    """Return the scores of a sentence in double precision, from the model's stored weights."""
     layout, w = model.scorer.layout, model.scorer.weights.astype(np.float64)
     arrays = {name: values.astype(int) for name, values in layout.arrays().items()}
     data = model.encode(Inputs.of([sentence]), 1)
@@ -42,7 +42,7 @@ def lattice_of(model: tw.Model, sentence: list[str]) -> tw.lattice.Lattice:
 
 
 def check_fit(problem: Hostile, l2: float, tol: float) -> None:
-    """A fit by dual ascent against the optimum."""
+    """Compare a fit by dual ascent with the optimum."""
     best, result = problem.optimum(l2), problem.fit("dual", l2, tol)
     true = problem.objective(stored(result.weights), l2)
     assert result.objective == pytest.approx(true, rel=1e-8, abs=1e-12)
@@ -52,7 +52,7 @@ def check_fit(problem: Hostile, l2: float, tol: float) -> None:
         assert true - best <= tol * true * (1 + 1e-6) + REFERENCE * best
     if (
         tol <= 1e-9
-    ):  # L-BFGS stops where ten iterations gain less than tol, which may be some hundred times tol above
+    ):  # L-BFGS stops when ten iterations gain less than tol, possibly some hundred times tol above the optimum
         assert true - best <= 1e-6 * best + 1e-12
 
 
@@ -96,7 +96,7 @@ def test_optimisers_reach_the_optimum_where_single_precision_cannot_see_it(
 
 
 def test_a_sentence_of_text_many_times() -> None:
-    """The rounding of equal sentences goes one way, and the loss of each is small."""
+    """Rounding errors of equal sentences have the same sign, and the loss of each is small."""
     sentence = tw.load_corpus("ewt-pos")[0][0]
     X, y = [list(sentence.tokens)[:8]] * 300, [list(sentence.labels)[:8]] * 300
     taggers = [
@@ -111,7 +111,7 @@ def test_a_sentence_of_text_many_times() -> None:
 
 @pytest.mark.parametrize("loss", ["log", "exp", "pointwise_log", "pointwise_exp"])
 def test_the_objective_is_that_of_the_weights_kept(loss: str) -> None:
-    """Also without a penalty on text that can be separated, where it is a sum of many small numbers."""
+    """The objective is exact also for separable text without a penalty, where it is a sum of many small numbers."""
     rng = np.random.default_rng(0)
     X = [[f"w{i}" for i in rng.integers(0, 8, 5)] for _ in range(30)]
     y = [["A" if int(token[1:]) % 2 else "B" for token in sentence] for sentence in X]

@@ -1,4 +1,4 @@
-"""Probabilities of sequences and chunks by looking at all paths; entropy; calibration."""
+"""Tests of probabilities of sequences and chunks by enumeration, of entropy and of calibration."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def fitted() -> tuple[tw.CRF, list[list[str]]]:
 
 
 def test_confidence_of_a_tagger() -> None:
-    """Path, labels, entropies and chunks by the scores of all paths."""
+    """Path, labels, entropies and chunks match the scores of all paths."""
     tagger, X = fitted()
     found = tagger.predict_confidence(X)
     assert len(found) == len(X)
@@ -146,7 +146,7 @@ def test_honest_confidences_are_calibrated() -> None:
 
 
 def test_a_path_above_the_sum_of_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounding may lift a score above log Z by a little, which counts as a probability of 1; more is a defect."""
+    """Rounding may lift a score slightly above log Z, which counts as a probability of 1. More is an error."""
     crf = tw.CRF(features="attributes").fit([[["a"], ["b"]]], [["x", "y"]])
     X, y = [[["a"], ["b"]]], [["x", "y"]]
     before = paths.marginals

@@ -1,4 +1,4 @@
-"""Constraints, labels that occur once, and tag dictionaries, against enumeration and against what they promise."""
+"""Tests of constraints, labels that occur once, and tag dictionaries, by enumeration and by their guarantees."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_forbidden_and_required() -> None:
 
 
 def test_rules_as_text() -> None:
-    """On a command line: a name, JSON, or none; what is wrong with the JSON is said."""
+    """On the command line constraints are a name, JSON, or none. Errors in the JSON are reported."""
     spec = parameters_of(tw.CRF)["constraints"]
     assert spec.parse("None") is spec.parse("") is None
     assert spec.parse("iob2") == spec.check("iob2")
@@ -64,7 +64,7 @@ def test_rules_as_text() -> None:
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
 def test_a_model_knows_its_scheme(scheme: str) -> None:
-    """From its observed transitions alone."""
+    """A model infers its scheme from the observed transitions."""
     spans = [[("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 5)], [("LOC", 1, 3)]]
     y = [schemes.from_spans(s, 6, scheme) for s in spans]
     X = [[f"w{t}" for t in range(6)] for _ in y]
@@ -113,7 +113,7 @@ def test_once_by_lists_where_the_search_cannot_see_to_it(params: dict[str, Any])
 
 
 def noisy(scheme: str, n: int = 120, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
-    """Chunks whose words say little: a plain model makes ill-formed sequences of them."""
+    """Return chunks with uninformative words, for which a plain model predicts ill-formed sequences."""
     rng = np.random.default_rng(seed)
     X, y = [], []
     for _ in range(n):
@@ -206,14 +206,14 @@ def test_dictionary_by_counting() -> None:
 @pytest.mark.parametrize("make", LEARNERS)
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_words_keep_to_their_dictionary(make: Any, share: float, tmp_path: Path) -> None:
-    """Counted by hand: a known word has one of its labels, in a sentence where that leaves a well-formed path."""
+    """By counting, a known word has one of its labels, in sentences that keep a well-formed path."""
     (X, y), (test, _) = noisy("IOB2", 60), noisy("IOB2", 40, seed=1)
     rng = np.random.default_rng(2)
     test += [rng.permutation(words).tolist() for words in test]  # in an order that no chunk has
     seen, bio = lawful.counted(X, y, 3, share), lawful.of_scheme("IOB2")
     assert (
         len(seen["x"]) < 5 if share else len(seen["x"]) == 5
-    )  # x is said of everything, of most things seldom
+    )  # x occurs with every label, with most of them rarely
     tagger = make(dictionary=3, dictionary_share=share, constraints="auto").fit(X, y)
     kept = free = 0
     found = tagger.predict(test)

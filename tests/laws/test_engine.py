@@ -1,4 +1,6 @@
-"""The native engine against the references: primitives, repeated attributes, few allowed labels, single sentences."""
+"""Tests of the native engine against references: primitives, repeated attributes, few allowed labels, single
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ def test_impossible_and_malformed_scores_are_errors() -> None:
 @pytest.mark.parametrize("labels", [3, 17])
 @pytest.mark.parametrize("seed", range(4))
 def test_an_attribute_written_twice_counts_twice(seed: int, labels: int) -> None:
-    """Whether lists repeat an attribute or dicts count it; words bring their classes along, so that rows are folded."""
+    """Lists that repeat an attribute and dicts that count it agree. Words imply their classes, so rows are folded."""
     rng = np.random.default_rng(seed)
     lists: list[list[list[str]]] = []
     for length in rng.integers(1, 9, 300):
@@ -96,7 +98,7 @@ def test_gold_outside_the_support_is_reported() -> None:
 @pytest.mark.parametrize("labels", [2, 9, 17, 45])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
 def test_few_allowed_labels_a_token(labels: int, share: float) -> None:
-    """Where most tokens may take few labels only their cells are looked at: the same paths, ties included."""
+    """If most tokens may take few labels, only those cells are visited, with the same paths and ties."""
     c = random_corpus(labels, labels, n=60, longest=12)
     rng = np.random.default_rng(labels)
     n = c.data.n_tokens
@@ -126,7 +128,7 @@ def test_few_allowed_labels_a_token(labels: int, share: float) -> None:
 
 
 def test_sentences_do_not_depend_on_each_other() -> None:
-    """Marginals and lists of a sentence have the same bits alone and beside others, with edge attributes or without."""
+    """Marginals and lists of a sentence have the same bits alone and in a batch, with or without edge attributes."""
     rng = np.random.default_rng(3)
     X = [[f"w{i}" for i in rng.integers(0, 60, rng.integers(1, 15))] for _ in range(60)]
     y = [[f"L{len(w) * i % 7 % 4}" for i, w in enumerate(x)] for x in X]

@@ -1,4 +1,7 @@
-"""k-best lists against enumeration: every k, ties, threads. Corpora and constraints: test_paths_decoding."""
+"""Tests of k-best lists against enumeration: every k, ties, threads.
+
+Corpora and constraints are in test_paths_decoding.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from .strategies import Chain, chains, wholes
 
 @given(chains(elements=wholes(), max_tokens=4, max_labels=3), st.integers(0, 3))
 def test_every_k_agrees_with_enumeration(c: Chain, more: int) -> None:
-    """Distinct paths in order, ties to the lower last label, then the one before; fewer where fewer exist."""
+    """Lists have distinct paths in order, ties to the lower last label, then the one before, and fewer if fewer
+    exist.
+    """
     every = enumeration.kbest(c.scores, 1 << 20)
     for k in [*range(len(every) + 1), len(every) + more]:
         found = [(score, tuple(path)) for score, path in _core.chain_kbest(*fold(c), k)]

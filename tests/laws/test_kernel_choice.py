@@ -1,4 +1,4 @@
-"""Decoding sentences one by one, with labels in lanes, gives the bits of decoding sixteen side by side."""
+"""Tests that decoding single sentences, with labels in lanes, gives the bits of decoding sixteen in lanes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .paths import forced
 
 
 def found(scorer: _core.Scorer, data: _core.Dataset, allowed: object, ways: str) -> tuple[bytes, ...]:
-    """Paths, marginals and log Z of a call, as bytes."""
+    """Return paths, marginals and log Z of a call as bytes."""
     with forced(ways):
         paths = scorer.viterbi(data, allowed=allowed, n_jobs=1)
         p, log_z = scorer.marginals(data, allowed=allowed, n_jobs=1)
@@ -22,7 +22,7 @@ def found(scorer: _core.Scorer, data: _core.Dataset, allowed: object, ways: str)
 @pytest.mark.parametrize("level", ["", "avx2", "baseline"])
 @pytest.mark.parametrize("labels", [1, 9, 16, 17, 70])
 def test_both_kernels_give_the_same_bits(labels: int, level: str) -> None:
-    """Also with ties, forbidden labels and edges, scores far apart, and sentences long enough to be renormalised."""
+    """Bits are equal with ties, forbidden labels and edges, scores far apart, and renormalised long sentences."""
     c = random_corpus(labels, labels, n=20, longest=300 if labels < 17 else 200)
     rng = np.random.default_rng(labels)
     n = c.data.n_tokens
@@ -42,7 +42,7 @@ def test_both_kernels_give_the_same_bits(labels: int, level: str) -> None:
 
 
 def test_kernels_are_chosen_by_filled_lanes() -> None:
-    """One sentence is decoded by itself; as many as there are lanes are decoded side by side."""
+    """A single sentence uses the chart kernel, and enough sentences to fill the lanes use the lane kernel."""
     for sentences, kernel in ((1, "chart"), (32, "lanes")):
         c = random_corpus(3, 45, n=sentences, longest=1)
         with forced("whole"):

@@ -1,4 +1,4 @@
-"""Kernel learners and models against the slow twins, the primal, and each other."""
+"""Tests of kernel learners and models against the reference implementations, the primal, and each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BIG = 1 << 24
 
 
 class Rules:
-    """Random constraints that every gold path keeps."""
+    """Random constraints that every gold path satisfies."""
 
     def __init__(self, p: Problem, seed: int) -> None:
         rng, L = np.random.default_rng(seed), p.shape.labels
@@ -58,7 +58,7 @@ class Rules:
 @pytest.mark.parametrize("form", ["rows", "expanded"])
 @given(p=problems(values=wholes(), max_sentences=4), seed=st.integers(0, 99))
 def test_the_dual_perceptron_is_the_twin(kernel: Kernel, form: str, p: Problem, seed: int) -> None:
-    """Whole numbers: the same betas to the bit, and the same averages."""
+    """With integers the betas are equal to the bit, and so are the averages."""
     order = orders(p, 4, seed)
     twins = perceptron.dual_perceptron(p.X, p.y, p.shape.labels, order, TWIN[kernel.name])
     k = Kernelled(p)
@@ -75,7 +75,7 @@ def test_the_dual_perceptron_is_the_twin(kernel: Kernel, form: str, p: Problem, 
 @pytest.mark.parametrize("form", ["rows", "expanded"])
 @pytest.mark.parametrize("labels", [3, 17])
 def test_the_linear_kernel_is_the_primal(form: str, labels: int) -> None:
-    """Same steps, and sum_s beta_s x_s is the primal's weight of every attribute, last and averaged."""
+    """The steps are equal, and sum_s beta_s x_s is the primal's weight of every attribute, last and averaged."""
     p = corpus(labels, labels)
     k = Kernelled(p)
     primal = told.online(
@@ -152,7 +152,7 @@ def test_the_kernel_svm_meets_the_quadratic_program(kernel: Kernel, slack: str, 
 def test_constraints_leave_the_program_of_the_lawful_paths(
     kernel: Kernel, slack: str, p: Problem, seed: int
 ) -> None:
-    """Forbidden transitions and allowed labels: the optimum over the paths that keep them, and no other alphas."""
+    """With forbidden transitions and allowed labels the optimum is over the valid paths, without other alphas."""
     limits = Rules(p, seed)
     G, pairs = svm.gram(p.X, p.y, p.shape.labels, TWIN[kernel.name])
     keep = np.array([limits.lawful(i, path) for i, path in pairs], dtype=bool)
@@ -191,7 +191,9 @@ def test_the_dual_perceptron_keeps_constraints_as_the_primal_does(labels: int) -
             a, b = primal.epoch(), dual.epoch()
             assert (a["updates"], a["wrong_tokens"]) == (b["updates"], b["wrong_tokens"])
     free.epoch()
-    assert free.weights(False).tolist() != dual.weights(False).tolist()  # else the rules did nothing
+    assert (
+        free.weights(False).tolist() != dual.weights(False).tolist()
+    )  # otherwise the rules would have no effect
 
 
 @pytest.mark.parametrize("margin", [False, True])
@@ -284,7 +286,7 @@ def test_prediction_obeys_support_and_ignores_threads(kernel: Kernel) -> None:
     of = np.arange(k.data.n_tokens, dtype=np.uint32) % 2
     path = scorer.viterbi(k.data, allowed=(sets, of))
     assert sets[of, path].all()
-    assert not sets[of, free].all()  # else the test shows nothing
+    assert not sets[of, free].all()  # otherwise the test would show nothing
     _, _, labels = scorer.kbest(k.data, 1, allowed=(sets, of))
     np.testing.assert_array_equal(labels, path)
     with pytest.raises(ValueError, match="no label sequence"):
@@ -303,7 +305,7 @@ def test_arrays_make_the_same_model() -> None:
             KernelScorer.of_arrays(scorer.base, POLY, damaged)
 
 
-# -- kernels of one's own ---------------------------------------------------------------------------------
+# -- user-defined kernels ---------------------------------------------------------------------------------
 
 
 def own(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
@@ -330,7 +332,7 @@ def test_a_function_is_as_good_as_the_kernel_it_computes(values: bool) -> None:
 @pytest.mark.parametrize("learner", [tw.Perceptron, tw.HMSVM])
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 def test_an_attribute_that_is_named_twice_counts_twice(learner: Any, kernel: str) -> None:
-    """Lists of attributes with repetitions are the same tokens as their counts: <x, x> is a sum of squares."""
+    """Lists with repeated attributes are the same tokens as their counts: <x, x> is a sum of squares."""
     lists = [[["a", "a", "b"], ["c", "b"]], [["b", "c", "c"], ["a"]], [["a"], ["c", "a", "c", "c"]]]
     counts = [[{name: float(token.count(name)) for name in token} for token in x] for x in lists]
     y = [["X", "Y"], ["Y", "X"], ["X", "Y"]]

@@ -1,4 +1,4 @@
-"""Every argument of every method of an estimator matters: a row for each says how."""
+"""Tests that every argument of every method of an estimator matters: each has a row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tagwise as tw
 
 from .keywords import ONLINE, ROWS
 
-#: Methods whose rows look at one tagger alone: the statement is about predictions, not about learners.
+#: Methods whose rows use a single tagger: they test predictions, not learners.
 ONCE = ("predict", "predict_kbest", "predict_marginals", "predict_confidence", "sequence_probability")
 ONCE += ("chunk_probability", "explain", "choose_threshold", "to")
 CASES = sorted(
@@ -27,12 +27,12 @@ CHECKS = {(name, learner): check for (_, name, learner), check in CASES}
 
 @pytest.mark.parametrize(("name", "learner"), CHECKS, ids=map("-".join, CHECKS))
 def test_an_argument_does_what_it_says(name: str, learner: str, tmp_path: File) -> None:
-    """The row's own statement."""
+    """The statement of the row holds."""
     CHECKS[name, learner](learner, tmp_path)
 
 
 def test_every_argument_has_a_row() -> None:
-    """No argument of a public method without a row, and no row without its argument."""
+    """Every argument of a public method has a row, and every row has an argument."""
     found = set()
     for kind in (*tw.LEARNERS.values(), tw.Tagger):
         for method, function in inspect.getmembers(kind, inspect.isfunction):

@@ -1,4 +1,4 @@
-"""Labels counted and numbered natively, beside what Python's own dicts say."""
+"""Tests of natively counted and numbered labels against Python's dicts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tagwise.dataset.partial import is_partial
 
 
 class Text(str):
-    """A string of another type."""
+    """A subclass of str."""
 
 
-#: Equal labels are one object or several: those of a comprehension are new ones each time.
+#: Equal labels are one object or several, since a comprehension creates new ones each time.
 LABELS = st.text(alphabet="ab\u00e9\U0001f600", max_size=3).map(lambda text: "".join(list(text)))
 SENTENCES = st.lists(st.one_of(st.lists(LABELS), st.lists(LABELS).map(tuple)))
 

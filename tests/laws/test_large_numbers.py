@@ -1,4 +1,4 @@
-"""Probabilities are probabilities at any size of values and weights: right, or an error that says so."""
+"""Tests that probabilities are valid for any size of values and weights, or an error is raised."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def log_sum(x: np.ndarray) -> Any:
 
 
 def dataset(values: np.ndarray) -> _core.Dataset:
-    """One sentence; token t has the attribute t with a value."""
+    """Return one sentence in which token t has the attribute t with a value."""
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, [[[(f"a{t}", float(v))] for t, v in enumerate(values)]])
     return data.with_gold(np.arange(len(values), dtype=np.uint16) % LABELS)
@@ -35,7 +35,7 @@ def scorer(data: _core.Dataset, n: int, weights: Any, local: bool) -> _core.Scor
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e8, 1e12, 1e20, 1e30])
 def test_marginals_of_large_values_add_up_to_one(way: str, local: bool, size: float) -> None:
-    """Before, those of an MEMM did not from 1e12 on, those of a CRF from 1e30 on."""
+    """Marginals sum to one for values of 1 to 1e30, in CRFs and MEMMs."""
     rng = np.random.default_rng(1)
     values = size * rng.uniform(0.5, 1.5, 9) * rng.choice([0, 1, -1], 9)
     values[3] = 1.0
@@ -52,8 +52,10 @@ def test_marginals_of_large_values_add_up_to_one(way: str, local: bool, size: fl
 
 @pytest.mark.parametrize("size", [1.0, 1e6, 1e12, 1e30])
 def test_a_large_token_takes_no_digits_from_its_neighbours(size: float) -> None:
-    """A token whose value decides its label at any size leaves the probabilities of the others as they are given that
-    label: those of two chains, each between the large token and an end.
+    """A token with a large value leaves the probabilities of the others unchanged.
+
+    If its value decides its label at any size, they are those of two chains given that label, each between the
+    large token and an end.
     """
     rng = np.random.default_rng(2)
     values = np.array([1.0, 1.0, size, 1.0, 1.0])
@@ -61,7 +63,7 @@ def test_a_large_token_takes_no_digits_from_its_neighbours(size: float) -> None:
     layout = _core.Layout.build(data, 5, LABELS, all_pairs=True, start_end=False)
     w = rng.normal(size=len(layout)).astype(np.float32)
     node, edge = w[: 5 * LABELS].reshape(5, LABELS), w[layout.n_node :].reshape(LABELS, LABELS)
-    node[2] = [0, 50, 0, 0]  # with 1.0 that is decided too
+    node[2] = [0, 50, 0, 0]  # decided also with a value of 1.0
     before = _core.force("log")
     try:
         p, _ = _core.Scorer(layout, w).marginals(data)
@@ -81,7 +83,7 @@ def test_a_large_token_takes_no_digits_from_its_neighbours(size: float) -> None:
 @pytest.mark.parametrize("size", [1e10, 1e20, 1e30])
 @pytest.mark.parametrize("local", [False, True])
 def test_large_transitions(size: float, local: bool) -> None:
-    """Right for a chain; a local model says that it cannot."""
+    """A chain is right. A local model raises an error."""
     rng = np.random.default_rng(3)
     data = dataset(np.ones(6))
 
@@ -101,7 +103,7 @@ def test_large_transitions(size: float, local: bool) -> None:
 
 @pytest.mark.parametrize("kind", [tw.MEMM, tw.CRF, tw.HMM])
 def test_estimators(kind: Any) -> None:
-    """The same through the public names."""
+    """Public estimators give valid probabilities for large values."""
     X = [[{"v": 1e12, "a": 1}, {"v": -1e12, "b": 1}], [{"b": 1}, {"v": 3e11, "a": 1}]] * 3
     if kind is tw.HMM:
         X = [["a", "b"], ["b", "a"]] * 3

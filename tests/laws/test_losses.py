@@ -1,4 +1,4 @@
-"""The four losses of the native objective: where they meet, bounds, log domain, partial labels. Values: test_paths."""
+"""Tests of the four native losses: special cases, bounds, log domain, partial labels. Values are in test_paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_loss_has_a_twin() -> None:
 
 
 def test_one_token_sentences_make_the_losses_meet() -> None:
-    """T = 1: F1 = F3 and F2 = F4 - T."""
+    """For T = 1, F1 = F3 and F2 = F4 - T."""
     c = random_corpus(1, 5, n=30, longest=1)
     w = np.random.default_rng(4).standard_normal(len(c.layout))
     value = {}
@@ -37,7 +37,7 @@ def test_one_token_sentences_make_the_losses_meet() -> None:
 
 @pytest.mark.parametrize("longest", [400, 3])
 def test_log_domain_of_the_exponential_loss(longest: int) -> None:
-    """log sum_i w_i e^{l_i}, and its gradient, from weights at which e^l is out of reach, and from small ones."""
+    """log sum_i w_i e^{l_i} and its gradient are right for weights at which e^l overflows, and for small ones."""
     c = random_corpus(11, 9, n=20, longest=longest)
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.5, 2, len(c.X))
@@ -74,7 +74,7 @@ def test_a_long_sentence_from_zero_weights_stays_finite(name: str) -> None:
 
 @pytest.mark.parametrize("labels", [2, 5])
 def test_partial_labels(labels: int) -> None:
-    """log Z - log Z under the known labels; with every label known it is the log loss."""
+    """The loss is log Z - log Z under the known labels. With every label known it is the log loss."""
     c = random_corpus(13, labels, n=40, longest=6)
     rng = np.random.default_rng(7)
     sets = [rng.random((len(y), labels)) < 0.5 for y in c.gold]

@@ -1,4 +1,6 @@
-"""Online learners against the slow twins: trajectories, averages, projections, costs, orders, mixing."""
+"""Tests of online learners against the reference implementations: steps, averages, projections, costs, orders,
+mixing.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from .reference import chain, costs, model, perceptron, qp, scores
 from .strategies import Problem, problems, reals, wholes
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-#: A program of curvatures below 1 that eight sweeps leave with too few positive coordinates.
+#: A program with curvatures below 1 that has too few positive coordinates after eight sweeps.
 FLAT = np.array(
     [
         [0.29, -0.21, -0.30, 0.40],
@@ -44,7 +46,7 @@ FLAT = np.array(
         [-0.26, -0.15, 0.01, -0.01],
     ]
 )
-#: Constraints that nearly contradict each other, the first of them twice. Their sweeps need some 100,000 rounds.
+#: Constraints that nearly contradict each other, the first of them twice. Sweeps need some 100,000 rounds.
 NARROW = np.array(
     [[2.0, 0, 0, 0], [-2.0, 1 / 64, 0, 0], [2.0, 0, 0, 0], [-2.0, 1 / 64, 0, 0], [1.0, 1.0, 0, 0]]
 )
@@ -54,7 +56,7 @@ NARROW = np.array(
 
 
 def agree(p: Problem, order: list[list[int]]) -> None:
-    """Whole numbers: the same weights to the bit, and the same average."""
+    """With integers the weights are equal to the bit, and so is the average."""
     mask = model.observed(list(zip(p.X, p.y)), p.shape)
     last, mean = perceptron.perceptron(p.X, p.y, p.shape, order, mask)
     n = native(p)
@@ -161,7 +163,7 @@ def test_shuffling_is_as_documented_and_resumes(name: str) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ["perceptron", "mira-5", "pa-1", "arow"])
 def test_parameter_mixing(name: str, weighted: bool) -> None:
-    """Each shard learns alone from the mean of the last epoch; the average is over all steps of all shards.
+    """Each shard trains alone from the mean of the last epoch. The average is over all steps of all shards.
 
     Sentences of a shard keep their weights.
     """
@@ -187,7 +189,7 @@ def test_parameter_mixing(name: str, weighted: bool) -> None:
             mixed.weights(averaged=False), state["weights"], rtol=loose * 1e-6, atol=loose * 1e-7
         )
         np.testing.assert_allclose(mixed.weights(), total / mixed.steps, rtol=loose * 1e-5, atol=loose * 1e-6)
-        state = mixed.state()  # to the bit, so that ties fall alike in the next epoch
+        state = mixed.state()  # to the bit, so that ties are broken alike in the next epoch
     again = learner(n, name, shards=3, seed=2, **given)
     for _ in range(3):
         again.epoch()
@@ -203,10 +205,10 @@ def test_parameter_mixing(name: str, weighted: bool) -> None:
     [(False, 3, False), (True, 3, False), (True, 17, False), (False, 3, True), (True, 3, True)],
 )
 def test_every_step_is_the_projection(name: str, augment: bool, labels: int, weighted: bool) -> None:
-    """From the same weights, the same step: margins make exact ties, so that whole runs cannot be compared.
+    """Single steps from equal weights agree. Whole runs cannot be compared, since margins make exact ties.
 
-    Seventeen labels are more than the lanes of a row of costs hold. A sentence of weight c goes c times as far as one
-    of weight 1: w + c (w' - w). C bounds the step before that.
+    Seventeen labels exceed the lanes of a row of costs. A sentence of weight c moves c times as far as one of
+    weight 1: w + c (w' - w). C bounds the step before that.
     """
     p = corpus(9, labels, n=10 if labels > 3 else 18 if weighted else 25, longest=5 if labels == 3 else 4)
     n, weight = native(p), weights_of(len(p.X))
@@ -304,7 +306,7 @@ def test_k_1_is_the_closed_form_of_the_program() -> None:
 
 
 def entities(labels: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The core's table of a label set."""
+    """Return the core's table of a label set."""
     types = sorted({schemes.split_label(y)[1] for y in labels if y != "O"})
     kind = [_core.OUTSIDE if y == "O" else types.index(schemes.split_label(y)[1]) for y in labels]
     between = [
@@ -372,7 +374,7 @@ def test_a_python_cost() -> None:
         n.online("mira", cost=lambda gold, guess: -1.0).epoch()
 
 
-# -- what an epoch reports, weights of sentences, errors --------------------------------------------------
+# -- reports of an epoch, weights of sentences, errors ----------------------------------------------------
 
 
 def test_an_epoch_reports_what_happened() -> None:
@@ -380,7 +382,7 @@ def test_an_epoch_reports_what_happened() -> None:
     n = native(p)
     online = n.online("perceptron", batch=True)
     first = online.epoch()
-    guess = [(0,) * len(y) for y in p.y]  # all weights 0: the lowest label everywhere
+    guess = [(0,) * len(y) for y in p.y]  # all weights are 0: the lowest label everywhere
     assert first["sentences"] == len(p.y)
     assert first["tokens"] == sum(map(len, p.y))
     assert first["wrong_tokens"] == sum(a != b for y, g in zip(p.y, guess) for a, b in zip(y, g))
@@ -428,7 +430,7 @@ def test_values_outside_their_domain_are_errors() -> None:
     with pytest.raises(ValueError, match="weights"):
         online.restore({"weights": np.zeros(3)})
     n_weights = len(online.state()["weights"])
-    for part in ("weights", "sums", "variance"):  # weights alone will do, but all of them
+    for part in ("weights", "sums", "variance"):  # weights alone are enough, but all of them
         for size in (0, n_weights - 1, n_weights + 1):
             state = {"weights": np.zeros(n_weights), part: np.ones(size)}
             if size or part == "weights":
@@ -455,7 +457,7 @@ def test_values_outside_their_domain_are_errors() -> None:
     ],
 )
 def test_states_that_are_gone_on_from(part: str, value: float, good: bool) -> None:
-    """Numbers are finite, no step is negative, a variance is above 0."""
+    """Numbers must be finite, steps at least 0, variances above 0."""
     n = native(corpus(1, 3, n=5))
     online = n.online("arow")
     state = online.state()

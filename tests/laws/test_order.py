@@ -1,4 +1,4 @@
-"""Chains of order 2 and 3: loss, gradient, marginals and paths by looking at all paths."""
+"""Tests of chains of order 2 and 3: loss, gradient, marginals and paths by enumeration."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Case:
         self.feature = {t: i for i, t in enumerate(tuples)}
 
     def scores(self, w: np.ndarray) -> list[dict[tuple[int, ...], float]]:
-        """Of every path of every sentence."""
+        """Return the scores of every path of every sentence."""
         n = len(self.c.layout)
         out = []
         for s in self.c.scores(w[:n]):
@@ -48,7 +48,7 @@ class Case:
         return out
 
     def model(self) -> tuple[_core.Scorer, _core.HistoryScorer, np.ndarray]:
-        """The model of the weights, and the weights as it rounds them."""
+        """Return the model of the weights, and the weights as rounded by it."""
         n = len(self.c.layout)
         w = self.w.astype(np.float32)
         scorer = _core.Scorer(self.c.layout, w[:n])
@@ -72,7 +72,7 @@ def test_loss_by_enumeration(order: int, seed: int) -> None:
     assert loss == pytest.approx(want, rel=1e-10)
 
 
-#: Order, labels, longest sentence: sums over labels go by eights.
+#: Order, labels, longest sentence. Sums over labels are in blocks of eight.
 SIZES = [(2, 3, 5), (3, 3, 5), (2, 9, 4)]
 
 
@@ -134,7 +134,7 @@ def test_zero_tuples_are_the_first_order() -> None:
 
 
 def waves(n: int = 60, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
-    """Labels that change two tokens after the last change: the label before does not tell when."""
+    """Return labels that change two tokens after the last change, which the previous label cannot predict."""
     rng = np.random.default_rng(seed)
     y = []
     for _ in range(n):

@@ -1,4 +1,4 @@
-"""The slow twins against enumeration and finite differences: the oracles themselves are right."""
+"""Tests of the reference implementations against enumeration and finite differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def close(a: Scores, b: Scores, tol: float = 1e-9) -> None:
 
 
 def finite_difference(f, s: Scores, h: float = 1e-6) -> Scores:
-    """Central differences of f(scores) in every finite score."""
+    """Return central differences of f(scores) in every finite score."""
     gradient = Scores(*(np.zeros_like(part) for part in s))
     for part, g in enumerate(gradient):
         for cell in np.ndindex(g.shape):
@@ -155,7 +155,7 @@ def test_partial_labels(c: Chain, data: st.DataObject) -> None:
 
 @given(chains(elements=reals(2.0)))
 def test_losses_bound_the_risks(c: Chain) -> None:
-    """F2 >= rank loss; F1 >= log 2 [gold is not best]; F3 >= log 2 * Hamming errors of pointwise decoding."""
+    """F2 >= rank loss, F1 >= log 2 [gold is not best], F3 >= log 2 * Hamming errors of pointwise decoding."""
     value = {name: loss(c.scores, c.gold, 1.0)[0] for name, loss in losses.LOSSES.items()}
     assert value["exp"] >= enumeration.rank(c.scores, c.gold) - 1e-7
     wrong = chain.viterbi(c.scores) != c.gold
@@ -234,7 +234,7 @@ def test_at_the_optimum_expected_counts_are_the_empirical_ones_less_the_penalty(
 @settings(max_examples=8)
 @given(problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=2), st.sampled_from([0.1, 0.5]))
 def test_l1_optimum_meets_its_conditions(p: Problem, l1: float) -> None:
-    """|gradient| <= l1 where the weight is zero, = l1 against its sign elsewhere."""
+    """|gradient| <= l1 for zero weights, and = l1 against the sign of the others."""
     f = optimize.objective(p.X, p.y, p.shape)
     w, _ = optimize.minimise(f, p.shape.size, l1=l1, l2=0.01)
     g = f(w)[1] + 0.02 * w

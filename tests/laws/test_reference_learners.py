@@ -1,4 +1,4 @@
-"""The learners' slow twins: optimality conditions, bounds, enumeration, agreement of primal and dual."""
+"""Tests of the learners' reference implementations: optimality conditions, bounds, enumeration, primal and dual."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_masked_features_stay_at_zero(p: Problem) -> None:
 
 @given(arrays(float, (4, 3), elements=wholes(1)), arrays(float, 4, elements=reals(3.0)), st.floats(0.1, 2))
 def test_quadratic_programs_meet_their_optimality_conditions(d: np.ndarray, b: np.ndarray, C: float) -> None:
-    """Rows of whole numbers are equal, parallel or well apart: steps along all but parallel ones never arrive."""
-    d, b = d[d.any(axis=1)], b[d.any(axis=1)]  # a row of zeros makes an unbounded program
+    """Integer rows are equal, parallel or well apart. With nearly parallel rows the steps would not converge."""
+    d, b = d[d.any(axis=1)], b[d.any(axis=1)]  # a row of zeros makes the program unbounded
     assume(len(d) > 0)
     G = d @ d.T
     tau = qp.box(G, b, C)
@@ -189,7 +189,7 @@ def test_svm_dual_meets_primal_and_working_sets_find_it(
 @settings(max_examples=15)
 @given(small)
 def test_svm_slack_bounds_the_zero_one_risk(p: Problem) -> None:
-    """xi_i >= 1 wherever the gold path is not strictly best."""
+    """xi_i >= 1 if the gold path is not strictly best."""
     best = svm.solve(p.X, p.y, p.shape, 0.5)
     wrong = sum(enumeration.rank(model.score_sentence(best.w, x, p.shape), y) > 0 for x, y in zip(p.X, p.y))
     assert (best.primal - best.w @ best.w / 2) / 0.5 >= wrong - 1e-6
@@ -211,7 +211,7 @@ def test_gram_matrix_of_the_linear_kernel_is_that_of_the_features(p: Problem) ->
 @settings(max_examples=15)
 @given(problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=2, values=wholes(1)), st.data())
 def test_boosting_bounds_are_ordered(p: Problem, data: st.DataObject) -> None:
-    """loose >= tight at its own best step; both >= the exact Z_k, which is the ratio of the losses."""
+    """loose >= tight at its own best step, and both >= the exact Z_k, which is the ratio of the losses."""
     w = data.draw(weights(p.shape, reals(1.0)))
     pi = np.array([0.9 ** len(y) for y in p.y])
     q = boosting.quantities(w, p.X, p.y, p.shape, pi)
@@ -318,7 +318,7 @@ def test_smoothing_gives_distributions(n: np.ndarray) -> None:
         np.testing.assert_allclose(p.sum(axis=1), 1)
         assert np.all(p > 0)
     p = generative.additive(n, 0.5)
-    assert np.all(np.diff(p, axis=1)[np.diff(n, axis=1) > 0] > 0)  # more often seen, likelier
+    assert np.all(np.diff(p, axis=1)[np.diff(n, axis=1) > 0] > 0)  # more frequent events are more probable
 
 
 @settings(max_examples=20)
@@ -335,7 +335,7 @@ def test_hmm_scores_are_log_joint_probabilities(data: list[list[tuple[int, int]]
     assert chain.score(s, y[0]) == pytest.approx(np.log(p))
     each = np.eye(3)[words[0]]
     np.testing.assert_allclose(generative.overlapping_scores(each, emit, move, start).node, s.node)
-    # over all words and lengths the probabilities sum to one; over all words of one length to P(length) <= 1
+    # Over all words and lengths the probabilities sum to one, over all words of one length to P(length) <= 1.
     total = sum(
         np.exp(chain.log_partition(generative.hmm_scores(w, emit, move, start)))
         for w in product(range(3), repeat=2)

@@ -1,4 +1,4 @@
-"""Rules in searches that are not exact: narrow beams, hypothesised history, documents; and in local models."""
+"""Tests of rules in inexact searches (narrow beams, hypothesised history, documents) and in local models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .ruled import BIO, OWN, OWN_RULE, TEST, X, Y, fitted, left, own_step, ways
 
 
 def first_order(tagger: tw.Tagger, words: list[str]) -> Any:
-    """Node, edge, start and end scores of a sentence, from the weights of the model's features."""
+    """Return node, edge, start and end scores of a sentence, from the weights of the model's features."""
     model = tagger.model_
     layout, w, L = model.scorer.layout, model.scorer.weights.astype(float), len(model.labels)
     a = layout.arrays()
@@ -42,7 +42,7 @@ def first_order(tagger: tw.Tagger, words: list[str]) -> Any:
 
 @pytest.mark.parametrize("name", ["crf", "perceptron", "hmm"])
 def test_the_list_of_all_paths_has_the_scores_of_the_weights(name: str) -> None:
-    """What the other laws are measured against."""
+    """The full list has the scores of the weights. The other tests rely on it."""
     tagger = fitted(name)
     index = {label: i for i, label in enumerate(tagger.classes_)}
     for words in TEST:
@@ -53,7 +53,7 @@ def test_the_list_of_all_paths_has_the_scores_of_the_weights(name: str) -> None:
 
 
 def step_rule(tagger: tw.Tagger, local: twin.Local, rule: Any, T: int) -> twin.Local:
-    """A local score that is minus infinity where `rule(t, T, before, label)` says no."""
+    """Return a local score that is minus infinity if `rule(t, T, before, label)` is False."""
     labels = tagger.classes_
 
     def held(t: int, path: tuple[int, ...], y: int) -> float:
@@ -66,7 +66,7 @@ def step_rule(tagger: tw.Tagger, local: twin.Local, rule: Any, T: int) -> twin.L
 @pytest.mark.parametrize("name", ["crf", "perceptron", "mira"])
 @pytest.mark.parametrize("width", [1, 2, 4, None])
 def test_a_narrow_beam_keeps_lawful_prefixes(name: str, width: int | None) -> None:
-    """At each token the best prefixes that break no rule so far; a width that is not given is 8."""
+    """The beam keeps the best prefixes that violate no rule so far. The default width is 8."""
     tagger = fitted(name)
     X = [["bay", "the", "ann", "lee"], ["ann", "lee", "the"], ["the", "big", "bay", "bay"], ["bo"]]
     found = tagger.predict(X, decoder="beam", beam=width, constraints=OWN)
@@ -78,7 +78,7 @@ def test_a_narrow_beam_keeps_lawful_prefixes(name: str, width: int | None) -> No
 
 
 def test_a_beam_that_is_not_given_keeps_eight() -> None:
-    """Many labels and strong transitions, so that seven and nine prefixes end elsewhere."""
+    """Many labels and strong transitions make beams of seven and nine prefixes end differently."""
     rng = np.random.default_rng(0)
     names = [f"L{i}" for i in range(20)]
     words = [[f"w{rng.integers(9)}" for _ in range(6)] for _ in range(60)]
@@ -95,7 +95,7 @@ def test_a_beam_that_is_not_given_keeps_eight() -> None:
 
 
 def test_a_local_model_is_normalised_over_what_may_follow() -> None:
-    """Steps of an MEMM under forbidden transitions: each is a choice among the labels that may follow."""
+    """Under forbidden transitions each step of an MEMM is a choice among the labels that may follow."""
     tagger = fitted("memm")
     labels = tagger.classes_
     for words in TEST:
@@ -119,7 +119,7 @@ def test_a_local_model_is_normalised_over_what_may_follow() -> None:
 
 
 def far_local(tagger: tw.Tagger, words: list[str], earlier: list[tuple[str, int]]) -> twin.Local:
-    """The local score of a model with history (1, 2) and documents, from its weights."""
+    """Return the local score of a model with history (1, 2) and documents, from its weights."""
     model, L = tagger.model_, len(tagger.classes_)
     assert model.lookback is not None
     tables = model.lookback.weights.astype(float).reshape(-1, L, L)
@@ -131,7 +131,10 @@ def far_local(tagger: tw.Tagger, words: list[str], earlier: list[tuple[str, int]
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("way", ["whole", "memory"])
 def test_hypothesised_history_and_documents(document: bool, own: bool, way: str) -> None:
-    """A cell follows its best lawful prefix; later sentences of a document see what the rules made of earlier ones."""
+    """A cell follows its best valid prefix.
+
+    Later sentences of a document use the constrained labels of earlier ones.
+    """
     corpus = tw.Corpus(
         [
             tw.Sentence({"word": x, "label": y}, "label", doc=str(i) if i % 4 == 0 else None)

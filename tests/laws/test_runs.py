@@ -1,4 +1,4 @@
-"""Sums that tokens share: a corpus large enough for them is scored as its sentences are by themselves."""
+"""Tests of sums shared by tokens: a corpus large enough for them is scored like its single sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tagwise as tw
 
 
 def sentences(n: int, labels: int, seed: int) -> tuple[list[list[str]], list[list[str]]]:
-    """Words of a Zipf distribution, some of them seen once, and labels that follow them."""
+    """Return words of a Zipf distribution, some of them seen once, and labels that depend on them."""
     rng = np.random.default_rng(seed)
     X, y = [], []
     for _ in range(n):
@@ -21,7 +21,7 @@ def sentences(n: int, labels: int, seed: int) -> tuple[list[list[str]], list[lis
     return X, y
 
 
-# One, two and four lanes of labels, and more than sums are kept for.
+# One, two and four lanes of labels, and more than the cached sums support.
 @pytest.mark.parametrize("labels", [5, 20, 50, 70])
 @pytest.mark.parametrize("learner", [tw.Perceptron(epochs=2, start_end=True), tw.CRF(max_iter=8, l1=0.05)])
 def test_large_corpora_are_scored_as_small_ones(learner: Any, labels: int) -> None:
@@ -38,7 +38,7 @@ def test_large_corpora_are_scored_as_small_ones(learner: Any, labels: int) -> No
 
 
 def test_attributes_stay_what_they_are() -> None:
-    """The second reading of a dataset leaves the first alone, for any number of threads."""
+    """Reading a dataset twice does not change the first result, with any number of threads."""
     X, y = sentences(1500, 5, 2)
     tagger = tw.Perceptron(features="default", epochs=1).fit(X[:300], y[:300])
     model = tagger.model_

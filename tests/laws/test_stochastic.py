@@ -1,4 +1,4 @@
-"""Stochastic descent: a step is the gradient's, the decay is the penalty's, and the end is the optimum."""
+"""Tests of stochastic descent: a step is the gradient, the decay is the penalty, and the end is the optimum."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from .corpora import TWINS, Corpus, random_corpus
 
 
 def pace(c: Corpus) -> np.ndarray:
-    """How much shorter than the common step a feature's is: (1 + n / 100)^-0.35 from 16 tokens on."""
+    """Return the factor on a feature's step: (1 + n / 100)^-0.35 from 16 tokens on."""
     arrays = c.layout.arrays()
     n = np.full(len(c.layout), float(c.data.n_tokens))
     counts = np.bincount(c.data.node()[1], minlength=c.layout.n_attributes)
     counts = np.where(counts < 16, 0, counts)
     n[: c.layout.n_node] = np.repeat(counts, np.diff(arrays["node_ptr"].astype(np.int64)))
     at = c.layout.n_node + c.layout.n_edge
-    n[at:] = len(c.X)  # start and end: once a sentence
+    n[at:] = len(c.X)  # start and end: once per sentence
     return (1.0 + 0.01 * n) ** -0.35
 
 
 @pytest.mark.parametrize("name", TWINS)
 @pytest.mark.parametrize("valued", [False, True])
 def test_a_step_is_the_gradient(name: str, valued: bool) -> None:
-    """Sixteen sentences are one batch: w changes by -eta pace(n) times the gradient, as long as nothing is clipped."""
+    """Sixteen sentences are one batch: w changes by -eta pace(n) times the gradient if nothing is clipped."""
     c = random_corpus(3, 4, n=16, longest=4, valued=valued)
     w = 0.3 * np.random.default_rng(0).standard_normal(len(c.layout))
     gradient = np.empty_like(w)
     value = _core.Objective(c.data, c.layout, loss=name).evaluate(w, gradient)
-    weight = np.full(16, 1e-3)  # far under the clip
+    weight = np.full(16, 1e-3)  # far below the clip
     descent = _core.Stochastic(c.data, c.layout, loss=name, sample_weight=weight)
     descent.set(w)
     np.testing.assert_allclose(descent.weights(), w, rtol=1e-6, atol=1e-7)
@@ -44,7 +44,7 @@ def test_a_step_is_the_gradient(name: str, valued: bool) -> None:
 
 
 def test_the_decay_is_the_penalty() -> None:
-    """Without data (all sample weights 0) w shrinks by 2 l2 eta pace(n) n / N a step."""
+    """Without data (all sample weights 0) w shrinks by 2 l2 eta pace(n) n / N per step."""
     c = random_corpus(3, 4, n=160, longest=4)
     w = np.random.default_rng(0).standard_normal(len(c.layout))
     descent = _core.Stochastic(c.data, c.layout, sample_weight=np.zeros(160))
@@ -68,7 +68,9 @@ def test_descent_comes_near_the_optimum(name: str) -> None:
     core = _core.Stochastic(c.data, c.layout, loss=name)
     steps = stochastic.sgd(evaluate, stochastic.Descent(core, start, l2, 200, seed=0))
     values = [step.value for step, _ in zip(steps, range(41))]
-    if name == "exp":  # clipped steps are not those of e^l: they come down, not near
+    if (
+        name == "exp"
+    ):  # clipped steps are not those of e^l: the loss decreases but does not get near the optimum
         assert values[-1] < 0.9 * values[0]
     else:
         assert values[-1] / best - 1.0 < 0.05
@@ -86,7 +88,7 @@ def test_same_seed_same_bits_and_other_seed_other_order() -> None:
 
 
 def test_optimisers_agree_on_the_optimum() -> None:
-    """The objective is convex: however it is minimised, the end is the same."""
+    """The objective is convex, so all optimisers end at the same value."""
     train, _, _ = tw.load_corpus("wnut17-ner")
     small = train[:300]
     ends = {}

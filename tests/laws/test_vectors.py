@@ -1,4 +1,4 @@
-"""Vector arithmetic of the optimisers against NumPy, at lengths around the blocks that threads share."""
+"""Tests of the optimisers' vector arithmetic against NumPy, at lengths around the blocks that threads share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LENGTHS = (1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5)
 
 
 def direction(pairs: list[tuple[np.ndarray, np.ndarray]], g: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """-H g by the two loops (Nocedal 1980), in the variables w / scale."""
+    """Return -H g by the two-loop recursion (Nocedal 1980), in the variables w / scale."""
     q, alphas = g * scale, []
     pairs = [(s / scale, y * scale) for s, y in pairs]
     for s, y in reversed(pairs):
@@ -29,7 +29,7 @@ def direction(pairs: list[tuple[np.ndarray, np.ndarray]], g: np.ndarray, scale: 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_products_and_sums(n: int, n_jobs: int) -> None:
-    """dot, add_scaled and add_ridge are what they say, whatever block an entry lies in."""
+    """dot, add_scaled and add_ridge match NumPy for entries of every block."""
     a, b = np.random.default_rng(n).normal(size=(2, n))
     assert _core.dot(a, b, n_jobs) == pytest.approx(float(a @ b), abs=1e-9 * n)
     out = np.empty(n)
@@ -43,7 +43,7 @@ def test_products_and_sums(n: int, n_jobs: int) -> None:
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_directions_are_those_of_the_two_loops(n: int, scaled: bool) -> None:
-    """Curvature pairs of a convex quadratic: the direction, its slope, and the oldest pair that is forgotten."""
+    """Direction, slope and the dropped oldest pair are right for curvature pairs of a convex quadratic."""
     rng = np.random.default_rng(n)
     curvature, scale = rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 2.0, n) if scaled else np.ones(n)
     scale = scale.astype(np.float32).astype(float)

@@ -1,4 +1,4 @@
-"""An explanation is exact: what features add sums to the difference of the scores that the scorer gives two paths."""
+"""Tests that explanations are exact: feature votes sum to the difference of the scorer's scores of two paths."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EDGES = "word[0]\nword[-1]\nedge: word[0]"
 
 
 def functional(sentence: Any) -> list[dict[str, float]]:
-    """Attributes with values that are not 1."""
+    """Return attributes with values other than 1."""
     return [{f"w={word}": 0.5, "length": len(word) / 3, "bias": 1.0} for word in sentence]
 
 
@@ -50,7 +50,7 @@ MODELS = {
 
 @pytest.fixture(scope="module", params=list(MODELS))
 def tagger(request: pytest.FixtureRequest) -> Any:
-    """A fitted tagger of each kind."""
+    """Return a fitted tagger of each kind."""
     return MODELS[request.param]().fit(X, Y)
 
 
@@ -58,7 +58,7 @@ SENTENCE = ["New", "Rosa", "runs", "to", "Lund"]
 
 
 def test_votes_sum_to_the_difference_of_any_two_paths(tagger: Any) -> None:
-    """The scorer's list of paths has their scores; any of them may be held against the best."""
+    """The scorer's list has the scores of the paths, each of which is compared with the best."""
     paths = tagger.predict_kbest([SENTENCE], 40)[0]
     assert len(paths) > 5
     best, score = paths[0]
@@ -76,7 +76,7 @@ def test_votes_sum_to_the_difference_of_any_two_paths(tagger: Any) -> None:
 
 
 def test_the_runner_up_is_the_best_path_with_another_label(tagger: Any) -> None:
-    """Of all paths that differ at the token, the first of the list."""
+    """The runner-up is the first path of the list that differs at the token."""
     every = tagger.predict_kbest([SENTENCE], 100_000)[0]
     best = every[0][0]
     found = tagger.explain_prediction(SENTENCE)
@@ -88,7 +88,8 @@ def test_the_runner_up_is_the_best_path_with_another_label(tagger: Any) -> None:
         assert decision.runner_up != decision.label == best[t]
 
 
-#: Limits on paths that a search has to keep: pairs, borders, words with known labels, both, labels that occur once.
+#: Limits on paths that a search must respect: pairs, borders, words with known labels, both, labels that occur
+#: once.
 LIMITED: dict[str, Any] = {
     "edge attributes": {"features": EDGES},
     "pairs and borders": {"constraints": {"forbidden": [("O", "I-P"), (None, "I-L"), ("B-P", None)]}},
@@ -100,7 +101,7 @@ LIMITED: dict[str, Any] = {
 
 @pytest.mark.parametrize("limits", LIMITED.values(), ids=LIMITED)
 def test_runners_up_are_those_of_a_search_for_each_token(limits: dict[str, Any]) -> None:
-    """One pass in each direction finds what a Viterbi search without the predicted label finds, token by token."""
+    """One pass in each direction finds the result of a Viterbi search without the predicted label, for every token."""
     tagger = tw.CRF(**{"features": "S2", "max_iter": 15, "l2": 0.1, **limits}).fit(X, Y)
     model, rng, differ = tagger.model_, random.Random(3), 0
     for n in (1, 2, 5, 12, 40):
@@ -122,7 +123,7 @@ def test_runners_up_are_those_of_a_search_for_each_token(limits: dict[str, Any])
 
 
 def test_a_sentence_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Explanations of all tokens take one search and two passes, and say no more of each than where paths differ."""
+    """Explanations of all tokens take one search and two passes, and store only the places where paths differ."""
     tagger = tw.CRF(features="S2", max_iter=15).fit(X, Y)
     searches: list[int] = []
     search = Model.kbest
@@ -137,7 +138,7 @@ def test_a_sentence_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_log_odds_where_there_are_probabilities(tagger: Any) -> None:
-    """log P(y | x) - log P(y' | x), and the marginals of both labels; nothing else has them."""
+    """Log odds are log P(y | x) - log P(y' | x), with the marginals of both labels, for probabilistic models only."""
     (decision,) = tagger.explain_prediction(SENTENCE, token=1)
     assert tagger.probabilistic is (tagger.name in ("crf", "memm", "hmm"))
     if not tagger.probabilistic:
@@ -155,7 +156,7 @@ def test_log_odds_where_there_are_probabilities(tagger: Any) -> None:
 
 
 def test_a_label_may_be_named(tagger: Any) -> None:
-    """The best path with this label at this token."""
+    """The rival is the best path with this label at this token."""
     if tagger.model_.scorer.local:
         return
     every = tagger.predict_kbest([SENTENCE], 100_000)[0]
@@ -169,7 +170,7 @@ def test_a_label_may_be_named(tagger: Any) -> None:
 
 @pytest.mark.parametrize("features", [EDGES, functional])
 def test_edge_attributes_and_values(features: Any) -> None:
-    """Attributes with two labels, and values that are not 1."""
+    """Attributes with two labels, and values other than 1."""
     tagger = tw.CRF(features=features, max_iter=15, l2=0.1).fit(X, Y)
     paths = tagger.predict_kbest([SENTENCE], 30)[0]
     for other, score in paths[1:]:
@@ -180,7 +181,7 @@ def test_edge_attributes_and_values(features: Any) -> None:
 
 
 def test_rules_may_leave_no_other_label() -> None:
-    """Such a token is decided by them alone, and left out."""
+    """A token that the rules decide alone is left out."""
     only = tw.CRF(features="S1", max_iter=5).fit([["a", "b"]], [["N", "N"]])
     assert list(only.explain_prediction(["a", "b"])) == []
     bound = tw.CRF(features="S1", max_iter=5, constraints={"forbidden": [(None, "V")]})
@@ -189,7 +190,7 @@ def test_rules_may_leave_no_other_label() -> None:
 
 
 def test_what_is_shown() -> None:
-    """Text, HTML and data say the same; votes that are left out are counted."""
+    """Text, HTML and data agree. Omitted votes are counted."""
     tagger = tw.CRF(features="S2", max_iter=10).fit(X, Y)
     found = tagger.explain_prediction(["Rosa", "<b>", "Lund"])
     text, page = str(found), found._repr_html_()
@@ -211,7 +212,7 @@ def test_what_is_shown() -> None:
 
 
 def test_what_cannot_be_explained_is_refused() -> None:
-    """Kernels, labels further back, tokens and labels that are not there."""
+    """Kernels, history, and unknown tokens and labels are errors."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     for wrong, word in ((5, "0 to 1"), (-1, "0 to 1")):
         with pytest.raises(ParameterError, match=word):

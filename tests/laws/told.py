@@ -1,4 +1,4 @@
-"""The core's learners and objectives from one flat list of options each, sorted into the objects that it takes."""
+"""Constructors of the core's learners and objectives that sort a flat list of options into the core's objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tagwise.scores.kernels import Kernel
 
 
 def _taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """These options, which leave the rest."""
+    """Pop these options and leave the rest."""
     return {name: options.pop(name) for name in names if name in options}
 
 

@@ -10,17 +10,17 @@ import numpy as np
 
 from tagwise import _core
 
-#: A transition that no gold path of a bag takes: its score sends sentences to one numeric path or another.
+#: A transition that no gold path of a bag takes. Its score selects the numeric code path of the sentences.
 UNUSED = (0, 1)
-#: Score of that transition -> who computes the sentence. Spans of 56 (float32) and 230 (double) are the bounds.
+#: Score of that transition by code path. Spans of 56 (float32) and 230 (double) are the bounds.
 SCORES = {"float32": 0.0, "wide": -130.0, "log space": -400.0, "flagged": -50.0, "long": 0.0}
 
 
 class Bag:
-    """Random sentences with a long tail of attributes, and what goes with their tokens.
+    """Random sentences with a long tail of attributes, with options for their tokens.
 
-    ``path`` names who computes them: "flagged" gives every third sentence two tokens that only the unused transition
-    joins, so that float32 underflows in that sentence alone; "long" makes the first one longer than 1,000 tokens.
+    ``path`` names the code path. "flagged" gives every third sentence two tokens that only the unused transition
+    joins, so that float32 underflows in that sentence alone. "long" makes the first one longer than 1,000 tokens.
     """
 
     def __init__(
@@ -44,7 +44,9 @@ class Bag:
             self.pairs.append([{f"e{j}": 1.0 for j in rng.integers(0, 3, 2)} for _ in range(length)])
             self.gold.append(self._gold(rng, int(length)))
         self.edge_attributes = edge_attributes
-        self.sets = [rng.random((length, labels)) < 0.6 for length in lengths]  # each holds its gold labels
+        self.sets = [
+            rng.random((length, labels)) < 0.6 for length in lengths
+        ]  # each contains the gold labels
         for allowed, y in zip(self.sets, self.gold):
             allowed[np.arange(len(y)), y] = True
         self.vocabulary = _core.Vocabulary()
@@ -56,7 +58,7 @@ class Bag:
         )
 
     def _gold(self, rng: np.random.Generator, length: int) -> list[int]:
-        """Labels without the unused transition, the last label in one span at most."""
+        """Return labels without the unused transition, the last label in at most one span."""
         last, out, ended = self.labels - 1, [int(rng.integers(0, self.labels))], False
         while len(out) < length:
             y = int(rng.integers(0, self.labels))
@@ -66,20 +68,20 @@ class Bag:
         return out
 
     def data(self, which: Iterable[int]) -> _core.Dataset:
-        """The sentences of ``which``, in its order."""
+        """Return the sentences of ``which``, in its order."""
         which = [int(i) for i in which]
         nodes, pairs = [self.nodes[i] for i in which], [self.pairs[i] for i in which]
         data = _core.encode_attributes(self.vocabulary, nodes, pairs if self.edge_attributes else None)
         return data.with_gold(np.array([y for i in which for y in self.gold[i]], dtype=np.uint16))
 
     def support(self, which: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Their sets of labels, as the core takes them."""
+        """Return their sets of labels in the core's form."""
         flat = np.concatenate([self.sets[int(i)] for i in which])
         return np.ascontiguousarray(flat), np.arange(len(flat), dtype=np.uint32)
 
     @property
     def forbidden(self) -> np.ndarray:
-        """A transition that no gold path takes, other than the unused one where there is such."""
+        """Return a transition that no gold path takes, other than the unused one if possible."""
         taken = {pair for y in self.gold for pair in pairwise(y)} | {UNUSED}
         free = [a * self.labels + b for a in range(self.labels) for b in range(self.labels)]
         free = [e for e in free if (e // self.labels, e % self.labels) not in taken]
@@ -87,7 +89,7 @@ class Bag:
 
     @property
     def once(self) -> tuple[np.ndarray, np.ndarray]:
-        """The last label may form one span at most."""
+        """Return the constraint that the last label forms at most one span."""
         group = np.full(self.labels, 2**32 - 1, dtype=np.uint32)
         group[-1] = 0
         begins = np.zeros((self.labels + 1, self.labels), dtype=np.bool_)
@@ -96,7 +98,7 @@ class Bag:
         return group, begins
 
     def options(self, option: str, which: Iterable[int]) -> dict[str, Any]:
-        """What an objective over these sentences is told."""
+        """Return the options of an objective over these sentences."""
         if option == "limits":
             return {"allowed": self.support(which), "forbidden": self.forbidden}
         if option == "partial":
@@ -106,7 +108,7 @@ class Bag:
         return {"once": self.once} if option == "once" else {}
 
     def weights(self, seed: int, size: float = 1.0) -> np.ndarray:
-        """A weight vector at which the sentences take the bag's path: [features]."""
+        """Return a weight vector at which the sentences take the bag's code path: [features]."""
         w = size * np.random.default_rng(seed).standard_normal(len(self.layout))
         arrays = self.layout.arrays()
         at = self.layout.n_node + np.flatnonzero(arrays["edges"] == UNUSED[0] * self.labels + UNUSED[1])
@@ -119,6 +121,6 @@ class Bag:
         return w
 
 
-#: Sample weights of the first sentences of a bag: none, whole ones, shares, more than a stochastic step takes.
+#: Sample weights of the first sentences of a bag: none, integers, shares, more than a stochastic step takes.
 WEIGHTS = np.array([2.0, 0.0, 0.25, 1.0, 3.5, 0.0, 1e-3, 40.0, 0.7])
 COUNTS = np.array([2, 0, 1, 3, 1, 2, 0, 1, 4])

@@ -1,8 +1,8 @@
-"""What each argument of each method does: a row for every one of them, run by test_keywords.
+"""Tests of each argument of each method: a row for every one of them, run by test_keywords.
 
-- ``rows``        the table, and taggers of little training
-- ``training``    rows of what trains: fit, going on, and the state that a file keeps for it
-- ``predicting``  rows of what a fitted tagger does: predictions against the twin, scores, explanations, files
+- ``rows``        the table, and briefly trained taggers
+- ``training``    rows of fit, partial_fit, and the training state in a file
+- ``predicting``  rows of a fitted tagger's methods: predictions, scores, explanations, files
 """
 
 from . import predicting, training

@@ -1,4 +1,4 @@
-"""What a row of an argument is, and taggers of little training."""
+"""The table of rows of arguments, and briefly trained taggers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONLINE = ("perceptron", "mira", "pa", "arow")
 
 
 def row(method: str, *keywords: str) -> Callable[[Check], Check]:
-    """Declare what arguments of a method do."""
+    """Register a check of arguments of a method."""
 
     def declare(check: Check) -> Check:
         for keyword in keywords:
@@ -30,7 +30,7 @@ def row(method: str, *keywords: str) -> Callable[[Check], Check]:
 
 
 def short(learner: str, **params: Any) -> tw.Tagger:
-    """A tagger of little training."""
+    """Return a tagger with settings for brief training."""
     kind = tw.LEARNERS[learner]
     known = set(parameters_of(kind))
     more = {"overlapping": True, "features": "attributes"} if learner == "hmm" else {}

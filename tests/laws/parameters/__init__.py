@@ -1,9 +1,9 @@
-"""What each parameter of each estimator does: a row for every one of them, run by test_parameters.
+"""Tests of each parameter of each estimator: a row for every one of them, run by test_parameters.
 
-- ``rows``      the table, tiny problems, and weights of a fitted tagger at the places of the slow twins
+- ``rows``      the table, tiny problems, and a fitted tagger's weights in the reference order
 - ``crf``, ``online``, ``margin``, ``boosting``, ``baselines``: rows of single learners
 - ``common``    rows that several learners share
-- ``domains``   defaults and domains, written down by hand
+- ``domains``   defaults and domains, written by hand
 """
 
 from . import baselines, boosting, common, crf, margin, online

@@ -1,4 +1,4 @@
-"""Defaults and domains of all parameters, written down by hand: what is taken at either end, and what is refused."""
+"""Defaults and domains of all parameters, written by hand: values accepted at both ends, and values rejected."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 class Domain(NamedTuple):
-    """Values that are taken, as (given, kept); values that are refused; texts of the command line, as (text, value)."""
+    """Accepted values as (given, kept), rejected values, and command-line texts as (text, value)."""
 
     taken: list[tuple[Any, Any]]
     refused: list[Any]
@@ -138,7 +138,7 @@ def choice(*names: str, optional: bool = False) -> Domain:
 
 
 def at_least(low: int, high: int | None = None, optional: bool = False) -> Domain:
-    """Whole numbers from `low` on, perhaps to `high`."""
+    """Return the domain of integers from `low`, optionally up to `high`."""
     top = low + 3 if high is None else high
     taken: list[tuple[Any, Any]] = [(low, low), (top, top), (float(top), top), (np.int64(low), low)]
     refused: list[Any] = [low - 1, low + 0.5, "1", True, NAN, INF, -INF, [low]]
@@ -156,7 +156,7 @@ def at_least(low: int, high: int | None = None, optional: bool = False) -> Domai
 
 
 def number(low: float, high: float | None = None, open_low: bool = False, optional: bool = False) -> Domain:
-    """Numbers from `low` on, or above it, perhaps to `high` with it."""
+    """Return the domain of numbers from `low` or above it, optionally up to and including `high`."""
     inside = low + 1e-9 if high is None else high
     taken: list[tuple[Any, Any]] = [(low + 1e-9, low + 1e-9), (inside, inside), (np.float32(0.5), 0.5)]
     refused: list[Any] = [low - 1e-9, -1, "0.5", NAN, True, [0.5]]
@@ -252,7 +252,7 @@ DOMAINS: dict[str, Domain] = {
     ),
 }
 
-#: Where a parameter of one learner differs from others of its name.
+#: Parameters whose domain differs from those of the same name in other learners.
 OWN: dict[tuple[str, str], Domain] = {
     ("mira", "C"): number(0.0, open_low=True, optional=True),
     ("perceptron", "gamma"): number(0.0, open_low=True, optional=True),

@@ -1,16 +1,16 @@
-"""The slow twins: every algorithm of the papers as a few lines of plain NumPy, to read and to test against.
+"""Reference implementations: every algorithm of the papers in a few lines of plain NumPy.
 
-Reading order follows the library's own line:
+The reading order follows the pipeline of the library:
 
-- ``model``       weights and dense features -> scores, and back (the seam)
+- ``model``       weights and dense features -> scores, and back (the score interface)
 - ``chain``       scores -> log Z, marginals, Viterbi, k-best, conditional expectations
-- ``listed``      the same for chains most of whose transitions score 0, by lists of the others
-- ``enumeration`` the same by looking at all L**T paths: the oracle of the oracles
-- ``losses``      the four losses, softmax-margin, partial labels; penalties
+- ``listed``      inference by lists of transitions, for chains most of whose transitions score 0
+- ``enumeration`` inference by enumeration of all L**T paths, which tests the others
+- ``losses``      the four losses, softmax-margin, partial labels, penalties
 - ``optimize``    a plain minimiser for the convex cases
 - ``perceptron``, ``costs``, ``mira``, ``qp``, ``svm``, ``boosting``, ``history``, ``generative``: by topic
 
-Nothing here is fast, nothing here is shared with the package: agreement with it means something.
+The modules are slow and share no code with the package, so that agreement with it is evidence.
 """
 
 from . import (

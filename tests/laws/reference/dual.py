@@ -14,17 +14,17 @@ from .optimum import Paths, loss
 
 
 def entropy(q: np.ndarray) -> float:
-    """-sum q log q."""
+    """Return -sum q log q."""
     return float(-(q[q > 0] * np.log(q[q > 0])).sum())
 
 
 def weights(sentences: list[Paths], qs: list[np.ndarray], s: np.ndarray, l2: float) -> np.ndarray:
-    """w(q)."""
+    """Return w(q)."""
     return -sum(a * (q @ paths.less) for a, q, paths in zip(s, qs, sentences)) / (2 * l2)
 
 
 def ascent(sentences: list[Paths], s: np.ndarray, l2: float, epochs: int) -> list[tuple[float, float]]:
-    """(P, D) after each epoch from the gold labels."""
+    """Return (P, D) after each epoch from the gold labels."""
     qs = [(paths.less == 0).all(axis=1).astype(float) for paths in sentences]
     qs = [q / q.sum() for q in qs]
     found = []
@@ -54,11 +54,11 @@ def ascent(sentences: list[Paths], s: np.ndarray, l2: float, epochs: int) -> lis
 def rounds(
     sentences: list[Paths], s: np.ndarray, l2: float, parts: list[range], sigma: float, n: int
 ) -> list[tuple[float, float]]:
-    """(P, D) after each of n rounds, in which parts ascend by themselves from the weights of all, and are added.
+    """Return (P, D) after each of n rounds, in which parts ascend independently from common weights and are added.
 
-    Part k gains, with x the change of its own part of w(q), entropies less l2 (2 w.x + sigma |x|^2), which is, but for
-    a constant, less l2 / sigma |w + sigma x|^2. With sigma the number of parts their gains bound that of all from
-    below. Ma et al. 2015, equation 9, with gamma = 1.
+    Let x be the change of part k of w(q). Part k gains entropies minus l2 (2 w.x + sigma |x|^2), which up to a
+    constant is entropies minus l2 / sigma |w + sigma x|^2. If sigma is the number of parts, the sum of their gains
+    is a lower bound of the total gain. Ma et al. 2015, equation 9, with gamma = 1.
     """
     qs = [(paths.less == 0).all(axis=1).astype(float) for paths in sentences]
     qs = [q / q.sum() for q in qs]

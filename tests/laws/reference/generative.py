@@ -1,4 +1,4 @@
-"""The baselines: hidden Markov models as log probabilities in the same score arrays, and the MEMM."""
+"""The baselines: hidden Markov models as log probabilities in score arrays, and the MEMM."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from .chain import Array, Path, Scores, counts, edges, log_sum_exp, scores
 
 
 def additive(n: Array, delta: float = 1.0) -> Array:
-    """P(o | row) = (n + delta) / (sum n + delta V), along the last axis."""
+    """Return P(o | row) = (n + delta) / (sum n + delta V), along the last axis."""
     return (n + delta) / (n.sum(axis=-1, keepdims=True) + delta * n.shape[-1])
 
 
 def witten_bell(n: Array) -> Array:
-    """Seen: n / (N + K); unseen: an equal share of K / (N + K), K kinds seen (Witten & Bell 1991, method C).
+    """Return n / (N + K) for seen, and an equal share of K / (N + K) for unseen events, with K kinds seen.
 
-    A row in which everything was seen keeps relative frequencies; one in which nothing was is uniform.
+    Witten & Bell 1991, method C. A row without unseen events keeps relative frequencies, and an empty row is
+    uniform.
     """
     V = n.shape[-1]
     kinds, N = (n > 0).sum(axis=-1, keepdims=True), n.sum(axis=-1, keepdims=True)
     unseen = V - kinds
-    mass = np.where(unseen > 0, kinds, 0)  # what is set aside
+    mass = np.where(unseen > 0, kinds, 0)  # reserved for the unseen
     seen = np.divide(n, N + mass, out=np.zeros_like(n), where=N > 0)
     share = np.divide(mass, (N + mass) * unseen, out=np.full(N.shape, 1 / V), where=(N > 0) & (unseen > 0))
     return np.where(n > 0, seen, np.where(N > 0, share, 1 / V))
@@ -32,7 +33,7 @@ def witten_bell(n: Array) -> Array:
 def hmm_counts(
     words: Sequence[Sequence[int]], y: Sequence[Path], labels: int, kinds: int
 ) -> tuple[Array, Array, Array]:
-    """Emissions [L, V] (the unknown word is a kind), moves [L, L + 1] (the last: the end), starts [L]."""
+    """Return emissions [L, V] (the unknown word is a kind), moves [L, L + 1] (the last is the end), starts [L]."""
     emit, move, start = np.zeros((labels, kinds)), np.zeros((labels, labels + 1)), np.zeros(labels)
     for sentence, path in zip(words, y):
         start[path[0]] += 1
@@ -45,20 +46,22 @@ def hmm_counts(
 
 
 def hmm_scores(sentence: Sequence[int], emit: Array, move: Array, start: Array) -> Scores:
-    """log P(x,y) = H: emissions [L, V] at the nodes, moves [L, L + 1] on the edges and at the end."""
+    """Return scores with H = log P(x,y): emissions [L, V] at the nodes, moves [L, L + 1] on the edges and at the
+    end.
+    """
     return scores(np.log(emit[:, list(sentence)]).T, np.log(move[:, :-1]), np.log(start), np.log(move[:, -1]))
 
 
 def overlapping_scores(X: Array, emit: Array, move: Array, start: Array) -> Scores:
-    """Every attribute of a token emitted by itself given the label: s_t(y) = sum_a X[t,a] log P(a|y)."""
+    """Emit every attribute of a token independently given the label: s_t(y) = sum_a X[t,a] log P(a|y)."""
     return scores(X @ np.log(emit).T, np.log(move[:, :-1]), np.log(start), np.log(move[:, -1]))
 
 
 def memm_scores(s: Scores) -> Scores:
-    """A classifier of y_t given y_{t-1} and x_t as a chain: scores out of each label are normalised alone.
+    """Return a classifier of y_t given y_{t-1} and x_t as a chain: scores out of each label are normalised alone.
 
-    The end score belongs to the last token's classifier. log Z of the result is 0: no path can be punished as
-    a whole, which is the label bias (Lafferty, McCallum & Pereira 2001, section 2).
+    The end score belongs to the last token's classifier. log Z of the result is 0: no path can be penalised as a
+    whole, which is the label bias (Lafferty, McCallum & Pereira 2001, section 2).
     """
     T, L = s.node.shape
     node = s.node.copy()
@@ -70,7 +73,7 @@ def memm_scores(s: Scores) -> Scores:
 
 
 def memm_loss(s: Scores, gold: Path) -> tuple[float, Scores]:
-    """-sum_t log P(y_t | y_{t-1}, x_t) and its gradient in the scores before normalisation."""
+    """Return -sum_t log P(y_t | y_{t-1}, x_t) and its gradient in the scores before normalisation."""
     T, L = s.node.shape
     local = memm_scores(s)
     full = s._replace(edge=edges(s))

@@ -1,13 +1,13 @@
 """A chain most of whose transitions score the same: sums and maxima over lists of the others.
 
-With psi_t(y) = e^{node[t, y]}, transitions that are not listed scoring 0, and w the score of a listed one (minus
-infinity where it is forbidden),
+Let psi_t(y) = e^{node[t, y]}, let transitions that are not listed score 0, and let w be the score of a listed one
+(minus infinity if it is forbidden). Then
 
     alpha_t(y)  = psi_t(y) ( sum_a alpha_{t-1}(a)  +  sum_{(a, y) listed} alpha_{t-1}(a) (e^{w(a, y)} - 1) )
     delta_t(y)  = node[t, y] + max( max_{(a, y) not listed} delta_{t-1}(a),
                                     max_{(a, y) listed} delta_{t-1}(a) + w(a, y) )
 
-in T (L + number of listed transitions) steps in place of T L^2.
+in T (L + number of listed transitions) steps instead of T L^2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Listed = Mapping[tuple[int, int], float]  # (label before, label) -> score
 
 
 def _step(alpha: Array, listed: Listed, ahead: bool) -> Array:
-    """sum_a alpha(a) M[a, y] for every y (``ahead``), or sum_y M[a, y] alpha(y) for every a."""
+    """Return sum_a alpha(a) M[a, y] for every y (``ahead``), or sum_y M[a, y] alpha(y) for every a."""
     out = np.full(len(alpha), alpha.sum())
     for (a, y), w in listed.items():
         source, to = (a, y) if ahead else (y, a)
@@ -31,7 +31,7 @@ def _step(alpha: Array, listed: Listed, ahead: bool) -> Array:
 
 
 def marginals(node: Array, listed: Listed) -> tuple[float, Array, dict[tuple[int, int], float]]:
-    """log Z, p_t(y) [T, L], and sum_t p_t(a, y) of every listed transition."""
+    """Return log Z, p_t(y) [T, L], and sum_t p_t(a, y) of every listed transition."""
     T, L = node.shape
     psi = np.exp(node - node.max(axis=1, keepdims=True))
     alpha, beta, log_z = np.empty((T, L)), np.ones((T, L)), float(node.max(axis=1).sum())
@@ -52,10 +52,10 @@ def marginals(node: Array, listed: Listed) -> tuple[float, Array, dict[tuple[int
 
 
 def viterbi(node: Array, listed: Listed) -> Path:
-    """The best path; ties to the lower label id, the last token first.
+    """Return the best path, ties to the lower label id, the last token first.
 
-    A listed transition may score less than the others: the best label before those not listed is found by walking
-    from the best label down until one is not in the list.
+    A listed transition may score less than the others. The best label among those not listed is found by walking
+    down from the best label until one is not in the list.
     """
     T, L = node.shape
     before: list[list[int]] = [[a for a, z in listed if z == y] for y in range(L)]

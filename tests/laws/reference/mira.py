@@ -1,4 +1,4 @@
-"""k-best MIRA (Crammer & Singer 2003; McDonald, Crammer & Pereira 2005)."""
+"""k-best MIRA (Crammer & Singer 2003, McDonald, Crammer & Pereira 2005)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Cost = Callable[[Path, Path], float]  # gold, guess
 
 
 def closest(w: Array, d: Array, cost: Array, C: float | None = None) -> Array:
-    """argmin 1/2 ||w' - w||^2 (+ C xi)  s.t.  w'.d_j >= cost_j (- xi), for the rows of d [k, size].
+    """Return argmin 1/2 ||w' - w||^2 (+ C xi)  s.t.  w'.d_j >= cost_j (- xi), for the rows of d [k, size].
 
-    w' = w + sum tau_j d_j with tau >= 0 (and sum tau <= C); the dual's linear term is cost_j - w.d_j.
+    w' = w + sum tau_j d_j with tau >= 0 (and sum tau <= C). The dual's linear term is cost_j - w.d_j.
     """
     G, b = d @ d.T, cost - d @ w
     tau = qp.box(G, b) if C is None else qp.groups(G, b, np.zeros(len(b), dtype=int), C)
@@ -24,7 +24,7 @@ def closest(w: Array, d: Array, cost: Array, C: float | None = None) -> Array:
 
 
 def closest_to_one(w: Array, d: Array, cost: float, C: float | None = None) -> Array:
-    """The same for one constraint: tau = max(0, (cost - w.d) / ||d||^2), cut at C."""
+    """Return `closest` for one constraint: tau = max(0, (cost - w.d) / ||d||^2), cut at C."""
     tau = max(0.0, (cost - w @ d) / (d @ d))
     return w + (tau if C is None else min(tau, C)) * d
 
@@ -40,9 +40,9 @@ def mira(
     mask: Array | None = None,
     weight: Sequence[float] | None = None,
 ) -> tuple[Array, Array]:
-    """One projection a sentence, onto the margins of its k best paths. Returns last and averaged weights.
+    """Project once per sentence onto the margins of its k best paths. Return last and averaged weights.
 
-    ``weight`` [N] multiplies the step of each sentence, which is found as if it weighed 1.
+    ``weight`` [N] multiplies the step of each sentence, which is computed with a weight of 1.
     """
     weight = [1.0] * len(X) if weight is None else weight
     w, total, steps = np.zeros(shape.size), np.zeros(shape.size), 0

@@ -16,7 +16,7 @@ from .chain import Array, Scores, counts, scores
 
 
 class Shape(NamedTuple):
-    """How many attributes and labels; whether attributes are conjoined with label pairs too."""
+    """Numbers of attributes and labels, and whether attributes are also conjoined with label pairs."""
 
     attributes: int
     labels: int
@@ -30,7 +30,7 @@ class Shape(NamedTuple):
 
 
 def split(w: Array, shape: Shape) -> tuple[Array, Array, Array, Array, Array | None]:
-    """The vector's parts (views): node, transition, start, end, edge attributes or None."""
+    """Return the vector's parts (views): node, transition, start, end, edge attributes or None."""
     A, L, conjoined = shape
     node, transition, start, end, rest = np.split(w, np.cumsum([A * L, L * L, L, L]))
     return (
@@ -43,7 +43,7 @@ def split(w: Array, shape: Shape) -> tuple[Array, Array, Array, Array, Array | N
 
 
 def score_sentence(w: Array, X: Array, shape: Shape) -> Scores:
-    """s_t(y) = sum_a X[t,a] W[a,y];  A_t = A + sum_a X[t,a] E[a] with edge attributes."""
+    """Return s_t(y) = sum_a X[t,a] W[a,y], and A_t = A + sum_a X[t,a] E[a] with edge attributes."""
     node, transition, start, end, edge = split(w, shape)
     if edge is None:
         return scores(X @ node, transition, start, end)
@@ -51,7 +51,7 @@ def score_sentence(w: Array, X: Array, shape: Shape) -> Scores:
 
 
 def pull_back(g: Scores, X: Array, shape: Shape) -> Array:
-    """A gradient in the scores -> the gradient in the weights: the transpose of ``score_sentence``."""
+    """Map a gradient in the scores to the gradient in the weights: the transpose of ``score_sentence``."""
     parts = [X.T @ g.node, g.edge.sum(axis=0) if g.edge.ndim == 3 else g.edge, g.start, g.end]
     if shape.edge_attributes:
         parts.append(np.einsum("ta,tyz->ayz", X, g.edge))
@@ -59,11 +59,11 @@ def pull_back(g: Scores, X: Array, shape: Shape) -> Array:
 
 
 def features(X: Array, y: Sequence[int], shape: Shape) -> Array:
-    """S(x,y): the total value of each feature along the path, so that H(x,y) = w . S(x,y)."""
+    """Return S(x,y), the total value of each feature along the path, so that H(x,y) = w . S(x,y)."""
     return pull_back(counts(score_sentence(np.zeros(shape.size), X, shape), y), X, shape)
 
 
 def observed(batch: Sequence[tuple[Array, Sequence[int]]], shape: Shape) -> Array:
-    """Which features occur on some gold path, [size] of bool: the only ones a model has by default."""
+    """Return a mask [size] of the features on some gold path, the only ones a model has by default."""
     present = [features((X != 0).astype(float), y, shape) for X, y in batch]
     return np.any(np.array(present) != 0, axis=0)

@@ -1,4 +1,4 @@
-"""Chains some of whose labels may form one contiguous span only: every quantity over all lawful paths, one by one."""
+"""Chains with labels that may form only one contiguous span: every quantity by enumeration of the valid paths."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import numpy as np
 from . import enumeration
 from .chain import Path, Scores, counts, edges, like, score
 
-#: The group of a label that may occur as often as it likes.
+#: The group of a label that may occur any number of times.
 NONE = np.iinfo(np.uint32).max
 
 
 def begun(path: Sequence[int], group: np.ndarray, begins: np.ndarray) -> list[int]:
-    """Groups of the spans that a path begins; row L of `begins` is the start of the sentence."""
+    """Return the groups of the spans that a path begins. Row L of `begins` is the start of the sentence."""
     steps = zip((len(group), *path), path)
     return [int(group[y]) for before, y in steps if group[y] != NONE and begins[before, y]]
 
 
 def lawful(path: Sequence[int], group: np.ndarray, begins: np.ndarray) -> bool:
-    """Whether each group begins at most one span."""
+    """Return whether each group begins at most one span."""
     found = begun(path, group, begins)
     return len(set(found)) == len(found)
 
 
 def kbest(s: Scores, k: int, group: np.ndarray, begins: np.ndarray) -> list[tuple[float, Path]]:
-    """Lawful paths by score, equal scores by the reversed path, cut at k."""
+    """Return the k best valid paths by score, equal scores by the reversed path."""
     ranked = sorted((-score(s, y), y[::-1]) for y in enumeration.paths(s) if lawful(y, group, begins))
     return [(-h, y[::-1]) for h, y in ranked[:k]]
 
 
 def distribution(s: Scores, group: np.ndarray, begins: np.ndarray) -> tuple[float, dict[Path, float]]:
-    """log Z over the lawful paths, and P(y|x) of each of them."""
+    """Return log Z over the valid paths, and P(y|x) of each of them."""
     paths = [y for y in enumeration.paths(s) if lawful(y, group, begins)]
     h = np.array([score(s, y) for y in paths])
     log_z = float(np.log(np.exp(h - h.max()).sum()) + h.max())
@@ -40,7 +40,7 @@ def distribution(s: Scores, group: np.ndarray, begins: np.ndarray) -> tuple[floa
 
 
 def log_loss(s: Scores, gold: Sequence[int], group: np.ndarray, begins: np.ndarray) -> tuple[float, Scores]:
-    """log Z - H(x,y) with Z over the lawful paths, and its gradient in the scores."""
+    """Return log Z - H(x,y) with Z over the valid paths, and its gradient in the scores."""
     full = s._replace(edge=edges(s))
     log_z, p = distribution(s, group, begins)
     total = Scores(*(-a for a in counts(full, gold)))

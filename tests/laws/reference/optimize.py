@@ -1,4 +1,4 @@
-"""A minimiser with nothing clever in it: accelerated proximal gradient, for a few weights."""
+"""A simple minimiser for few weights: accelerated proximal gradient."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def objective(
     weight: Sequence[float] | None = None,
     mask: Array | None = None,
 ) -> Objective:
-    """w -> sum_i loss_i and its gradient, without penalty; masked features have no gradient."""
+    """Return w -> sum_i loss_i and its gradient, without penalty. Masked features have no gradient."""
     weight = [1.0] * len(X) if weight is None else weight
 
     def evaluate(w: Array) -> tuple[float, Array]:
@@ -37,10 +37,10 @@ def objective(
 def minimise(
     f: Objective, size: int, l1: float = 0.0, l2: float = 0.0, tol: float = 1e-9, steps: int = 20_000
 ) -> tuple[Array, float]:
-    """argmin f(w) + l1 ||w||_1 + l2 ||w||^2 and its value (FISTA: Beck & Teboulle 2009, with restarts).
+    """Return argmin f(w) + l1 ||w||_1 + l2 ||w||^2 and its value (FISTA: Beck & Teboulle 2009, with restarts).
 
-    The step is halved until the quadratic model with that step is an upper bound at the new point;
-    soft thresholding takes care of l1. Stops when no weight moves by more than ``tol`` steps' worth.
+    The step is halved until the quadratic model with that step is an upper bound at the new point. Soft
+    thresholding handles l1. Stops when no weight moves by more than ``tol`` steps' worth.
     """
 
     def smooth(w: Array) -> tuple[float, Array]:
@@ -64,7 +64,7 @@ def minimise(
         if np.abs(d).max() <= tol * step:
             return new, total(new)
         now = total(new)
-        if now > best:  # overshot: forget the momentum
+        if now > best:  # overshot: reset the momentum
             ahead, momentum, best = w, 1.0, np.inf
             continue
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2

@@ -12,7 +12,7 @@ class Paths(NamedTuple):
     """All paths of one sentence."""
 
     less: np.ndarray  # [P, K]: S(y) - S(gold)
-    right: np.ndarray  # [P, T]: 1 where the path has the gold label
+    right: np.ndarray  # [P, T]: 1 if the path has the gold label
     weight: float = 1.0  # of the sentence
 
 
@@ -24,7 +24,7 @@ def paths_of(
     weight: float = 1.0,
     forbidden: frozenset[tuple[int, int]] = frozenset(),
 ) -> Paths:
-    """Every path of a sentence with attributes x [T, A]; features by their places in (node, edge, start, end)."""
+    """Return every path of a sentence with attributes x [T, A]. `places` are indices in (node, edge, start, end)."""
     all_paths = product(range(labels), repeat=len(gold))
     every = np.array([y for y in all_paths if forbidden.isdisjoint(pairwise(y))])
     hot = np.eye(labels)[every]  # [P, T, L]
@@ -36,7 +36,7 @@ def paths_of(
 
 
 def loss(sentences: list[Paths], name: str, w: np.ndarray) -> tuple[float, np.ndarray]:
-    """Value and gradient of one of the four losses."""
+    """Return value and gradient of one of the four losses."""
     value, gradient = 0.0, np.zeros_like(w)
     for less, right, s in sentences:
         scores = less @ w
@@ -57,7 +57,7 @@ def loss(sentences: list[Paths], name: str, w: np.ndarray) -> tuple[float, np.nd
 
 
 def hessian(sentences: list[Paths], name: str, w: np.ndarray) -> np.ndarray:
-    """Second derivatives of the log loss (the covariance of S) or the exponential one."""
+    """Return the second derivatives of the log loss (the covariance of S) or the exponential loss."""
     out = np.zeros((len(w), len(w)))
     for less, _, s in sentences:
         scores = less @ w
@@ -71,7 +71,7 @@ def hessian(sentences: list[Paths], name: str, w: np.ndarray) -> np.ndarray:
 
 
 def newton(sentences: list[Paths], name: str, l2: float, size: int) -> tuple[float, np.ndarray]:
-    """Optimum of a convex loss + l2 ||w||^2 by damped Newton steps (Boyd and Vandenberghe 2004, algorithm 9.5)."""
+    """Minimise a convex loss + l2 ||w||^2 by damped Newton steps (Boyd and Vandenberghe 2004, algorithm 9.5)."""
     w = np.zeros(size)
 
     def at(v: np.ndarray) -> tuple[float, np.ndarray]:

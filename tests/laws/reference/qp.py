@@ -1,6 +1,6 @@
 """Small quadratic programs: max b.tau - 1/2 tau' G tau over boxes or over groups with a bounded sum.
 
-G is a Gram matrix, so w = sum tau_j d_j is unique even where tau is not.
+G is a Gram matrix, so w = sum tau_j d_j is unique even if tau is not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .chain import Array
 
 
 def box(G: Array, b: Array, upper: float = np.inf, tol: float = 1e-12, sweeps: int = 100_000) -> Array:
-    """0 <= tau_j <= upper: one coordinate at a time (Hildreth 1957; Censor & Zenios 1997, section 6.4)."""
+    """Solve for 0 <= tau_j <= upper, by coordinate ascent (Hildreth 1957, Censor & Zenios 1997, section 6.4)."""
     tau = np.zeros(len(b))
     for _ in range(sweeps):
         moved = 0.0
@@ -26,14 +26,14 @@ def box(G: Array, b: Array, upper: float = np.inf, tol: float = 1e-12, sweeps: i
 
 
 def groups(G: Array, b: Array, group: Array, C: float, tol: float = 1e-12, steps: int = 1_000_000) -> Array:
-    """tau >= 0, sum of tau over each group <= C: moves mass between the most violating pair of a group.
+    """Solve for tau >= 0 with sums over groups <= C, moving mass between the most violating pair of a group.
 
     The unused part of a group's C is a variable of its own, with zero gradient and zero curvature.
     """
     tau, used = np.zeros(len(b)), dict.fromkeys(group.tolist(), 0.0)
     for _ in range(steps):
         g = b - G @ tau  # gradient
-        best = (tol, -1, -1)  # gain of moving mass from `source` to `target`; -1 is the unused part
+        best = (tol, -1, -1)  # gain of moving mass from `source` to `target`, where -1 is the unused part
         for name, total in used.items():
             members = np.flatnonzero(group == name).tolist()
             top = max([*members, -1], key=lambda j: g[j] if j >= 0 else 0.0)
@@ -56,10 +56,10 @@ def groups(G: Array, b: Array, group: Array, C: float, tol: float = 1e-12, steps
 
 
 def vertices(G: Array, b: Array, C: float = np.inf) -> Array:
-    """tau >= 0, sum tau <= C, for a few coordinates: the best of the stationary points of every face.
+    """Solve for tau >= 0, sum tau <= C with few coordinates: the best stationary point of all faces.
 
-    An optimum whose positive coordinates have independent rows exists (Caratheodory), and is the only stationary point
-    of its face. Every candidate is feasible, so a badly conditioned face cannot win by its rounding errors.
+    An optimum whose positive coordinates have independent rows exists (Caratheodory), and is the only stationary
+    point of its face. Every candidate is feasible, so a badly conditioned face cannot win by its rounding errors.
     """
     k, best, most = len(b), np.zeros(len(b)), 0.0
     for size in range(1, k + 1):
