@@ -32,9 +32,7 @@ class Corpus(NamedTuple):
     labels: int
 
     def places(self) -> tuple[np.ndarray, ...]:
-        """Return the index of each engine feature in the reference implementation's flat vector (model.Shape's
-        order).
-        """
+        """Return the index of each engine feature in the reference flat vector (model.Shape's order)."""
         a, A, L = self.layout.arrays(), self.layout.n_attributes, self.labels
         owner = np.repeat(np.arange(A), np.diff(a["node_ptr"].astype(int)))
         begin = np.cumsum([0, A * L, L * L, L, L])

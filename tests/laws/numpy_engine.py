@@ -1,6 +1,4 @@
-"""A second implementation of the score interface: the reference implementations, sentence by sentence, in plain
-NumPy.
-"""
+"""A second implementation of the score interface: the reference implementations in plain NumPy."""
 
 from __future__ import annotations
 

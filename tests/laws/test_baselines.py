@@ -1,5 +1,4 @@
-"""Tests of HMM and MEMM against the reference implementations: path scores, unknown words, losses, decoders, files.
-"""
+"""Tests of HMM and MEMM against the reference implementations: path scores, unknown words, losses, decoders, files."""
 
 from __future__ import annotations
 

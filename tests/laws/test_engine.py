@@ -1,6 +1,4 @@
-"""Tests of the native engine against references: primitives, repeated attributes, few allowed labels, single
-sentences.
-"""
+"""Tests of the native engine: primitives, repeated attributes, few allowed labels, single sentences."""
 
 from __future__ import annotations
 

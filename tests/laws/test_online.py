@@ -1,6 +1,4 @@
-"""Tests of online learners against the reference implementations: steps, averages, projections, costs, orders,
-mixing.
-"""
+"""Tests of online learners against the reference implementations: steps, averages, projections, costs, mixing."""
 
 from __future__ import annotations
 

@@ -88,8 +88,7 @@ def test_the_runner_up_is_the_best_path_with_another_label(tagger: Any) -> None:
         assert decision.runner_up != decision.label == best[t]
 
 
-#: Limits on paths that a search must respect: pairs, borders, words with known labels, both, labels that occur
-#: once.
+#: Limits on paths that a search must respect: pairs, borders, words with known labels, both, labels that occur once.
 LIMITED: dict[str, Any] = {
     "edge attributes": {"features": EDGES},
     "pairs and borders": {"constraints": {"forbidden": [("O", "I-P"), (None, "I-L"), ("B-P", None)]}},

@@ -46,9 +46,7 @@ def hmm_counts(
 
 
 def hmm_scores(sentence: Sequence[int], emit: Array, move: Array, start: Array) -> Scores:
-    """Return scores with H = log P(x,y): emissions [L, V] at the nodes, moves [L, L + 1] on the edges and at the
-    end.
-    """
+    """Return scores with H = log P(x,y): emissions [L, V] at nodes, moves [L, L + 1] on edges and at the end."""
     return scores(np.log(emit[:, list(sentence)]).T, np.log(move[:, :-1]), np.log(start), np.log(move[:, -1]))
 
 
