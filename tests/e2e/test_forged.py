@@ -1,4 +1,4 @@
-"""Model files with valid checksums that are wrong all the same: each is refused by a ModelFileError that says where."""
+"""Invalid model files with valid checksums: each raises a ModelFileError that gives the location."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NAN, INF = float("nan"), float("inf")
 
 
 def golden(name: str) -> Forgery:
-    """A golden file in parts."""
+    """Return a golden file in parts."""
     return Forgery.of(make.FOLDER / f"{name}.tagwise")
 
 
 def retext(change: Callable[[str], str]) -> Callable[[Forgery], Any]:
-    """A change of the header's text."""
+    """Return a change of the header's text."""
 
     def edit(forged: Forgery) -> None:
         forged.text = change(json.dumps(forged.header))
@@ -37,13 +37,13 @@ def retext(change: Callable[[str], str]) -> Callable[[Forgery], Any]:
 
 
 def split_character(forged: Forgery) -> None:
-    """A text of two bytes that are one character, cut between them."""
+    """Split a character of two bytes between two texts."""
     text, ends = forged.array("vocab.text").data, forged.array("vocab.end").data
     at = int(ends[0])
     text[at - 1 : at + 1] = list("é".encode())
 
 
-#: file, what is broken, what the message says of it.
+#: File, change, and the expected part of the message.
 FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("crf", lambda f: f.drop("labels"), "lacks 'labels'"),
     ("crf", lambda f: f.set("labels", to=[]), r"labels: expected list of 1 to"),
@@ -188,7 +188,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[f"{i} {row[0]} {row[2]:.40}" for i, row in enumerate(FAULTS)])
 def test_what_is_wrong_is_said(fault: tuple[str, Callable[[Forgery], Any], str], tmp_path: Path) -> None:
-    """The file, the field, what was expected."""
+    """The error gives the file, the field and the expected value."""
     name, edit, said = fault
     forged = golden(name)
     edit(forged)
@@ -199,7 +199,7 @@ def test_what_is_wrong_is_said(fault: tuple[str, Callable[[Forgery], Any], str],
 
 @pytest.mark.parametrize("name", make.SAVED)
 def test_a_file_taken_apart_and_put_together_is_whole(name: str, tmp_path: Path) -> None:
-    """The forger itself breaks nothing: loaded and saved, what it wrote has the same bytes as the golden file."""
+    """Forging without a change is harmless: loaded and saved, the file has the bytes of the golden file."""
     path = make.FOLDER / f"{name}.tagwise"
     how = {"state": True} if "state" in make.SAVED[name][1] else {}
     tw.load(golden(name).write(tmp_path / "m")).save(tmp_path / "again", **how)
@@ -212,7 +212,7 @@ def test_a_file_taken_apart_and_put_together_is_whole(name: str, tmp_path: Path)
 
 @pytest.mark.parametrize("wrong", [NAN, INF, -INF])
 def test_weights_that_are_not_finite_are_not_written(wrong: float, tmp_path: Path) -> None:
-    """Of features, of labels further back, of what a learner keeps; the file is named and not made."""
+    """Weights of features, higher-order labels and learner state. The error names the file, which is not created."""
     path = tmp_path / "m.tagwise"
     model = tw.load(make.FOLDER / "crf-order2.tagwise").model_
     weights = model.scorer.weights.copy()
@@ -231,7 +231,7 @@ def test_weights_that_are_not_finite_are_not_written(wrong: float, tmp_path: Pat
 
 
 def test_large_weights_are_finite(tmp_path: Path) -> None:
-    """Whose sum is not, for all that."""
+    """The sum of these weights is infinite, but each weight is finite."""
     forged = golden("crf")
     forged.array("weights").data[:] = 3e38
     model = tw.load(forged.write(tmp_path / "m")).model_
@@ -245,7 +245,7 @@ def test_large_weights_are_finite(tmp_path: Path) -> None:
     ids=["bytes", "surrogate", "set", "object", "NumPy"],
 )
 def test_meta_that_a_file_cannot_hold(entry: Any, tmp_path: Path) -> None:
-    """Of what people add to a model themselves."""
+    """Entries that users add to a model's metadata."""
     model = tw.load(make.FOLDER / "crf.tagwise").model_.with_meta(mine=entry)
     with pytest.raises(tw.ModelFileError, match="not written: the header cannot be written as JSON"):
         model.save(tmp_path / "m")
@@ -256,7 +256,7 @@ def test_meta_that_a_file_cannot_hold(entry: Any, tmp_path: Path) -> None:
 
 
 def test_some_hundred_forged_files() -> None:
-    """Each loads and works, or a TagwiseError says why not; nothing else is raised, and no process dies."""
+    """Each loads and works or raises a TagwiseError. No other exception is raised, and no process dies."""
     seen, found = run(seed=1, first=0, count=400)
     assert found == []
     assert sum(seen.values()) == 400

@@ -1,4 +1,4 @@
-"""Model files that were written once load and predict the same for ever."""
+"""Golden model files load and predict the same in every version."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ..golden.kinds import EVERY
 from .files import read
 
 EXPECTED = make.read()
-#: SHA-256 of the sentences that the files are of.
+#: SHA-256 of the sentences that the files were trained on.
 SENTENCES = "835ceae35ff45cf65dbc95649c69dd4a32a26ce60e55744a925463b68660876a"
-#: What a header may have, and what it always has.
+#: Optional and required fields of a header.
 ALWAYS = {"tagwise", "labels", "features", "n_attributes", "meta"}
 HEADER = ALWAYS | {"local", "label_type", "history", "constraints", "kernel", "arrays"}
 
@@ -34,7 +34,7 @@ def path_of(name: str) -> Path:
 
 
 def test_every_kind_has_its_file() -> None:
-    """One file for each row, no file without a row, and together they are small."""
+    """One file for each row, no file without a row, and a small total size."""
     files = {path.stem: path.stat().st_size for path in make.FOLDER.glob("*.tagwise")}
     assert files == {name: entry["bytes"] for name, entry in EXPECTED.items()}
     assert files.keys() >= make.SAVED.keys()
@@ -43,7 +43,7 @@ def test_every_kind_has_its_file() -> None:
 
 
 def said(value: Any, place: str = "") -> set[str]:
-    """Every place of a header that says something: `features.kind=sum`, `history.pool`, ..."""
+    """Return every place of a header that has a value: `features.kind=sum`, `history.pool`, ..."""
     if isinstance(value, dict):
         inner = {key: inside for key, inside in value.items() if not key.startswith("params")}
         return set().union(
@@ -55,7 +55,7 @@ def said(value: Any, place: str = "") -> set[str]:
 
 
 def test_every_part_of_the_format_is_in_a_file() -> None:
-    """What the schema lets a header say, and every group of arrays: a part without a file could be broken unseen."""
+    """Every value allowed by the schema and every group of arrays. A part without a file could break unnoticed."""
     headers, arrays = zip(*(read(path_of(name)) for name in EXPECTED))
     found = set().union(*(said(header) for header in headers))
     wanted = {f"label_type={kind}" for kind in schema.LABEL_TYPES if kind != "str"}
@@ -63,7 +63,7 @@ def test_every_part_of_the_format_is_in_a_file() -> None:
     wanted |= {f"features.marks.kind={kind}" for kind in MARK.kinds}
     wanted |= {f"kernel.name={name}" for name in schema.KERNEL.kinds}
     wanted |= {f"constraints.{part}" for part in schema.CONSTRAINTS.may}
-    wanted |= {f"features.dialect={name}" for name in DIALECTS if name != "wapiti-auto"}  # no lines at all
+    wanted |= {f"features.dialect={name}" for name in DIALECTS if name != "wapiti-auto"}  # has no lines
     wanted |= {"features.vectors.size", "features.lists", "features.parts", "history.pool", "history.p=inf"}
     wanted |= {"history.document=True", "history.tuples=True", "local=True", "meta.state.steps"}
     assert wanted <= found, wanted - found
@@ -74,7 +74,7 @@ def test_every_part_of_the_format_is_in_a_file() -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_old_files_predict_the_same(name: str) -> None:
-    """The same labels, the same best paths with the same scores, the same marginals as on the day it was written."""
+    """Labels, best paths with scores, and marginals equal those at the time of writing."""
     tagger, entry = tw.load(path_of(name), functions=corpus.FUNCTIONS), EXPECTED[name]
     kind = make.ALL[make.SAVED[name][0]]
     X = kind.test()
@@ -95,7 +95,7 @@ def test_old_files_predict_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_old_files_are_written_as_they_were(name: str, tmp_path: Path) -> None:
-    """Loaded and saved by this library, a file keeps all that its header says and all its arrays."""
+    """Loading and saving a file keeps its header and all its arrays."""
     _, how = make.SAVED[name]
     tagger = tw.load(path_of(name))
     tagger.save(tmp_path / "m", **({"state": True} if "state" in how else {}))
@@ -113,11 +113,11 @@ def test_old_files_are_written_as_they_were(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_attributes_have_the_keys_of_old_files(name: str) -> None:
-    """What training sentences are encoded to has, text by text, the keys that the file has."""
+    """Encoded training sentences have, text by text, the keys in the file."""
     model = tw.Model.load(path_of(name), functions=corpus.FUNCTIONS)
     kind = make.ALL[make.SAVED[name][0]]
     vocabulary = Vocabulary()
-    if kind.view in ("vectors", "beside"):  # numbers of vectors have the keys of their names
+    if kind.view in ("vectors", "beside"):  # numbers in vectors have the keys of their names
         encode_attributes(vocabulary, [[[f"vector[{j}]" for j in range(3)]]])
     if kind.view != "vectors":
         model.recipe.encode(kind.train()[0], vocabulary)
@@ -125,13 +125,13 @@ def test_attributes_have_the_keys_of_old_files(name: str) -> None:
     then = dict(zip(model.vocabulary.texts(), model.vocabulary.arrays()[0].tolist()))
     assert len(then) > (2 if kind.view == "vectors" else 5)
     if kind.through in ("crfpp", "wapiti"):
-        then.pop("B", then.pop("b", None))  # plain label pairs: a text of their files that no token has
+        then.pop("B", then.pop("b", None))  # plain label pairs, a text in their files that no token has
     assert then == {text: now[text] for text in then}
 
 
 @pytest.mark.parametrize("name", [name for name, (_, how) in make.SAVED.items() if "state" in how])
 def test_old_states_go_on(name: str) -> None:
-    """A file with the state of training goes on from there, and learns what it is told."""
+    """A file with the training state can be trained further and learns new sentences."""
     tagger: Any = tw.load(path_of(name))
     state = EXPECTED[name]["state"]
     assert tagger.model_.meta["state"] == state
@@ -184,7 +184,7 @@ SENTENCE = ["Dr.", "McCain's-2", "SAW", "1,234", "Straße", "é", "."]
 
 
 def keys_of_templates() -> dict[str, int]:
-    """Keys of all attributes of a sentence under every rule of the language."""
+    """Return the keys of all attributes of a sentence under every rule of the language."""
     vocabulary = Vocabulary()
     recipe = resolve(EVERY, ["word"]).learned([SENTENCE, SENTENCE[:3]])
     recipe.encode([SENTENCE], vocabulary)
@@ -192,7 +192,7 @@ def keys_of_templates() -> dict[str, int]:
 
 
 def test_keys_of_texts() -> None:
-    """Attributes in lists: the key is a hash of the text, the same on every machine and in every version."""
+    """Attributes in lists: the key is a hash of the text, equal on every machine and in every version."""
     vocabulary = Vocabulary()
     encode_attributes(vocabulary, [[list(TEXTS)]])
     assert dict(zip(vocabulary.texts(), vocabulary.arrays()[0].tolist())) == TEXTS
@@ -210,6 +210,6 @@ def test_keys_of_templates() -> None:
 
 
 def test_the_sentences_are_those_of_the_files() -> None:
-    """Golden files are of these sentences; who changes them loses what the files were made of."""
+    """Golden files were trained on these sentences. Changing them makes the files impossible to reproduce."""
     text = corpus.TEXT + corpus.TEST_TEXT
     assert hashlib.sha256(text.encode()).hexdigest() == SENTENCES

@@ -1,4 +1,4 @@
-"""A model file chooses no code: what it names is handed over, or missing; only trust imports it."""
+"""A model file cannot choose code: functions it names are passed in or missing. Only `trust` imports them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ EXPECTED = make.read()
 
 
 def golden(name: str) -> Forgery:
-    """A golden file in parts."""
+    """Return a golden file in parts."""
     return Forgery.of(make.FOLDER / f"{name}.tagwise")
 
 
-#: Where a file may name a function, and what needs it.
+#: Places in which a file may name a function, and the operation that needs it.
 NAMED: dict[str, tuple[str, Callable[[Forgery, str], Any], str]] = {
     "features": ("crf-function", lambda f, path: f.set("features", "function", to=path), "predict"),
     "other features": (
@@ -52,7 +52,7 @@ NAMED: dict[str, tuple[str, Callable[[Forgery, str], Any], str]] = {
 
 @pytest.fixture
 def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A module that leaves a mark when it is imported."""
+    """Return a marker file and provide a module that creates it when imported."""
     mark = tmp_path / "mark"
     text = f"open({str(mark)!r}, 'a').close()\ndef f(*given):\n    raise SystemExit('called')\n"
     (tmp_path / "evil_module.py").write_text(text)
@@ -63,7 +63,7 @@ def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("where", NAMED)
 def test_loading_imports_and_calls_nothing(where: str, tmp_path: Path, evil: Path) -> None:
-    """The model can be looked at, copied and saved; what needs the function raises an error that names it."""
+    """The model can be inspected, copied and saved. Operations that need the function raise an error that names it."""
     name, edit, needs = NAMED[where]
     forged = golden(name)
     edit(forged, "evil_module:f")
@@ -88,7 +88,7 @@ def test_loading_imports_and_calls_nothing(where: str, tmp_path: Path, evil: Pat
 
 
 def test_a_file_cannot_run_a_command(tmp_path: Path) -> None:
-    """Functions of the standard library are no exception, though their modules are there already."""
+    """Functions of the standard library are not an exception, although their modules are already imported."""
     forged = golden("crf").set("features", to={"kind": "function", "function": "subprocess:run"})
     tagger = tw.load(forged.write(tmp_path / "m.tagwise"))
     with pytest.raises(tw.MissingFunctionError, match="subprocess:run"):
@@ -98,7 +98,7 @@ def test_a_file_cannot_run_a_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", NAMED)
 def test_trust_imports(where: str, tmp_path: Path, evil: Path) -> None:
-    """`trust` is what it says: the module is imported, and the function is called where it is needed."""
+    """With `trust` the module is imported, and the function is called when it is needed."""
     name, edit, needs = NAMED[where]
     forged = golden(name)
     edit(forged, "evil_module:f")
@@ -118,7 +118,7 @@ def test_trust_imports(where: str, tmp_path: Path, evil: Path) -> None:
     ("name", "function"), [("crf-function", corpus.shapes), ("perceptron-own", corpus.cosine)]
 )
 def test_functions_are_handed_over(name: str, function: Any, tmp_path: Path) -> None:
-    """By import path or by name; the labels are those of the day the file was written, and it is saved as it was."""
+    """By import path or by name. The golden labels are reproduced, and the file is saved unchanged."""
     path, X = make.FOLDER / f"{name}.tagwise", KINDS[name].test()
     wanted, alone = EXPECTED[name]["predict"], function.__name__
     calls = []
@@ -137,7 +137,7 @@ def test_functions_are_handed_over(name: str, function: Any, tmp_path: Path) -> 
     assert calls
     before = len(calls)
     assert tw.load(path, functions={alone: wrapped}, trust=True).predict(X) == wanted
-    assert len(calls) > before  # what is handed over comes before what the file names
+    assert len(calls) > before  # functions passed in take precedence over the file's
     for given in ({"other": wrapped}, {}, None):
         with pytest.raises(tw.MissingFunctionError, match=alone):
             tw.load(path, functions=given).predict(X)
@@ -147,7 +147,7 @@ def test_functions_are_handed_over(name: str, function: Any, tmp_path: Path) -> 
 
 
 def test_recipes_and_kernels_of_pickles_import_nothing(evil: Path) -> None:
-    """What a recipe or a kernel says by name stays a name: pickles resolve what pickle resolves, and no more."""
+    """A function named by a recipe or a kernel stays a name. Unpickling resolves only pickle's own references."""
     said = {"kind": "function", "function": "evil_module:f"}
     recipe, kernel = (
         Recipe.from_json(said),
@@ -162,7 +162,7 @@ def test_recipes_and_kernels_of_pickles_import_nothing(evil: Path) -> None:
 
 
 def test_a_file_says_nothing_of_the_machine(tmp_path: Path) -> None:
-    """Threads are the caller's to choose: a header that names a million of them is not listened to."""
+    """The caller chooses the number of threads. A header that names a million is ignored."""
     forged = golden("crf").set("meta", "params", "n_jobs", to=10**6).set("meta", "params", "verbose", to=1)
     tagger = tw.load(forged.write(tmp_path / "m.tagwise"))
     assert (tagger.get_params()["n_jobs"], tagger.get_params()["verbose"]) == (None, 0)

@@ -1,4 +1,4 @@
-"""The notebooks and the shell session of the documentation run, and show what they show."""
+"""The notebooks and the shell session of the documentation run and reproduce their committed output."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture(autouse=True)
 def ctrl_c() -> Iterator[None]:
-    """Ctrl-C is heard, here and in what is started from here: what a shell starts in the background has it ignored."""
+    """Enable SIGINT here and in child processes. A shell starts background jobs with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def outputs(book: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
-    """What the cells show: its kinds, and the first line of its text; the rest is a matter of rounding."""
+    """Return the kinds of each cell's outputs and the first line of the text. Later lines depend on rounding."""
     out = []
     for cell in book["cells"]:
         for shown in cell.get("outputs", []):
@@ -36,7 +36,7 @@ def outputs(book: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
 
 
 def answers(page: str) -> list[tuple[str, list[str], bool]]:
-    """The commands of a page, the first line that each prints, and whether it ends well."""
+    """Return the commands of a page, the first line that each prints, and whether it fails."""
     out = []
     for block in session.BLOCK.finditer(page):
         parts = re.split(r"(?m)^\$ ", block[1])[1:]
@@ -46,7 +46,7 @@ def answers(page: str) -> list[tuple[str, list[str], bool]]:
     return out
 
 
-#: Notebooks that train on whole corpora for more than some seconds.
+#: Notebooks that train on whole corpora and take more than a few seconds.
 LONG = {"everyday.ipynb"}
 
 
@@ -60,7 +60,7 @@ LONG = {"everyday.ipynb"}
 def test_a_notebook_runs_and_shows_what_it_shows(
     book: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every cell in order; the texts are those that were committed, figures aside; displays are HTML too."""
+    """Cells run in order. Texts equal the committed ones except for figures, and displays include HTML."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "cache"))
     committed = notebook.read(DOCS / book)
@@ -78,7 +78,7 @@ def test_a_notebook_runs_and_shows_what_it_shows(
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the session is bash's")
 def test_the_session_runs_and_shows_what_it_shows(tmp_path: Path) -> None:
-    """Every command in order in an empty home; what it prints is what the page says, figures aside."""
+    """Commands run in order in an empty home. Their output equals the page except for figures."""
     page = (DOCS / "everyday.md").read_text("utf-8")
     again = session.made(page, tmp_path)
     assert answers(again) == answers(page)

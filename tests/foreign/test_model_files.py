@@ -1,4 +1,4 @@
-"""Model files of CRFsuite, Wapiti and CRF++: read, written byte for byte, used as any model is."""
+"""Model files of CRFsuite, Wapiti and CRF++: reading, byte-identical writing, use like any other model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tagwise.model.model import Model
 
 from . import samples
 
-#: Bob Jenkins' hash of names with their NUL.
+#: Bob Jenkins' hash of names including their NUL.
 HASHES = {
     "": 0x8BA9414B,
     "X": 0xA5D829B7,
@@ -34,7 +34,7 @@ HASHES = {
 
 
 def lcrf() -> bytes:
-    """The model of two labels and two attributes."""
+    """Return the model of two labels and two attributes."""
     codes = np.array([0, 3]), np.array([1, 2])
     state = struct.unpack("<2d", bytes.fromhex("092b5d0cf37fe43f 082b5d0cf37fe43f"))
     moves = struct.unpack("<2d", bytes.fromhex("81aa5fa57850d73f 80aa5fa57850d73f"))
@@ -63,7 +63,7 @@ SAMPLES = {
 
 
 def test_the_hash() -> None:
-    """lookup3, also of names longer than a block: in the table of each name stand its hash and where its record is."""
+    """lookup3, including names longer than a block. The table has the hash and record offset of each name."""
     n = len(HASHES)
     node = FeatureWeights(np.arange(n), np.ones(n))
     recipe = Recipe("attributes", "attributes")
@@ -79,7 +79,7 @@ def test_the_hash() -> None:
 
 
 def test_bytes_that_crfsuite_wrote() -> None:
-    """The rows of a file of the original, each where it stands; everything else is 0."""
+    """The rows of an original file at their offsets. All other bytes are 0."""
     data = lcrf()
     assert len(data) == samples.LCRF_SIZE
     for at, row in samples.LCRF_ROWS.items():
@@ -89,7 +89,7 @@ def test_bytes_that_crfsuite_wrote() -> None:
 
 @pytest.mark.parametrize("format", SAMPLES)
 def test_round_trips(format: str, tmp_path: Path) -> None:
-    """A file that is read is written again, byte for byte; by way of our own format too."""
+    """Reading and writing a file is byte-identical, with and without our own format in between."""
     given = tmp_path / "given"
     given.write_bytes(SAMPLES[format]())
     tagger = tw.load(given)
@@ -101,7 +101,7 @@ def test_round_trips(format: str, tmp_path: Path) -> None:
 
 
 def test_a_weight_that_signals_is_refused_without_a_warning(tmp_path: Path) -> None:
-    """The last weight of a CRF++ model is a signalling NaN: an error, and nothing else."""
+    """The last weight of a CRF++ model is a signalling NaN: an error without a warning."""
     path = tmp_path / "m"
     path.write_bytes(crfpp_model()[:-4] + bytes.fromhex("0100a07f"))
     with pytest.raises(ModelFileError, match="nan"):
@@ -109,7 +109,7 @@ def test_a_weight_that_signals_is_refused_without_a_warning(tmp_path: Path) -> N
 
 
 def test_a_text_model_becomes_the_binary_one() -> None:
-    """And back: its weights are then those of float32."""
+    """And back, with weights rounded to float32."""
     text = crfpp.read_text(samples.CRFPP_TEXT)
     binary = crfpp.read(crfpp.write(text))
     assert binary.labels == text.labels
@@ -126,7 +126,7 @@ def score(
 
 
 def test_wapiti_probabilities(tmp_path: Path) -> None:
-    """Sums over all paths of a sentence, of weights as the file lists them."""
+    """Sums over all paths of a sentence, with the weights listed in the file."""
     path = tmp_path / "x.wapiti"
     path.write_bytes(samples.WAPITI)
     tagger = tw.load(path)
@@ -149,7 +149,7 @@ def test_wapiti_probabilities(tmp_path: Path) -> None:
 
 
 def test_crfpp_probabilities(tmp_path: Path) -> None:
-    """The same for CRF++, whose pairs of labels go with words too."""
+    """Sums over all paths for CRF++, which also has label pairs combined with words."""
     path = tmp_path / "crfpp.model"
     path.write_bytes(crfpp_model())
     tagger = tw.load(path)
@@ -166,7 +166,7 @@ def test_crfpp_probabilities(tmp_path: Path) -> None:
 
 
 def test_a_crfsuite_model_is_a_model(tmp_path: Path) -> None:
-    """Its probability is the original's; it is explained, inspected and constrained as any other."""
+    """Its probability is the original's. It can be explained, inspected and constrained like any other."""
     path = tmp_path / "x.crfsuite"
     path.write_bytes(lcrf())
     tagger = tw.load(path)
@@ -179,7 +179,7 @@ def test_a_crfsuite_model_is_a_model(tmp_path: Path) -> None:
 
 
 def test_darts_are_as_the_originals() -> None:
-    """Keys come back, in order, and the array ends 257 units behind the last that is used."""
+    """Keys are found in order, and the array ends 257 units after the last one in use."""
     keys = sorted([b"B", b"U00:a", b"U00:ab", b"U01:\xff", b"U"])
     values = [7, 0, 3, 12, 5]
     units = darts.built(keys, values)
@@ -190,7 +190,7 @@ def test_darts_are_as_the_originals() -> None:
 
 
 def test_names_that_are_no_text() -> None:
-    """Bytes come back, and no two names become one text."""
+    """Bytes survive a round trip, and distinct names stay distinct."""
     names = [
         b"\xff",
         b"a\xc3",
@@ -204,7 +204,7 @@ def test_names_that_are_no_text() -> None:
 
 
 def test_names_that_are_no_text_in_a_model(tmp_path: Path) -> None:
-    """A model that has them is read, tags, and is written back unchanged."""
+    """A model with such names can be read, used for tagging, and written back unchanged."""
     chain = ForeignModel(
         (decode_name(b"\xfe"), "Y"),
         [decode_name(b"\xff"), "b"],
@@ -231,7 +231,7 @@ def test_names_that_are_no_text_in_a_model(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_format_cannot_express(params: dict, format: str, said: str, tmp_path: Path) -> None:
-    """An error that names it, and no file."""
+    """The error names it, and no file is written."""
     X, y = [["a", "b"], ["b", "a"]], [["N", "V"], ["V", "N"]]
     tagger = tw.CRF(**{"features": "S1", "max_iter": 3, **params}).fit(X, y)
     with pytest.raises(ModelFileError, match=said):
@@ -249,7 +249,7 @@ def test_what_a_format_cannot_express(params: dict, format: str, said: str, tmp_
     ],
 )
 def test_our_models_in_their_formats(features: str, format: str, tmp_path: Path) -> None:
-    """What we train and a format can express predicts the same when it is read back."""
+    """A trained model that the format can express makes equal predictions after a round trip."""
     X, y = [["a", "b", "A"], ["b", "a"], ["A"]], [["N", "V", "N"], ["V", "N"], ["P"]]
     tagger = tw.CRF(features=features, start_end=False, max_iter=10).fit(X, y)
     tagger.save(tmp_path / "x", format=format)
@@ -275,7 +275,7 @@ DAMAGED = {
     ("format", "damage"), [pair for pair in product(SAMPLES, DAMAGED) if pair != ("crfsuite", "more")]
 )
 def test_damage_is_told(format: str, damage: str, tmp_path: Path) -> None:
-    """A file cut short, or with more behind it than it says, is an error that names the file."""
+    """A truncated file or one with trailing bytes is an error that names the file."""
     path = tmp_path / "x"
     path.write_bytes(DAMAGED[damage](SAMPLES[format]()))
     with pytest.raises(ModelFileError, match=str(path)):
@@ -301,7 +301,7 @@ def test_damage_is_told(format: str, damage: str, tmp_path: Path) -> None:
     ],
 )
 def test_wapiti_checks(old: bytes, new: bytes) -> None:
-    """Each check of the format by a file that only it refuses."""
+    """Each check of the format, with a file that only this check rejects."""
     from tagwise.model.formats.chain import parts_of
 
     assert old in samples.WAPITI
@@ -316,7 +316,7 @@ def test_old_headers_of_wapiti() -> None:
 
 
 def test_an_empty_model_of_crfsuite() -> None:
-    """Training on nothing leaves 4,236 bytes: they can be read, but label nothing."""
+    """Training on nothing leaves 4,236 bytes, which can be read but label nothing."""
     none = ForeignModel(
         (),
         [],
@@ -331,7 +331,7 @@ def test_an_empty_model_of_crfsuite() -> None:
 
 
 def test_the_command_converts_models(tmp_path: Path) -> None:
-    """There and back: the same bytes; options of corpora, and formats that are none of models, are refused."""
+    """A round trip restores the bytes. Options of corpora and formats that are not model formats are refused."""
     from click.testing import CliRunner
 
     from tagwise.cli.app import cli

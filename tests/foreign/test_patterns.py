@@ -1,4 +1,4 @@
-"""Wapiti's patterns and regular expressions, CRF++'s templates: what the programs make of tokens."""
+"""Patterns and regular expressions of Wapiti and templates of CRF++: equal to the original programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLASSES = {
 
 
 def fits(item: str, text: str) -> bool:
-    """Whether one item of an expression fits the first letter of a text."""
+    """Return whether one item of an expression matches the first letter of a text."""
     if not text:
         return False
     if item == ".":
@@ -39,7 +39,7 @@ def fits(item: str, text: str) -> bool:
 
 
 def matched(regex: str, text: str, length: list[int]) -> bool:
-    """The matcher of Wapiti as it is described: by recursion, with a count that failures leave behind."""
+    """Match as documented for Wapiti: by recursion, with a count that failures do not reset."""
     if not regex:
         return True
     if regex == "$":
@@ -76,7 +76,7 @@ def search(regex: str, text: str) -> tuple[int, int] | None:
 
 
 def test_random_expressions() -> None:
-    """Places and lengths of matches, those that come out too long too."""
+    """Positions and lengths of matches, including lengths that are too long."""
     rng, tried = random.Random(5), 0
     while tried < 3000:
         regex = "".join(
@@ -95,7 +95,7 @@ def test_random_expressions() -> None:
 
 @pytest.mark.parametrize("regex", [rb"\d.*\p", b"a*a*a*b", b".*.*.*.*.*x", b"a*" * 40 + b"b"])
 def test_time_is_items_times_bytes(regex: bytes) -> None:
-    """No expression is searched for in time that grows with the square of its text."""
+    """Search time does not grow with the square of the text."""
     compiled, text = WapitiRegex(regex), b"1" + b"a" * 100_000
     begin = time.process_time()
     assert compiled.find(text) is None
@@ -103,14 +103,14 @@ def test_time_is_items_times_bytes(regex: bytes) -> None:
 
 
 def test_many_items_need_no_stack() -> None:
-    """An expression of a hundred thousand items is one of that many rows."""
+    """An expression of a hundred thousand items does not overflow the stack."""
     assert WapitiRegex(b"a?" * 100_000).find(b"aab") == (0, 2)
     patterns = Patterns.of("wapiti", 'u:%t[0,0,"' + "a*" * 5_000 + 'b"]')
     assert patterns.node([["aab", "aac"]]) == [["u:true"], ["u:false"]]
 
 
 def test_tokens_are_encoded_once_per_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rendering takes time in proportion to the tokens of a sentence."""
+    """Rendering time is proportional to the tokens of a sentence."""
     seen: list[str] = []
     monkeypatch.setattr(
         "tagwise.features.patterns.encode_name", lambda text: seen.append(text) or encode_name(text)
@@ -135,19 +135,19 @@ def test_tokens_are_encoded_once_per_sentence(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_patterns_of_wapiti(pattern: str, wanted: list[str]) -> None:
-    """Commands, offsets from either end, what stands outside, capitals, comments."""
+    """Commands, offsets from either end, positions outside the sentence, case, comments."""
     columns = [["The", "DOG", "b?"], ["a", "b", "c"]]
     assert [row[0] for row in Patterns.of("wapiti", pattern).node(columns)] == wanted
 
 
 def test_a_match_that_runs_over_its_token() -> None:
-    """Ends the observation, as the byte behind the token does; inside the token it is too long."""
+    """It ends the observation like the byte after the token. Inside the token it is too long."""
     patterns = Patterns.of("wapiti", 'u:%m[0,0,"a?ab"]!')
     assert patterns.node([["ab", "abX"]]) == [["u:ab"], ["u:abX!"]]
 
 
 def test_pairs_of_labels() -> None:
-    """b and * from the second token on; the plain b is no attribute."""
+    """b and * apply from the second token on. The plain b is not an attribute."""
     patterns = Patterns.of("wapiti", "b\n*:%x[0,0]\nb1:%x[0,0]")
     assert patterns.edge([["p", "q"]]) == [[], ["*:q", "b1:q"]]
     assert patterns.node([["p", "q"]]) == [["*:p"], ["*:q"]]
@@ -168,13 +168,13 @@ def test_pairs_of_labels() -> None:
     ],
 )
 def test_what_wapiti_refuses(text: str) -> None:
-    """An error that names the line."""
+    """The error gives the line number."""
     with pytest.raises(TemplateError, match="line 1"):
         Patterns.of("wapiti", text)
 
 
 def test_templates_of_crfpp() -> None:
-    """As our own reading of them has it, token by token, but for the plain pair."""
+    """Equal to our own template reader at every token, except for the plain label pair."""
     text = "U00:%x[-2,0]/%x[1,1]\n# comment\nU01:%x[0,1]\nB01:%x[0,0]\nB"
     columns = [["a", "b", "c"], ["x", "y", "z"]]
     patterns = Patterns.of("crfpp", text)
@@ -187,7 +187,7 @@ def test_templates_of_crfpp() -> None:
 
 
 def test_training_with_patterns() -> None:
-    """A text of Wapiti's is a recipe; what CRF++ can read too stays CRF++'s."""
+    """Wapiti patterns are a recipe. Text that CRF++ can read too is a CRF++ template."""
     X, y = [["Ann", "runs"], ["dogs", "run"]], [["P", "V"], ["N", "V"]]
     tagger = tw.CRF(features='u:%t[0,0,"^\\u"]\nu:%X[0,0]\nb').fit(X, y)
     assert tagger.predict(X) == y
@@ -198,7 +198,7 @@ def test_training_with_patterns() -> None:
 
 
 def test_a_loaded_tagger_trains_on_with_its_patterns(tmp_path: Path) -> None:
-    """Its features are those of the file, not a name that means nothing."""
+    """The features come from the file, not from a name that cannot be resolved."""
     X, y = [["Ann", "runs"], ["dogs", "run"]], [["P", "V"], ["N", "V"]]
     tw.CRF(features="u:%X[0,0]\nb", start_end=False).fit(X, y).save(tmp_path / "x", format="wapiti")
     again = tw.load(tmp_path / "x").fit(X, y)

@@ -1,7 +1,7 @@
-"""python -m tests.forge --count 10000 --seed 1: forged files by the thousand, each in a process that may die.
+"""python -m tests.forge --count 10000 --seed 1: thousands of forged files, each used in a process that may crash.
 
-Prints what was found, a line each, then how often each thing happened; ends with 1 where anything was found. A case
-is its seed and its number: --first N --count 1 shows it again, and --keep FILE writes its file.
+Prints one line per finding, then the count of each outcome. The exit code is 1 if there are findings. A case is
+identified by seed and number: --first N --count 1 repeats it, and --keep FILE writes its file.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import time
 import traceback
 from pathlib import Path
 
-#: Seconds without a word after which a case counts as hung, and bytes that a process may take.
+#: Seconds without output after which a case counts as hung, and the memory limit of a process in bytes.
 PATIENCE, MEMORY = 30.0, 6 << 30
 
 
 def work(seed: int, first: int, count: int, what: str = "model") -> None:
-    """Cases one after the other; a line of JSON before and after each."""
+    """Run cases one after the other, and print a JSON line before and after each."""
     import resource
 
     from . import stored
@@ -36,7 +36,7 @@ def work(seed: int, first: int, count: int, what: str = "model") -> None:
             models.trial(seed, index, folder) if what == "model" else stored.trial(what, seed, index, folder)
         )
 
-    logging.disable(logging.WARNING)  # of skipped shards, by the thousand: nobody reads them while this runs
+    logging.disable(logging.WARNING)  # thousands of warnings about skipped shards
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +48,7 @@ def work(seed: int, first: int, count: int, what: str = "model") -> None:
 def run(
     seed: int, first: int, count: int, what: str = "model"
 ) -> tuple[collections.Counter[str], list[tuple[int, str, str]]]:
-    """How often each thing happened, and what was found; a process that dies is a finding, and another goes on."""
+    """Return outcome counts and findings. A crash is a finding, and a new process continues with the next case."""
     seen: collections.Counter[str] = collections.Counter()
     found: list[tuple[int, str, str]] = []
     at, last = first, first + count
@@ -93,7 +93,7 @@ def run(
 
 
 def _drawn(what: str, seed: int, index: int) -> str:
-    """What was done to the forgery of a case that ended its process."""
+    """Describe the changes of a case that crashed its process."""
     if what != "model":
         return f"{what}: --first {index} --trace shows it"
     from .trial import draw

@@ -1,4 +1,4 @@
-"""The forger: a model file taken apart, changed as one likes, and put together again with a valid checksum."""
+"""Take a model file apart, change it, and put it together again with a valid checksum."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MODEL = b"tagwise\n"
 
 
 def seal(text: bytes) -> bytes:
-    """A JSON object with the checksum that `tagwise.base.files.sealed` wants at its end, whatever is wrong with it."""
+    """Return a JSON object with a valid checksum for `tagwise.base.files.sealed`, whatever its content."""
     body = text.rstrip().removesuffix(b"}")
     return body + b', "crc32": "%08x"}\n' % zlib.crc32(body)
 
 
 @dataclass(eq=False)
 class Array:
-    """An array of a file; the other fields, where given, are written in place of what is true."""
+    """An array of a file. The other fields, if set, are written instead of the true values."""
 
     name: str
     data: Any
@@ -38,7 +38,7 @@ class Array:
 
 @dataclass
 class Forgery:
-    """A file in parts. `header` is the JSON value; `text`, where given, is written in its place."""
+    """A file in parts. `header` is the JSON value. `text`, if set, is written instead of it."""
 
     header: Any
     arrays: list[Array] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Forgery:
 
     @staticmethod
     def of(path: Path) -> Forgery:
-        """A file taken apart, by the tables of docs/model-file.md."""
+        """Take a file apart, by the tables of docs/model-file.md."""
         data = path.read_bytes()
         size, count = struct.unpack_from("<QQ", data, 16)
         arrays = []
@@ -61,18 +61,18 @@ class Forgery:
                 Array(name.rstrip(b"\0").decode(), np.frombuffer(data, dtype, length, offset).copy())
             )
         header = json.loads(data[HEAD : HEAD + size])
-        if data[:8] != MODEL:  # the header has a checksum of its own, which `bytes` makes again
+        if data[:8] != MODEL:  # the header has its own checksum, which `bytes` computes again
             header.pop("crc32")
         return Forgery(header, arrays, magic=data[:8])
 
     def copy(self) -> Forgery:
-        """The same, to be changed."""
+        """Return a copy."""
         return copy.deepcopy(self)
 
-    # --- what to break ----------------------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------------------
 
     def set(self, *place: Any, to: Any) -> Forgery:
-        """Another value of a field of the header, which is made where it is not there."""
+        """Set a field of the header, and create it if it is missing."""
         at = self.header
         for key in place[:-1]:
             at = at[key]
@@ -80,7 +80,7 @@ class Forgery:
         return self
 
     def drop(self, *place: Any) -> Forgery:
-        """The header without a field."""
+        """Remove a field from the header."""
         at = self.header
         for key in place[:-1]:
             at = at[key]
@@ -88,33 +88,33 @@ class Forgery:
         return self
 
     def array(self, name: str) -> Array:
-        """An array by name."""
+        """Return an array by name."""
         return next(array for array in self.arrays if array.name == name)
 
     def replace(self, name: str, data: Any) -> Forgery:
-        """Another content of an array."""
+        """Replace the content of an array."""
         self.array(name).data = data
         return self
 
     def change(self, name: str, at: int, to: Any) -> Forgery:
-        """Another number in an array."""
+        """Change one number in an array."""
         self.array(name).data[at] = to
         return self
 
     def add(self, name: str, data: Any) -> Forgery:
-        """One more array; of a name that is there already, a duplicate."""
+        """Add an array. An existing name makes a duplicate."""
         self.arrays.append(Array(name, data))
         return self
 
     def remove(self, name: str) -> Forgery:
-        """The file without an array."""
+        """Remove an array."""
         self.arrays.remove(self.array(name))
         return self
 
     # --- the file ---------------------------------------------------------------------------------------
 
     def bytes(self) -> bytes:
-        """The file, its checksum right."""
+        """Return the file with a valid checksum."""
         header = self.header_bytes()
         count = len(self.arrays) if self.count is None else self.count
         table, body = b"", b""
@@ -134,12 +134,12 @@ class Forgery:
         return head + struct.pack("<I", zlib.crc32(rest, zlib.crc32(head))) + rest
 
     def header_bytes(self) -> bytes:
-        """The header as the file has it; with its checksum, where it has one."""
+        """Return the header as stored, with its checksum if the format has one."""
         text = self.text if self.text is not None else json.dumps(self.header, sort_keys=True)
         header = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         return header + b" " * (-len(header) % 8) if self.magic == MODEL else seal(header)
 
     def write(self, path: Path) -> Path:
-        """The file at a place."""
+        """Write the file to a path."""
         path.write_bytes(self.bytes())
         return path

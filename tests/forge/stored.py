@@ -1,6 +1,6 @@
-"""Forged checkpoints, folders of shards and labelling folders: each is used as people use it. Well, or a TagwiseError.
+"""Forged checkpoints, shard folders and labelling folders. Typical use must work or raise a TagwiseError.
 
-Most faults are behind valid checksums, so that they reach the schema and what follows it.
+Most faults have valid checksums, so that they reach the schema and the checks after it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WORDS = [
 LABELS = [["D", "N", "V"], ["D", "N", "V", "P"], ["N", "V"], ["B-PER", "O", "B-LOC"], ["P", "V"]]
 SPANS = [["O"] * len(words) if "Ann" not in words else ["B-PER", "O", "B-LOC"] for words in WORDS]
 
-#: Runs whose checkpoints are forged.
+#: Training runs whose checkpoints are forged.
 RUNS: dict[str, Callable[[], tw.Tagger]] = {
     "lbfgs": lambda: tw.CRF(features="S1", optimizer="lbfgs", max_iter=4, tol=0.0, n_jobs=1),
     "owlqn": lambda: tw.CRF(features="S1", l1=0.2, max_iter=4, tol=0.0, n_jobs=1),
@@ -55,7 +55,7 @@ RUNS: dict[str, Callable[[], tw.Tagger]] = {
 
 @functools.cache
 def _home() -> Path:
-    """A folder with what is forged, for as long as the process lives."""
+    """Return a folder with the originals, which exists as long as the process."""
     import atexit
 
     home = Path(tempfile.mkdtemp(prefix="tagwise-forge-"))
@@ -64,7 +64,7 @@ def _home() -> Path:
 
 
 def _spoiled(rng: random.Random, path: Path) -> str:
-    """Something else in the place of a file: damaged bytes without a right checksum, no file, no regular one."""
+    """Replace a file by damaged bytes with an invalid checksum, by nothing, or by a special file."""
     way = rng.choice(("flip", "flip", "cut", "empty", "missing", "pipe", "device", "folder", "bomb"))
     data = path.read_bytes()
     if way == "flip" and data:
@@ -89,7 +89,7 @@ def _spoiled(rng: random.Random, path: Path) -> str:
 
 
 def _rewritten(rng: random.Random, path: Path) -> str:
-    """A file of JSON with faults behind a right checksum: an object, or one of its lines."""
+    """Write faults into a JSON file with a valid checksum, in an object or in one of its lines."""
     lines = [path.read_bytes()] if path.suffix == ".json" else path.read_bytes().splitlines(keepends=True)
     if not lines:
         return f"{path.name}: empty"
@@ -161,7 +161,7 @@ def _shards() -> Path:
 
 
 def shards(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
-    """Train on a folder of shards of which a file is forged, and repair it."""
+    """Train on a shard folder with one forged file, and repair it."""
     place = folder / "encoded"
     shutil.copytree(_shards(), place)
     path = rng.choice(sorted(place.iterdir()))
@@ -201,7 +201,7 @@ def shards(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
 
 
 def _name(place: Path, path: Path) -> None:
-    """Let the manifest name a forged file by the checksum that it has."""
+    """Write the checksum of a forged file into the manifest."""
     manifest = json.loads((place / "manifest.json").read_bytes())
     manifest.pop("crc32")
     crc = int.from_bytes(path.read_bytes()[12:16], "little")
@@ -245,7 +245,7 @@ FEATURES = (
 
 
 def labelling(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
-    """Open a labelling folder of which a file is forged, export it, and go on labelling."""
+    """Open a labelling folder with one forged file, export it, and continue labelling."""
     place = folder / "work"
     shutil.copytree(_work(), place)
     files = sorted(path for path in place.rglob("*") if path.is_file())
@@ -292,17 +292,17 @@ def labelling(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]
     return said, use
 
 
-#: What is forged, by name: a draw says what was done, and gives what is to be done with it.
+#: Kinds of forgeries by name. A draw returns a description of the change and the call to make.
 STORED = {"checkpoint": checkpoint, "shards": shards, "labelling": labelling}
 
 
 def generator(what: str, seed: int, index: int) -> random.Random:
-    """The generator of a case."""
+    """Return the generator of a case."""
     return random.Random(f"{seed}:{what}:{index}")
 
 
 def trial(what: str, seed: int, index: int, folder: Path) -> tuple[str, str]:
-    """Make one forgery and use it: what was done to it, and how it ended, "FOUND" first where that may not be."""
+    """Forge and use one folder. Return the changes and the outcome, which begins with "FOUND" if it is not allowed."""
     place = Path(tempfile.mkdtemp(dir=folder))
     said = ""
     try:

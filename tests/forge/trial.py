@@ -1,4 +1,4 @@
-"""One forged file after the other: loaded, looked at, used, saved. Well, or a TagwiseError."""
+"""Load, inspect, use and save forged files. Each must work or raise a TagwiseError."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FILES = sorted(make.FOLDER.glob("*.tagwise"))
 
 @functools.cache
 def whole(path: Path) -> Forgery:
-    """A golden file in parts."""
+    """Return a golden file in parts."""
     return Forgery.of(path)
 
 
 def draw(seed: int, index: int) -> tuple[Path, Forgery, list[str]]:
-    """The forged file of a number: which one it was, what it is, what was done to it."""
+    """Return the original, the forged file and the list of changes for a case."""
     rng = random.Random(f"{seed}:{index}")
     path = rng.choice(FILES)
     forged = whole(path).copy()
@@ -32,7 +32,7 @@ def draw(seed: int, index: int) -> tuple[Path, Forgery, list[str]]:
 
 
 def use(path: Path, X: Any, index: int) -> str:
-    """Load a file and do with it what people do; the last thing that went well, and how it ended."""
+    """Load a file and use it in typical ways. Return the step that failed and its error, or "went well"."""
     step = "load"
     try:
         given = corpus.FUNCTIONS if index % 2 else None
@@ -57,7 +57,7 @@ def use(path: Path, X: Any, index: int) -> str:
 
 
 def trial(seed: int, index: int, folder: Path) -> tuple[str, str]:
-    """Make one forged file and use it: what was done to it, and how it ended, "FOUND" first where that may not be."""
+    """Forge and use one file. Return the changes and the outcome, which begins with "FOUND" if it is not allowed."""
     original, forged, deeds = draw(seed, index)
     said = f"{original.stem}: {'; '.join(deeds)}"
     path = forged.write(folder / "forged.tagwise")

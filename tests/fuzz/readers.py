@@ -1,4 +1,4 @@
-"""Damaged corpora and templates, each drawn from a seed; what must come of them."""
+"""Damaged corpora and templates, each drawn from a seed, and the laws they must obey."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ODD = [
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
-    """A valid file after one to four random damages."""
+    """Return a valid file after one to four random damages."""
     for _ in range(rng.randint(1, 4)):
         i = rng.randrange(len(data) + 1)
         j = min(len(data), i + rng.randrange(8))
@@ -60,13 +60,13 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
 
 
 def damaged(rng: random.Random, format: str) -> bytes:
-    """A file of a format after damage; one in ten was compressed before it."""
+    """Return a damaged file of a format. One in ten is compressed before the damage."""
     data = rng.choice(READERS[format][1]).encode()
     return mutated(rng, gzip.compress(data, mtime=0) if rng.random() < 0.1 else data)
 
 
 def read_damaged(rng: random.Random, format: str) -> str:
-    """ "read" or "refused"; anything else that happens is raised. What was read can be written and read again."""
+    """Return "read" or "refused", and raise anything else. Sentences that were read survive a round trip."""
     reader = rng.choice((READERS[format][0], tc.read))
     try:
         corpus = reader(io.BytesIO(damaged(rng, format)))
@@ -103,7 +103,7 @@ PARTS = (
 
 
 def parse_damaged(rng: random.Random) -> str:
-    """The same for templates: those that are taken can be rendered."""
+    """Return "read" or "refused" for damaged templates. Accepted ones must render."""
     text = bytes(rng.choice(TEMPLATES), "utf-8")
     for _ in range(rng.randint(1, 4)):
         i = rng.randrange(len(text) + 1)
@@ -117,7 +117,7 @@ def parse_damaged(rng: random.Random) -> str:
     return "read"
 
 
-#: What is tried, by name: one trial with a generator.
+#: Trials by name. Each takes a generator.
 TRIALS = {
     **{name: lambda rng, name=name: read_damaged(rng, name) for name in READERS},
     "template": parse_damaged,

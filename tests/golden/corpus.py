@@ -1,5 +1,4 @@
-"""Sentences of our own making (in the public domain), and what model files name by import path: a feature function, a
-kernel and a cost.
+"""Synthetic sentences (public domain), and a feature function, a kernel and a cost that model files import by path.
 
 Golden model files were trained on these sentences and name these functions: none of it may change.
 """
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 import tagwise as tw
 from tagwise.scores.kernels import TokenMatrix
 
-#: word/part of speech/label; a line a sentence, an empty line before each document.
+#: word/part of speech/label, one line per sentence, an empty line before each document.
 TEXT = """
 Dr/N/O Ada/N/B-PER Moss/N/I-PER met/V/O Lund/N/B-PER
 Lund/N/B-PER left/V/O for/P/O New/A/B-LOC Oslo/N/I-LOC
@@ -32,7 +31,7 @@ Moss/N/B-PER
 it/R/O was/V/O New/A/B-LOC Lund/N/I-LOC ././O
 Ada/N/B-PER Lund/N/I-PER left/V/O
 """
-#: What is labelled: known words in other places, and words that were never seen.
+#: Test sentences: known words in other places, and unknown words.
 TEST_TEXT = """
 Ada/N/B-PER met/V/O Mr/N/O Lund/N/B-PER in/P/O New/A/B-LOC Oslo/N/I-LOC ././O
 Lund/N/B-PER was/V/O cold/A/O
@@ -55,9 +54,9 @@ def _parsed(text: str) -> tw.Corpus:
 TRAIN, TEST = _parsed(TEXT), _parsed(TEST_TEXT)
 LABELS = [list(sentence.fields["label"]) for sentence in TRAIN]
 
-#: Labels in place of those above that files, shells and separators could trip over.
+#: Replacement labels with characters that could confuse files, shells and separators.
 ODD = {"O": "", "B-PER": "Ö b", "I-PER": "·|_", "B-LOC": "名" * 40, "I-LOC": "I-LOC."}
-#: The same labels as numbers and truth values.
+#: The labels as numbers and booleans.
 TYPED: dict[str, dict[str, Any]] = {
     "int": {"O": 0, "B-PER": 7, "I-PER": -3, "B-LOC": 12, "I-LOC": 5},
     "float": {"O": 0.0, "B-PER": 0.1, "I-PER": -2.5, "B-LOC": 1e300, "I-LOC": 3.0},
@@ -66,12 +65,12 @@ TYPED: dict[str, dict[str, Any]] = {
 
 
 def words(corpus: tw.Corpus) -> list[list[str]]:
-    """The tokens alone."""
+    """Return the tokens only."""
     return [list(sentence.fields["word"]) for sentence in corpus]
 
 
 def shapes(sentence: Any) -> list[Any]:
-    """A feature function: attributes with and without values, one of them the empty text."""
+    """Return attributes with and without values, one of them the empty text (a feature function)."""
     tokens = list(sentence.fields["word"] if hasattr(sentence, "fields") else sentence)
     out: list[Any] = []
     for t, word in enumerate(tokens):
@@ -83,7 +82,7 @@ def shapes(sentence: Any) -> list[Any]:
 
 
 def attributes(corpus: tw.Corpus) -> list[list[Any]]:
-    """Sentences as attributes: lists, pairs with values, dicts with numbers, texts and truth values."""
+    """Return sentences as attributes: lists, pairs with values, dicts with numbers, texts and booleans."""
     out: list[list[Any]] = []
     for sentence in words(corpus):
         rows: list[Any] = []
@@ -99,7 +98,7 @@ def attributes(corpus: tw.Corpus) -> list[list[Any]]:
 
 
 def arrays(corpus: tw.Corpus) -> list[NDArray[np.float32]]:
-    """Sentences as vectors of three numbers a token: length, letters, whether it is a title."""
+    """Return sentences as vectors of three numbers per token: length, letters, whether it is title case."""
     return [
         np.array([[len(w) / 8, sum(map(ord, w)) % 7 / 7, w.istitle()] for w in sentence], dtype=np.float32)
         for sentence in words(corpus)
@@ -107,15 +106,15 @@ def arrays(corpus: tw.Corpus) -> list[NDArray[np.float32]]:
 
 
 def misses(gold: list[str], found: list[str]) -> float:
-    """A cost of one's own: what is missed counts twice."""
+    """Return a custom cost in which misses count twice."""
     return float(sum((a != b) * (2 if b == "O" else 1) for a, b in zip(gold, found, strict=True)))
 
 
 def cosine(a: TokenMatrix, b: TokenMatrix) -> NDArray[np.float64]:
-    """A kernel of one's own: the cosine of two tokens' attributes, plus a bit."""
+    """Return a custom kernel: the cosine of two tokens' attributes, plus a constant."""
     norms = np.sqrt(np.outer(a.squares(), b.squares()))
     return a.dots(b) / np.where(norms == 0.0, 1.0, norms) + 0.125
 
 
-#: What is handed to `load` for the functions that files name.
+#: Functions to pass to `load` for the names in files.
 FUNCTIONS = {"shapes": shapes, "cosine": cosine, "misses": misses}

@@ -1,4 +1,4 @@
-"""Work that writes files, what it may leave whenever it dies, and what is right once it was done again."""
+"""Jobs that write files, the states they may leave when killed, and the correct result after a repetition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tagwise.apps.compare.cache import opened
 
-#: Sentences that every job reads: small, so that writing is a large part of the work.
+#: Sentences that every job reads. They are few, so that writing is a large part of the work.
 CORPUS = "".join(
     f"{word}{i % 7} {tag}\n" + ("\n" if i % 5 == 4 else "")
     for i, (word, tag) in enumerate(
@@ -23,7 +23,7 @@ CORPUS = "".join(
 
 @dataclass(frozen=True)
 class Job:
-    """`prepare` the folder; `work` (this is what dies); `check` what is there then, or after it was done."""
+    """`prepare` the folder, run `work` (which is killed), and `check` the files afterwards."""
 
     name: str
     prepare: Callable[[Path], None]
@@ -32,7 +32,7 @@ class Job:
 
 
 def command(*arguments: object) -> None:
-    """A command of tagwise in this process; whatever goes wrong is raised."""
+    """Run a tagwise command in this process and raise any error."""
     from tagwise.cli import cli
 
     cli.main(["--debug", *map(str, arguments)], standalone_mode=False)
@@ -46,7 +46,7 @@ def _corpus(folder: Path) -> None:
 
 
 def prepare_save(folder: Path) -> None:
-    """Two models of different sizes, one of them where the job writes."""
+    """Write two models of different sizes, one of them to the path that the job writes."""
     import tagwise as tw
 
     (folder / "models").mkdir()
@@ -57,7 +57,7 @@ def prepare_save(folder: Path) -> None:
 
 
 def save(folder: Path) -> None:
-    """Both models by turns to one path."""
+    """Save both models in turn to one path."""
     import tagwise as tw
 
     both = [tw.load(folder / "models" / name) for name in ("large", "small")]
@@ -66,7 +66,7 @@ def save(folder: Path) -> None:
 
 
 def check_save(folder: Path) -> None:
-    """One of the two, to the byte."""
+    """Check that the file is one of the two, byte for byte."""
     found = (folder / "out.tagwise").read_bytes()
     assert found in [(folder / "models" / name).read_bytes() for name in ("small", "large")]
 
@@ -75,19 +75,19 @@ def check_save(folder: Path) -> None:
 
 
 def prepare_train(folder: Path) -> None:
-    """A corpus, and an older model in the place of the new one."""
+    """Write a corpus, and an older model to the path of the new one."""
     _corpus(folder)
     prepare_save(folder)
 
 
 def train(folder: Path) -> None:
-    """`tagwise train`."""
+    """Run `tagwise train`."""
     command("train", folder / "corpus.txt", "-o", folder / "out.tagwise", "--learner", "perceptron",
             "--set", "epochs=3", "--n-jobs", 1, "-q")  # fmt: skip
 
 
 def check_train(folder: Path) -> None:
-    """A model that can be loaded and predicts: the older one or the new one."""
+    """Check that the older or the new model loads and predicts."""
     import tagwise as tw
 
     tagger = tw.load(folder / "out.tagwise")
@@ -96,24 +96,24 @@ def check_train(folder: Path) -> None:
 
 
 def _train_long(out: Path, *more: object) -> None:
-    """`tagwise train` of many epochs."""
+    """Run `tagwise train` with many epochs."""
     command("train", out.with_name("corpus.txt"), "-o", out, "--learner", "perceptron",
             "--set", "epochs=30", "--n-jobs", 1, "-q", *more)  # fmt: skip
 
 
 def prepare_checkpoint(folder: Path) -> None:
-    """A corpus, an older model, and the model of a run that nobody disturbs."""
+    """Write a corpus, an older model, and the model of an uninterrupted run."""
     prepare_train(folder)
     _train_long(folder / "whole.tagwise")
 
 
 def checkpoint(folder: Path) -> None:
-    """`tagwise train` with a checkpoint after every epoch, going on where it was killed."""
+    """Run `tagwise train` with a checkpoint after every epoch, resuming after a kill."""
     _train_long(folder / "out.tagwise", "--checkpoint", "every=1", "--resume")
 
 
 def check_checkpoint(folder: Path) -> None:
-    """The older model or that of the undisturbed run, to the byte; a checkpoint that is there can be read."""
+    """Check for the older model or that of the uninterrupted run, byte for byte. A checkpoint must be readable."""
     from tagwise.learners.checkpoint import Found
 
     older, whole = (folder / "models" / "small").read_bytes(), (folder / "whole.tagwise").read_bytes()
@@ -126,7 +126,7 @@ def check_checkpoint(folder: Path) -> None:
 
 
 def compare(folder: Path) -> None:
-    """`tagwise compare` with a cache, tables and a report."""
+    """Run `tagwise compare` with a cache, tables and a report."""
     command("compare", "--train", folder / "corpus.txt", "--test", folder / "corpus.txt", "--learner", "hmm",
             "--learner", "perceptron", "-f", "S1", "--set", "epochs=2", "--jobs", 0, "--n-jobs", 1,
             "--cache", folder / "cache", "-o", folder / "t.csv", "-o", folder / "t.md", "-o", folder / "t.json",
@@ -134,7 +134,7 @@ def compare(folder: Path) -> None:
 
 
 def check_compare(folder: Path) -> None:
-    """Whatever is there is whole: entries of the cache, tables, the page."""
+    """Check that every existing file is complete: cache entries, tables, the page."""
     for entry in folder.glob("cache/*/*.json"):
         opened(entry.read_bytes(), entry.stem)
     if (folder / "t.csv").exists():
@@ -151,18 +151,18 @@ def check_compare(folder: Path) -> None:
 
 
 def prepare_convert(folder: Path) -> None:
-    """A corpus, and an older file in the place of the new one."""
+    """Write a corpus, and an older file to the path of the new one."""
     _corpus(folder)
     (folder / "out.jsonl.gz").write_bytes(b"")
 
 
 def convert(folder: Path) -> None:
-    """`tagwise convert` to a compressed file."""
+    """Run `tagwise convert` to a compressed file."""
     command("convert", folder / "corpus.txt", folder / "out.jsonl.gz", "--columns", "word,label")
 
 
 def check_convert(folder: Path) -> None:
-    """The older file, or all sentences."""
+    """Check for the older file or all sentences."""
     import tagwise as tw
 
     if (folder / "out.jsonl.gz").stat().st_size:
@@ -178,19 +178,19 @@ def _encode(folder: Path, features: str, tokens: int) -> None:
 
 
 def prepare_encode(folder: Path) -> None:
-    """A corpus, and shards of other features, more of them, in the place of the new ones."""
+    """Write a corpus, and a larger number of shards with other features to the output folder."""
     _corpus(folder)
     _encode(folder, "S2", 30)
     (folder / "encoded" / "notes.txt").write_text("theirs")
 
 
 def encode(folder: Path) -> None:
-    """`tagwise encode` over older shards."""
+    """Run `tagwise encode` over older shards."""
     _encode(folder, "S1", 50)
 
 
 def check_encode(folder: Path) -> None:
-    """The older shards, the new ones, or a folder that is reported as incomplete; other files stay."""
+    """Check for the older shards, the new ones, or a folder reported as incomplete. Other files stay."""
     import tagwise as tw
 
     assert (folder / "encoded" / "notes.txt").read_text() == "theirs"
@@ -216,7 +216,7 @@ JOBS = (
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Temporary files below a folder."""
+    """Return the temporary files below a folder."""
     return [
         os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name.endswith(".tmp")
     ]

@@ -1,6 +1,6 @@
-"""What asks for more memory than there is gets an error with the number and the limit, before anything is allocated.
+"""Requests for more memory than available raise an error with amount and limit before anything is allocated.
 
-In processes of their own under a limit of the system: what allocates first and asks later dies there.
+Each case runs in a process with a system limit, in which allocating before checking would abort.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def model(labels, length=5):
     return data, layout
 """
 
-#: What asks for too much, each with the words of its error.
+#: Calls that request too much, with a part of their error.
 CASES = {
     "tables of label pairs: 20,000 labels": """
 refused(lambda: model(20_000), "20000 labels", "GiB", "TAGWISE_MEMORY")
@@ -117,7 +117,7 @@ def test_refused_with_the_number_and_the_limit() -> None:
 
 
 def test_the_limit_can_be_raised() -> None:
-    """The same table under two limits."""
+    """One table under two limits."""
     code = """
 data, layout = model(2_500)
 try:
@@ -140,7 +140,7 @@ except MemoryError as error:
     assert found == ["refused", ""]
 
 
-#: Training on a corpus in memory under a limit of the system, which may strike wherever memory is asked for.
+#: Training on a corpus in memory under a system limit, which may take effect at any allocation.
 IN_MEMORY = """
 import resource
 import tagwise as tw
@@ -162,7 +162,7 @@ except MemoryError as error:
 
 
 def test_a_corpus_that_does_not_fit_is_an_error_and_no_abort() -> None:
-    """Under too small a limit of the process it is refused, by what would not fit; under a larger one it ends."""
+    """A limit that is too small gives an error that names the data. With a larger limit training completes."""
     found = []
     for most in (8, 400):
         done = subprocess.run(
@@ -177,7 +177,7 @@ def test_a_corpus_that_does_not_fit_is_an_error_and_no_abort() -> None:
     assert found == ["refused", "done"]
 
 
-#: 20 million attributes of tokens, 80 MB, with 60 MB left.
+#: 20 million attributes of tokens (80 MB) with 60 MB left.
 LABELLED = """
 import sys, resource
 import numpy as np
@@ -203,7 +203,7 @@ except MemoryError as error:
 
 
 def test_labels_do_not_copy_attributes_and_features_are_claimed() -> None:
-    """The rows of a dataset are those of the same sentences with labels; a layout says what it needs beside them."""
+    """Labelling a dataset shares its attribute rows, and a layout claims the additional memory it needs."""
     done = subprocess.run(
         [sys.executable, "-c", LABELLED],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Entries of the comparison cache: what is damaged or foreign is never served, and never in the way."""
+"""Entries of the comparison cache: damaged or foreign entries are never returned and never an obstacle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CELLS += [Cell("a", ComparedLearner("three", "perceptron", {"epochs": 2}), "S1")
 
 
 def damaged(whole: bytes) -> Iterator[bytes]:
-    """An entry with one byte changed, cut short, emptied, of another form or none; and a digit changed for another."""
+    """Yield an entry with a changed byte, truncated, empty, of another type, not JSON, and with a changed digit."""
     yield from (whole[:n] for n in range(0, len(whole), 9))
     yield from (whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :] for n in range(0, len(whole), 7))
     yield from (b"[]", b"3", b"\xff", b"null", b"[" * 100_000, b'{"format": 1}', b'{"format": 2}', b"{}\n{}")
@@ -41,7 +41,7 @@ def damaged(whole: bytes) -> Iterator[bytes]:
 
 
 def test_a_damaged_entry_is_a_miss(tmp_path: Path) -> None:
-    """It counts as none, a warning names its file, and it is written anew."""
+    """It is a miss, a warning names its file, and it is written again."""
     told: list[str] = []
     store = Cache(tmp_path, warn=told.append)
     store.put(KEY, VALUE)
@@ -63,14 +63,14 @@ def test_a_damaged_entry_is_a_miss(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_what_is_put_is_answered_as_it_will_be_read(tmp_path: Path, kept: bool) -> None:
-    """So that the first run shows what the second does."""
+    """The first run shows what the second one reads."""
     store = Cache(tmp_path if kept else None)
     assert store.put(KEY, {"pair": (1, 2), "names": {3: "x"}}) == {"pair": [1, 2], "names": {"3": "x"}}
     assert store.get(KEY) == {"pair": [1, 2], "names": {"3": "x"}}
 
 
 def test_what_is_no_result_is_a_miss(tmp_path: Path) -> None:
-    """A whole entry that something else put there, under the very key that is looked for."""
+    """A complete entry with other content under the requested key is a miss."""
     told: list[str] = []
     events = list(run(CELLS[:1], DATA, cache=Cache(tmp_path)))
     result = events[-1].result
@@ -96,7 +96,7 @@ def test_what_is_no_result_is_a_miss(tmp_path: Path) -> None:
 
 
 def measures(events: Any) -> dict[int, Any]:
-    """What does not depend on the clock, by cell."""
+    """Return the measures that do not depend on the clock, by cell."""
     return {
         e.index: (e.result["row"]["accuracy"], e.result["row"]["nonzero"]) for e in events if e.kind == "done"
     }
@@ -104,7 +104,7 @@ def measures(events: Any) -> dict[int, Any]:
 
 @pytest.mark.parametrize("jobs", [0, 2])
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path, jobs: int) -> None:
-    """Everything is trained and shown as without a cache; one warning names the folder."""
+    """Everything is trained and shown as without a cache, and one warning names the folder."""
     wanted = measures(run(CELLS, DATA))
     (tmp_path / "taken").write_text("a file where the folder should be")
     told: list[str] = []
@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, jobs: int) -> None:
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As above, and nothing is left behind."""
+    """Everything is trained, one warning names the folder, and no file is left behind."""
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -131,13 +131,13 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert store.put(KEY, VALUE) == store.get(KEY) == store.once(KEY, dict) == VALUE
-    monkeypatch.undo()  # there is room again; what was said stays true
+    monkeypatch.undo()  # the cache stays off although the disk has space again
     assert store.put(OTHER, VALUE) == store.get(OTHER) == VALUE
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_an_entry_that_cannot_be_read(tmp_path: Path) -> None:
-    """A folder in its place: a miss with a warning, and the result is made."""
+    """A folder in place of the entry is a miss with a warning, and the result is computed."""
     told: list[str] = []
     store = Cache(tmp_path, warn=told.append)
     (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)

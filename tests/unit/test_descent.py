@@ -1,4 +1,4 @@
-"""Stochastic descent: step sizes that are found, halved, or given up, over a core made by hand."""
+"""Stochastic descent: search, halving and failure of step sizes, on a hand-written core."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tagwise.learners.stochastic import FACTOR, FIRST, MOST_TRIALS, SAMPLE_EPOCH
 
 
 class Core:
-    """A core whose epochs stay finite below some step size; each adds one to the weights."""
+    """A core whose epochs are finite below some step size. Each epoch adds one to the weights."""
 
     def __init__(self, finite_below: float) -> None:
         self.finite_below = finite_below
@@ -40,7 +40,7 @@ class Core:
 
 
 def descent(core: Core, eta: float, seed: int = 3) -> Descent:
-    """Descent with a step size that is given."""
+    """Return a descent with a fixed step size."""
     made = Descent.__new__(Descent)
     made.core, made.w, made.l2, made.n, made.seed = core, np.zeros(2), 0.5, 7, seed  # type: ignore[assignment]
     made.eta, made.epochs = eta, 0
@@ -48,7 +48,7 @@ def descent(core: Core, eta: float, seed: int = 3) -> Descent:
 
 
 def test_epochs_go_on_from_one_another() -> None:
-    """Each with its own order and with the sentences seen before it; weights are those of the core."""
+    """Each epoch has its own order and continues the count of sentences. The weights are those of the core."""
     core = Core(10.0)
     d = descent(core, 4.0)
     assert [d.epoch().tolist() for _ in range(3)] == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
@@ -58,7 +58,7 @@ def test_epochs_go_on_from_one_another() -> None:
 
 
 def test_steps_that_are_too_long_are_halved() -> None:
-    """The epoch is taken again from where it began, with the same order."""
+    """The epoch is repeated from its start with the same order."""
     core = Core(1.5)
     d = descent(core, 4.0)
     assert d.epoch().tolist() == [1.0, 1.0]
@@ -70,7 +70,7 @@ def test_steps_that_are_too_long_are_halved() -> None:
 
 
 def test_it_gives_up_in_the_end() -> None:
-    """After so many halvings, with what to do."""
+    """After the maximum number of halvings the error gives a remedy."""
     core = Core(0.0)
     with pytest.raises(
         TrainingError, match=r"stochastic descent does not stay finite\. Use lbfgs, or raise l2"
@@ -80,7 +80,7 @@ def test_it_gives_up_in_the_end() -> None:
 
 
 class Sampled:
-    """A core with a loss for each step size, read off by a pass that does not step."""
+    """A core with a given loss for each step size, read by a pass without steps."""
 
     def __init__(self, losses: dict[int, float], n: int = 200) -> None:
         self.losses, self.n = losses, n
@@ -102,7 +102,7 @@ class Sampled:
             self.last = eta
             power = round(math.log2(eta / FIRST))
             return math.inf if power > 8 else 0.0
-        if not self.last:  # the pass at the start, with steps of 0
+        if not self.last:  # the initial pass, with step size 0
             return 1000.0
         return self.losses.get(round(math.log2(self.last / FIRST)), 100.0)
 
@@ -110,9 +110,9 @@ class Sampled:
 @pytest.mark.parametrize(
     ("losses", "power"),
     [
-        ({0: 5.0, 1: 4.0, 2: 6.0, -1: 6.0}, 1),  # down, then up: the lowest
+        ({0: 5.0, 1: 4.0, 2: 6.0, -1: 6.0}, 1),  # decreasing, then increasing: the minimum
         ({0: 5.0, 1: 6.0, -1: 3.0, -2: 4.0}, -1),
-        ({0: 4.0, 1: 4.3, -1: 9.0}, 1),  # within a tenth of the least the largest
+        ({0: 4.0, 1: 4.3, -1: 9.0}, 1),  # the largest within a tenth of the minimum
         ({0: 4.0, 1: 4.5, -1: 9.0}, 0),
         (
             {0: 4.0, 1: 3.0, 2: 2.0, 3: 1.0, 4: 0.5, 5: 0.4, 6: 0.3, 7: 0.2, 8: 0.1, -1: 5.0},
@@ -121,22 +121,22 @@ class Sampled:
         (
             {0: math.nan, **dict.fromkeys(range(1, 9), math.inf), -1: math.inf, -2: 7.0, -3: 8.0},
             -2,
-        ),  # goes on while nothing is finite
+        ),  # continues while nothing is finite
         ({0: 1.0, 1: -1e-9, 2: 5.0, -1: 5.0}, 1),  # rounding below zero
     ],
 )
 def test_the_step_size_is_the_best_of_a_grid(losses: dict[int, float], power: int) -> None:
-    """Powers of two from the first, up and then down, until the loss rises; each pass from the start."""
+    """Powers of two from the first, up and then down, until the loss rises. Each pass begins at the start."""
     core: Any = Sampled(losses)
     assert calibrate(core, np.array([5.0]), 0.25, 3) == FIRST * FACTOR**power
     stepping = [call for call in core.calls if call[1]]
-    assert core.sets == len(stepping) + 1  # and one look at the start
+    assert core.sets == len(stepping) + 1  # and one evaluation of the start
     assert {call[0] for call in core.calls} == {20}  # a tenth of the batches
     assert {call[2:] for call in stepping} == {(0.25, 0.0)}
 
 
 def test_a_small_corpus_is_sampled_whole() -> None:
-    """At least sixteen batches, where there are as many."""
+    """At least sixteen batches, or all if there are fewer."""
     for n, used in ((5, 5), (100, 16), (161, 16), (170, 17)):
         core: Any = Sampled({0: 1.0}, n)
         calibrate(core, np.array([5.0]), 0.0, 3)
@@ -144,7 +144,7 @@ def test_a_small_corpus_is_sampled_whole() -> None:
 
 
 def test_no_step_size_is_short_enough() -> None:
-    """Where every pass leaves the numbers, what to do is said."""
+    """If every pass diverges, the error gives a remedy."""
     core: Any = Sampled(dict.fromkeys(range(-40, 40), math.inf))
     with pytest.raises(
         TrainingError, match=r"no step size keeps the descent finite\. Scale real-valued attributes down"

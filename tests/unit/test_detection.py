@@ -1,4 +1,4 @@
-"""Which format a file is in, told by its first lines: a fault in them is said, never taken for another format."""
+"""Format detection by the first lines: a fault in them is reported, never taken for another format."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def as_text(rows: list[list[str]], sentences: int = 1) -> str:
 @pytest.mark.parametrize("change", [-1, 2])
 @pytest.mark.parametrize("at", [0, 3, 5])
 def test_a_ragged_row_is_named(at: int, change: int, columns: int, sentences: int) -> None:
-    """Wherever in the first sentence it stands, whether it lacks a cell or has some too many: its line."""
+    """At any place in the first sentence, with a cell missing or too many, the error gives its line number."""
     sound = [row[-columns:] if columns == 2 else row for row in ROWS]
     rows = [list(row) for row in sound]
     rows[at] = rows[at][:-1] if change < 0 else rows[at] + ["extra"] * change
     text = as_text(rows) + as_text(sound, sentences)
     with pytest.raises(CorpusError, match=rf"<stream>:{at + 1}: {columns + change} column.*--format"):
         tw.read(io.StringIO(text))
-    assert len(tw.read(io.StringIO(text), "text")) == 6 * (1 + sentences)  # who says so gets it
+    assert len(tw.read(io.StringIO(text), "text")) == 6 * (1 + sentences)  # an explicit format is respected
 
 
 @pytest.mark.parametrize("at", [1, 2, 5])
 def test_a_ragged_row_among_tokens_alone(at: int) -> None:
-    """One column: a row with two."""
+    """A row of two columns in a file of one."""
     rows = [[row[0]] for row in ROWS]
     rows[at].append("extra")
     with pytest.raises(
@@ -56,7 +56,7 @@ def test_a_ragged_row_among_tokens_alone(at: int) -> None:
 
 
 def test_a_ragged_row_further_on_is_named_too() -> None:
-    """In a later sentence, and beyond the lines that tell the format."""
+    """In a later sentence, and after the lines used for detection."""
     for before in (1, 100):
         text = as_text(ROWS, before) + "a NN\n\n"
         with pytest.raises(CorpusError, match=rf"<stream>:{7 * before + 1}: "):
@@ -65,7 +65,7 @@ def test_a_ragged_row_further_on_is_named_too() -> None:
 
 @pytest.mark.parametrize("space", ["\u2028", "\x0b", "\x1c", "\u3000", "\xa0"])
 def test_white_space_of_other_kinds_is_no_separator(space: str) -> None:
-    """A row whose cells stand apart by something else than a space or a tab lacks one, and is named."""
+    """A row whose cells are separated by other white space than a space or a tab lacks a cell and is reported."""
     rows = [list(row) for row in ROWS]
     rows[2] = [f"German{space}JJ", "B-MISC"]
     with pytest.raises(CorpusError, match=r"<stream>:3: 2 columns"):
@@ -81,7 +81,7 @@ def sentences_of_a_corpus() -> list[tw.Sentence]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_text_stays_text(seed: int) -> None:
-    """Sentences as people write them, short and long, with blank lines between paragraphs or without."""
+    """Natural sentences, short and long, with and without blank lines between paragraphs."""
     draw = random.Random(seed)
     chosen = draw.sample(sentences_of_a_corpus(), draw.choice([1, 2, 3, 4, 8, 40]))
     sentences = [s for s in chosen if len({len(x) for x in chosen}) > 1]
@@ -102,12 +102,12 @@ def test_text_stays_text(seed: int) -> None:
     ],
 )
 def test_short_texts_stay_text(text: str) -> None:
-    """Nothing about a few lines says that they were meant to be columns."""
+    """A few lines are not enough evidence of columns."""
     assert iter_sentences(io.StringIO(text))[0] == "text"
 
 
 def test_the_command_line_says_so(tmp_path: Path) -> None:
-    """`tag` ends with the line in place of tagging rows as if they were sentences."""
+    """`tag` fails with the line number instead of tagging rows as if they were sentences."""
     model, damaged = tmp_path / "m.tagwise", tmp_path / "in.txt"
     tw.HMM().fit([["a", "b"]], [["X", "Y"]]).save(model)
     damaged.write_text("EU NNP B-ORG\nrejects VBZ\nGerman JJ B-MISC\ncall NN O\n\n")

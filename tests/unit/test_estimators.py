@@ -1,4 +1,4 @@
-"""Estimators: interrupted training, costs and pieces, refusals."""
+"""Estimators: interrupted training, costs, pieces of sentences, rejected arguments."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def test_interrupt_keeps_a_usable_model() -> None:
     with pytest.raises(KeyboardInterrupt, match="after iteration 3"):
         going.partial_fit(X, Y, epochs=9, callbacks=[interrupt])
     assert len(going.history_) == 3
-    with pytest.raises(KeyboardInterrupt):  # before anything is reached there is nothing to keep
+    with pytest.raises(KeyboardInterrupt):  # nothing to keep before the first iteration
         (fresh := small()).fit(X, Y, dev=X, dev_y=unreadable())
     assert not hasattr(fresh, "model_")
 
 
 def unreadable() -> Iterator[list[str]]:
-    """Labels in whose reading Ctrl-C is pressed."""
+    """Yield labels and raise KeyboardInterrupt while they are read."""
     raise KeyboardInterrupt
     yield []
 
 
 def test_a_search_ends_with_ctrl_c() -> None:
-    """scikit-learn does not go on with a model that was cut off."""
+    """scikit-learn does not continue with an interrupted model."""
     model_selection = pytest.importorskip("sklearn.model_selection")
     fits = 0
 
@@ -73,9 +73,9 @@ def test_a_search_ends_with_ctrl_c() -> None:
 
 
 def best_gap(verbs: float, nouns: float, cost: tuple[float, float], l2: float) -> tuple[float, float]:
-    """Where  verbs log(1 + e^{cost[0] - d}) + nouns log(1 + e^{cost[1] + d}) + l2 d^2 / 2  is least; its value there.
+    """Minimise verbs log(1 + e^{cost[0] - d}) + nouns log(1 + e^{cost[1] + d}) + l2 d^2 / 2. Return d and the value.
 
-    The loss of so many single tokens VERB and NOUN with one attribute each, whose weights differ by d.
+    This is the loss of `verbs` tokens VERB and `nouns` tokens NOUN with one attribute each, whose weights differ by d.
     """
 
     def slope(d: float) -> float:
@@ -108,10 +108,10 @@ def best_gap(verbs: float, nouns: float, cost: tuple[float, float], l2: float) -
 def test_costs_pieces_and_length_weights(
     parameters: dict[str, Any], verbs: float, nouns: float, cost: tuple[float, float]
 ) -> None:
-    """The optimum of a problem of one unknown, found by bisection: costs and pieces move it.
+    """The optimum of a problem with one unknown, found by bisection. Costs and pieces move it.
 
-    Weights pi^T do not where all are of one length.
-    Three sentences VERB and five NOUN of a token; of two tokens where they are cut to one.
+    Weights pi^T do not if all lengths are equal. The data are three sentences VERB and five NOUN of one token each.
+    With `max_length` the latter have two tokens and are cut.
     """
     nouns_long = 2 if "max_length" in parameters else 1
     tokens = [[["a"]]] * 3 + [[["a"]] * nouns_long] * 5
@@ -125,7 +125,7 @@ def test_costs_pieces_and_length_weights(
 
 
 def test_costs_that_make_no_sense_are_refused() -> None:
-    """Another loss than log, a label that does not occur."""
+    """Costs with another loss than log, or for a label that does not occur."""
     with pytest.raises(tw.ParameterError, match=r"cost requires loss='log', found loss='exp'"):
         small(cost=1.0, loss="exp").fit(X, Y)
     with pytest.raises(tw.ParameterError, match=r"cost: unknown label 'XX'\. The labels are: NOUN DET VERB"):
@@ -140,7 +140,7 @@ def test_an_optimizer_without_l1_and_an_empty_corpus_are_refused() -> None:
 
 
 def test_seconds_are_those_since_the_start() -> None:
-    """Every iteration notes the time since training began: it rises, and is within the time of the call."""
+    """Every iteration records the time since the start of training, which increases and is within the call's time."""
     begin = time.perf_counter()
     tagger = tw.CRF(features="S1", max_iter=3).fit([["a", "b"], ["b"]], [["X", "Y"], ["X"]])
     noted = [entry["seconds"] for entry in tagger.history_]

@@ -1,4 +1,4 @@
-"""Named sets, recipes, and what X may be."""
+"""Named sets, recipes, and accepted types of X."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tagwise.features import Recipe, columns_of, kind_of, recipe_for, resolve
 
 @dataclass
 class Sentence:
-    """What a corpus iterates over, as far as features care."""
+    """The part of a corpus sentence that features use."""
 
     fields: dict[str, list[str]]
     label: str | None = "label"
@@ -60,7 +60,7 @@ def shouting(sentence: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def test_s1_s2_are_the_papers() -> None:
-    """math, section 10: word; last 1-3 letters; class of the first; capital and dot; all caps; hyphen."""
+    """math, section 10: word, last 1-3 letters, class of the first, capital and dot, all caps, hyphen."""
     assert resolve("S1").render(["U.S.-led"]) == [["word[0]=U.S.-led"]]
     assert resolve("S2").render(["U.S.", "x-ray", "2010", ",", "Ox"]) == [
         [
@@ -222,7 +222,7 @@ def test_specifications_that_mean_nothing() -> None:
 
 
 def test_crfpp_counts_columns() -> None:
-    """So its templates need all up to the last that they name, those between included, and none behind it."""
+    """Templates need all columns up to the last one they name, and none after it."""
     columns = ["word", "lemma", "pos", "extra"]
     assert resolve("U00:%x[0,0]\nU01:%x[-1,2]", columns).columns == ("word", "lemma", "pos")
     assert resolve("U00:%x[0,1]", columns).columns == ("word", "lemma")

@@ -1,7 +1,7 @@
-"""A forked child predicts and trains as its parent does, whatever the parent's threads were doing at the fork.
+"""A forked child predicts and trains like its parent, whatever the parent's threads were doing at the fork.
 
-Each case runs in a process of its own, which is killed where it does not end: a child that hangs fails the test, and
-hangs nothing else.
+Each case runs in its own process, which is killed after a timeout: a child that hangs fails the test without blocking
+others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
-#: Seconds after which a process is taken to hang; each takes a few.
+#: Timeout in seconds. Each process takes a few.
 PATIENCE = 120
 
 BEGIN = """
@@ -41,7 +41,7 @@ want = tagger.predict(X)
 
 
 def run(code: str) -> None:
-    """The code behind BEGIN, in a process of its own."""
+    """Run the code after BEGIN in a new process."""
     source = BEGIN + textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-c", source],
@@ -55,7 +55,7 @@ def run(code: str) -> None:
 
 
 def test_os_fork() -> None:
-    """A child of os.fork, and its own child, predict what the parent did and train every kind of learner."""
+    """A child of os.fork and its own child predict what the parent did and train every kind of learner."""
     run("""
     def child():
         assert tagger.predict(X) == want
@@ -84,7 +84,7 @@ def test_os_fork() -> None:
 
 @pytest.mark.parametrize("executor", ["Pool", "ProcessPoolExecutor"])
 def test_pools_of_processes(executor: str) -> None:
-    """Workers that are forked, after the parent used its threads, and while it uses them."""
+    """Workers forked after the parent used its threads, and while it uses them."""
     run(f"""
     import multiprocessing as mp
     from concurrent.futures import ProcessPoolExecutor
@@ -116,7 +116,7 @@ def test_pools_of_processes(executor: str) -> None:
 
 
 def test_a_prefork_server() -> None:
-    """A parent that loads, predicts and listens; children that accept and answer, each several times."""
+    """The parent loads, predicts and listens. Each child accepts and answers several connections."""
     run("""
     import json
     stop = threading.Event()

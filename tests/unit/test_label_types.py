@@ -1,4 +1,4 @@
-"""Labels of any one type: what goes in comes out, through files and copies too; types do not mix."""
+"""Labels of any one type are preserved by predictions, files and copies. Types do not mix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..cli.options import invoke
 from ..corpora import X, Y
 from ..golden.names import named
 
-#: What stands for each label of the corpus.
+#: The value of each type for each label of the corpus.
 TYPES: dict[str, dict[str, Any]] = {
     "int": {"DET": 0, "NOUN": -100, "VERB": 7},
     "float": {"DET": 0.5, "NOUN": -1.0, "VERB": 1e300},
@@ -42,14 +42,14 @@ def quick(learner: str, **more: Any) -> tw.Tagger:
 
 
 def same(found: list[list[Any]], wanted: list[list[Any]]) -> bool:
-    """Equal values of equal types."""
+    """Return whether values and types are equal."""
     return found == wanted and [[*map(type, y)] for y in found] == [[*map(type, y)] for y in wanted]
 
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("learner", tw.LEARNERS)
 def test_labels_come_back_as_they_went_in(learner: str, kind: str, tmp_path: Path) -> None:
-    """From every way of predicting, from copies, pickles and files; the weights are those of strings."""
+    """Every prediction method, copies, pickles and files return the type. The weights are those of strings."""
     gold = renamed(kind)
     tagger = quick(learner).fit(X, gold)
     twin = quick(learner).fit(X, [[repr(y) if kind != "str" else y for y in sentence] for sentence in gold])
@@ -90,7 +90,7 @@ def test_labels_come_back_as_they_went_in(learner: str, kind: str, tmp_path: Pat
     ids=str,
 )
 def test_numpys_are_pythons(given: Any, wanted: list[list[Any]]) -> None:
-    """Arrays and scalars of NumPy train, and predictions are Python's own."""
+    """NumPy arrays and scalars can be trained on, and predictions are Python objects."""
     assert same(tw.Perceptron(features="S1").fit([["u", "v"]], given).predict([["u", "v"]]), wanted)
 
 
@@ -126,7 +126,7 @@ def test_mixed_and_odd_types_are_refused(learner: str, y: Any, message: str) -> 
 
 
 def test_the_type_of_a_model_holds_on() -> None:
-    """In dev sets, in going on, in growing, in scores of lists."""
+    """In dev sets, continued training, growing label sets, and scores of lists."""
     ints, texts = renamed("int"), renamed("str")
     for wrong in (
         lambda: tw.CRF(max_iter=1).fit(X, ints, dev=X, dev_y=texts),
@@ -142,7 +142,7 @@ def test_the_type_of_a_model_holds_on() -> None:
 
 
 def test_what_names_labels_takes_them_as_they_are() -> None:
-    """Allowed labels, sets of labels, costs, rules, confidences."""
+    """Allowed labels, sets of labels, costs, constraints, confidences."""
     ints = renamed("int")
     tagger = tw.CRF(
         features="S1", max_iter=5, cost={7: 2.0}, constraints={"forbidden": [(0, 0)], "once": [7]}
@@ -165,7 +165,7 @@ def test_what_names_labels_takes_them_as_they_are() -> None:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_explanations_take_and_name_them_as_they_are(kind: str) -> None:
-    """Every decision, one of a token against a label, one against a path; the votes are those of strings."""
+    """All decisions, a token against a label, and a path against another. The votes are those of strings."""
     gold = renamed(kind)
     tagger, twin = quick("crf").fit(X, gold), quick("crf").fit(X, [[f"{y}" for y in s] for s in gold])
     (path,) = tagger.predict(X[:1])
@@ -184,7 +184,7 @@ def test_explanations_take_and_name_them_as_they_are(kind: str) -> None:
 
 
 def test_the_command_line_writes_them(tmp_path: Path) -> None:
-    """A model of integers tags and is measured on files, which have texts."""
+    """A model of integer labels tags and evaluates files, whose labels are text."""
     ints = renamed("int")
     model, file = tmp_path / "m", tmp_path / "in.tsv"
     tagger = tw.CRF(features="S1", max_iter=20).fit(X, ints)
@@ -208,7 +208,7 @@ def test_the_command_line_writes_them(tmp_path: Path) -> None:
 
 
 def test_types_that_are_not_known_or_do_not_fit_are_refused(tmp_path: Path) -> None:
-    """By the file's schema, when it is written and when it is read."""
+    """The file's schema is checked on writing and on reading."""
     model = tw.CRF(max_iter=1).fit(X, Y).model_
     with pytest.raises(tw.ModelFileError, match=r"label_type: expected one of str, int.*found 'colour'"):
         replace(model, label_type="colour").save(tmp_path / "m")

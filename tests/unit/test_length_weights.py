@@ -1,4 +1,4 @@
-"""Weights of sentences by their length: from logarithms, 1 on average, nothing lost in silence."""
+"""Length weights of sentences: computed as logarithms, 1 on average, with a warning on underflow."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tagwise.dataset.weights import length_weights
 rng = np.random.default_rng(5)
 LONG = [f"w{rng.integers(9)}" for _ in range(400)]
 SHORT = [f"w{i}" for i in range(9)]
-#: One feature a round, on whole sentences.
+#: One feature per round, on whole sentences.
 PAPER: dict[str, Any] = {"features_per_round": 1, "max_length": None}
 
 
 def labelled(*sentences: list[str]) -> tuple[list[list[str]], list[list[str]]]:
-    """Each word has a label of its own."""
+    """Return the sentences, and labels that are distinct for each word."""
     return list(sentences), [[f"L{word[1:]}" for word in sentence] for sentence in sentences]
 
 
 def weights(lengths: list[int], pi: float, given: list[float] | None = None, **more: bool) -> np.ndarray:
-    """The weights of sentences of these lengths."""
+    """Return the weights of sentences of these lengths."""
     data = _core.encode_attributes(_core.Vocabulary(), [[["a"]] * n for n in lengths])
     sample = None if given is None else np.array(given)
     found = length_weights(data, pi, sample, **{"exponential": False, **more})
@@ -39,14 +39,14 @@ def weights(lengths: list[int], pi: float, given: list[float] | None = None, **m
     "tagger", [tw.Boosting(rounds=60, **PAPER), tw.CRF(max_iter=30), tw.CRF(loss="exp", max_iter=30)]
 )
 def test_a_long_sentence_is_learnt_from(tagger: tw.Tagger) -> None:
-    """1/9 to the power of 400 is no float; the sentence has a weight all the same."""
+    """(1/9)^400 underflows, but the sentence still has a weight."""
     X, y = labelled(LONG)
     tagger.set_params(features="S1", pi=1 / 9).fit(X, y)
     assert tagger.score(X, y) > 0.99
 
 
 def test_boosting_sees_long_and_short_sentences() -> None:
-    """Before the first round pi^T e^l is 1 of either: weights are as far above 1 as below, and both count."""
+    """Before the first round pi^T e^l is 1 for both: weights are as far above 1 as below, and both count."""
     X, y = labelled(LONG, SHORT[:3])
     tagger = tw.Boosting(features="S1", all_pairs=True, pi=1 / 9, rounds=0, **PAPER).fit(X, y)
     assert tagger.objective_ == pytest.approx((400 - 3) / 2 * log(9) + log(2 * 9**3 - 1), rel=1e-9)
@@ -55,7 +55,7 @@ def test_boosting_sees_long_and_short_sentences() -> None:
 
 
 def test_the_mean_weight_is_one() -> None:
-    """Ratios are those of pi^T; duplicates and weights count alike, and what weighs nothing is as if not there."""
+    """Ratios are those of pi^T, duplicates count like weights, and sentences of weight 0 are ignored."""
     found = weights([1, 4, 2, 7], 0.5)
     assert found.mean() == pytest.approx(1.0)
     np.testing.assert_allclose(found / found[0], 0.5 ** np.array([0.0, 3.0, 1.0, 6.0]))
@@ -66,7 +66,7 @@ def test_the_mean_weight_is_one() -> None:
 
 
 def test_what_weighs_nothing_decides_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither how far apart the lengths are, nor that one of them is too long for a number."""
+    """Sentences of weight 0 affect neither the range of lengths nor the check for overflow."""
     with caplog.at_level(logging.WARNING, "tagwise"):
         np.testing.assert_allclose(weights([1, 400, 401], 0.1, [0.0, 1.0, 1.0])[1:], [20 / 11, 2 / 11])
         np.testing.assert_allclose(weights([400, 1, 2], 0.1, [0.0, 1.0, 1.0])[1:], [20 / 11, 2 / 11])
@@ -75,7 +75,7 @@ def test_what_weighs_nothing_decides_nothing(caplog: pytest.LogCaptureFixture) -
 
 
 def test_what_is_no_number_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    """A loss that does not grow like e^T goes on with a word in the log; one that does is refused."""
+    """A loss that does not grow like e^T logs a warning. One that does raises an error."""
     with caplog.at_level(logging.WARNING, "tagwise"):
         assert weights([1, 400], 0.1).tolist() == [2.0, 0.0]
     assert "pi=0.1: the weight of sentence 1 (400 tokens) underflows" in caplog.text

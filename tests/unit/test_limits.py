@@ -1,4 +1,4 @@
-"""What a small file may cost: limits of expansion and of the length of a sentence, told by name and number."""
+"""Limits of decompression and of sentence length, and errors that give their name and value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "xz": lzma.
 
 
 class Endless(io.RawIOBase):
-    """A stream that never ends, and counts what was taken from it."""
+    """An endless stream that counts the bytes read from it."""
 
     def __init__(self, start: str, piece: str) -> None:
         self.start, self.piece, self.taken = start.encode(), piece.encode(), 0
@@ -38,7 +38,7 @@ class Endless(io.RawIOBase):
 
 
 def consumed(file: Any, format: str | None = None) -> int:
-    """How many sentences there are, none of them kept."""
+    """Count the sentences without keeping them."""
     return sum(1 for _ in iter_sentences(file, format)[1])
 
 
@@ -46,7 +46,7 @@ def consumed(file: Any, format: str | None = None) -> int:
 def test_a_small_file_with_an_endless_text(
     tmp_path: Path, packed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is refused, by its name, with both sizes and the limit, in bounded memory."""
+    """The error names the file, both sizes and the limit, in bounded memory."""
     path = tmp_path / f"bomb.{packed}"
     monkeypatch.setattr(streams, "FREE", 1 << 22)
     path.write_bytes(PACKERS[packed](LINES * 50) * 60)  # 27 MB of text
@@ -67,7 +67,7 @@ def test_a_small_file_with_an_endless_text(
 
 
 def test_the_limit_of_expansion_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repetitive file is read where the environment allows it; what is short is read whatever it is made of."""
+    """A repetitive file is read if the environment allows it. Short files are always read."""
     monkeypatch.setattr(streams, "FREE", 1 << 20)
     path = tmp_path / "again.txt.gz"
     path.write_bytes(gzip.compress(LINES * 400))
@@ -81,7 +81,7 @@ def test_the_limit_of_expansion_can_be_set(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_people_compress_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain text never counts as expanded; a corpus expands far less than the limit."""
+    """Plain text never counts as expanded, and a corpus expands far less than the limit."""
     monkeypatch.setattr(streams, "FREE", 0)
     words = tw.load_corpus("ewt-pos")[2]
     assert words is not None
@@ -102,7 +102,7 @@ ENDLESS = {
 @pytest.mark.parametrize("format", ENDLESS)
 @pytest.mark.parametrize("most", [1 << 20, 3 << 20])
 def test_an_endless_sentence(monkeypatch: pytest.MonkeyPatch, format: str, most: int) -> None:
-    """Of a stream that never stops: refused near the limit, which is named, in memory that the limit bounds."""
+    """A sentence without end is refused near the limit, which the error names, in bounded memory."""
     monkeypatch.setenv("TAGWISE_MAX_SENTENCE", str(most))
     source = Endless(*ENDLESS[format])
     tracemalloc.start()
@@ -120,7 +120,7 @@ def test_an_endless_sentence(monkeypatch: pytest.MonkeyPatch, format: str, most:
 @pytest.mark.parametrize("format", ["conll", "conllu"])
 @pytest.mark.parametrize("comments", ["# note\tx\n", "# note\n\n", "# note\n"])
 def test_endless_comments(monkeypatch: pytest.MonkeyPatch, format: str, comments: str) -> None:
-    """Comments that no sentence follows are bounded too, also with blank lines between them."""
+    """Comments without a sentence are bounded too, even with blank lines between them."""
     monkeypatch.setenv("TAGWISE_MAX_SENTENCE", str(1 << 19))
     source = Endless("a\tb\tX\n\n" if format == "conll" else "", comments)
     with pytest.raises(CorpusError, match=r"<stream>:\d+: "):
@@ -129,14 +129,14 @@ def test_endless_comments(monkeypatch: pytest.MonkeyPatch, format: str, comments
 
 
 def test_nothing_but_blank_lines_before_the_first_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No token shows in an endless stream: refused as well."""
+    """An endless stream without any token is refused as well."""
     monkeypatch.setenv("TAGWISE_MAX_SENTENCE", str(1 << 20))
     with pytest.raises(CorpusError, match="more than 1,048,576 bytes"):
         consumed(Endless("", "\n"), "conll")
 
 
 def test_long_sentences_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Below the limit, whatever the number of chunks that a sentence comes in."""
+    """Sentences below the limit are read, whatever the number of chunks they arrive in."""
     monkeypatch.setenv("TAGWISE_MAX_SENTENCE", str(1 << 20))
     n = 130_000
 
@@ -151,14 +151,14 @@ def test_long_sentences_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1e6", "²"])
 @pytest.mark.parametrize("variable", streams.LIMITS)
 def test_a_limit_is_a_number(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
-    """Whatever else the variables hold is said."""
+    """Any other value of the variables is reported."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(CorpusError, match=f"{variable}='{value}' is not a valid limit"):
         consumed(io.StringIO("a b\n"))
 
 
 def test_many_comments_before_a_sentence_take_linear_time() -> None:
-    """As many as fit: each is cut off once, not the rest of the sentence with it."""
+    """Each comment is removed once, without copying the rest of the sentence."""
     comments = [f"# {i}" for i in range(100_000)]
     (sentence,) = iter_sentences(
         io.StringIO("\n".join(itertools.chain(comments, ["1\ta\ta\tX\t_\t_\t0\troot\t_\t_"])) + "\n"),

@@ -1,4 +1,4 @@
-"""Messages that lead somewhere: the name that was meant, the place, the remedy."""
+"""Error messages: suggestion of a similar name, location, remedy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LINE = '{"tokens": ["a", "b"], "pos": ["N", "V"], "tags": ["A", "B"]}\n'
     "columns", [("tokens", "pos", "tags"), ("word", "pos", "label"), ("words", "pos", "labels")]
 )
 def test_the_keys_of_jsonl_name_its_columns(columns: tuple[str, ...]) -> None:
-    """As the file writes them or as sentences have them."""
+    """Keys in the file's spelling or in the names that sentences use."""
     for read in (tw.read_jsonl, lambda file, **more: tw.read(file, "jsonl", **more)):
         for label in ("label", columns[-1]):
             corpus = read(io.StringIO(LINE), columns=columns, label=label)
@@ -68,7 +68,7 @@ def test_a_key_that_is_missing_is_told_with_those_there_are() -> None:
 
 
 def test_a_label_by_name_asks_for_names() -> None:
-    """Columns without names: a label that is none of the usual ones is not taken for the last column."""
+    """Without column names, an unusual label name is not taken for the last column."""
     text = "a DT X\nb NN Y\n"
     for read in (tw.read_conll, lambda file, **more: tw.read(file, "conll", **more)):
         with pytest.raises(
@@ -82,7 +82,7 @@ def test_a_label_by_name_asks_for_names() -> None:
 
 
 def test_labels_that_have_nothing_in_common_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    """In scores and in dev sets; nothing is said where one label is shared."""
+    """Reported for scores and dev sets, and not if one label is shared."""
     X = [["a", "b"]]
     tagger = tw.CRF(max_iter=1).fit(X, Y)
     assert tagger.score(X, [["A", "C"]]) in (0.0, 0.5)
@@ -96,7 +96,7 @@ def test_labels_that_have_nothing_in_common_are_told(caplog: pytest.LogCaptureFi
 
 
 def spelled(sentence: Any) -> list[list[str]]:
-    """By `tokens`, length and index, as a function for corpora or for lists would be written."""
+    """Use `tokens`, length and index, as a feature function for corpora or for lists would."""
     by_index = [sentence[t].lower() for t in range(len(sentence))]
     assert [word.lower() for word in sentence] == [word.lower() for word in sentence.tokens] == by_index
     return [[f"w={word}"] for word in by_index]
@@ -120,4 +120,4 @@ def test_a_feature_function_serves_corpora_and_lists() -> None:
 
     tw.CRF(features=watching, max_iter=1).fit(X, y)
     assert seen
-    assert all(seen)  # lists stay lists
+    assert all(seen)  # lists are passed as lists

@@ -1,4 +1,4 @@
-"""The metrics against a plain transcription of conlleval, and against seqeval."""
+"""The metrics compared with a plain transcription of conlleval and with seqeval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagwise.corpus.conll import read_conll
 from tagwise.corpus.schemes import SCHEMES, Span, from_spans, spans
 from tagwise.evaluation.metrics import calibration, evaluate
 
-# The oracle: conlleval's rules as they are published.
+# The oracle: conlleval's rules as published.
 
 
 def ends(last: str, tag: str, last_type: str, type_: str, modern: bool) -> bool:
@@ -45,7 +45,7 @@ def starts(last: str, tag: str, last_type: str, type_: str, modern: bool) -> boo
 def conlleval(
     gold: list[list[str]], guess: list[list[str]], modern: bool
 ) -> tuple[Counter[str], Counter[str], Counter[str], int]:
-    """Gold, guessed and correct chunks by type, and correct tags, in conlleval's single loop over lines."""
+    """Return gold, guessed and correct chunks by type, and correct tags, in conlleval's single loop over lines."""
     found, guessed, correct = Counter[str](), Counter[str](), Counter[str]()
     right_tags = 0
     inside = False
@@ -78,7 +78,7 @@ def conlleval(
 
 
 def corpora(tags: str) -> st.SearchStrategy[list[tuple[list[str], list[str]]]]:
-    """Pairs of label sequences of equal lengths, most of them ill-formed and alike enough to share chunks."""
+    """Draw pairs of label sequences of equal lengths, most of them ill-formed and similar enough to share chunks."""
     label = st.one_of(
         st.just("O"), st.builds(lambda t, k: f"{t}-{k}", st.sampled_from(tags), st.sampled_from(["X", "Y-z"]))
     )
@@ -163,7 +163,7 @@ def test_lengths_that_differ_name_the_sentence() -> None:
 
 
 def test_bins_by_hand() -> None:
-    """Mean confidence, share of right ones and number of each bin that has any; 1 belongs to the last."""
+    """Mean confidence, accuracy and size of each bin that is not empty. Confidence 1 belongs to the last bin."""
     found = calibration([0.05, 0.15, 0.95, 1.0, 0.91, 0.0], [True, False, True, False, True, False], bins=10)
     assert found.count == (2, 1, 3)
     assert found.confidence == pytest.approx((0.025, 0.15, (0.95 + 1.0 + 0.91) / 3))
@@ -174,7 +174,7 @@ def test_bins_by_hand() -> None:
 
 
 def test_bins_of_equal_width() -> None:
-    """A confidence falls into bin floor(c * bins); rounding beyond 0 and 1 is forgiven."""
+    """A confidence falls into bin floor(c * bins). Rounding errors below 0 and above 1 are tolerated."""
     confidence = [-1e-7, 0.2499, 0.25, 0.4999, 0.5, 0.7499, 0.75, 1 + 1e-7]
     assert calibration(confidence, [True] * 8, bins=4).count == (2, 2, 2, 2)
     assert calibration(confidence, [True] * 8, bins=1).count == (8,)
@@ -182,13 +182,13 @@ def test_bins_of_equal_width() -> None:
 
 
 def test_nothing_to_calibrate() -> None:
-    """No predictions: no bins, no error."""
+    """No predictions give no bins and no error."""
     found = calibration([], [])
     assert (found.count, found.ece, found.worst) == ((), 0.0, 0.0)
 
 
 def test_what_is_no_confidence_is_refused() -> None:
-    """As many answers as confidences, at least a bin, from 0 to 1."""
+    """Lengths must agree, there must be at least one bin, and confidences are in [0, 1]."""
     with pytest.raises(CorpusError, match=r"2 confidences for 1 answers\. Give one per answer"):
         calibration([0.1, 0.2], [True])
     with pytest.raises(CorpusError, match="bins=0: expected 1 or more"):
@@ -200,11 +200,11 @@ def test_what_is_no_confidence_is_refused() -> None:
             calibration([bad], [True])
 
 
-# What a report holds beside conlleval's figures.
+# Parts of a report that conlleval does not have.
 
 
 def test_labels_confusions_and_errors_by_hand() -> None:
-    """Token by token: counts of each label; confusions by frequency, then by name; as many as are asked for."""
+    """Counts of each label, and confusions sorted by frequency and then by name, up to the given number."""
     gold = [["B-X", "I-X", "O", "O"], ["B-X", "O"], ["B-Y", "O"]]
     guess = [["B-X", "O", "O", "B-Y"], ["O", "B-Y"], ["B-X", "O"]]
     report = evaluate(gold, guess)
@@ -232,7 +232,7 @@ def test_labels_confusions_and_errors_by_hand() -> None:
 
 
 def test_a_length_that_differs_names_the_line_of_a_file() -> None:
-    """A corpus knows its file."""
+    """A corpus keeps the name of its file."""
     gold = read_conll(io.StringIO("a X\n\nb Y\nc Z\n"))
     with pytest.raises(
         CorpusError, match=r"sentence 1 \(from 0\) \(line 3 of <stream>\): 2 gold labels but 1 predicted"

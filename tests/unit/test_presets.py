@@ -1,4 +1,4 @@
-"""Every field of a preset and of a row matters: what a named comparison trains, and what each figure is."""
+"""Every field of a preset and of a row matters: the cells of a named comparison, and the value of each figure."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ BASE = Preset(
 
 
 def of_cells(read: Callable[[Cell], Any]) -> Callable[[Preset], list[Any]]:
-    """A property of each cell of a preset."""
+    """Return a function that reads a property of each cell of a preset."""
     return lambda preset: [read(cell) for cell in preset.cells()]
 
 
 TWO = {"corpora": ("one", "two"), "features": ("S1", "S2")}
-#: What fields change, and how: effects of cells are laws of test_compare_fields, those of data of test_data below.
+#: Fields and their effects. test_compare_fields checks the effects of cells, test_data below those of data.
 PLANS: dict[str, tuple[dict[str, Any], Callable[[Preset], Any], Any]] = {
     "corpora": ({"corpora": ("two", "one")}, of_cells(lambda cell: cell.corpus), ["two", "one"]),
     "learners": (
@@ -87,12 +87,12 @@ def test_every_field_has_a_test() -> None:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Corpora known by name."""
+    """Register corpora by name."""
     monkeypatch.setattr(sys.modules["tagwise.apps.compare.plan"], "load_corpus", KNOWN.__getitem__)
 
 
 def test_data(known: None) -> None:
-    """`limits` bounds the training sentences of a corpus, `held` tests on the last training sentences."""
+    """`limits` bounds the training sentences of a corpus. `held` tests on the last training sentences."""
     plain, limited = resolve_corpora(["one", "two"]), resolve_corpora(["one", "two"], {"one": 11})
     assert [len(data.train) for data in plain.values()] == [24, 9]
     assert [len(data.train) for data in limited.values()] == [11, 9]
@@ -103,7 +103,7 @@ def test_data(known: None) -> None:
 
 
 def test_the_command_shows_a_preset(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits, held-out sentences, tests, figures of papers and notes are those of the preset; options come first."""
+    """Limits, held-out sentences, tests, published figures and notes come from the preset. Options override it."""
     monkeypatch.setenv("COLUMNS", "400")
     changes: dict[str, Any] = {
         **TWO,
@@ -148,7 +148,7 @@ def test_the_command_shows_a_preset(known: None, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_figures_of_papers_are_of_what_is_trained(name: str) -> None:
-    """Where a table or a figure of a paper is named there are figures of it, and each has a row to stand in."""
+    """A preset that names a table or figure of a paper has its figures, and each figure has a row."""
     preset = PRESETS[name]
     cells = preset.cells()
     of_a_paper = bool(cells) and bool(re.search(r"(Tables?|Figures?) \d", preset.help))
@@ -166,7 +166,7 @@ def test_figures_of_papers_are_of_what_is_trained(name: str) -> None:
 
 
 def test_every_preset_says_what_it_trains() -> None:
-    """Under its own name, with help; figures of papers with a note; every cell can be made."""
+    """Each has a name and help, a note on published figures, and cells that can be built."""
     for name, preset in PRESETS.items():
         assert preset.name == name
         assert preset.help.endswith((".", ")"))
@@ -180,7 +180,7 @@ def test_every_preset_says_what_it_trains() -> None:
 
 
 def test_every_figure_of_a_row() -> None:
-    """Each field of a row is what training and scoring without any comparison find."""
+    """Each field of a row equals training and scoring without a comparison."""
     learner = parse("crf(loss=exp)")
     cell = Cell("news", learner, "S2", 20, 1, {"max_iter": 5}, {"l2": [0.5]}, dev=True)
     train = resolve_corpora({"x": (TRAIN, TEST)})["x"].train
@@ -223,7 +223,7 @@ def test_every_figure_of_a_row() -> None:
 
 
 def test_detail_of_a_row() -> None:
-    """What a report shows beside a row: counts, types, confusions and errors of the test part."""
+    """Details in a report: counts, types, confusions and errors of the test part."""
     detail = measure(Cell("a", parse("crf(max_iter=4)"), "S1"), Data(TRAIN, TEST))["detail"]
     tagger = tw.CRF(features="S1", max_iter=4).fit(TRAIN)
     predicted = tagger.predict(TEST)

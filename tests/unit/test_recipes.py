@@ -1,4 +1,4 @@
-"""Recipes and named sets: the columns they look at, functions of every kind, the text of each set."""
+"""Recipes and named sets: the columns they read, functions of every kind, the text of each set."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ LABELLED = Corpus([Sentence({"form": ["a", "b"], "pos": ["N", "V"], "ner": ["X",
     ids=["corpus", "sentences", "unlabelled", "mappings", "tokens", "nothing"],
 )
 def test_columns_to_look_at(X: Any, columns: tuple[str, ...], of_file: dict[str, Any]) -> None:
-    """All but the label; a file of more is read with a name for its labels that is not taken."""
+    """All columns but the label. A file with more columns is read with an unused name for its labels."""
     assert columns_of(X) == columns
     assert file_columns(resolve("S1", columns), X) == of_file
     assert file_columns(resolve("attributes"), X) == {}
 
 
 def test_templates_keep_the_columns_they_use() -> None:
-    """In the order of the sentence's columns; the first one stands for plain tokens."""
+    """In the order of the sentence's columns. Plain tokens are read as the first one."""
     recipe = resolve("pos[0]\nform[0]", ["form", "pos", "x"])
     assert sorted(recipe.columns) == ["form", "pos"]
     assert recipe.token_column == "form"
@@ -58,7 +58,7 @@ def test_templates_keep_the_columns_they_use() -> None:
 
 
 def test_only_templates_have_one() -> None:
-    """A function or bare attributes have none, and make no edge attributes."""
+    """A function or bare attributes have no token column and no edge attributes."""
     for recipe in (resolve(len), resolve("attributes")):
         assert not recipe.has_edges
         with pytest.raises(TemplateError, match="are not a template"):
@@ -72,25 +72,25 @@ def test_only_templates_have_one() -> None:
 
 
 def each(sentence: Any) -> Iterator[list[str]]:
-    """A generator of attributes."""
+    """Yield attributes, as a generator function."""
     for word in sentence:
         yield [f"w={word}"]
 
 
 def of_fields(sentence: Any) -> list[list[str]]:
-    """Attributes of a sentence with columns."""
+    """Return attributes of a sentence with columns."""
     return [[f"p={p}"] for p in sentence.fields["pos"]]
 
 
 class Called:
-    """An object that is called."""
+    """A callable object."""
 
     def __call__(self, sentence: Any) -> list[list[str]]:
         return [["x"] for _ in sentence]
 
 
 def test_functions_of_every_kind() -> None:
-    """A generator is read out; sentences with columns have as many tokens as their first; objects are named by type."""
+    """A generator is consumed, the first column gives the number of tokens, and objects are named by their type."""
     assert resolve(each).render(["a", "b"]) == [["w=a"], ["w=b"]]
     assert recipe_for(of_fields, LABELLED).render(LABELLED[0]) == [["p=N"], ["p=V"]]
     assert resolve(each).name == "each"
@@ -101,7 +101,7 @@ def test_functions_of_every_kind() -> None:
 
 
 def test_a_function_that_is_not_loaded() -> None:
-    """It is named."""
+    """The error names the function."""
     with pytest.raises(
         ParameterError, match=r"the feature function 'f' is not loaded\. Import it and resolve it again"
     ):
@@ -109,7 +109,7 @@ def test_a_function_that_is_not_loaded() -> None:
 
 
 def test_what_attributes_are_given_for_is_left_alone() -> None:
-    """None and default mean attributes where X has them; a set does not."""
+    """None and "default" mean attributes if X contains attributes. A named set is an error."""
     X = [[["a"], {"b": 2.0}]]
     for spec in (None, "default", "attributes"):
         assert recipe_for(spec, X) == Recipe("attributes", "attributes")
@@ -133,7 +133,7 @@ def test_what_attributes_are_given_for_is_left_alone() -> None:
     [("word", "word"), ("p2", "p2"), ("2p", '"2p"'), ("my pos", '"my pos"'), ('a"\\', '"a\\"\\\\"')],
 )
 def test_names_are_quoted_where_they_must_be(column: str, text: str) -> None:
-    """Letters, digits and underscores stand as they are; every set reads the column back."""
+    """Letters, digits and underscores need no quotes, and every set reads the column back."""
     assert quoted(column) == text
     for name in SETS:
         assert column in resolve(name, [column]).columns

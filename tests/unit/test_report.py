@@ -1,4 +1,4 @@
-"""The HTML page: complete, without network, honest to its rows; and as a browser shows it."""
+"""The HTML page: complete, without network access, equal to its rows, and rendered by a browser."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def comparison() -> Comparison:
 
 
 class Balance(HTMLParser):
-    """Elements opened and closed in order."""
+    """A parser that checks that elements are opened and closed in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Balance(HTMLParser):
 
 
 def test_a_comparison_writes_its_page(comparison: Comparison, tmp_path: Path) -> None:
-    """`comparison.report(path)` is the page, though pages stand behind comparisons on the line."""
+    """`comparison.report(path)` writes the page, although pages depend on comparisons and not the reverse."""
     comparison.report(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(comparison)
 
@@ -124,7 +124,7 @@ def test_axes() -> None:
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here; the page is looked at where there is one")
 def test_the_script_of_the_page_fills_the_panels_of_a_model(comparison: Comparison, tmp_path: Path) -> None:
-    """In a browser: confusion, transitions, sentences and weights are drawn, in the theme of the address."""
+    """In a browser, confusions, transitions, sentences and weights are drawn in the theme of the URL."""
     path = tmp_path / "report.html"
     write(comparison, path)
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000", "--dump-dom"]
@@ -137,7 +137,7 @@ def test_the_script_of_the_page_fills_the_panels_of_a_model(comparison: Comparis
 
 
 def test_values_lie_where_the_axis_says() -> None:
-    """In proportion, or in proportion to their logarithms; an empty interval has its middle."""
+    """Positions are linear or logarithmic. An empty interval maps to the middle."""
     axis = svg.Axis("x", 0.0, 10.0, 100.0, 300.0)
     assert [axis.at(v) for v in (0.0, 2.5, 10.0)] == [100.0, 150.0, 300.0]
     log = svg.Axis("x", 1.0, 100.0, 0.0, 100.0, log=True)

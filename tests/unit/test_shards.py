@@ -1,4 +1,4 @@
-"""Encoded shards as files: made once, made again where they are damaged, refused with a word where they are wrong."""
+"""Encoded shards as files: written once, written again if damaged, refused with an error if wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def encode(file: Path, **options: Any) -> tuple[tw.Shards, list[bool]]:
-    """Shards of some two sentences each, and which of them were made."""
+    """Encode shards of about two sentences each. Return them and which of them were written."""
     made: list[bool] = []
     given = {
         "features": "S1",
@@ -43,7 +43,7 @@ def stamps(folder: Path) -> dict[str, int]:
 
 
 def test_what_is_there_is_not_made_again(file: Path) -> None:
-    """The same call leaves shards alone; more sentences at the end make those behind them."""
+    """Repeating a call keeps the shards. Additional sentences at the end add shards."""
     shards, made = encode(file)
     assert made == [True, True, True]
     before = stamps(shards.path)
@@ -58,7 +58,7 @@ def test_what_is_there_is_not_made_again(file: Path) -> None:
 
 
 def test_an_interrupted_run_continues(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder is incomplete, which `Shards` reports; shards that are whole stay."""
+    """`Shards` reports the incomplete folder, and complete shards are kept."""
     whole, _ = encode(file)
     expected = whole.manifest
     write, calls = encoding.encoded_shard, []
@@ -90,7 +90,7 @@ def test_other_features_and_sizes_make_other_shards(file: Path) -> None:
 
 
 def test_a_folder_of_somebody_else_is_refused(file: Path, tmp_path: Path) -> None:
-    """Whatever its files are called: nothing in it changes."""
+    """Nothing in the folder changes, whatever its files are called."""
     for name in ("shard-00007", "shard-00000.arrays", "notes.txt", "vocabulary.arrays"):
         folder = tmp_path / f"their-{name}"
         folder.mkdir()
@@ -107,7 +107,7 @@ def test_a_folder_of_somebody_else_is_refused(file: Path, tmp_path: Path) -> Non
 
 
 def test_only_files_that_the_manifest_names_are_removed(file: Path) -> None:
-    """Other files stay, also those with the names of shards that encoding would write next."""
+    """Other files stay, even with the names of shards that encoding would write next."""
     shards, _ = encode(file)
     theirs = [shards.path / name for name in ("shard-00003.arrays", "shard-00007.arrays", "notes.txt")]
     for path in theirs:
@@ -123,7 +123,7 @@ def test_only_files_that_the_manifest_names_are_removed(file: Path) -> None:
     "name", ["shard-00000.arrays", "shard-00001.map.arrays", "vocabulary.arrays", "manifest.json"]
 )
 def test_links_are_not_followed(file: Path, tmp_path: Path, name: str) -> None:
-    """Neither the file that a link names nor the link itself changes; nothing is read through one."""
+    """Neither a link nor its target changes, and nothing is read through a link."""
     shards, _ = encode(file)
     victim = tmp_path / "victim"
     victim.write_bytes((shards.path / name).read_bytes())
@@ -140,7 +140,7 @@ def test_links_are_not_followed(file: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_a_folder_may_be_a_link(file: Path, tmp_path: Path) -> None:
-    """The folder is the user's own choice, on another disk perhaps."""
+    """The user may choose a linked folder, for example on another disk."""
     (tmp_path / "there").mkdir()
     (tmp_path / "here").symlink_to(tmp_path / "there")
     tw.encode(file, tmp_path / "here", features="S1")
@@ -162,7 +162,7 @@ def test_a_damaged_shard_is_named_and_made_again(file: Path) -> None:
             False,
             ".map." not in name,
             False,
-        ]  # the map is of all shards, and always made
+        ]  # the map covers all shards and is always written
     assert tw.fit_shards(tw.CRF(max_iter=1), tw.Shards(shards.path)).classes_
     (shards.path / "vocabulary.arrays").write_bytes(b"")
     with pytest.raises(tw.CorpusError, match="vocabulary"):
@@ -182,7 +182,7 @@ def test_a_manifest_of_others_is_refused(file: Path) -> None:
 
 
 def test_an_attribute_that_never_occurs_is_refused(file: Path) -> None:
-    """The vocabulary would leave it out, and the shards would not."""
+    """The vocabulary would omit it, but the shards would not."""
     shards, _ = encode(file)
     path = shards.path / "vocabulary.arrays"
     Forgery.of(path).change("counts", 0, 0).write(path)
@@ -260,7 +260,7 @@ def test_what_cannot_be_trained_is_refused(file: Path) -> None:
 
 
 def test_a_model_to_start_from(file: Path) -> None:
-    """Weights of features that the shards have too are those of the model."""
+    """Features that the shards share with the model start with its weights."""
     shards, _ = encode(file)
     before = tw.CRF(features="S1", max_iter=3, optimizer="lbfgs").fit(WORDS, LABELS)
     after = tw.fit_shards(tw.CRF(features="S1", max_iter=0), shards, warm_start=before, forget=True)
@@ -268,12 +268,12 @@ def test_a_model_to_start_from(file: Path) -> None:
 
 
 def fails_as_if_by_number(sentence: Any) -> list[list[str]]:
-    """A feature function whose error names a sentence that does not exist."""
+    """Raise an error that names a sentence that does not exist."""
     raise tw.CorpusError("sentence 99: as the function words it")
 
 
 def fails_by_length(sentence: Any) -> list[list[str]]:
-    """A feature function that leaves out a token of longer sentences."""
+    """Return attributes with a token missing in longer sentences."""
     return [["1"]] * min(len(sentence.tokens), 2)
 
 

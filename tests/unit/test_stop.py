@@ -1,4 +1,4 @@
-"""Another thread stops native calls and loops in Python; calls beside them go on."""
+"""Another thread stops native calls and loops in Python. Concurrent calls continue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tagger() -> tw.CRF:
 
 
 def calls(tagger: tw.CRF) -> dict[str, Callable[[], Any]]:
-    """What a server does for requests, on more than a thread does in a second."""
+    """Return the calls a server makes for requests, on more data than a thread processes in a second."""
     many, text = [WORDS * 4] * 20_000, " ".join(WORDS * 100_000)
     return {
         "predict": lambda: tagger.predict(many),
@@ -57,11 +57,11 @@ def test_work_ends_soon_after_it_is_asked_to(tagger: tw.CRF, name: str) -> None:
     ((how, when),) = ends
     assert how == "stopped"
     assert when - asked < 1.0
-    assert tagger.predict([WORDS]) == [["P", "O", "O", "L", "O"]]  # this thread is in no block
+    assert tagger.predict([WORDS]) == [["P", "O", "O", "L", "O"]]  # this thread is not in a block
 
 
 def test_a_block_ends_with_its_stop(tagger: tw.CRF) -> None:
-    """Work that begins after `ask` is stopped at once; after the block nothing is; blocks do not nest."""
+    """Calls after `ask` stop at once, calls after the block do not, and blocks cannot be nested."""
     stop = _core.Stop()
     stop.ask()
     with stop, pytest.raises(StoppedError, match="stopped by another thread"):
@@ -77,7 +77,7 @@ def test_a_block_ends_with_its_stop(tagger: tw.CRF) -> None:
 
 
 def test_patterns_in_python_are_stopped() -> None:
-    """Patterns of Wapiti are rendered in Python, token by token."""
+    """Wapiti patterns are rendered in Python, token by token."""
     rendered = tw.CRF(features='u:%t[0,0,"a*b"]', max_iter=2).fit([["a", "b"]], [["x", "y"]])
     stop = _core.Stop()
     timer = threading.Timer(0.2, stop.ask)

@@ -1,4 +1,4 @@
-"""The template language against a slow twin in Python, and the laws of attribute identity."""
+"""The template language compared with a reference implementation in Python, and the laws of attribute identity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagwise._core import Template, Vocabulary, encode_tokens
 from tagwise.base.exceptions import CorpusError, TemplateError
 from tagwise.features import crfpp
 
-# --- the slow twin ------------------------------------------------------------------------------------------
+# --- reference implementation -------------------------------------------------------------------------------
 
 
 def category(c: str) -> str:
@@ -88,7 +88,7 @@ Part = tuple[str, int, str]  # column, offset, function or test or ""
 
 
 def twin(parts: list[Part], pad: bool, sentence: dict[str, list[str]], t: int) -> str | None:
-    """Text of the attribute of one template at a token, or None."""
+    """Return the text of one template's attribute at a token, or None."""
     shown = []
     for column, offset, function in parts:
         label = f"{column}[{offset}]" + ("." if function else "") + function
@@ -110,7 +110,7 @@ def twin(parts: list[Part], pad: bool, sentence: dict[str, list[str]], t: int) -
     return " & ".join(shown)
 
 
-# Characters that this Python knows; unassigned ones may be assigned in the core's newer tables.
+# Characters that this Python knows. Unassigned ones may be assigned in the core's newer tables.
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cn"), max_codepoint=0xFFFF)
 TEXTS = st.one_of(
     st.text(CHARACTERS, max_size=6),
@@ -160,7 +160,7 @@ def test_native_extraction_is_the_twins(
 def test_growing_and_locked_agree(
     rules: list[tuple[list[Part], bool]], corpus: list[dict[str, list[str]]]
 ) -> None:
-    """Encoding again with the locked vocabulary finds the same ids; one that lacks some finds the rest."""
+    """Encoding again with the locked vocabulary gives equal ids. A partial vocabulary finds the ids it has."""
     template = Template("edge: pos[0]\n" + written(rules), ["word", "pos"])
     X = [(s["word"], s["pos"]) for s in corpus]
     vocab, part = Vocabulary(), Vocabulary()
@@ -200,7 +200,7 @@ def test_threads_do_not_matter(rules: list[tuple[list[Part], bool]], seed: int) 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 def test_one_id_only_for_equal_values(a: str, b: str, c: str, d: str) -> None:
-    """Values are parts of their own: `x` and `&y` is not `x&` and `y`."""
+    """Values are separate parts: `x` and `&y` differ from `x&` and `y`."""
     template = Template("word[0] & pos[0]", ["word", "pos"])
     ids = encode_tokens(template, Vocabulary(), [([a, c], [b, d])]).node()[1]
     assert (ids[0] == ids[1]) == ((a, b) == (c, d))

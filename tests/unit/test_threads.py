@@ -1,4 +1,4 @@
-"""Threads of the process: no more than asked for, no more than cores, none left over for numbers asked for before."""
+"""Threads of the process: at most n_jobs, at most the cores, and none left from earlier values of n_jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(min((time.sleep(0.02), len(os.listdir("/proc/self/task")))[1] for _ in ran
 
 
 def threads(numbers: str, most: str = "") -> int:
-    """Threads of a process that predicted with each of these n_jobs."""
+    """Return the threads of a process that predicted with each of these n_jobs."""
     done = subprocess.run(
         [sys.executable, "-c", COUNT, numbers],
         capture_output=True,
@@ -45,17 +45,17 @@ def threads(numbers: str, most: str = "") -> int:
 
 
 def test_one_pool_whatever_was_asked_for() -> None:
-    """Forty numbers of threads one after the other leave no more threads than the last and one beside it."""
+    """Forty values of n_jobs in turn leave at most the threads of the last one and one more."""
     assert threads("range(1, 41)", most="40") <= threads("[40]", most="40") + 1
 
 
 def test_no_more_threads_than_cores() -> None:
-    """A million threads are as many as there are cores."""
+    """A million threads are reduced to the number of cores."""
     assert threads("[10**6]") <= threads("[len(os.sched_getaffinity(0)) + 1]")
 
 
 def test_results_do_not_depend_on_threads() -> None:
-    """Weights to the last bit."""
+    """Weights are bit-identical."""
     weights = [
         tw.CRF(max_iter=4, n_jobs=n).fit(X, Y).model_.scorer.weights.tobytes() for n in (1, 2, 3, 10**6)
     ]
@@ -63,7 +63,7 @@ def test_results_do_not_depend_on_threads() -> None:
 
 
 def test_cores_are_those_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not those of the machine; where the system does not say, those."""
+    """Cores that the process may use, or those of the machine if the system does not report them."""
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr(
         "os.sched_getaffinity", lambda process: {3, 9} if process == 0 else set(), raising=False
