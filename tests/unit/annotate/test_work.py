@@ -90,7 +90,7 @@ def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(tw.FileError, match="nothing was accepted"):
+    with pytest.raises(tw.FileError, match="Nothing was accepted"):
         work.accept(0, ["O"] * 5)
 
     def interrupted(handle: int) -> None:
@@ -157,9 +157,9 @@ def test_a_copy_of_the_folder_is_the_work(tmp_path: Path) -> None:
     ("labels", "said"),
     [
         (["O"], "1 labels for 2"),
-        (["B-ORG", "O"], "none of this work"),
+        (["B-ORG", "O"], "not one of this project"),
         (["I-PER", "O"], "cannot follow"),
-        (["O", 3], "none of this work"),
+        (["O", 3], "not one of this project"),
         (["B-PER", "I-LOC"], "cannot follow"),
     ],
 )

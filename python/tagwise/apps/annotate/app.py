@@ -53,7 +53,7 @@ async def body_of(request: Request, most: int) -> bytes:
         out += chunk
         if len(out) > most:
             raise RefusedRequest(
-                413, "BodyError", f"the request is longer than {most:,} bytes; send less", close=True
+                413, "BodyError", f"the request is longer than {most:,} bytes. Send less", close=True
             )
     return bytes(out)
 
@@ -92,8 +92,8 @@ def number_of(request: Request, name: str) -> int:
 
 def timed(milliseconds: Mapping[str, float]) -> dict[str, str]:
     """Return the header Server-Timing, which the developer tools of browsers show."""
-    told = [f"{name.replace(' ', '-')};dur={took:.1f}" for name, took in milliseconds.items()]
-    return {"server-timing": ", ".join(told)} if told else {}
+    parts = [f"{name.replace(' ', '-')};dur={took:.1f}" for name, took in milliseconds.items()]
+    return {"server-timing": ", ".join(parts)} if parts else {}
 
 
 class Events:
@@ -122,7 +122,7 @@ class Events:
         with self._lock:
             if len(self._listeners) >= MOST_LISTENERS:
                 raise RefusedRequest(
-                    503, "BusyError", "too many pages are open; close one", {"retry-after": "5"}
+                    503, "BusyError", "too many pages are open. Close one", {"retry-after": "5"}
                 )
             self._listeners[queue] = asyncio.get_running_loop()
         try:
@@ -152,7 +152,7 @@ class Annotate:
 
     def __init__(self, session: Session) -> None:
         self.session, self.events = session, Events()
-        session.told = self.events.tell
+        session.notify = self.events.tell
         self.comparing = Comparing(session, self.events.tell)
 
     def app(self) -> Starlette:
@@ -221,7 +221,7 @@ class Annotate:
         form = request.query_params.get("format", "")
         if form not in EXPORTS:
             raise RefusedRequest(
-                400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(EXPORTS)}"
+                400, "ParameterError", f"format={form[:20]!r}: expected one of {', '.join(EXPORTS)}"
             )
         data = await run_in_threadpool(self.session.work.export, form)
         name = f'attachment; filename="labelled.{EXPORTS[form]}"'
@@ -232,7 +232,7 @@ class Annotate:
         form = request.query_params.get("format") or None
         if form is not None and form not in FORMATS:
             raise RefusedRequest(
-                400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(FORMATS)}"
+                400, "ParameterError", f"format={form[:20]!r}: expected one of {', '.join(FORMATS)}"
             )
         name = request.query_params.get("name", "upload")[:100]
         data = await body_of(request, MOST_FILE)
@@ -257,7 +257,7 @@ class Annotate:
         """Return the report of the last comparison as a file."""
         page = self.comparing.page()
         if page is None:
-            raise RefusedRequest(404, "ComparisonError", "no comparison has ended yet; begin one")
+            raise RefusedRequest(404, "ComparisonError", "no comparison is finished yet. Start one")
         headers = {"content-disposition": 'attachment; filename="comparison.html"'}
         return Response(page, media_type="text/html", headers=headers)
 
@@ -268,12 +268,12 @@ def _agreement(session: Session, data: bytes) -> dict[str, Any]:
 
     other = read(io.BytesIO(data), optional_label=True)
     if other.label is None:
-        raise ParameterError("the file has no labels; give one with a label column")
+        raise ParameterError("the file has no labels. Give one with a label column")
     mine = {tuple(session.work.sentences[i].tokens): (i, y) for i, y in session.work.labelled.items()}
     both = [(s, mine[tuple(s.tokens)]) for s in other if tuple(s.tokens) in mine]
     if not both:
         raise ParameterError(
-            "no sentence of the file is among the labelled ones; give another's file of the same text"
+            "no sentence of the file is among the labelled ones. Give a file of the same text by another person"
         )
     ours = Corpus([session.work.sentences[i].with_labels(y, "label") for _, (i, y) in both])
     found = agreement(

@@ -20,10 +20,10 @@ FEWEST = 10
 
 
 class Comparing:
-    """Runs at most one comparison at a time. `told` is called with its events."""
+    """Runs at most one comparison at a time. `notify` is called with its events."""
 
-    def __init__(self, session: Session, told: Callable[[str, dict[str, Any]], object]) -> None:
-        self._session, self._told = session, told
+    def __init__(self, session: Session, notify: Callable[[str, dict[str, Any]], object]) -> None:
+        self._session, self._notify = session, notify
         self._lock = threading.Lock()
         self._running = False
         self._table: Comparison | None = None
@@ -41,7 +41,7 @@ class Comparing:
             check_learner(name)
         corpus = self._session._corpus()
         if len(corpus) < FEWEST:
-            raise ParameterError(f"{len(corpus)} sentences are labelled; a comparison needs {FEWEST}")
+            raise ParameterError(f"{len(corpus)} sentences are labelled. A comparison needs {FEWEST}")
         test = self._session.dev
         train = corpus
         if test is None:
@@ -49,7 +49,7 @@ class Comparing:
             test = picked(corpus, range(0, len(corpus), 5))
         with self._lock:
             if self._running:
-                raise ParameterError("a comparison is running; wait for its end")
+                raise ParameterError("a comparison is running. Wait for its end")
             self._running = True
         threading.Thread(target=self._run, args=(names, train, test), daemon=True).start()
         return {"learners": names, "train": len(train), "test": len(test)}
@@ -65,7 +65,7 @@ class Comparing:
                 nonlocal done
                 done += event.kind == "done"
                 rows = [_row(row) for row in table.rows]
-                self._told(
+                self._notify(
                     "compare",
                     {
                         "kind": event.kind,
@@ -78,12 +78,12 @@ class Comparing:
                 )
 
             collect(table, run(cells, data, cache=Cache(None), jobs=0, n_jobs=1), cells, watch)
-            self._told(
+            self._notify(
                 "compare",
                 {"kind": "end", "done": done, "total": len(cells), "rows": [_row(r) for r in table.rows]},
             )
         except TagwiseError as error:
-            self._told("compare", {"kind": "failed", "text": str(error)})
+            self._notify("compare", {"kind": "failed", "text": str(error)})
         finally:
             with self._lock:
                 self._running = False

@@ -82,7 +82,7 @@ class ProjectSettings:
     def check(self) -> ProjectSettings:
         """Return the settings, or raise a ParameterError if they are invalid."""
         if self.kind not in ("spans", "tokens"):
-            raise ParameterError(f"kind={self.kind!r}; expected spans or tokens")
+            raise ParameterError(f"kind={self.kind!r}: expected spans or tokens")
         for label in self.labels:
             check_label(label)
         if len(set(self.labels)) != len(self.labels) or len(self.labels) > MOST_LABELS:
@@ -181,7 +181,7 @@ def write_document(folder: Path, number: int, stem: str, corpus: Corpus, others:
     data = io.BytesIO()
     write_jsonl(corpus, data)
     if others + len(data.getbuffer()) > MOST_BYTES:
-        raise CorpusError(f"a work has at most {MOST_BYTES:,} bytes of documents; begin another folder")
+        raise CorpusError(f"a work has at most {MOST_BYTES:,} bytes of documents. Start another folder")
     with atomic(path, CorpusError) as out:
         out.write(data.getbuffer())
     data.seek(0)

@@ -80,7 +80,7 @@ class Journal:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise JournalError(
-                f"{self.path}: another process is writing to it. End that one first; two cannot label in one folder."
+                f"{self.path}: another process is writing to it. Stop that process first."
             ) from error
 
     def _read(self) -> tuple[list[dict[str, Any]], int]:
@@ -110,7 +110,7 @@ class Journal:
 
     def _broken(self, line: int, why: str) -> JournalError:
         return JournalError(
-            f"{self.path}, line {line}: {why}. Lines before it are whole: keep a copy, and cut the file there to go on."
+            f"{self.path}, line {line}: {why}. Lines before it are intact. Keep a copy, and truncate the file there."
         )
 
     def append(self, **entry: Any) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Journal:
                 raise
             raise refusal(
                 FileError,
-                f"{self.path}: cannot be written ({error.strerror}). Make room; nothing was accepted.",
+                f"{self.path}: cannot be written ({error.strerror}). Free some disk space. Nothing was accepted.",
                 self.path,
                 error.errno or 5,
             ) from error

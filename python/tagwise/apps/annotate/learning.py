@@ -35,7 +35,7 @@ def learner_of(name: str) -> Any:
     known = [key for key, kind in LEARNERS.items() if issubclass(kind, OnlineTagger | CRF)]
     if name not in known:
         raise ParameterError(
-            f"learner={name!r} does not learn sentence by sentence; expected one of {', '.join(known)}"
+            f"learner={name!r} does not learn sentence by sentence. Use one of {', '.join(known)}"
         )
     return LEARNERS[name]
 

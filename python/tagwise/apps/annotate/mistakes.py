@@ -42,8 +42,8 @@ def suspects(corpus: Corpus, make: Callable[[], Any], *, folds: int = 5, most: i
     """
     if folds < 2 or len(corpus) < folds:
         raise ParameterError(
-            f"{len(corpus)} labelled sentences in {folds} folds; label at least as many sentences as there are folds, "
-            "and take 2 folds or more"
+            f"{len(corpus)} labelled sentences in {folds} folds. Label at least as many sentences as there are folds, "
+            "and use 2 folds or more"
         )
     out = []
     for fold in range(folds):

@@ -123,17 +123,17 @@ class Work:
     def _check_size(self, corpus: Corpus) -> None:
         """Raise a CorpusError if a corpus is too large for the project."""
         if len(self.sentences) + len(corpus) > MOST_SENTENCES:
-            raise CorpusError(f"a work has at most {MOST_SENTENCES:,} sentences; begin another folder")
+            raise CorpusError(f"a work has at most {MOST_SENTENCES:,} sentences. Start another folder")
         long = next((i for i, s in enumerate(corpus) if len(s) > MOST_TOKENS), None)
         if long is not None:
             raise CorpusError(
-                f"sentence {long} has {len(corpus[long])} tokens; at most {MOST_TOKENS} are shown: cut it"
+                f"sentence {long} has {len(corpus[long])} tokens, more than the limit of {MOST_TOKENS}. Split it"
             )
 
     def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
         """Add the sentences of a corpus as a document, without their labels if `fresh`."""
         if not len(corpus):
-            raise CorpusError(f"{corpus.source or name or 'the corpus'}: there is no sentence in it")
+            raise CorpusError(f"{corpus.source or name or 'the corpus'}: there are no sentences in it")
         self._check_size(corpus)
         made = [_plain(sentence, fresh) for sentence in corpus]
         self._learn_labels(y for s in made for y in s.fields["label"])
@@ -165,7 +165,7 @@ class Work:
         if self.settings.kind == "spans":
             if not schemes.has_chunks(found) and set(found) != {OUTSIDE}:
                 raise CorpusError(
-                    f"the labels ({' '.join(list(found)[:5])} ...) mark no spans, but this work has spans; begin "
+                    f"the labels ({' '.join(list(found)[:5])} ...) mark no spans, but this project has spans. Start "
                     "another folder for them"
                 )
             found = dict.fromkeys(kind for y in found if (kind := schemes.split_label(y)[1]))
@@ -274,18 +274,20 @@ class Work:
         if labels is None:
             return
         if len(labels) != len(self.sentences[i]):
-            raise ParameterError(f"{len(labels)} labels for {len(self.sentences[i])} tokens; give each one")
+            raise ParameterError(
+                f"{len(labels)} labels for {len(self.sentences[i])} tokens. Give one label per token"
+            )
         known = set(self.settings.labels)
         for t, label in enumerate(labels):
             tag, kind = schemes.split_label(label) if isinstance(label, str) else ("", "")
             lawful = label == OUTSIDE or (tag in ("B", "I") and kind in known)
             if not (lawful if self.settings.kind == "spans" else label in known):
                 raise ParameterError(
-                    f"token {t}: the label {label!r} is none of this work; add its type: {' '.join(sorted(known))}"
+                    f"token {t}: the label {label!r} is not one of this project: {' '.join(sorted(known))}. Add it"
                 )
             before = labels[t - 1] if t else OUTSIDE
             if self.settings.kind == "spans" and not schemes.valid(before, label, "IOB2"):
-                raise ParameterError(f"token {t}: {label} cannot follow {before}; a span begins with B-")
+                raise ParameterError(f"token {t}: {label} cannot follow {before}. A span begins with B-")
 
     # --- what is there ------------------------------------------------------------------------------------
 
@@ -330,11 +332,11 @@ class Work:
     def export(self, format: str, name: str | None = None) -> bytes:
         """Return the labelled sentences of all documents or of one in a format."""
         if format not in EXPORTS:
-            raise ParameterError(f"format={format!r}; expected one of {', '.join(EXPORTS)}")
+            raise ParameterError(f"format={format!r}: expected one of {', '.join(EXPORTS)}")
         among = self.labelled
         places = [i for title, span in self.documents if name in (None, title) for i in span if i in among]
         if format == "spans" and self.settings.kind != "spans":
-            raise ParameterError("labels of tokens are no spans; export conll, conllu or jsonl")
+            raise ParameterError("labels of tokens do not mark spans. Export conll, conllu or jsonl")
         out = io.BytesIO()
         if format == "conllu":  # spans have no column of their own, so they go to MISC
             write_conllu(

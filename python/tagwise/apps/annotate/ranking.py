@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
 from tagwise.decoding import paths
 from tagwise.decoding.confidence import confidences
 from tagwise.decoding.plan import Query
@@ -126,7 +127,9 @@ STRATEGIES: Mapping[str, Strategy] = {
 def strategy_of(name: str) -> Strategy:
     """Return the strategy of a name, or raise a ParameterError that lists all of them."""
     if name not in STRATEGIES:
-        raise ParameterError(f"there is no strategy {name!r}; expected one of {', '.join(STRATEGIES)}")
+        raise ParameterError(
+            f"unknown strategy {name!r}{meant(name, STRATEGIES)}. Use one of {', '.join(STRATEGIES)}"
+        )
     return STRATEGIES[name]
 
 

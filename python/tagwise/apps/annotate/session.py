@@ -72,7 +72,7 @@ class Session:
         self._reopen(range(len(work.sentences)))
         self.search = ""
         self.curve = _kept_curve(work)
-        self.told: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
+        self.notify: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
         self._lock = threading.RLock()
         self._wake, self._ended = threading.Event(), False
         self._calm = threading.Event()  # set while no request is in progress, so that background work can run
@@ -231,9 +231,9 @@ class Session:
                 raise ParameterError(f"span {k}: expected an object with begin, end and label")
             begin, end, label = (one.get(name) for name in ("begin", "end", "label"))
             if type(begin) is not int or type(end) is not int or not 0 <= begin < end <= n:
-                raise ParameterError(f"span {k}: {begin!r} to {end!r} are no tokens of a sentence of {n}")
+                raise ParameterError(f"span {k}: {begin!r} to {end!r} are not tokens of a sentence of {n}")
             if label not in self.work.settings.labels:
-                raise ParameterError(f"span {k}: there is no label {label!r} yet; add it first")
+                raise ParameterError(f"span {k}: unknown label {label!r}. Add it first")
             found.append(schemes.Span(str(label), begin, end))
         found.sort(key=lambda one: one.begin)
         if self.work.settings.kind == "spans":
@@ -242,7 +242,7 @@ class Session:
         for one in found:
             labels[one.begin : one.end] = [one.type] * (one.end - one.begin)
         if OUTSIDE in labels and OUTSIDE not in self.work.settings.labels:
-            raise ParameterError(f"token {labels.index(OUTSIDE)} has no label; give every token one")
+            raise ParameterError(f"token {labels.index(OUTSIDE)} has no label. Give every token one")
         return labels
 
     def accept(self, i: Any, spans: Any) -> dict[str, Any]:
@@ -416,7 +416,7 @@ class Session:
                 lines = [json.dumps(point) + "\n" for point in self.curve]
                 write_text(self.work.folder / CURVE, "".join(lines))
         self._wake.set()
-        self.told(
+        self.notify(
             "learned", {"version": self.learning.version, "curve": self.curve, "failed": self.learning.failed}
         )
 
@@ -431,7 +431,7 @@ class Session:
                 pass
             with self._lock:
                 brief = [self._brief(i) for i in self._order()]
-            self.told("ranked", {"queue": brief, "stale": self.queue.stale})
+            self.notify("ranked", {"queue": brief, "stale": self.queue.stale})
 
     def close(self) -> None:
         """Stop the threads and close the project."""
