@@ -27,7 +27,7 @@ Sentence = Sequence[str]
 
 
 def anything(path: Path) -> bool:
-    """No rule."""
+    """Accept every path."""
     return True
 
 

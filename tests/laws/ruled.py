@@ -52,7 +52,7 @@ OWN_RULE = lawful.both(BIO, lawful.none((None, "B-Q"), ("I-P", None)), lawful.fo
 
 
 class Kind(NamedTuple):
-    """A learner and what its models offer: probabilities, chunks, whole lists with labels that occur once, a beam."""
+    """A learner and its models' capabilities: probabilities, chunks, whole lists for occur-once labels, a beam."""
 
     make: Any
     limits: bool = True  # accepts constraints= and dictionary=

@@ -87,7 +87,7 @@ def test_loose_and_tight_bounds_are_the_twins(p: Problem, seed: int, eps: float)
 
 @pytest.mark.parametrize("cap", [0.05, 0.13, 0.4, 0.7, 1.3, 2.6])
 def test_no_step_is_longer_than_allowed(cap: float) -> None:
-    """No bound gives longer steps, and some steps have the maximum length."""
+    """No bound gives longer steps, and longer ones are cut to the maximum, from any start of the search."""
     n = native(corpus(3, 4, n=30, longest=6))
     w = np.random.default_rng(1).normal(size=len(n.layout))
     for bound in ("loose", "tight", "exact"):
@@ -354,8 +354,7 @@ def test_features_of_a_round_share_no_sentence() -> None:
     assert several > 5
 
 
-# -- invariances
-# ----------------------------------------------------------------------------------------------
+# -- invariances ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])

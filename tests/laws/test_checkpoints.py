@@ -138,7 +138,7 @@ def told(tagger: tw.Tagger) -> list[dict[str, Any]]:
     return [{k: v for k, v in entry.items() if k != "seconds"} for entry in tagger.history_]
 
 
-#: Runs that are also scored on a dev set: one per loop of training.
+#: Runs that are also scored on a dev set: one per training loop.
 SCORED = ("auto", "dual", "sgd", "perceptron", "voters", "history", "kernel rows", "svm", "boosting")
 
 

@@ -269,7 +269,7 @@ def test_states_far_from_the_optimum_are_more_where_somebody_chooses_among_them(
 
 
 def test_an_ascent_that_was_flat_when_it_was_kept_ends():
-    """A resumed ascent ends like an uninterrupted one: L-BFGS continues in both from the same weights."""
+    """A flat ascent that is saved and resumed ends like the original: L-BFGS continues from the same weights."""
     corpus = random_corpus(5, 4, n=30)
     ascent = Ascent(dual(corpus, 1.0), 1, 0, hasty=True)
     whole = list(steps(ascent, 1e-9))

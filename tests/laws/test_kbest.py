@@ -19,8 +19,9 @@ from .strategies import Chain, chains, wholes
 
 @given(chains(elements=wholes(), max_tokens=4, max_labels=3), st.integers(0, 3))
 def test_every_k_agrees_with_enumeration(c: Chain, more: int) -> None:
-    """Lists have distinct paths in order, ties to the lower last label, then the one before, or all if fewer than
-    k.
+    """Lists have distinct paths in order, all of them if fewer than k.
+
+    Ties go to the lower last label, then to the lower label before it.
     """
     every = enumeration.kbest(c.scores, 1 << 20)
     for k in [*range(len(every) + 1), len(every) + more]:

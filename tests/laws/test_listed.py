@@ -205,8 +205,9 @@ def test_descent_with_lists(labels: int) -> None:
 
 
 def test_auto_leaves_dual_ascent_to_few_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With many labels and few seen transitions `auto` uses passes over lists. optimizer="dual" still selects
-    dual ascent.
+    """With many labels and few seen transitions `auto` uses passes over lists.
+
+    optimizer="dual" still selects dual ascent.
     """
     gold = [[(7 * i + t) % 200 for t in range(4)] for i in range(60)]
     X = [[[f"w{y}"] for y in path] for path in gold]

@@ -325,8 +325,7 @@ def test_probabilities_are_those_of_lawful_paths() -> None:
     assert (sure.labels, sure.probability) == (lists[0][0], pytest.approx(lists[0][1], abs=1e-6))
 
 
-# -- errors
-# -----------------------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------------------
 
 
 def test_gold_that_repeats_is_named() -> None:

@@ -273,8 +273,7 @@ def test_large_losses(loss: str, scale: float) -> None:
         np.testing.assert_allclose(gradient, want[1], atol=5e-5 * np.abs(want[1]).max(), err_msg=ways)
 
 
-# -- limits of each code path
-# -----------------------------------------------------------------------------------
+# -- limits of each code path --------------------------------------------------------------------------------
 
 
 def chain_of(span: float) -> tuple[list[list[float]], list[list[float]], list[int]]:
@@ -385,7 +384,7 @@ def test_weights_reach_every_fallback(span: float, loss: str) -> None:
     terms = Terms(loss, weight=np.random.default_rng(5).uniform(0.2, 3, 17))
     weight = terms.weight
     assert weight is not None
-    for i, path in enumerate(c.gold):  # the sentences that have it would be out of range
+    for i, path in enumerate(c.gold):  # sentences with this edge would be out of range
         weight[i] *= all(a * 3 + b != gold for a, b in pairwise(path))
     found = evaluate(c, w, terms, "")
     assert "lanes" not in found[2]

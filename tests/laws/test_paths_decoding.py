@@ -256,7 +256,7 @@ def test_a_stochastic_step_is_the_twins_gradient(ways: str, loss: str, ruled: bo
 
 @pytest.mark.parametrize("span", [0.0, 229.0, 230.0, 900.0])
 def test_boosting_in_log_space(span: float) -> None:
-    """Cached losses and slopes agree, scaled and in log space, below and above the widest span of edges."""
+    """Losses and slopes of weighted sentences agree, scaled and in log space, around the widest span of edges."""
     node = [[span, 0.0, 0.2], [0.1, 0.0, span], [0.3, -0.2, 0.1]]
     edge = [[0.0, 0.4, -span], [0.1, 0.0, 0.2], [0.0, -0.3, 0.1]]
     c, w = grid(node, edge, [0, 2, 1], 2)

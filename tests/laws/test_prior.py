@@ -150,7 +150,10 @@ def test_what_was_learnt_is_kept() -> None:
 
 @pytest.mark.parametrize("partial", [False, True])
 def test_the_prior_is_in_the_objective(partial: bool) -> None:
-    """The objective adds strength times the squared distance of all weights. A file keeps the parameter."""
+    """The objective adds strength times the squared distance of all weights, with partial labels too.
+
+    A file keeps the parameter.
+    """
     old = crf().fit(*OLD)
     y = [[{label} for label in labels] for labels in NEW[1]] if partial else NEW[1]
     new = crf(prior=0.5, l2=0.0, max_iter=20).fit(NEW[0], y, warm_start=old)

@@ -195,8 +195,7 @@ def test_auto_is_the_scheme_of_the_training_labels(scheme: str) -> None:
             Held(lawful.ways(tagger.model_, x), rule).check_list(found, 10_000)
 
 
-# -- rules of the model
-# -----------------------------------------------------------------------------------------
+# -- rules of the model --------------------------------------------------------------------------------------
 
 # big is always B-Q, which may not begin a sentence, so the dictionary leaves two sentences no path. The last
 # sentence has no path if O may not follow O.

@@ -275,7 +275,7 @@ def test_the_optimum_is_that_of_the_lawful_paths(name: str, limits: str) -> None
     assert np.abs(want).max() > 0.1
 
 
-# -- steps against lawful paths ------------------------------------------------------------------------------
+# -- steps against valid paths -------------------------------------------------------------------------------
 
 
 class Twin:

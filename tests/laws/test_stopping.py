@@ -51,17 +51,17 @@ def looked_up(scores: Sequence[float]) -> Callable[[np.ndarray], float]:
         ([1.0, 1.0, 1.0], 0.5, 2, True),
         ([9.0, 1.0, 1.0], 0.5, 2, False),  # the value two back, not the last
         ([9.0, 1.0, 1.0], 0.5, 1, True),
-        ([1.0, 9.0, 1.0], 0.5, 2, True),  # nor the greatest
+        ([1.0, 9.0, 1.0], 0.5, 2, True),  # nor the largest
         ([9.0, 1.0, 9.0, 1.0], 0.5, 2, True),
         ([9.0, 1.0, 9.0, 1.0], 0.5, 3, False),
-        ([1.5, 1.0], 0.5, 1, True),  # a half of the value now: at the bound
+        ([1.5, 1.0], 0.5, 1, True),  # half of the current value: at the bound
         ([1.5078125, 1.0], 0.5, 1, False),
-        ([3.0, 2.0], 0.5, 1, True),  # relative to the value now, 1 / 2, not to that before
+        ([3.0, 2.0], 0.5, 1, True),  # relative to the current value, 1 / 2, not to the previous one
         ([3.0, 1.875], 0.5, 1, False),
-        ([150.0, 100.0], 0.5, 1, True),  # whatever its size
-        ([0.5, 1.0], 0.5, 1, True),  # a rise is a change like a fall
+        ([150.0, 100.0], 0.5, 1, True),  # at any scale
+        ([0.5, 1.0], 0.5, 1, True),  # an increase counts like a decrease
         ([0.4375, 1.0], 0.5, 1, False),
-        ([-1.5, -1.0], 0.5, 1, True),  # logarithms are negative: the size counts
+        ([-1.5, -1.0], 0.5, 1, True),  # logarithms are negative: the absolute value counts
         ([-1.6, -1.0], 0.5, 1, False),
         ([1.0, 0.0], 0.5, 1, False),
         ([0.0, 0.0], 0.5, 1, True),
@@ -194,7 +194,7 @@ def answering(at: int, answer: Any) -> Callable[[Iteration], Any]:
         ([answering(2, True)], 2, "stopped by a callback"),
         ([answering(9, True), answering(3, True)], 3, "stopped by a callback"),  # any of them may stop
         ([answering(2, True), answering(2, False)], 2, "stopped by a callback"),
-        ([answering(2, 1), answering(2, "yes")], 6, FALLS),  # only True itself does
+        ([answering(2, 1), answering(2, "yes")], 6, FALLS),  # only True does
         ([], 6, FALLS),
     ],
 )
@@ -513,7 +513,10 @@ def test_an_interrupted_block_is_kept() -> None:
 
 
 def test_when_stochastic_epochs_come_first() -> None:
-    """From 200 sentences on, without cost, partial labels, order, labels that occur once, or edge attributes."""
+    """Stochastic epochs run first from 200 sentences on, unless a feature of the problem excludes them.
+
+    These are cost, partial labels, order, labels that occur once, and edge attributes.
+    """
     vocabulary = _core.Vocabulary()
     few, many = ([[["a"]]] * n for n in (WORTH_WARMING - 1, WORTH_WARMING))
     assert (WORTH_WARMING, WARMUP) == (200, 6)

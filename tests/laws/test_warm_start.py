@@ -34,7 +34,7 @@ def reached(loss: str, optimizer: str, train: tw.Corpus) -> float:
 
 @pytest.mark.parametrize("loss", ["log", "exp", "pointwise_log", "pointwise_exp"])
 def test_auto_is_not_behind_lbfgs(loss: str) -> None:
-    # The pointwise log loss is not convex: stochastic steps on it would end 15 % behind here.
+    # The pointwise log loss is not convex, and stochastic steps on it end 15 % higher here.
     train, _, _ = tw.load_corpus("ewt-pos")
     train = train[:250]
     assert reached(loss, "auto", train) <= 1.01 * reached(loss, "lbfgs", train)

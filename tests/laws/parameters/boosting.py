@@ -326,7 +326,7 @@ def overlap(b: Bench) -> None:
 
 @row("candidates", "boosting")
 def candidates(b: Bench) -> None:
-    """Each round draws a share of the features and takes the best of them."""
+    """Each round draws a share of the features and takes the best of them, which may not be the best of all."""
     best = boosted(b, rounds=1).rounds_[0].bound
     assert best == pytest.approx(twin(2, "tight", 0.0, 3.0)[0][2], rel=1e-6)
     means = [best]

@@ -46,7 +46,7 @@ def features(b: Bench) -> None:
         kept = set(tagger.model_.vocabulary.texts())
         assert (
             kept <= wanted if b.kind is tw.Boosting else kept == wanted
-        )  # whose model has chosen features alone
+        )  # a boosted model has only the chosen features
         assert tagger.model_.meta["params"]["features"] == tagger.model_.recipe.name
     given = b.kind(**short(b, features=lambda sentence: [[f"len={len(w)}"] for w in sentence])).fit(X, Y)
     kept, wanted = set(given.model_.vocabulary.texts()), {"len=1", "len=3", "len=4", "len=5"}

@@ -70,7 +70,10 @@ def rescale(b: Bench) -> None:
 
 @row("max_paths", "hmsvm")
 def max_paths(b: Bench) -> None:
-    """With a slack per path only the largest `max_paths` of a sentence count, and the gap closes."""
+    """With a slack per path only the largest `max_paths` of a sentence count, and the gap closes.
+
+    With enough, all count.
+    """
     found = []
     for most in (1, 2, 3):
         tagger = b.fit(P, slack="sequence", max_paths=most, C=0.05, **TIGHT)

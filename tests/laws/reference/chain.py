@@ -143,7 +143,7 @@ def conditional_expectations(s: Scores, gold: Sequence[int], omega: Array) -> Sc
     node, pair = marginals(s)
     own = np.zeros((T, L))
     own[np.arange(T), list(gold)] = omega
-    # P(y_t=b | y_{t-1}=a) and P(y_{t-1}=a | y_t=b), indexed [t, a, b]; 0 if the condition is impossible
+    # P(y_t=b | y_{t-1}=a) and P(y_{t-1}=a | y_t=b), indexed [t, a, b], 0 if the condition is impossible
     zero = np.zeros_like(pair)
     before = np.concatenate([np.ones((1, L)), node[:-1]])[:, :, None]
     onward = np.divide(pair, before, out=zero.copy(), where=before > 0)

@@ -1,4 +1,4 @@
-"""The oracle of the oracles: every quantity of a chain by looking at all of its L**T paths."""
+"""Inference by enumeration of all L**T paths of a chain, to test the other reference implementations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .losses import POINTWISE, SEQUENTIAL
 
 
 def paths(s: Scores) -> list[Path]:
-    """All paths without a forbidden step."""
+    """Return all paths without a forbidden step."""
     T, L = s.node.shape
     y, t = np.array(list(product(range(L), repeat=T))), np.arange(T)
     least = np.minimum(s.start[y[:, 0]] + s.end[y[:, -1]], s.node[t, y].min(axis=1))
@@ -22,19 +22,19 @@ def paths(s: Scores) -> list[Path]:
 
 
 def log_partition(s: Scores) -> float:
-    """log sum_y exp H(x,y)."""
+    """Return log sum_y exp H(x,y)."""
     h = np.array([score(s, y) for y in paths(s)])
     return float(np.log(np.exp(h - h.max()).sum()) + h.max())
 
 
 def distribution(s: Scores) -> dict[Path, float]:
-    """P(y|x) of every possible path."""
+    """Return P(y|x) of every possible path."""
     log_z = log_partition(s)
     return {y: float(np.exp(score(s, y) - log_z)) for y in paths(s)}
 
 
 def expectations(s: Scores, given: tuple[int, int] | None = None) -> Scores:
-    """E[S], or E[S | y_t = c] with ``given`` = (t, c), laid out like the scores."""
+    """Return E[S], or E[S | y_t = c] with ``given`` = (t, c), laid out like the scores."""
     full = s._replace(edge=edges(s))
     total = Scores(*(np.zeros_like(a) for a in full))
     mass = 0.0
@@ -46,24 +46,24 @@ def expectations(s: Scores, given: tuple[int, int] | None = None) -> Scores:
 
 
 def marginals(s: Scores) -> tuple[Array, Array]:
-    """Node [T, L] and pair [T, L, L] marginals."""
+    """Return node [T, L] and pair [T, L, L] marginals."""
     e = expectations(s._replace(edge=edges(s)))
     return e.node, e.edge
 
 
 def kbest(s: Scores, k: int) -> list[tuple[float, Path]]:
-    """All paths sorted by score, equal scores by the reversed path, cut at k."""
+    """Return the k best paths by score, equal scores by the reversed path."""
     ranked = sorted((-score(s, y), y[::-1]) for y in paths(s))
     return [(-h, y[::-1]) for h, y in ranked[:k]]
 
 
 def viterbi(s: Scores) -> Path:
-    """The first of ``kbest``."""
+    """Return the first path of ``kbest``."""
     return kbest(s, 1)[0][1]
 
 
 def rank(s: Scores, gold: Sequence[int]) -> int:
-    """How many other paths score at least as much as the gold one (the rank loss)."""
+    """Return the number of other paths that score at least as much as the gold one (the rank loss)."""
     h = score(s, gold)
     return sum(score(s, y) >= h for y in paths(s) if y != tuple(gold))
 
