@@ -166,8 +166,8 @@ class Vocabulary:
 
 @final
 class Chains:
-    """Node scores [B, T, L], lengths [B] (T each where they are left out), edge scores [L, L], start and end scores [L]
-    of a batch of sentences, and their tags [B, T], where log-likelihoods are asked for."""
+    """Node scores [B, T, L], lengths [B] (default: T each), edge scores [L, L], start and end scores [L] of
+    a batch of sentences, and their tags [B, T] if log-likelihoods are computed."""
 
     def __new__(
         cls,
@@ -179,7 +179,7 @@ class Chains:
         tags: NDArray[np.int64] | None = None,
     ) -> Chains: ...
     def values(self, n_jobs: int = 0) -> NDArray[np.float64]:
-        """log Z of every sentence, or the log-likelihood of its tags: [B]."""
+        """Return log Z of every sentence, or the log-likelihood of its tags if there are tags: [B]."""
     def gradient(
         self,
         weights: NDArray[np.float64] | None,
@@ -189,20 +189,21 @@ class Chains:
         end: NDArray[np.float32],
         n_jobs: int = 0,
     ) -> NDArray[np.float64]:
-        """The values [B], and the gradient of their sum weighted by sentences (1 each where `weights` is None) into the
-        arrays given: by node scores [B, T, L], edge scores [L, L], start and end scores [L]."""
+        """Return the values [B], and write the gradient of their sum, weighted by `weights` (None: 1 per
+        sentence), to the arrays passed: with respect to node scores [B, T, L], edge scores [L,
+        L], start and end scores [L]."""
     def best(self, paths: NDArray[np.int64], n_jobs: int = 0) -> NDArray[np.float64]:
-        """Best paths into `paths` [B, T], -1 beyond an end; their scores [B]."""
+        """Write the best paths to `paths` [B, T], -1 after the end of a sentence. Return their scores [B]."""
 
 @final
 class _Launch:
-    """A kernel of a GPU: `call` is where the driver's cuLaunchKernel lies, `function` the kernel's handle. Both must
-    stay what they are while it lives, and nobody can check addresses: for `tagwise.torch` alone. Every argument is 64
-    bits wide."""
+    """A GPU kernel. `call` is the address of the driver's cuLaunchKernel and `function` the handle of the
+    kernel. Both must stay valid while the object exists. Addresses cannot be checked, so only
+    `tagwise.torch` may use this class. Every argument is 64 bits wide."""
 
     def __new__(cls, call: int, function: int) -> _Launch: ...
     def __call__(self, grid: tuple[int, int, int], block: int, stream: int, /, *arguments: int) -> int:
-        """Launches blocks of so many threads on a stream; answers the driver's error, 0 for none."""
+        """Launch blocks of `block` threads on a stream. Return the driver's error code, 0 for success."""
 
 @final
 class Dataset:
@@ -396,10 +397,11 @@ def claim(what: str, bytes: int, remedy: str) -> None:
     """Raise MemoryLimitError if `bytes` are beyond the memory budget; `what` takes them, `remedy` is what to do."""
 
 def force(ways: str = "") -> str:
-    """For tests: take these ways (names between commas) wherever the core may choose; answers those forced before."""
+    """For tests: force these code paths (names separated by commas) wherever the core may choose. Return the
+    names forced before."""
 
 def taken() -> dict[str, int]:
-    """For tests: what was done, and how often, since this was asked last."""
+    """For tests: return how often each code path was taken since the last call."""
 
 _Support: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 # Labels that may occur once: group [L], 2^32 - 1 for none; begins [L + 1, L], whether a span begins between two labels.
@@ -487,7 +489,7 @@ class Objective:
     def release(self) -> None:
         """Free the buffers of evaluations, and drop arrays that are in files from memory."""
     def prefetch(self) -> None:
-        """Have the system read arrays that are in files in the background."""
+        """Have the system read arrays in files in the background."""
 
 def total_loss(
     dataset: Dataset,
@@ -522,7 +524,7 @@ class Stochastic:
     def set(self, w: NDArray[np.float64]) -> None:
         """Go on from these weights."""
     def weights(self) -> NDArray[np.float64]:
-        """The weights now, one a feature."""
+        """Current weights, one per feature."""
     def order(self, seed: int, epoch: int) -> NDArray[np.uint32]:
         """The order of the batches in an epoch."""
     def run(self, order: NDArray[np.uint32], eta: float, l2: float, seen: float) -> float:
@@ -554,9 +556,9 @@ class Dual:
     def paged_bytes(self) -> int:
         """Bytes of large arrays in files."""
     def release(self) -> None:
-        """Drop arrays that are in files from memory."""
+        """Drop arrays in files from memory."""
     def prefetch(self) -> None:
-        """Have the system read arrays that are in files in the background."""
+        """Have the system read arrays in files in the background."""
     def epoch(self, seed: int = 0, n_jobs: int = 0, together: bool | None = None) -> tuple[int, int, float]:
         """One epoch of visits.
 
@@ -565,7 +567,7 @@ class Dual:
         Tokens visited, visits that float32 could not do, sum of the distances that the visits found.
         """
     def primal(self, n_jobs: int = 0) -> float:
-        """The primal of the weights now in single precision; NaN if a sentence is out of range."""
+        """Primal objective of the current weights in single precision. NaN if a sentence is out of range."""
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
         """(primal, a lower bound of all objectives), in double precision.
 
@@ -573,11 +575,11 @@ class Dual:
         """
     @property
     def epochs(self) -> int:
-        """Epochs so far."""
+        """Number of epochs so far."""
     def weights(self) -> NDArray[np.float64]:
-        """The weights now, one a feature."""
+        """Current weights, one per feature."""
     def set_weights(self, weights: NDArray[np.float64]) -> None:
-        """Take other weights, one a feature; the dual point stays."""
+        """Replace the weights, one per feature. The dual point is unchanged."""
     def terms(self, n_jobs: int = 0) -> tuple[float, float, float, NDArray[np.float64]]:
         """(loss, divergence, slack, [features] observed less expected), in double precision, without the penalty.
 
@@ -585,11 +587,12 @@ class Dual:
         bound of the rounding of the last one, as a Euclidean norm. The loss is NaN if a sentence is out of range.
         """
     def loss(self, n_jobs: int = 0) -> float:
-        """The loss of the weights now in single precision, without the penalty; NaN if a sentence is out of range."""
+        """Loss of the current weights in single precision, without the penalty. NaN if a sentence is out of
+        range."""
     def state(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], int]:
-        """What training can be resumed from, to the bit."""
+        """State from which training resumes bit for bit."""
     def restore(
         self,
         weights: NDArray[np.float32],
@@ -598,7 +601,7 @@ class Dual:
         blocks: NDArray[np.float64],
         epochs: int,
     ) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
 
 @final
 class Scorer:
@@ -693,7 +696,7 @@ def write_model(
     """Write a model to an open stream: header, vocabulary, scorer, and further named arrays."""
 
 def row_lists(rows: NDArray[np.int64], lengths: NDArray[np.int32] | None = None) -> list[list[int]]:
-    """Rows of numbers [B, T] as lists, each as long as its length says, or whole."""
+    """Return the rows of an array [B, T] as lists, each cut to its length if lengths are passed."""
 
 def count_texts(sentences: object) -> dict[str, int] | None:
     """How often each string occurs, in order of first occurrence; None for all but lists or tuples of strings."""
@@ -732,7 +735,7 @@ class CrfsuiteModel:
         """The bytes of the file."""
     @property
     def labels(self) -> list[str]:
-        """The labels, by number."""
+        """Labels, by number."""
     def whole(
         self, told: Callable[[bytes], str]
     ) -> tuple[
@@ -768,24 +771,25 @@ class CrfsuiteInstances:
 
     def __new__(cls) -> CrfsuiteInstances: ...
     def append(self, sequence: Any, labels: Any, group: int) -> bool:
-        """Append a sequence and its labels. False, and nothing appended, where the package has to read them."""
+        """Append a sequence and its labels. Return False, with nothing appended, if the Python package has
+        to read them."""
     def append_pairs(
         self, sequence: Sequence[Sequence[tuple[str, float]]], labels: Sequence[str], group: int
     ) -> None:
         """Append a sequence of lists of pairs (name, value), and a label for each."""
     @property
     def labels(self) -> list[str]:
-        """The labels, by number."""
+        """Labels, by number."""
     def texts(self) -> list[str]:
-        """The attributes, by number."""
+        """Attributes, by number."""
     def lengths(self, holdout: int, inside: bool) -> NDArray[np.int64]:
-        """Items of each sequence to train on, or of those of the holdout group."""
+        """Number of items of each training sequence, or of each sequence of the holdout group."""
     def features(
         self, holdout: int, least: float, states: bool, transitions: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """Codes of state features and transitions, and how many with a sum below 0 were left out."""
     def dataset(self, holdout: int, inside: bool) -> Dataset:
-        """The sequences to train on, or those of the holdout group, as the engine has them."""
+        """Dataset of the training sequences, or of those of the holdout group."""
 
 @final
 class CrfsuiteOnline:
@@ -802,16 +806,16 @@ class CrfsuiteOnline:
     ) -> CrfsuiteOnline:
         """rule: ap, pa (type, c, error_sensitive), arow (gamma, variance) or l2sgd (lambda, t0), with its numbers."""
     def steps(self, order: NDArray[np.int64]) -> float:
-        """A step for each of these instances, in this order; the sum of their losses."""
+        """Take a step for each of these instances, in this order. Return the sum of their losses."""
     def settle(self) -> float:
-        """Take the decay of the steps into the weights; the square of their norm."""
+        """Apply the decay of the steps to the weights. Return the square of their norm."""
     def weights(self) -> NDArray[np.float64]:
-        """The weights, state features first."""
+        """Weights, state features first."""
     def averaged(self) -> NDArray[np.float64]:
-        """The weights w - ws / c."""
+        """Averaged weights w - ws / c."""
     @property
     def rate(self) -> tuple[float, float]:
-        """The learning rate of the last step, and how many steps there were."""
+        """Learning rate of the last step, and number of steps."""
 
 def chain_marginals(
     node: NDArray[np.float64], edge: NDArray[np.float64]
@@ -953,7 +957,7 @@ class Online:
         """The weights now, or their average over all steps: one a feature."""
     @property
     def epochs(self) -> int:
-        """Epochs so far."""
+        """Number of epochs so far."""
     @property
     def steps(self) -> float:
         """Steps so far: sentences, or epochs in batch mode."""
@@ -1011,7 +1015,7 @@ class Svm:
         """Wrong paths with alpha > 0 as (sentence, labels, alpha)."""
     @property
     def epochs(self) -> int:
-        """Epochs so far."""
+        """Number of epochs so far."""
     def state(self) -> dict[str, Any]:
         """What training can be resumed from after an epoch, to the bit."""
     def restore(self, state: dict[str, Any]) -> None:
@@ -1056,9 +1060,9 @@ class KernelPerceptron:
         """Weights of the layout's features, then beta [distinct tokens, L]: those now, or their average."""
     @property
     def epochs(self) -> int:
-        """Epochs so far."""
+        """Number of epochs so far."""
     def state(self) -> dict[str, Any]:
-        """What training can be resumed from, to the bit."""
+        """State from which training resumes bit for bit."""
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of a learner of the same data and options."""
     @property
@@ -1093,7 +1097,7 @@ class KernelSvm:
         """Go on from a state of a solver of the same data and options."""
     @property
     def epochs(self) -> int:
-        """Epochs so far."""
+        """Number of epochs so far."""
     @property
     def expanded(self) -> bool:
         """Whether the kernel is written out as products of attributes."""
@@ -1199,7 +1203,7 @@ class HistoryOnline:
         """The weights now, or their average over all steps: one a feature, those of the terms last."""
     @property
     def epochs(self) -> int:
-        """Epochs so far."""
+        """Number of epochs so far."""
     def state(self) -> dict[str, Any]:
         """What training can be resumed from: one number a feature in each array, those of the terms last."""
     def restore(self, state: dict[str, Any]) -> None:
@@ -1340,16 +1344,17 @@ class Boosting:
         """Weights of all features."""
     @property
     def rounds(self) -> int:
-        """Rounds so far."""
+        """Number of rounds so far."""
     @property
     def torn(self) -> bool:
-        """Whether a signal stopped a round halfway: weights and loss are those before it, and no round can follow."""
+        """Whether a signal stopped a round halfway. Weights and loss are those before that round, and no
+        round can follow."""
     @property
     def log_loss(self) -> float:
         """Logarithm of the exponential loss."""
     @property
     def selection(self) -> tuple[int, int]:
-        """How many gains were computed and how many estimates were made so far, to choose features."""
+        """Number of gains computed and number of estimates made so far to choose features."""
     def losses(self) -> NDArray[np.float64]:
         """Logarithm of every sentence's loss over all label sequences, [N]: -log P(gold), or of sum_t 1 / p_t(gold)."""
     def slopes(self) -> NDArray[np.float64]:
@@ -1357,8 +1362,8 @@ class Boosting:
     def recompute(self) -> None:
         """Compute all sentences and all sums again."""
     def state(self) -> dict[str, Any]:
-        """What training can be resumed from, to the bit: arrays by their names."""
+        """State from which training resumes bit for bit: arrays by name."""
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a booster of the same data and options."""
+        """Resume from a state of a booster with the same data and options."""
     def bounds(self, bound: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features]."""

@@ -1,4 +1,4 @@
-//! Boosting as a Python object: many rounds a call.
+//! Boosting as a Python object: many rounds per call.
 
 use crate::error::Error;
 use crate::learners::boosting::bound::{self, StepLimits};
@@ -81,8 +81,9 @@ impl PyBoosting {
         Ok(PyBoosting { inner, n_jobs })
     }
 
-    /// Up to `most` rounds, fewer once `seconds` have passed. Arrays of one entry a chosen feature, and whether more rounds
-    /// may follow. `raised` is what a signal's handler raised meanwhile, which ended the rounds early, or None.
+    /// Run up to `most` rounds, fewer once `seconds` have passed. Return arrays with one entry per chosen feature, and
+    /// whether more rounds may follow. `raised` is the exception of a signal handler that ended the rounds early, or
+    /// None.
     #[pyo3(signature = (most, seconds = f64::INFINITY))]
     fn run<'py>(&mut self, py: Python<'py>, most: u64, seconds: f64) -> PyResult<Dict<'py>> {
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -111,13 +112,14 @@ impl PyBoosting {
         PyArray1::from_slice(py, &self.inner.state.w)
     }
 
-    /// Rounds so far.
+    /// Number of rounds so far.
     #[getter]
     fn rounds(&self) -> u64 {
         self.inner.rounds()
     }
 
-    /// Whether a signal stopped a round halfway: weights and loss are those before it, and no round can follow.
+    /// Whether a signal stopped a round halfway. Weights and loss are those before that round, and no round can
+    /// follow.
     #[getter]
     fn torn(&self) -> bool {
         self.inner.is_torn()
@@ -129,7 +131,7 @@ impl PyBoosting {
         self.inner.state.log_loss()
     }
 
-    /// How many gains were computed and how many estimates were made so far, to choose features.
+    /// Number of gains computed and number of estimates made so far to choose features.
     #[getter]
     fn selection(&self) -> (u64, u64) {
         self.inner.selection()
@@ -152,7 +154,7 @@ impl PyBoosting {
         Ok(run(py, n_jobs, || inner.recompute())??)
     }
 
-    /// What training can be resumed from, to the bit: arrays by their names.
+    /// State from which training resumes bit for bit: arrays by name.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Dict<'py>> {
         let out = PyDict::new(py);
         for (name, array) in run(py, 1, || self.inner.saved())? {
@@ -161,7 +163,7 @@ impl PyBoosting {
         Ok(out)
     }
 
-    /// Go on from a state of a booster of the same data and options.
+    /// Resume from a state of a booster with the same data and options.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         Ok(self.inner.restore(|name| array(state, name).map_err(|error| Error::Value(error.to_string())))?)
     }

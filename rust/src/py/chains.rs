@@ -1,4 +1,4 @@
-//! Chains of a whole batch, given as arrays.
+//! Chains of a whole batch, passed as arrays.
 
 use crate::chain::emissions::Chains;
 use crate::error::{Error, Result};
@@ -10,8 +10,8 @@ use pyo3::types::PyList;
 
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
 
-/// Node scores [B, T, L], lengths [B] (T each where they are left out), edge scores [L, L], start and end scores [L] of a
-/// batch of sentences, and their tags [B, T], where log-likelihoods are asked for.
+/// Node scores [B, T, L], lengths [B] (default: T each), edge scores [L, L], start and end scores [L] of a batch of
+/// sentences, and their tags [B, T] if log-likelihoods are computed.
 #[pyclass(name = "Chains", module = "tagwise._core", frozen)]
 pub struct PyChains {
     node: Py<PyArray3<f32>>,
@@ -38,7 +38,7 @@ impl PyChains {
         }
     }
 
-    /// Refuses an array of other than so many numbers.
+    /// Reject an array whose size differs from the expected one.
     fn room(what: &str, many: usize, expected: usize) -> Result<()> {
         match many == expected {
             true => Ok(()),
@@ -96,14 +96,14 @@ impl PyChains {
         Ok(PyChains { node: node.unbind(), tags: tags.map(Bound::unbind), shape, lengths, edge, start, end })
     }
 
-    /// log Z of every sentence, or the log-likelihood of its tags: [B].
+    /// Return log Z of every sentence, or the log-likelihood of its tags if there are tags: [B].
     #[pyo3(signature = (n_jobs = 0))]
     fn values<'py>(&self, py: Python<'py>, n_jobs: usize) -> PyResult<Floats<'py>> {
         Ok(PyArray1::from_vec(py, self.with(py, n_jobs, |chains| chains.values())?))
     }
 
-    /// The values [B], and the gradient of their sum weighted by sentences (1 each where `weights` is None) into the arrays
-    /// given: by node scores [B, T, L], edge scores [L, L], start and end scores [L].
+    /// Return the values [B], and write the gradient of their sum, weighted by `weights` (None: 1 per sentence), to
+    /// the arrays passed: with respect to node scores [B, T, L], edge scores [L, L], start and end scores [L].
     #[pyo3(signature = (weights, node, edge, start, end, n_jobs = 0))]
     #[allow(clippy::too_many_arguments)]
     fn gradient<'py>(
@@ -134,7 +134,7 @@ impl PyChains {
         Ok(PyArray1::from_vec(py, values))
     }
 
-    /// Best paths into `paths` [B, T], -1 beyond an end; their scores [B].
+    /// Write the best paths to `paths` [B, T], -1 after the end of a sentence. Return their scores [B].
     #[pyo3(signature = (paths, n_jobs = 0))]
     fn best<'py>(
         &self,
@@ -148,7 +148,7 @@ impl PyChains {
     }
 }
 
-/// Rows of numbers [B, T] as lists, each as long as its length says, or whole.
+/// Return the rows of an array [B, T] as lists, each cut to its length if lengths are passed.
 #[pyfunction]
 #[pyo3(signature = (rows, lengths = None))]
 fn row_lists<'py>(

@@ -1,4 +1,4 @@
-//! Calls, supports, groups: what all entries share.
+//! Functions and types that all entry points share: calls, supports, groups.
 
 use crate::chain::limits::at_most_once::Groups;
 use crate::chain::limits::support::Support;
@@ -24,14 +24,15 @@ pub type In<'py> = PyReadonlyArray1<'py, f64>;
 
 pub type Out<'py> = PyReadwriteArray1<'py, f64>;
 
-/// How often a call that takes long looks for signals.
+/// Interval at which a long call checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Does `work` on `n_jobs` threads (0: one a core) without the GIL. Every entry that computes goes through here.
+/// Run `work` on `n_jobs` threads (0: one per core) without the GIL. Every entry point that computes uses this
+/// function.
 ///
-/// The calling thread waits meanwhile and lets Python look at its signals: what a handler raises (Ctrl-C) stops the work
-/// where it next looks (`machine::stop`), and is the answer. Another thread stops the work in the same way by the `Stop`
-/// whose block the calling thread is in. A panic becomes an InternalError.
+/// The calling thread waits and lets Python handle signals. An exception of a handler (Ctrl-C) stops the work at its
+/// next check (`machine::stop`) and becomes the result. Another thread stops the work in the same way through the
+/// `Stop` whose block the calling thread is in. A panic becomes an InternalError.
 pub fn run<R: Send>(py: Python<'_>, n_jobs: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
     match attempt(py, n_jobs, work)? {
         (_, Some(error)) => Err(error),
@@ -40,7 +41,8 @@ pub fn run<R: Send>(py: Python<'_>, n_jobs: usize, work: impl FnOnce() -> R + Se
     }
 }
 
-/// The same for work that is worth something where it was stopped: its answer, and what a handler raised.
+/// Like `run`, for work whose partial result is useful: return the result, if any, and the exception of a signal
+/// handler.
 pub fn attempt<R: Send>(
     py: Python<'_>,
     n_jobs: usize,
@@ -53,7 +55,7 @@ pub fn attempt<R: Send>(
         lent.pool().in_place_scope(|scope| {
             let (stop_here, answer) = (stop.clone(), &mut answer);
             scope.spawn(move |_| {
-                let _told = tell; // dropped, which ends the waiting, when the work is done
+                let _told = tell; // dropped when the work is done, which ends the wait
                 *answer = Some(catch_unwind(AssertUnwindSafe(|| {
                     let _mine = stop_here.enter();
                     work()
@@ -75,13 +77,14 @@ pub fn attempt<R: Send>(
     }
 }
 
-/// Steps, of about a nanosecond each, up to which work is short: done where it is asked for, since handing it to a thread
-/// and waiting takes a tenth of a millisecond, and much more where other processes want the cores. Signals wait so long.
+/// Maximum number of steps, of about a nanosecond each, of work that runs on the calling thread. Passing work to
+/// another thread and waiting takes a tenth of a millisecond, and much more if other processes use the cores. Signals
+/// are handled only after such work.
 const SHORT: usize = 2_000_000;
-/// And up to which the GIL is kept: whoever lets go of it where other threads want it waits for milliseconds.
+/// Maximum number of steps for which the GIL is kept. Reacquiring it takes milliseconds if other threads want it.
 const TINY: usize = 200_000;
 
-/// The same as `run` for work of about so many steps: short work stays on the calling thread.
+/// Like `run`, for work of about `steps` steps. Short work stays on the calling thread.
 pub fn run_of<R: Send>(py: Python<'_>, n_jobs: usize, steps: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
     if steps > SHORT || is_forced(CodePath::Handed) {
         return run(py, n_jobs, work);
@@ -94,12 +97,12 @@ pub fn run_of<R: Send>(py: Python<'_>, n_jobs: usize, steps: usize, work: impl F
     done.map_err(|payload| defect(&*payload).into())
 }
 
-/// Does what needs no threads and does not take long; a panic becomes an InternalError.
+/// Run short work that needs no threads. A panic becomes an InternalError.
 pub fn guard<R>(work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(defect(&*payload).into()))
 }
 
-/// What a panic says.
+/// Convert the payload of a panic to an error.
 pub fn defect(payload: &(dyn Any + Send)) -> Error {
     let text = payload.downcast_ref::<&str>().map(|s| s.to_string()).or_else(|| payload.downcast_ref().cloned());
     let text: String = text.unwrap_or_else(|| "no message".into());
@@ -116,7 +119,8 @@ pub fn support(given: Option<PySupport<'_>>, tokens: usize, labels: usize) -> Py
     Ok(Some(Support::new(sets, shape, of, labels, tokens)?))
 }
 
-/// Labels that may occur once: `group` [L], 2^32 - 1 for none; `begins` [L + 1, L], whether a span begins between two.
+/// Labels that may occur once: `group` [L], 2^32 - 1 for no group, and `begins` [L + 1, L], whether a span begins
+/// between two labels.
 pub type PyGroups<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, bool>);
 
 pub fn groups((group, begins): PyGroups<'_>) -> Groups {
@@ -130,20 +134,22 @@ pub fn lists(py: Python<'_>, found: decoding::lists::PathLists) -> PyLists<'_> {
     (PyArray1::from_vec(py, found.counts), PyArray1::from_vec(py, found.scores), PyArray1::from_vec(py, found.labels))
 }
 
-/// Refuse what would take more bytes than the memory budget allows; `what` takes them, `remedy` is what to do.
+/// Raise MemoryLimitError if `bytes` exceed the memory budget. `what` names the data and `remedy` the solution, for
+/// the message.
 #[pyfunction]
 fn claim(what: &str, bytes: usize, remedy: &str) -> PyResult<()> {
     Ok(budget::claim(what, bytes, remedy)?)
 }
 
-/// For tests: take these ways (names between commas) wherever the core may choose; answers those forced before.
+/// For tests: force these code paths (names separated by commas) wherever the core may choose. Return the names forced
+/// before.
 #[pyfunction]
 #[pyo3(signature = (ways = ""))]
 fn force(ways: &str) -> PyResult<String> {
     Ok(crate::machine::system::testing::force(ways)?)
 }
 
-/// For tests: what was done, and how often, since this was asked last.
+/// For tests: return how often each code path was taken since the last call.
 #[pyfunction]
 fn taken() -> HashMap<&'static str, u64> {
     crate::machine::system::testing::TAKEN
@@ -153,12 +159,12 @@ fn taken() -> HashMap<&'static str, u64> {
         .collect()
 }
 
-/// An enumeration of the core as a tuple of names: what Python chooses from, declared nowhere else.
+/// Export an enumeration of the core as a tuple of names, its only declaration for Python.
 pub fn add_names(m: &Bound<'_, PyModule>, as_what: &str, names: impl Iterator<Item = &'static str>) -> PyResult<()> {
     m.add(as_what, PyTuple::new(m.py(), names.collect::<Vec<_>>())?)
 }
 
-/// The same with what belongs to each name.
+/// Export an enumeration as a tuple of pairs: each name and its data.
 pub fn add_pairs<'py, T: IntoPyObject<'py> + Copy + 'static>(
     m: &Bound<'py, PyModule>,
     as_what: &str,

@@ -1,4 +1,4 @@
-//! CRFsuite's trainers: their instances, the features of these, training instance by instance.
+//! CRFsuite's trainers: instances, their features, training instance by instance.
 
 use crate::error::Error;
 use crate::foreign::instances::Instances;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use std::sync::RwLock;
 
-/// What was appended to a trainer.
+/// Instances appended to a trainer.
 #[pyclass(name = "CrfsuiteInstances", module = "tagwise._core", frozen)]
 pub struct PyInstances {
     inner: RwLock<Instances>,
@@ -21,7 +21,7 @@ fn held() -> PyErr {
     Error::Internal("instances of a trainer were left in the middle of a change".into()).into()
 }
 
-/// A label that the engine reads; None where the package has to.
+/// Return the text of a label, or None if the Python package has to read it.
 fn label<'a>(text: &'a Bound<'_, PyAny>) -> Option<&'a str> {
     let text = text.cast_exact::<PyString>().ok()?.to_str().ok()?;
     (!text.bytes().any(|b| b == 0 || b == 0xf4)).then_some(text)
@@ -34,7 +34,7 @@ impl PyInstances {
         PyInstances { inner: RwLock::new(Instances::new()) }
     }
 
-    /// Append a sequence and its labels. False, and nothing appended, where the package has to read them.
+    /// Append a sequence and its labels. Return False, with nothing appended, if the Python package has to read them.
     fn append(&self, sequence: &Bound<'_, PyAny>, labels: &Bound<'_, PyAny>, group: i64) -> PyResult<bool> {
         let given: Vec<Bound<'_, PyAny>> = if let Ok(list) = labels.cast_exact::<PyList>() {
             list.iter().collect()
@@ -63,25 +63,26 @@ impl PyInstances {
         Ok(self.inner.write().map_err(|_| held())?.append(&names, &labels, group)?)
     }
 
-    /// The labels, by number.
+    /// Labels, by number.
     #[getter]
     fn labels(&self) -> PyResult<Vec<String>> {
         Ok(self.inner.read().map_err(|_| held())?.labels.clone())
     }
 
-    /// The attributes, by number.
+    /// Attributes, by number.
     fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let data = self.inner.read().map_err(|_| held())?;
         PyList::new(py, (0..data.vocab.len() as u32).map(|id| data.vocab.text(id).unwrap_or("")).collect::<Vec<_>>())
     }
 
-    /// Items of each sequence to train on, or of those of the holdout group.
+    /// Number of items of each training sequence, or of each sequence of the holdout group.
     fn lengths<'py>(&self, py: Python<'py>, holdout: i64, inside: bool) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let data = self.inner.read().map_err(|_| held())?;
         Ok(PyArray1::from_iter(py, data.chosen(holdout, inside).into_iter().map(|s| data.items(s).len() as i64)))
     }
 
-    /// Codes of the state features and transitions of the sequences to train on, and how many with a sum below 0 were left out.
+    /// Codes of the state features and transitions of the training sequences, and the number of features left out
+    /// because their sum is below 0.
     #[allow(clippy::type_complexity)]
     fn features<'py>(
         &self,
@@ -96,7 +97,7 @@ impl PyInstances {
         Ok((PyArray1::from_vec(py, found.node), PyArray1::from_vec(py, found.edge), found.negative))
     }
 
-    /// The sequences to train on, or those of the holdout group, as the engine has them.
+    /// Dataset of the training sequences, or of those of the holdout group.
     fn dataset(&self, py: Python<'_>, holdout: i64, inside: bool) -> PyResult<PyDataset> {
         let data = self.inner.read().map_err(|_| held())?;
         let found = run(py, 1, || data.dataset(&data.chosen(holdout, inside)))??;
@@ -114,7 +115,7 @@ pub struct PyTraining {
 
 #[pymethods]
 impl PyTraining {
-    /// rule: ap, pa (kind, c, sensitive), arow (gamma, variance) or l2sgd (penalty, t0), with what it is told.
+    /// `rule` is ap, pa (kind, c, sensitive), arow (gamma, variance) or l2sgd (penalty, t0), with its parameters.
     #[new]
     #[pyo3(signature = (data, holdout, node, edge, rule, numbers))]
     fn new(
@@ -145,7 +146,7 @@ impl PyTraining {
         Ok(PyTraining { data, chosen, inner })
     }
 
-    /// A step for each of these instances, in this order; the sum of their losses.
+    /// Take a step for each of these instances, in this order. Return the sum of their losses.
     fn steps(&mut self, py: Python<'_>, order: PyReadonlyArray1<'_, i64>) -> PyResult<f64> {
         let order = order.as_slice()?;
         if order.iter().any(|&i| i < 0 || i as usize >= self.chosen.len()) {
@@ -164,23 +165,23 @@ impl PyTraining {
         })
     }
 
-    /// Take the decay of the steps into the weights; the square of their norm.
+    /// Apply the decay of the steps to the weights. Return the square of their norm.
     fn settle(&mut self) -> f64 {
         self.inner.settle()
     }
 
-    /// The weights, state features first.
+    /// Weights, state features first.
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.inner.w)
     }
 
-    /// The weights w - ws / c.
+    /// Averaged weights w - ws / c.
     fn averaged<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         let of = &self.inner;
         PyArray1::from_iter(py, of.w.iter().zip(&of.sums).map(|(w, sum)| w - sum / of.count))
     }
 
-    /// The learning rate of the last step, and how many steps there were.
+    /// Learning rate of the last step, and number of steps.
     #[getter]
     fn rate(&self) -> (f64, f64) {
         (self.inner.eta, self.inner.steps())

@@ -1,12 +1,13 @@
-//! Kernels of a GPU.
+//! Launching GPU kernels.
 
 use crate::error::Error;
 use crate::machine::system::driver::{CudaKernel, MOST};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// A kernel of a GPU: `call` is where the driver's cuLaunchKernel lies, `function` the kernel's handle. Both must stay what
-/// they are while it lives, and nobody can check addresses: for `tagwise.torch` alone. Every argument is 64 bits wide.
+/// A GPU kernel. `call` is the address of the driver's cuLaunchKernel and `function` the handle of the kernel. Both
+/// must stay valid while the object exists. Addresses cannot be checked, so only `tagwise.torch` may use this class.
+/// Every argument is 64 bits wide.
 #[pyclass(name = "_Launch", module = "tagwise._core", frozen)]
 pub struct PyLaunch {
     kernel: CudaKernel,
@@ -16,13 +17,13 @@ pub struct PyLaunch {
 impl PyLaunch {
     #[new]
     fn new(call: usize, function: usize) -> PyResult<PyLaunch> {
-        // SAFETY: what the caller promises.
+        // SAFETY: guaranteed by the caller.
         let kernel = unsafe { CudaKernel::new(call, function) };
         let kernel = kernel.ok_or_else(|| Error::Value("a driver without cuLaunchKernel".into()))?;
         Ok(PyLaunch { kernel })
     }
 
-    /// Launches blocks of so many threads on a stream; answers the driver's error, 0 for none.
+    /// Launch blocks of `block` threads on a stream. Return the driver's error code, 0 for success.
     #[pyo3(signature = (grid, block, stream, /, *arguments))]
     fn __call__(
         &self,
@@ -40,7 +41,7 @@ impl PyLaunch {
             *place = argument.extract()?;
         }
         let (x, y, z) = grid;
-        // SAFETY: what the caller promises. A full stream lets the driver wait: others may work meanwhile.
+        // SAFETY: guaranteed by the caller. The driver blocks while the stream is full, so the GIL is released.
         Ok(py.detach(|| unsafe { self.kernel.launch([x, y, z], block, stream, &mut room[..many]) }))
     }
 }

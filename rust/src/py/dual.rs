@@ -17,7 +17,7 @@ pub struct PyDual {
     inner: Dual,
 }
 
-/// Weights, marginals, pair sums, numbers of each sentence [N, 3], epochs.
+/// Weights, marginals, pair sums, three numbers per sentence [N, 3], epochs.
 type Parts<'py> =
     (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f64>>, u64);
 
@@ -43,9 +43,10 @@ impl PyDual {
         Ok(PyDual { inner })
     }
 
-    /// One epoch of visits: (tokens visited, visits that float32 could not do, sum of the distances that the visits found).
-    /// together: by two threads, each visit at the weights behind the second before it; None: where there are 512 sentences and
-    /// more. The bits do not depend on n_jobs.
+    /// Run one epoch of visits. Return (tokens visited, visits out of range for float32, sum of the distances that the
+    /// visits found). With `together` two threads share the visits, and each visit reads the weights after the visit
+    /// two before it. None: use two threads for 512 sentences or more. The result does not depend on n_jobs, bit for
+    /// bit.
     #[pyo3(signature = (seed = 0, n_jobs = 0, together = None))]
     fn epoch(
         &mut self,
@@ -59,13 +60,13 @@ impl PyDual {
         Ok((visited.tokens, visited.failed, visited.distance))
     }
 
-    /// The primal of the weights now in single precision; NaN if a sentence is out of range.
+    /// Primal objective of the current weights in single precision. NaN if a sentence is out of range.
     #[pyo3(signature = (n_jobs = 0))]
     fn primal(&self, py: Python<'_>, n_jobs: usize) -> PyResult<f64> {
         run(py, n_jobs, || self.inner.primal())
     }
 
-    /// (primal, a lower bound of all objectives) in double precision; the primal is NaN if a sentence is out of range.
+    /// (primal, a lower bound of all objectives) in double precision. The primal is NaN if a sentence is out of range.
     #[pyo3(signature = (n_jobs = 0))]
     fn certificate(&self, py: Python<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         run(py, n_jobs, || self.inner.certificate())
@@ -77,48 +78,48 @@ impl PyDual {
         self.inner.pages().map_or(0, Pages::bytes)
     }
 
-    /// Drop arrays that are in files from memory.
+    /// Drop arrays in files from memory.
     fn release(&self) {
         self.inner.pages().iter().for_each(|pages| pages.release());
     }
 
-    /// Have the system read arrays that are in files in the background.
+    /// Have the system read arrays in files in the background.
     fn prefetch(&self) {
         self.inner.pages().iter().for_each(|pages| pages.prefetch());
     }
 
-    /// Epochs so far.
+    /// Number of epochs so far.
     #[getter]
     fn epochs(&self) -> u64 {
         self.inner.epochs()
     }
 
-    /// The weights now, one a feature.
+    /// Current weights, one per feature.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         Ok(PyArray1::from_vec(py, guard(|| Ok(self.inner.weights()))?))
     }
 
-    /// Take other weights, one a feature; the dual point stays.
+    /// Replace the weights, one per feature. The dual point is unchanged.
     fn set_weights(&mut self, weights: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
         let (inner, weights) = (&mut self.inner, weights.as_array());
         guard(|| Ok(inner.set_weights(&weights.to_vec())?))
     }
 
-    /// (loss, divergence, slack, [features] observed less expected), in double precision and without the penalty. The loss is NaN
-    /// if a sentence is out of range.
+    /// (loss, divergence, slack, [features] observed minus expected), in double precision and without the penalty. The
+    /// loss is NaN if a sentence is out of range.
     #[pyo3(signature = (n_jobs = 0))]
     fn terms<'py>(&self, py: Python<'py>, n_jobs: usize) -> PyResult<(f64, f64, f64, Bound<'py, PyArray1<f64>>)> {
         let terms = run(py, n_jobs, || self.inner.terms())?;
         Ok((terms.loss, terms.divergence, terms.slack, PyArray1::from_vec(py, terms.observed)))
     }
 
-    /// The loss of the weights now in single precision, without the penalty; NaN if a sentence is out of range.
+    /// Loss of the current weights in single precision, without the penalty. NaN if a sentence is out of range.
     #[pyo3(signature = (n_jobs = 0))]
     fn loss(&self, py: Python<'_>, n_jobs: usize) -> PyResult<f64> {
         run(py, n_jobs, || self.inner.loss())
     }
 
-    /// What training can be resumed from, to the bit.
+    /// State from which training resumes bit for bit.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
         let state = guard(|| Ok(self.inner.state()))?;
         let blocks = state.blocks.iter().flat_map(|b| [b.distance, b.kappa, f64::from(b.visits)]);
@@ -131,7 +132,7 @@ impl PyDual {
         ))
     }
 
-    /// Go on from a state.
+    /// Resume from a state.
     fn restore(
         &mut self,
         weights: PyReadonlyArray1<'_, f32>,
@@ -153,7 +154,7 @@ impl PyDual {
     }
 }
 
-/// (P, D) of weights and a penalty from the terms of all sentences, as `Dual.terms` has them.
+/// (P, D) of weights and a penalty, from the terms of all sentences as `Dual.terms` returns them.
 #[pyfunction]
 fn dual_bounds(
     w: PyReadonlyArray1<'_, f64>,

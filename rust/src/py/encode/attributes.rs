@@ -1,4 +1,4 @@
-//! Attribute lists and feature dicts -> dataset, python-crfsuite's conventions.
+//! Attribute lists and feature dicts to a dataset, with python-crfsuite's conventions.
 //!
 //! A token is a list of attributes, each a string (value 1) or a pair (string, number), or a dict: `{"name": number}`
 //! and `{"name": bool}` give the attribute "name" that value, `{"name": "text"}` gives "name:text" the value 1, and a
@@ -16,10 +16,10 @@ use crate::py::exception;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
-/// Dicts within dicts: far beyond use, well before the stack ends.
+/// Maximum depth of nested dicts: far beyond practical use, well before the stack overflows.
 const DEEPEST: usize = 64;
 
-/// Where a value stands in X, for messages.
+/// Position of a value in X, for messages.
 #[derive(Clone, Copy)]
 struct ValuePlace<'a> {
     name: &'a str, // X or edge
@@ -36,15 +36,15 @@ impl std::fmt::Display for ValuePlace<'_> {
 struct Encoder<'a> {
     ids: Ids<'a>,
     rows: Csr,
-    names: Names,   // attributes of the sentence at hand
-    prefix: String, // names around the attribute: "outer:inner:"
+    names: Names,   // attributes of the current sentence
+    prefix: String, // enclosing names of the attribute: "outer:inner:"
     keys: Vec<Key>,
     hashes: Vec<u64>,
     found: Vec<u32>,
 }
 
 impl Encoder<'_> {
-    /// An attribute under the names around it.
+    /// Append an attribute under its enclosing names.
     #[inline]
     fn push_under(&mut self, text: &str, value: f32) {
         if value != 0.0 {
@@ -54,10 +54,11 @@ impl Encoder<'_> {
         }
     }
 
-    /// Rows of the sentence's attributes, all numbered at once: what they need lies scattered over the memory.
+    /// Append the rows of the sentence. All attributes are numbered at once because their data are scattered over
+    /// memory.
     fn end_sentence(&mut self) -> Result<()> {
         let names = &self.names;
-        // What was appended are whole texts.
+        // Only valid UTF-8 was appended.
         let text = |i: usize| std::str::from_utf8(names.name(i)).unwrap_or("");
         let all = 0..names.ends.len();
         self.found.clear();
@@ -90,7 +91,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The attributes of a list, tuple or set.
+    /// Append the attributes of a list, tuple or set.
     fn items(&mut self, items: &Bound<'_, PyAny>, place: ValuePlace<'_>) -> PyResult<()> {
         let wrong = || match items.is_instance_of::<PyString>() {
             true => format!(
@@ -104,7 +105,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// A string, or a pair of a string and a number.
+    /// Append a string, or a pair of a string and a number.
     fn item(&mut self, item: &Bound<'_, PyAny>, place: ValuePlace<'_>) -> PyResult<()> {
         if let Ok(text) = item.cast::<PyString>() {
             self.push_under(utf8(text, || place.to_string())?, 1.0);
@@ -170,7 +171,7 @@ impl Encoder<'_> {
     }
 }
 
-/// What an object looks like, cut short.
+/// Truncated representation of an object, for messages.
 fn shown(object: &Bound<'_, PyAny>) -> String {
     let text = object.repr().map_or_else(|_| kind(object), |r| r.to_string());
     match text.char_indices().nth(60) {
@@ -179,7 +180,7 @@ fn shown(object: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// A value that float32 can hold.
+/// Convert a value to float32, or raise an error if it is out of range.
 fn number(value: &Bound<'_, PyAny>, name: &str, place: ValuePlace<'_>) -> PyResult<f32> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(f32::from(u8::from(value.is_true())));
@@ -202,7 +203,7 @@ fn number(value: &Bound<'_, PyAny>, name: &str, place: ValuePlace<'_>) -> PyResu
     }
 }
 
-/// Whether a sentence may be one of lists of strings: its first attribute is a string.
+/// Whether a sentence looks like lists of strings: its first attribute is a string.
 fn looks_plain(sentence: &Bound<'_, PyAny>) -> bool {
     let token = sentence.cast_exact::<PyList>().ok().and_then(|list| list.get_item(0).ok());
     let name = token.and_then(|token| token.cast_exact::<PyList>().ok()?.get_item(0).ok());
@@ -246,7 +247,7 @@ fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>, jobs: us
     Ok((encoder.rows, bounds))
 }
 
-/// Dataset of attribute lists or feature dicts; `edge` holds edge attributes in the same form, token for token.
+/// Dataset of attribute lists or feature dicts. `edge` holds edge attributes in the same form, token by token.
 #[pyfunction]
 #[pyo3(signature = (vocab, sentences, edge=None, n_jobs=1))]
 pub(super) fn encode_attributes(

@@ -1,7 +1,8 @@
-//! Items of sequences as python-crfsuite takes them: lists and sets of names, dicts of numbers, texts, and dicts again.
+//! Items of sequences in the forms that python-crfsuite accepts: lists and sets of names, and nested dicts of numbers
+//! and texts.
 //!
-//! Read here is what most programs give. Whatever else there may be (bytes, numbers of other libraries, names with NUL, errors)
-//! is left to the package: `read` answers false then, and keeps nothing.
+//! This module reads the common cases. Everything else (bytes, numbers of other libraries, names with NUL, errors) is
+//! left to the Python package: `read` then returns false and keeps nothing.
 
 use crate::foreign::names::Names;
 use crate::machine::simd::prefetch;
@@ -9,10 +10,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple};
 
-/// Dicts within dicts.
+/// Maximum depth of nested dicts.
 const DEEPEST: usize = 64;
 
-/// Append the items of a sequence. False, and nothing appended, where it is not for us.
+/// Append the items of a sequence. Return false, with nothing appended, if the Python package has to read it.
 pub fn read(sequence: &Bound<'_, PyAny>, into: &mut Names) -> bool {
     let (items, names) = (into.items.len(), into.ends.len());
     let done = match sequence.cast_exact::<PyList>() {
@@ -30,7 +31,8 @@ pub fn read(sequence: &Bound<'_, PyAny>, into: &mut Names) -> bool {
     done
 }
 
-/// Append items that are lists of pairs (name, value), names being str or bytes: those that the package made itself.
+/// Append items that are lists of pairs (name, value), with names of type str or bytes. The Python package builds such
+/// pairs.
 pub fn read_pairs(sequence: &Bound<'_, PyList>, into: &mut Names) -> PyResult<()> {
     for item in sequence.iter() {
         for pair in item.cast::<PyList>()?.iter() {
@@ -46,15 +48,15 @@ pub fn read_pairs(sequence: &Bound<'_, PyList>, into: &mut Names) -> PyResult<()
     Ok(())
 }
 
-/// Whether a name is one: no NUL, and none of the characters that stand for bytes (U+10FF80 and up).
+/// Whether a name is valid: it has no NUL, and none of the characters that represent bytes (U+10FF80 and up).
 #[inline(always)]
 fn good(text: &[u8]) -> bool {
     !text.iter().any(|&b| b == 0 || b == 0xf4)
 }
 
-/// Items that are lists of str: objects are asked for before they are looked at.
+/// Append items that are lists of str. Objects are prefetched before they are read.
 fn plain(sequence: &Bound<'_, PyList>, into: &mut Names) -> bool {
-    // SAFETY: items within the lists' lengths, borrowed while the GIL is held; no Python code runs meanwhile.
+    // SAFETY: items within the lists' lengths, borrowed while the GIL is held. No Python code runs meanwhile.
     unsafe {
         let n = ffi::PyList_Size(sequence.as_ptr());
         for t in 0..n {
@@ -108,7 +110,7 @@ fn item(one: &Bound<'_, PyAny>, into: &mut Names) -> bool {
     read
 }
 
-/// The attributes of a dict, list or set under the names around it (`prefix`, with its colon).
+/// Append the attributes of a dict, list or set under the enclosing names (`prefix`, with its colon).
 fn inner(one: &Bound<'_, PyAny>, into: &mut Names, prefix: &mut Vec<u8>, depth: usize) -> bool {
     let push = |into: &mut Names, prefix: &[u8], text: &[u8], value: f64| {
         into.bytes.extend_from_slice(prefix);
@@ -150,7 +152,8 @@ fn inner(one: &Bound<'_, PyAny>, into: &mut Names, prefix: &mut Vec<u8>, depth: 
     true
 }
 
-/// The value of a feature that is a number: Err where it is none, None where it is not one for us.
+/// Return the value of a numeric feature: Err if it is not a number, None if it is a number that the Python package
+/// has to read.
 fn number(value: &Bound<'_, PyAny>) -> Result<Option<f64>, ()> {
     if let Ok(value) = value.cast_exact::<PyFloat>() {
         return Ok(Some(value.value()).filter(|v| v.is_finite()));

@@ -1,7 +1,7 @@
-//! Labels of sentences that are lists of strings, counted and numbered: what Python would look at one by one.
+//! Count and number the labels of sentences that are lists of strings, faster than a loop in Python.
 //!
-//! The same label is mostly the same object, so that a few addresses tell nearly all of them. Whatever else there may be (other
-//! types, lone surrogates) is left to the package: the answer is None then.
+//! Equal labels are mostly the same object, so a few cached addresses identify nearly all of them. Everything else
+//! (other types, lone surrogates) is left to the Python package: the result is then None.
 
 use crate::machine::simd::prefetch;
 use crate::machine::system::hash::Key;
@@ -12,15 +12,15 @@ use pyo3::types::{PyDict, PyList, PyString};
 use rapidhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// Addresses that are remembered; a power of two.
+/// Number of cached addresses, a power of two.
 const KNOWN: usize = 256;
 
-/// Items between asking for one and reading it.
+/// Items between prefetching an object and reading it.
 const SOON: ffi::Py_ssize_t = 16;
 
 /// Numbers of texts, in order of first occurrence.
 struct LabelNumbers {
-    of: HashMap<u64, u32, RandomState>, // by hash; texts are compared
+    of: HashMap<u64, u32, RandomState>, // by hash, and texts are compared
     texts: Vec<*mut ffi::PyObject>,     // borrowed: the lists that hold them are not changed meanwhile
     known: [(*mut ffi::PyObject, u32); KNOWN],
 }
@@ -30,11 +30,11 @@ impl LabelNumbers {
         LabelNumbers { of: HashMap::default(), texts: Vec::new(), known: [(std::ptr::null_mut(), 0); KNOWN] }
     }
 
-    /// The number of a string; a new one where `grows`. None where it is no string of exactly that type, or none that is known, or
-    /// where two have the same hash.
+    /// Return the number of a string, a new one if `grows`. Return None if the object is not exactly of type str, if
+    /// the string is unknown, or if two strings have the same hash.
     ///
     /// # Safety
-    /// An object that is alive while this is; the GIL is held.
+    /// The object must be alive while `self` is, and the GIL must be held.
     #[inline(always)]
     unsafe fn of(&mut self, object: *mut ffi::PyObject, grows: bool) -> Option<u32> {
         let slot = (object as usize >> 4) % KNOWN;
@@ -47,7 +47,7 @@ impl LabelNumbers {
     }
 
     /// # Safety
-    /// As for `of`.
+    /// See `of`.
     unsafe fn find(&mut self, object: *mut ffi::PyObject, grows: bool) -> Option<u32> {
         let text = text_of(object)?;
         let new = self.texts.len() as u32;
@@ -62,10 +62,10 @@ impl LabelNumbers {
     }
 }
 
-/// The text of a string of exactly that type; None for a lone surrogate.
+/// Text of an object that is exactly of type str. None for other types and for lone surrogates.
 ///
 /// # Safety
-/// An object that is alive as long as the text is used; the GIL is held.
+/// The object must be alive as long as the text is used, and the GIL must be held.
 unsafe fn text_of<'a>(object: *mut ffi::PyObject) -> Option<&'a str> {
     if ffi::PyUnicode_CheckExact(object) == 0 {
         return None;
@@ -79,17 +79,17 @@ unsafe fn text_of<'a>(object: *mut ffi::PyObject) -> Option<&'a str> {
     Some(std::str::from_utf8_unchecked(std::slice::from_raw_parts(at.cast(), len as usize)))
 }
 
-/// Ask for an object, which lies anywhere: its head, and the text of a short string behind it.
+/// Prefetch the head of an object and the text of a short string, which follows the head.
 #[inline(always)]
 fn ask(object: *const ffi::PyObject) {
     prefetch(object);
     prefetch(object.cast::<u8>().wrapping_add(56));
 }
 
-/// `see(object)` for the items of a list or tuple, until it answers None.
+/// Call `see(object)` for the items of a list or tuple until it returns None.
 ///
 /// # Safety
-/// The GIL is held, and `see` runs no Python code.
+/// The GIL must be held, and `see` must not run Python code.
 #[inline(always)]
 unsafe fn each(object: *mut ffi::PyObject, mut see: impl FnMut(*mut ffi::PyObject) -> Option<()>) -> Option<()> {
     if ffi::PyList_CheckExact(object) != 0 {
@@ -108,14 +108,14 @@ unsafe fn each(object: *mut ffi::PyObject, mut see: impl FnMut(*mut ffi::PyObjec
     }
 }
 
-/// How often each string occurs, in order of first occurrence; None where `sentences` are not lists or tuples of strings.
+/// Count each string, in order of first occurrence. Return None if `sentences` are not lists or tuples of strings.
 #[pyfunction]
 pub(super) fn count_texts<'py>(sentences: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = sentences.py();
-    // First of all: to make it may collect garbage, whose finalizers may change the lists.
+    // Create the dict first: the allocation may collect garbage, whose finalizers may change the lists.
     let out = PyDict::new(py);
     let (mut numbers, mut counts) = (LabelNumbers::new(), Vec::<u64>::new());
-    // SAFETY: the GIL is held; nothing here runs Python code, so that the lists stay as they are.
+    // SAFETY: the GIL is held, and nothing here runs Python code, so the lists do not change.
     let all = unsafe {
         each(sentences.as_ptr(), |sentence| {
             each(sentence, |label| {
@@ -130,14 +130,14 @@ pub(super) fn count_texts<'py>(sentences: &Bound<'py, PyAny>) -> PyResult<Option
         return Ok(None);
     }
     for (&text, count) in numbers.texts.iter().zip(counts) {
-        // SAFETY: a string that the lists still hold.
+        // SAFETY: the lists still hold the string.
         out.set_item(unsafe { Borrowed::from_ptr(py, text) }, count)?;
     }
     Ok(Some(out))
 }
 
-/// The number of each string among `texts`, all sentences one behind the other; None where `sentences` are not lists or tuples of strings,
-/// or where one is not among them.
+/// Return the index in `texts` of each string, all sentences concatenated. Return None if `sentences` are not lists or
+/// tuples of strings, or if a string is not in `texts`.
 #[pyfunction]
 pub(super) fn text_ids<'py>(
     sentences: &Bound<'py, PyAny>,
@@ -145,7 +145,7 @@ pub(super) fn text_ids<'py>(
 ) -> PyResult<Option<Bound<'py, PyArray1<u16>>>> {
     let Ok(texts) = texts.extract::<Vec<Bound<'py, PyString>>>() else { return Ok(None) };
     let (mut numbers, mut out) = (LabelNumbers::new(), Vec::new());
-    // SAFETY: the GIL is held; nothing here runs Python code; `texts` holds its strings.
+    // SAFETY: the GIL is held, nothing here runs Python code, and `texts` holds its strings.
     let all = unsafe {
         let listed = texts.iter().enumerate().try_for_each(|(i, text)| {
             (numbers.of(text.as_ptr(), true)? as usize == i && i < usize::from(u16::MAX)).then_some(())
