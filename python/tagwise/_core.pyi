@@ -137,7 +137,7 @@ class Vocabulary:
     def lock(self) -> None:
         """No attribute is added from here on; counts are dropped."""
     def growing(self) -> Vocabulary:
-        """A copy that takes new attributes; those it has keep their ids."""
+        """A copy to which new attributes can be added. Existing attributes keep their ids."""
     def kept(self, keep: NDArray[np.bool_]) -> Vocabulary:
         """A copy with the attributes that `keep` ([attributes]) marks, in the same order."""
     def get(self, text: str) -> int | None:
@@ -147,9 +147,9 @@ class Vocabulary:
     def texts(self) -> list[str]:
         """All texts, in order of their ids."""
     def counts(self) -> NDArray[np.uint32]:
-        """Occurrences of each attribute while the vocabulary grew; empty once it is locked."""
+        """Occurrences of each attribute while the vocabulary grew. Empty once it is locked."""
     def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8], NDArray[np.uint64]]:
-        """The arrays that make it up: keys, table, text, text_end."""
+        """Arrays of the vocabulary: keys, table, text, text_end."""
     @staticmethod
     def from_arrays(
         keys: NDArray[np.uint64],
@@ -207,7 +207,7 @@ class _Launch:
 
 @final
 class Dataset:
-    """Sentences as flat arrays of attribute ids, with gold labels where known."""
+    """Sentences as flat arrays of attribute ids, with gold labels if known."""
 
     def __len__(self) -> int: ...
     @property
@@ -227,7 +227,7 @@ class Dataset:
     def node(self) -> _Csr:
         """Node attributes in CSR form: row pointers [tokens + 1], ids, values (empty: all are 1)."""
     def edge(self) -> _Csr:
-        """Edge attributes in CSR form; no rows where there are none."""
+        """Edge attributes in CSR form. No rows if there are no edge attributes."""
     @staticmethod
     def joined(parts: Iterable[Dataset], folder: str | PathLike[str] | None = None) -> Dataset:
         """The sentences of several labelled datasets, in order, without edge attributes, vectors and cuts.
@@ -235,10 +235,9 @@ class Dataset:
         folder: write the rows to files there, one dataset at a time.
         """
     def cut(self, most: int) -> tuple[Dataset, NDArray[np.uint32]]:
-        """Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece.
-
-        Pieces know where they were cut: start and end features fire at the true ends of sentences only.
-        """
+        """Cut sentences of more than `most` tokens into pieces of similar length. Return the dataset and the
+        sentence of each piece. Pieces record their cuts: start and end features fire at the true
+        ends of sentences only."""
     def steps(self, first: int, labels: int, start_end: bool = True) -> Dataset:
         """Every labelled token as a sentence of its own, where it stands as further attributes from `first` on.
 
@@ -246,7 +245,7 @@ class Dataset:
         """
     @property
     def vectors(self) -> tuple[int, int] | None:
-        """First attribute and length of the tokens' vectors, where they have some."""
+        """First attribute and length of the tokens' vectors, or None if there are no vectors."""
     def sparse(self) -> _Csr:
         """Node attributes in CSR form, without those of vectors."""
     def with_vectors(self, first: int, values: NDArray[np.float32], scale: float = 1.0) -> Dataset:
@@ -284,10 +283,10 @@ class Template:
         cls, text: str, columns: Sequence[str], lists: Sequence[Sequence[str]] | None = None
     ) -> Template: ...
     def __len__(self) -> int:
-        """Number of rules, ranges expanded: the most attributes a token can have."""
+        """Number of rules after expanding ranges, which is the maximum number of attributes of a token."""
     @property
     def source(self) -> str:
-        """The template as it was written."""
+        """Source text of the template."""
     @property
     def columns(self) -> list[str]: ...
     @property
@@ -297,14 +296,14 @@ class Template:
     def has_edges(self) -> bool: ...
     @property
     def is_open(self) -> bool:
-        """Whether a list of frequent texts (is_rare, is_frequent) is still to be learnt."""
+        """Whether a list of frequent texts (is_rare, is_frequent) is not learned yet."""
     @property
     def lists(self) -> list[list[str]]:
-        """Learnt lists of frequent texts, one for each part that asks for one; empty before `learn`."""
+        """Learned lists of frequent texts, one for each part that uses one. Empty before `learn`."""
     def learn(self, sentences: Iterable[Sequence[Sequence[str]]]) -> Template:
         """The template with its lists of frequent texts taken from training sentences."""
     def render(self, columns: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Texts of every token's attributes in one sentence given by its columns."""
+        """Texts of every token's attributes in one sentence, which is passed by columns."""
 
 def encode_tokens(
     template: Template,
@@ -329,7 +328,7 @@ def encode_words(
     *,
     bare: bool = False,
 ) -> tuple[Dataset, NDArray[np.uint32]]:
-    """The same, and the number that `words` has for each token's text in a column."""
+    """Return the dataset of `encode_tokens`, and the number in `words` of each token's text in a column."""
 
 def encode_attributes(
     vocab: Vocabulary,
@@ -355,7 +354,8 @@ def tokenize(
     """
 
 def prune(vocab: Vocabulary, dataset: Dataset, min_count: int) -> Dataset:
-    """Drop the attributes seen fewer than min_count times, from a growing vocabulary and from its dataset."""
+    """Drop the attributes that occur fewer than min_count times from a growing vocabulary and from its
+    dataset."""
 
 MODEL_FORMAT: int
 SIMD: str
@@ -424,7 +424,7 @@ class Limits:
 
 @final
 class Layout:
-    """Which features exist and where each lies in the weight vector."""
+    """Set of features and the position of each in the weight vector."""
 
     @staticmethod
     def build(
@@ -433,13 +433,13 @@ class Layout:
         """Features of a labelled dataset."""
     @staticmethod
     def from_arrays(n_attributes: int, n_labels: int, arrays: dict[str, Any]) -> Layout:
-        """A layout from its arrays, as `arrays` gives them."""
+        """Build a layout from the arrays that `arrays` returns."""
     def united(self, other: Layout) -> tuple[Layout, NDArray[np.int64]]:
         """The layout with the features of both, and the place of each feature of this one in it."""
     def narrowed(self, dataset: Dataset) -> tuple[Layout, Dataset, NDArray[np.int64]] | None:
         """The part of the layout that these sentences see, the sentences in attributes of the part, and places."""
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that make the layout up."""
+        """Arrays of the layout."""
     def __len__(self) -> int:
         """Number of features."""
     @property
@@ -448,7 +448,7 @@ class Layout:
     def n_attributes(self) -> int: ...
     @property
     def n_node(self) -> int:
-        """Number of node features; they come first."""
+        """Number of node features, which come first."""
     @property
     def n_edge(self) -> int: ...
 
@@ -629,11 +629,12 @@ class Scorer:
     def viterbi(
         self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
-        """Best path of each sentence, one label id a token: [tokens]."""
+        """Best path of each sentence, one label id per token: [tokens]."""
     def kbest(
         self, dataset: Dataset, k: int, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
-        """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other."""
+        """The k best paths of each sentence: the number per sentence [N], their scores, their labels
+        concatenated."""
     def marginals(
         self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -641,7 +642,7 @@ class Scorer:
 
 @final
 class ModelFile:
-    """An open, verified model file: read into memory, or used where it lies (`mmap`)."""
+    """An open, verified model file: read into memory, or used in place (`mmap`)."""
 
     def __new__(cls, file: int, name: str, *, mmap: bool = False) -> ModelFile:
         """The model of an open file, from its first byte.
@@ -671,7 +672,7 @@ class ModelFile:
 
 @final
 class ArrayFile:
-    """An open, verified file of arrays, mapped: nothing is copied before it is asked for."""
+    """An open, verified, memory-mapped file of arrays. Arrays are copied on access."""
 
     def __new__(cls, file: int, name: str) -> ArrayFile:
         """The arrays of an open file; see `ModelFile`."""
@@ -680,7 +681,7 @@ class ArrayFile:
         """The JSON header."""
     @property
     def checksum(self) -> int:
-        """The checksum that the file has."""
+        """Checksum stored in the file."""
     @property
     def arrays(self) -> list[tuple[str, str, int]]:
         """Names, types and lengths of the arrays."""
@@ -708,7 +709,8 @@ def text_ids(sentences: object, texts: list[str]) -> NDArray[np.uint16] | None:
     """
 
 def name_paths(path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]) -> list[list[str]]:
-    """Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's."""
+    """Convert the label ids of all tokens ([tokens]) to one list of labels per sentence. `offsets` [N + 1]
+    are the dataset's."""
 
 @final
 class CrfsuiteSequence:
@@ -820,13 +822,14 @@ class CrfsuiteOnline:
 def chain_marginals(
     node: NDArray[np.float64], edge: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """log Z, node marginals [T, L] and pair marginals [T, L, L] (block t: the step from t-1 to t; block 0 is zero)."""
+    """log Z, node marginals [T, L] and pair marginals [T, L, L] (block t is the step from t-1 to t, block 0
+    is zero)."""
 
 def chain_log_partition(node: NDArray[np.float64], edge: NDArray[np.float64]) -> float:
     """log Z alone."""
 
 def chain_viterbi(node: NDArray[np.float64], edge: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
-    """Best path [T] and its score; ties go to the lower label."""
+    """Best path [T] and its score. Ties go to the lower label."""
 
 def dual_bounds(
     w: NDArray[np.float64],
@@ -874,7 +877,8 @@ class CurvaturePairs:
 def chain_kbest(
     node: NDArray[np.float64], edge: NDArray[np.float64], k: int
 ) -> list[tuple[float, NDArray[np.uint16]]]:
-    """The k best paths of one sentence as (score, labels [T]), best first; fewer where fewer are allowed."""
+    """The k best paths of one sentence as (score, labels [T]), best first, or all paths if fewer are
+    allowed."""
 
 OUTSIDE: int
 PROGRAM_TOLERANCE: float
@@ -950,7 +954,7 @@ class Online:
         sample_weight: NDArray[np.float32] | None = None,
     ) -> Online: ...
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
-        """One pass over the training set, or over the sentences of `order`; sums over its steps."""
+        """Run one pass over the training set, or over the sentences of `order`. Return sums over its steps."""
     def part(self, begin: int, end: int) -> dict[str, Any]:
         """The steps from `begin` to before `end` of the next epoch, which its last step ends; sums over them."""
     def weights(self, averaged: bool = True) -> NDArray[np.float64]:
@@ -1008,7 +1012,7 @@ class Svm:
         n_jobs: int = 0,
     ) -> Svm: ...
     def epoch(self) -> dict[str, Any]:
-        """One epoch: decoding, working sets, duality gap. Where training stands after it."""
+        """Run one epoch: decoding, working sets, duality gap. Return the state of training after it."""
     def weights(self) -> NDArray[np.float64]:
         """The weights: one a feature."""
     def alphas(self) -> list[tuple[int, NDArray[np.uint16], float]]:
@@ -1017,9 +1021,9 @@ class Svm:
     def epochs(self) -> int:
         """Number of epochs so far."""
     def state(self) -> dict[str, Any]:
-        """What training can be resumed from after an epoch, to the bit."""
+        """State from which training resumes bit for bit after an epoch."""
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a solver of the same data and options."""
+        """Resume from a state of a solver with the same data and options."""
 
 @final
 class Kernel:
@@ -1055,7 +1059,7 @@ class KernelPerceptron:
         sample_weight: NDArray[np.float32] | None = None,
     ) -> KernelPerceptron: ...
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
-        """One pass over the training set, or over the sentences of `order`; sums over its steps."""
+        """Run one pass over the training set, or over the sentences of `order`. Return sums over its steps."""
     def weights(self, averaged: bool = True) -> NDArray[np.float64]:
         """Weights of the layout's features, then beta [distinct tokens, L]: those now, or their average."""
     @property
@@ -1064,13 +1068,13 @@ class KernelPerceptron:
     def state(self) -> dict[str, Any]:
         """State from which training resumes bit for bit."""
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a learner of the same data and options."""
+        """Resume from a state of a learner with the same data and options."""
     @property
     def n_support(self) -> int:
-        """Distinct tokens whose beta is not 0."""
+        """Number of distinct tokens whose beta is not 0."""
     @property
     def expanded(self) -> bool:
-        """Whether the kernel is written out as products of attributes."""
+        """Whether the kernel is expanded into products of attributes."""
 
 @final
 class KernelSvm:
@@ -1088,19 +1092,19 @@ class KernelSvm:
         n_jobs: int = 0,
     ) -> KernelSvm: ...
     def epoch(self) -> dict[str, Any]:
-        """One epoch: decoding, working sets, duality gap. Where training stands after it."""
+        """Run one epoch: decoding, working sets, duality gap. Return the state of training after it."""
     def weights(self) -> NDArray[np.float64]:
         """Weights of the layout's features, then beta [distinct tokens, L]."""
     def state(self) -> dict[str, Any]:
-        """What training can be resumed from after an epoch, to the bit."""
+        """State from which training resumes bit for bit after an epoch."""
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a solver of the same data and options."""
+        """Resume from a state of a solver with the same data and options."""
     @property
     def epochs(self) -> int:
         """Number of epochs so far."""
     @property
     def expanded(self) -> bool:
-        """Whether the kernel is written out as products of attributes."""
+        """Whether the kernel is expanded into products of attributes."""
 
 @final
 class KernelScorer:
@@ -1118,17 +1122,18 @@ class KernelScorer:
         """Number of support tokens."""
     @property
     def expanded(self) -> bool:
-        """Whether the kernel is written out as products of attributes."""
+        """Whether the kernel is expanded into products of attributes."""
     def node_scores(self, dataset: Dataset, *, n_jobs: int = 0) -> NDArray[np.float32]:
         """Node scores of each token, starts and ends included: [tokens, L]."""
     def viterbi(
         self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
-        """Best path of each sentence, one label id a token: [tokens]."""
+        """Best path of each sentence, one label id per token: [tokens]."""
     def kbest(
         self, dataset: Dataset, k: int, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
-        """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other."""
+        """The k best paths of each sentence: the number per sentence [N], their scores, their labels
+        concatenated."""
 
 def small_program(
     gram: NDArray[np.float64], b: NDArray[np.float64], limit: float | None = None

@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::fs::File;
 use std::sync::Arc;
 
-/// An open, verified model file: read into memory, or used where it lies (`mmap`).
+/// An open, verified model file: read into memory, or used in place (`mmap`).
 #[pyclass(name = "ModelFile", module = "tagwise._core", frozen)]
 pub struct PyModelFile {
     inner: Container,
@@ -22,8 +22,8 @@ pub struct PyModelFile {
 
 #[pymethods]
 impl PyModelFile {
-    /// `file` is the descriptor of a file that Python has open, which is read from its first byte; `name` is
-    /// for messages.
+    /// `file` is the descriptor of a file that Python has open, which is read from its first byte. `name` is for
+    /// messages.
     #[new]
     #[pyo3(signature = (file, name, *, mmap = false))]
     fn new(py: Python<'_>, file: i64, name: &str, mmap: bool) -> PyResult<Self> {
@@ -48,14 +48,14 @@ impl PyModelFile {
         copied(py, &self.inner, name)
     }
 
-    /// The vocabulary; its texts are used in place.
+    /// The vocabulary. Its texts are used in place.
     fn vocabulary(&self) -> PyResult<PyVocab> {
         let f = &self.inner;
         let parts = (f.array("vocab.keys")?, f.indices("vocab.table")?, f.array("vocab.text")?, f.array("vocab.end")?);
         guard(|| Ok(PyVocab { inner: Vocab::from_parts(parts.0, Some(parts.1), parts.2, parts.3)? }))
     }
 
-    /// The scorer; its weights are used in place.
+    /// The scorer. Its weights are used in place.
     #[pyo3(signature = (n_attributes, n_labels, forbidden = None, *, local = false))]
     fn scorer(
         &self,
@@ -98,7 +98,7 @@ fn copied<'py>(py: Python<'py>, file: &Container, name: &str) -> PyResult<Bound<
     })
 }
 
-/// An open, verified file of arrays, mapped: nothing is copied before it is asked for.
+/// An open, verified, memory-mapped file of arrays. Arrays are copied on access.
 #[pyclass(name = "ArrayFile", module = "tagwise._core", frozen)]
 pub struct PyArrayFile {
     inner: Container,
@@ -119,7 +119,7 @@ impl PyArrayFile {
         self.inner.header()
     }
 
-    /// The checksum that the file has.
+    /// Checksum stored in the file.
     #[getter]
     fn checksum(&self) -> u32 {
         self.inner.checksum()
@@ -137,27 +137,27 @@ impl PyArrayFile {
     }
 }
 
-/// An open file of Python's: by its descriptor, or on Windows by its handle (`msvcrt.get_osfhandle`).
+/// Duplicate a file that Python has open, by its descriptor, or on Windows by its handle (`msvcrt.get_osfhandle`).
 #[cfg(unix)]
 pub fn opened(file: i64) -> std::io::Result<File> {
     use std::os::fd::{BorrowedFd, RawFd};
     let bad = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
     let file = RawFd::try_from(file).ok().filter(|&fd| fd >= 0).ok_or_else(bad)?;
-    // SAFETY: the number is duplicated at once; one that is not of an open file is an error of `dup`.
+    // SAFETY: the number is duplicated at once. `dup` fails if it is not the descriptor of an open file.
     Ok(unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned()?.into())
 }
 
 #[cfg(windows)]
 pub fn opened(file: i64) -> std::io::Result<File> {
     use std::os::windows::io::BorrowedHandle;
-    // SAFETY: the handle is duplicated at once; one that is not of an open file is an error of `DuplicateHandle`.
+    // SAFETY: the handle is duplicated at once. `DuplicateHandle` fails if it is not the handle of an open file.
     Ok(unsafe { BorrowedHandle::borrow_raw(file as _) }.try_clone_to_owned()?.into())
 }
 
-/// Bytes that are handed to a Python stream at once: between two of them signals are seen.
+/// Number of bytes written to a Python stream at a time. Signals are handled between two writes.
 const PIECE: usize = 1 << 20;
 
-/// An array of Python's that is written as it lies.
+/// A Python array that is written without conversion.
 enum ArrayArgument<'py> {
     U8(PyReadonlyArray1<'py, u8>),
     U16(PyReadonlyArray1<'py, u16>),
@@ -208,7 +208,7 @@ fn given<'py>(arrays: &Bound<'py, PyDict>) -> PyResult<Vec<(String, ArrayArgumen
     arrays.iter().map(each).collect()
 }
 
-/// Hands the bytes of a file to a Python stream; its checksum.
+/// Write the bytes of a file to a Python stream. Return its checksum.
 fn put(
     py: Python<'_>,
     stream: &Bound<'_, PyAny>,
@@ -223,7 +223,7 @@ fn put(
     Ok(container::checksum(&pieces[0]))
 }
 
-/// Write arrays and a header to an open binary stream; the checksum of the file.
+/// Write arrays and a header to an open binary stream. Return the checksum of the file.
 #[pyfunction]
 fn write_arrays(py: Python<'_>, stream: &Bound<'_, PyAny>, header: &str, arrays: &Bound<'_, PyDict>) -> PyResult<u32> {
     let given = given(arrays)?;

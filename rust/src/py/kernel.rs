@@ -31,8 +31,8 @@ fn to_block<'py>(py: Python<'py>, rows: &Csr) -> PyBlock<'py> {
     )
 }
 
-/// A kernel: one of `KERNELS` and its numbers, or a function of two blocks of rows; how its values are kept, and in how much
-/// memory while training.
+/// A kernel: one of `KERNELS` and its parameters, or a function of two blocks of rows. Also the form in which its
+/// values are kept, and the memory for them during training.
 #[pyclass(name = "Kernel", module = "tagwise._core", frozen)]
 pub struct PyKernel {
     kernel: Py<PyAny>,
@@ -55,13 +55,13 @@ impl PyKernel {
     ) -> PyResult<Self> {
         let (numbers, form, py) = ((degree, coef, gamma), Form::named(form)?, kernel.py());
         let out = PyKernel { kernel: kernel.unbind(), numbers, form, bytes: cache_bytes };
-        out.kernel(py, &Raised::default())?; // whether there is such a kernel
+        out.kernel(py, &Raised::default())?; // fails if the kernel does not exist
         Ok(out)
     }
 }
 
 impl PyKernel {
-    /// The kernel; what a function raises is left in `slot`.
+    /// Return the kernel. An exception of a Python function is kept in `slot`.
     fn kernel(&self, py: Python<'_>, slot: &Raised) -> PyResult<Kernel> {
         let (given, (degree, coef, gamma)) = (self.kernel.bind(py), self.numbers);
         if !given.is_callable() {
@@ -74,7 +74,7 @@ impl PyKernel {
     }
 }
 
-/// What a kernel function says of two blocks: [rows, rows].
+/// Values of a kernel function for two blocks: [rows, rows].
 fn values(py: Python<'_>, function: &Py<PyAny>, a: &Csr, b: &Csr) -> PyResult<Vec<f64>> {
     let answer = function.call1(py, (to_block(py, a), to_block(py, b)))?;
     let values = answer.extract::<PyReadonlyArray2<'_, f64>>(py).map_err(|_| {
@@ -131,7 +131,7 @@ impl PyKernelPerceptron {
         }
     }
 
-    /// One pass over the training set, or over the sentences of `order`; sums over its steps.
+    /// Run one pass over the training set, or over the sentences of `order`. Return sums over its steps.
     #[pyo3(signature = (order = None))]
     fn epoch<'py>(
         &mut self,
@@ -144,20 +144,20 @@ impl PyKernelPerceptron {
         answer(py, tally, &self.raised)
     }
 
-    /// Weights of the layout's features, then beta [distinct tokens, L]: those now, or their average over all steps.
+    /// Weights of the layout's features, then beta [distinct tokens, L]: current values, or averages over all steps.
     #[pyo3(signature = (averaged = true))]
     fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let weights = run(py, 1, || self.inner.weights(averaged).map(|w| w.flat(&self.inner.table.layout)))??;
         Ok(PyArray1::from_vec(py, weights))
     }
 
-    /// Epochs so far.
+    /// Number of epochs so far.
     #[getter]
     fn epochs(&self) -> u64 {
         self.inner.epochs()
     }
 
-    /// What training can be resumed from, to the bit.
+    /// State from which training resumes bit for bit.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (out, table) = (PyDict::new(py), &self.inner.table);
         let (sums, clock, epochs) = self.inner.state();
@@ -169,7 +169,7 @@ impl PyKernelPerceptron {
         Ok(out)
     }
 
-    /// Go on from a state of a learner of the same data and options.
+    /// Resume from a state of a learner with the same data and options.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let (weights, sums) = (weights_of(state, "")?, weights_of(state, "sums.")?);
         let kept: Vec<f64> = array(state, "kept")?;
@@ -177,13 +177,13 @@ impl PyKernelPerceptron {
         Ok(self.inner.restore(weights, &kept, sums, clock, epochs)?)
     }
 
-    /// Distinct tokens whose beta is not 0.
+    /// Number of distinct tokens whose beta is not 0.
     #[getter]
     fn n_support(&self) -> usize {
         self.inner.n_support()
     }
 
-    /// Whether the kernel is written out as products of attributes.
+    /// Whether the kernel is expanded into products of attributes.
     #[getter]
     fn expanded(&self) -> bool {
         self.inner.table.is_expanded()
@@ -225,7 +225,7 @@ impl PyKernelSvm {
         Ok(PyKernelSvm { inner, n_jobs, raised: slot })
     }
 
-    /// One epoch: decoding, working sets, duality gap. Where training stands after it.
+    /// Run one epoch: decoding, working sets, duality gap. Return the state of training after it.
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
         let state = run(py, n_jobs, || inner.epoch())?;
@@ -236,12 +236,12 @@ impl PyKernelSvm {
         standing(py, &state?)
     }
 
-    /// What training can be resumed from after an epoch, to the bit.
+    /// State from which training resumes bit for bit after an epoch.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         svm::written(py, run(py, 1, || self.inner.state())?)
     }
 
-    /// Go on from a state of a solver of the same data and options.
+    /// Resume from a state of a solver with the same data and options.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let (py, given) = (state.py(), svm::given(state)?);
         let inner = &mut self.inner;
@@ -254,13 +254,13 @@ impl PyKernelSvm {
         Ok(PyArray1::from_vec(py, run(py, 1, || table.weights.flat(&table.layout))?))
     }
 
-    /// Epochs so far.
+    /// Number of epochs so far.
     #[getter]
     fn epochs(&self) -> u64 {
         self.inner.epochs()
     }
 
-    /// Whether the kernel is written out as products of attributes.
+    /// Whether the kernel is expanded into products of attributes.
     #[getter]
     fn expanded(&self) -> bool {
         self.inner.space.table.is_expanded()
@@ -290,7 +290,7 @@ fn take<'py, T: numpy::Element + Clone>(arrays: &Bound<'py, PyDict>, name: &str)
 
 #[pymethods]
 impl PyKernelScorer {
-    /// From arrays as `arrays` gives them. `base` has the transitions, starts and ends.
+    /// Build from the arrays that `arrays` returns. `base` has the transitions, starts and ends.
     #[new]
     fn new(py: Python<'_>, base: &PyScorer, kernel: &PyKernel, arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
         let (slot, form) = (Raised::default(), kernel.form);
@@ -318,7 +318,8 @@ impl PyKernelScorer {
         Ok(PyKernelScorer { inner, raised: slot })
     }
 
-    /// From the training set and beta [distinct tokens, L] in order of first occurrence; those of 0 are left out.
+    /// Build from the training set and beta [distinct tokens, L] in order of first occurrence. Tokens whose beta is 0
+    /// are left out.
     #[staticmethod]
     fn of_training(
         py: Python<'_>,
@@ -375,7 +376,7 @@ impl PyKernelScorer {
         self.inner.tokens.rows.rows()
     }
 
-    /// Whether the kernel is written out as products of attributes.
+    /// Whether the kernel is expanded into products of attributes.
     #[getter]
     fn expanded(&self) -> bool {
         self.inner.is_expanded()
@@ -395,7 +396,7 @@ impl PyKernelScorer {
         PyArray1::from_vec(py, self.done(nodes)?).reshape([data.tokens(), self.inner.labels()])
     }
 
-    /// Best path of each sentence, one label id a token: [tokens].
+    /// Best path of each sentence, one label id per token: [tokens].
     #[pyo3(signature = (dataset, *, allowed = None, n_jobs = 0))]
     fn viterbi<'py>(
         &self,
@@ -410,7 +411,7 @@ impl PyKernelScorer {
         Ok(PyArray1::from_vec(py, self.done(found)?.labels))
     }
 
-    /// The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
+    /// The k best paths of each sentence: the number per sentence [N], their scores, their labels concatenated.
     #[pyo3(signature = (dataset, k, *, allowed = None, n_jobs = 0))]
     fn kbest<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! The primitives on plain score arrays of one sentence.
+//! Primitives on plain score arrays of one sentence.
 
 use crate::chain::sums::log64::Trellis;
 use crate::chain::viterbi::double::Viterbi64;
@@ -34,7 +34,7 @@ fn no_path() -> Error {
     Error::Value("no label sequence is allowed by these scores".into())
 }
 
-/// log Z, node marginals [T, L] and pair marginals [T, L, L] (block t: the step from t-1 to t; block 0 is zero).
+/// log Z, node marginals [T, L] and pair marginals [T, L, L] (block t is the step from t-1 to t, block 0 is zero).
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 fn chain_marginals<'py>(
@@ -73,7 +73,7 @@ fn chain_log_partition(
     run(py, 1, || Trellis::default().forward(&Scores { labels: l, node: &node, edge: &edge }))
 }
 
-/// Best path [T] and its score; ties go to the lower label.
+/// Best path [T] and its score. Ties go to the lower label.
 #[pyfunction]
 fn chain_viterbi<'py>(
     py: Python<'py>,
@@ -91,7 +91,7 @@ fn chain_viterbi<'py>(
 
 type Ranked<'py> = (f64, Bound<'py, PyArray1<u16>>);
 
-/// The k best paths of one sentence as (score, labels [T]), best first; fewer where fewer are allowed.
+/// The k best paths of one sentence as (score, labels [T]), best first, or all paths if fewer are allowed.
 #[pyfunction]
 fn chain_kbest<'py>(
     py: Python<'py>,

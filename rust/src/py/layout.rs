@@ -1,4 +1,4 @@
-//! Which features exist, as a Python object.
+//! Set of features, as a Python object.
 
 use crate::dataset::growth;
 use crate::dataset::layout::{Choice, Layout, LayoutArrays};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// Which features exist and where each lies in the weight vector.
+/// Set of features and the position of each in the weight vector.
 #[pyclass(name = "Layout", module = "tagwise._core", frozen)]
 pub struct PyLayout {
     pub inner: Arc<Layout>,
@@ -37,7 +37,7 @@ impl PyLayout {
         Ok(PyLayout { inner: Arc::new(layout) })
     }
 
-    /// A layout from its arrays, as `arrays` gives them.
+    /// Build a layout from the arrays that `arrays` returns.
     #[staticmethod]
     fn from_arrays(n_attributes: usize, n_labels: usize, arrays: &Bound<'_, PyDict>) -> PyResult<PyLayout> {
         fn take<'py, T: numpy::Element + Clone>(arrays: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>> {
@@ -58,16 +58,16 @@ impl PyLayout {
         guard(|| Ok(PyLayout { inner: Arc::new(Layout::new(arrays)?) }))
     }
 
-    /// The layout with the features of both, and the place of each feature of this one in it; the other has the
-    /// attributes and labels of this one under the same numbers, and may have more.
+    /// Return the layout with the features of both, and the position in it of each feature of this one. The other
+    /// layout has the attributes and labels of this one under the same numbers, and may have more.
     fn united<'py>(&self, py: Python<'py>, other: &PyLayout) -> PyResult<(PyLayout, Bound<'py, PyArray1<i64>>)> {
         let steps = 10 * (self.inner.len() + other.inner.len() + other.inner.attributes);
         let (layout, places) = run_of(py, 1, steps, || growth::united(&self.inner, &other.inner))??;
         Ok((PyLayout { inner: Arc::new(layout) }, PyArray1::from_vec(py, places)))
     }
 
-    /// The part of the layout that these sentences see, the sentences in attributes of the part, and the place of each
-    /// of its features in the whole; None where tokens have vectors.
+    /// Return the part of the layout that these sentences use, the sentences with the attribute numbers of that part,
+    /// and the position of each of its features in the whole layout. None if tokens have vectors.
     #[allow(clippy::type_complexity)]
     fn narrowed<'py>(
         &self,
@@ -82,7 +82,7 @@ impl PyLayout {
         }))
     }
 
-    /// The arrays that make the layout up.
+    /// Arrays of the layout.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (out, l) = (PyDict::new(py), &self.inner);
         out.set_item("node_ptr", PyArray1::from_slice(py, &l.node_ptr))?;
@@ -107,7 +107,7 @@ impl PyLayout {
     fn n_attributes(&self) -> usize {
         self.inner.attributes
     }
-    /// Number of node features; they come first.
+    /// Number of node features, which come first.
     #[getter]
     fn n_node(&self) -> usize {
         self.inner.n_node()

@@ -1,4 +1,4 @@
-//! From Python sentences to a dataset: the vocabulary, the dataset, and the ways in (`attributes`, `tokens`).
+//! From Python sentences to a dataset: the vocabulary, the dataset and the encoders (`attributes`, `tokens`).
 
 mod attributes;
 pub mod items;
@@ -26,12 +26,12 @@ pub use tokens::{each, kind, PyTemplate};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
-/// tagwise.base.exceptions.CorpusError with this message.
+/// Return a tagwise.base.exceptions.CorpusError with this message.
 pub fn corpus_error(py: Python<'_>, message: String) -> PyErr {
     exception(py, "CorpusError", None, message)
 }
 
-/// The result of reading one sentence: a `CorpusError` gets its number.
+/// Add the sentence number to a `CorpusError` raised while reading one sentence.
 pub fn in_sentence<T>(py: Python<'_>, s: usize, read: PyResult<T>) -> PyResult<T> {
     if let Err(error) = &read {
         let class = py.import("tagwise.base.exceptions")?.getattr("CorpusError")?;
@@ -42,7 +42,7 @@ pub fn in_sentence<T>(py: Python<'_>, s: usize, read: PyResult<T>) -> PyResult<T
     read
 }
 
-/// UTF-8 of a string, without a copy; a lone surrogate is the one thing that has none.
+/// UTF-8 of a string, without a copy. Only a lone surrogate has none.
 pub fn utf8<'a>(text: &'a Bound<'_, PyString>, place: impl FnOnce() -> String) -> PyResult<&'a str> {
     text.to_str().map_err(|_| {
         let shown = text.repr().map_or_else(|_| String::new(), |r| r.to_string());
@@ -82,7 +82,7 @@ impl PyVocab {
         self.inner.lock();
     }
 
-    /// A copy that takes new attributes; those it has keep their ids.
+    /// A copy to which new attributes can be added. Existing attributes keep their ids.
     fn growing(&self) -> PyResult<PyVocab> {
         Ok(PyVocab { inner: self.inner.growing()? })
     }
@@ -123,12 +123,12 @@ impl PyVocab {
         Ok(self.texts(py)?.as_any().try_iter()?.into_any())
     }
 
-    /// Occurrences of each attribute while the vocabulary grew; empty once it is locked.
+    /// Occurrences of each attribute while the vocabulary grew. Empty once it is locked.
     fn counts<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         PyArray1::from_slice(py, self.inner.counts())
     }
 
-    /// The arrays that make it up: keys, table, text, text_end.
+    /// Arrays of the vocabulary: keys, table, text, text_end.
     #[allow(clippy::type_complexity)]
     fn arrays<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, u8>, Array<'py, u64>) {
         let (keys, table, text, text_end) = self.inner.parts();
@@ -136,7 +136,8 @@ impl PyVocab {
         (array(keys), PyArray1::from_slice(py, table), PyArray1::from_slice(py, text), array(text_end))
     }
 
-    /// A vocabulary from its arrays (the table may be None: it follows from the keys): locked, or growing on where checks and counts are given.
+    /// Build a vocabulary from its arrays. The table may be None, since it follows from the keys. The vocabulary is
+    /// locked, or continues to grow if checks and counts are passed.
     #[staticmethod]
     #[pyo3(signature = (keys, table, text, text_end, checks=None, counts=None))]
     fn from_arrays(
@@ -174,7 +175,7 @@ impl PyVocab {
     }
 }
 
-/// Sentences as flat arrays of attribute ids, with gold labels where known.
+/// Sentences as flat arrays of attribute ids, with gold labels if known.
 #[pyclass(name = "Dataset", module = "tagwise._core", frozen)]
 pub struct PyDataset {
     pub inner: Arc<Dataset>,
@@ -226,24 +227,24 @@ impl PyDataset {
         csr(py, self.inner.node.csr())
     }
 
-    /// The same without the attributes of vectors.
+    /// Node attributes in CSR form, without those of vectors.
     fn sparse<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
         csr(py, self.inner.node.sparse())
     }
 
-    /// First attribute and length of the tokens' vectors, where they have some.
+    /// First attribute and length of the tokens' vectors, or None if there are no vectors.
     #[getter]
     fn vectors(&self) -> Option<(u32, usize)> {
         self.inner.node.dense().map(|dense| (dense.first, dense.size))
     }
 
-    /// Edge attributes in CSR form; no rows where there are none.
+    /// Edge attributes in CSR form. No rows if there are no edge attributes.
     fn edge<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
         csr(py, self.inner.edge.view())
     }
 
-    /// The sentences of several labelled datasets, in order; without edge attributes, vectors and cuts. With a folder the
-    /// rows are written to files there, one dataset at a time.
+    /// Concatenate the sentences of several labelled datasets, without edge attributes, vectors and cuts. With a
+    /// folder the rows are written to files there, one dataset at a time.
     #[staticmethod]
     #[pyo3(signature = (parts, folder = None))]
     fn joined(parts: &Bound<'_, PyAny>, folder: Option<PathBuf>) -> PyResult<PyDataset> {
@@ -255,22 +256,22 @@ impl PyDataset {
         guard(|| Ok(PyDataset { inner: Dataset::joined(parts, folder.map(Pages::new))?.into() }))
     }
 
-    /// Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece. Pieces know
-    /// where they were cut: start and end features fire at the true ends of sentences only.
+    /// Cut sentences of more than `most` tokens into pieces of similar length. Return the dataset and the sentence of
+    /// each piece. Pieces record their cuts: start and end features fire at the true ends of sentences only.
     fn cut<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(PyDataset, Array<'py, u32>)> {
         let (data, from) = run(py, 1, || self.inner.cut(most))?;
         Ok((PyDataset { inner: data.into() }, PyArray1::from_vec(py, from)))
     }
 
-    /// Every labelled token as a sentence of its own, where it stands as further attributes from `first` on: behind each
-    /// of the `labels` labels, first in its sentence, last in it.
+    /// Every labelled token as a sentence of its own, with its context as further attributes from `first` on: one for
+    /// each of the `labels` labels as the previous label, one for the first token of a sentence, one for the last.
     #[pyo3(signature = (first, labels, start_end = true))]
     fn steps(&self, py: Python<'_>, first: u32, labels: u32, start_end: bool) -> PyResult<PyDataset> {
         let data = run(py, 1, || self.inner.steps(first, labels, start_end))??;
         Ok(PyDataset { inner: data.into() })
     }
 
-    /// The same sentences with a vector for every token, `values` [tokens, size] times `scale`, whose numbers are the
+    /// These sentences with a vector for every token, `values` [tokens, size] times `scale`, whose components are the
     /// attributes from `first` on.
     #[pyo3(signature = (first, values, scale = 1.0))]
     fn with_vectors(
@@ -285,8 +286,8 @@ impl PyDataset {
         Ok(PyDataset { inner: inner.into() })
     }
 
-    /// A dataset from its arrays: offsets, gold (empty: unlabelled), and rows as `node` and `edge` give them. Values are
-    /// checked against each other, and copied.
+    /// Build a dataset from its arrays: offsets, gold (empty: unlabelled), and rows in the form of `node` and `edge`.
+    /// Values are checked against each other and copied.
     #[staticmethod]
     #[pyo3(signature = (offsets, gold, node, edge = None))]
     fn from_arrays(
@@ -311,7 +312,7 @@ impl PyDataset {
         })
     }
 
-    /// The same sentences with these gold labels ([tokens]; 65535 marks an unknown one).
+    /// These sentences with other gold labels ([tokens], 65535 for an unknown label).
     fn with_gold(&self, gold: PyReadonlyArray1<'_, u16>) -> PyResult<PyDataset> {
         let mut inner = Dataset::clone(&self.inner);
         inner.set_gold(gold.as_slice()?.to_vec())?;
@@ -319,10 +320,10 @@ impl PyDataset {
     }
 }
 
-/// Row pointers, ids and values from Python.
+/// Row pointers, ids and values, passed from Python.
 type CsrArrays<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);
 
-/// Ascending numbers from 0 to `end`.
+/// Check that the numbers ascend from 0 to `end`.
 fn pointers(given: &[u64], end: usize, name: &str) -> PyResult<Vec<usize>> {
     let ascending = given.windows(2).all(|p| p[0] <= p[1]);
     if !ascending || given.first() != Some(&0) || given.last() != Some(&(end as u64)) {
@@ -331,7 +332,7 @@ fn pointers(given: &[u64], end: usize, name: &str) -> PyResult<Vec<usize>> {
     Ok(given.iter().map(|&p| p as usize).collect())
 }
 
-/// Rows that are what they should be.
+/// Build rows after checking them.
 fn rows((ptr, ids, values): CsrArrays<'_>, name: &str) -> PyResult<Csr> {
     let (ids, values) = (ids.as_slice()?.to_vec(), values.as_slice()?.to_vec());
     if !values.is_empty() && values.len() != ids.len() || values.iter().any(|x| !x.is_finite()) {
@@ -350,7 +351,7 @@ fn csr<'py>(py: Python<'py>, rows: CsrRef<'_>) -> (Array<'py, u64>, Array<'py, u
     )
 }
 
-/// Drop the attributes seen fewer than min_count times, from a growing vocabulary and from its dataset.
+/// Drop the attributes that occur fewer than min_count times from a growing vocabulary and from its dataset.
 #[pyfunction]
 fn prune(
     py: Python<'_>,
@@ -385,8 +386,8 @@ fn prune(
     Ok(PyDataset { inner: inner.into() })
 }
 
-/// Python's collector rests while this lives: every few hundred new lists it would look through all that are young, and
-/// often through all there are, for garbage among lists of which none is.
+/// Disables Python's garbage collector while it exists. Otherwise the collector would scan the young objects after
+/// every few hundred new lists, and often all objects, without finding garbage.
 pub struct Paused<'py> {
     was_on: bool,
     _gil: Python<'py>,
@@ -394,7 +395,7 @@ pub struct Paused<'py> {
 
 impl<'py> Paused<'py> {
     pub fn new(py: Python<'py>) -> Paused<'py> {
-        // SAFETY: the GIL is held, here and in `drop`.
+        // SAFETY: the GIL is held here and in `drop`.
         Paused { was_on: unsafe { pyo3::ffi::PyGC_Disable() } != 0, _gil: py }
     }
 }
@@ -402,13 +403,14 @@ impl<'py> Paused<'py> {
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
         if self.was_on {
-            // SAFETY: the GIL is held: `_gil` is its proof.
+            // SAFETY: the GIL is held, as `_gil` proves.
             unsafe { pyo3::ffi::PyGC_Enable() };
         }
     }
 }
 
-/// Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's.
+/// Convert the label ids of all tokens ([tokens]) to one list of labels per sentence. `offsets` [N + 1] are the
+/// dataset's.
 #[pyfunction]
 fn name_paths<'py>(
     py: Python<'py>,

@@ -1,11 +1,11 @@
-//! The fast way in for what most users give: lists of sentences, of tokens, of strings.
+//! Fast path for the most common input: lists of sentences, of tokens, of strings.
 //!
-//! The strings of a corpus lie scattered over the heap, so reading them is bound by the memory's latency. Everything
-//! here goes in strides over many objects, each of which asks for the memory of the next stride. Only the thread that
-//! holds the GIL collects addresses; the others hash and look up, and where they cannot keep up, so does it.
+//! The strings of a corpus are scattered over the heap, so reading them is bound by memory latency. All loops run in
+//! strides over many objects and prefetch the next stride. Only the thread that holds the GIL collects addresses. The
+//! others hash and look up, and the first thread helps them if they cannot keep up.
 //!
-//! References are the lists' own: no Python code runs between the collecting of an address and its use, and the GIL is
-//! held throughout, so nothing can change them; counting them would write to every string.
+//! References are borrowed from the lists: no Python code runs between the collection of an address and its use, and
+//! the GIL is held throughout, so nothing can change them. Reference counting would write to every string.
 
 use crate::dataset::csr::Csr;
 use crate::dataset::vocab::Vocab;
@@ -19,32 +19,32 @@ use pyo3::types::PyList;
 use std::sync::mpsc::{channel, sync_channel, TrySendError};
 use std::sync::Mutex;
 
-/// Strings that one thread hands to another at a time.
+/// Number of strings that one thread passes to another at a time.
 const BATCH: usize = 8192;
-/// Sentences under which a second thread is not worth its start.
+/// Number of sentences below which a second thread is not worth its start.
 const FEW: usize = 128;
-/// Sentences between two looks for signals.
+/// Number of sentences between two checks for signals.
 const PIECE: usize = 4096;
-/// Threads beyond which the one that collects is the slowest.
+/// Maximum number of threads. With more, the collecting thread is the bottleneck.
 const MOST: usize = 4;
-/// Batches that wait for the others before the first thread takes one itself.
+/// Number of batches in the queue from which the first thread processes one itself.
 const WAIT: usize = 2;
 
-/// UTF-8 of a string that Python keeps.
+/// UTF-8 text owned by a Python string.
 #[derive(Clone, Copy)]
 struct Utf8Slice {
     at: *const u8,
     len: usize,
 }
 
-// SAFETY: read-only memory that outlives every use, see the head of the file.
+// SAFETY: read-only memory that outlives every use, see the module comment.
 unsafe impl Send for Utf8Slice {}
-// SAFETY: as above.
+// SAFETY: see `Send`.
 unsafe impl Sync for Utf8Slice {}
 
 impl Utf8Slice {
     fn as_str(&self) -> &str {
-        // SAFETY: as given by PyUnicode_AsUTF8AndSize, which makes valid UTF-8 only.
+        // SAFETY: from PyUnicode_AsUTF8AndSize, which returns valid UTF-8 only.
         unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.at, self.len)) }
     }
 }
@@ -53,8 +53,8 @@ impl Utf8Slice {
 #[derive(Default)]
 struct Strings {
     texts: Vec<Utf8Slice>,
-    ends: Vec<usize>, // of each token's strings
-    keys: Vec<Key>,   // of the texts, where a vocabulary grows
+    ends: Vec<usize>, // end of each token's strings
+    keys: Vec<Key>,   // of the texts, if a vocabulary grows
 }
 
 impl Strings {
@@ -64,13 +64,13 @@ impl Strings {
         self.keys.clear();
     }
 
-    /// Hash the texts that are not yet.
+    /// Hash the texts that are not hashed yet.
     fn hash(&mut self) {
         let new = &self.texts[self.keys.len()..];
         self.keys.extend(new.iter().map(|text| Key::of_text(text.as_str())));
     }
 
-    /// Rows of the strings, which are hashed, by a growing vocabulary; they are cleared.
+    /// Append the rows of the hashed strings, numbered by a growing vocabulary, and clear the strings.
     fn grow(&mut self, vocab: &mut Vocab, rows: &mut Csr) -> Result<()> {
         let before = rows.ids.len();
         vocab.intern_many(&self.keys, &mut rows.ids, |at| self.texts[at].as_str().as_bytes())?;
@@ -82,8 +82,8 @@ impl Strings {
         Ok(())
     }
 
-    /// Append the strings of a listed sentence, and ask for those of the next one on the way: while the processor works
-    /// on one string the memory looks for another.
+    /// Append the strings of a listed sentence, and prefetch those of the next one: memory access overlaps with the
+    /// work on the current string.
     fn read(&mut self, sentence: &Objects, next: &Objects) -> bool {
         let before = self.texts.len();
         let mut later = next.strings.iter();
@@ -91,14 +91,14 @@ impl Strings {
             if let Some(&text) = later.next() {
                 ask(text);
             }
-            // SAFETY: an object that its list holds; the GIL is held.
+            // SAFETY: the list holds the object, and the GIL is held.
             let (at, len) = unsafe {
                 let mut len = 0;
                 let known = ffi::PyUnicode_CheckExact(text) != 0;
                 (if known { ffi::PyUnicode_AsUTF8AndSize(text, &mut len) } else { std::ptr::null() }, len)
             };
             if at.is_null() {
-                // No string, or a lone surrogate; the slow way says where.
+                // Not a string, or a lone surrogate. The slow path reports its position.
                 // SAFETY: the GIL is held.
                 unsafe { ffi::PyErr_Clear() };
                 self.texts.truncate(before);
@@ -112,7 +112,7 @@ impl Strings {
     }
 }
 
-/// Ask for a string: its head, and the text that follows it.
+/// Prefetch the head of a string and the text that follows it.
 #[inline(always)]
 fn ask(text: *const ffi::PyObject) {
     prefetch(text);
@@ -128,7 +128,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// Find the objects of a sentence without looking into the strings. False where its tokens are no lists.
+    /// Collect the objects of a sentence without reading the strings. Return false if its tokens are not lists.
     fn list(&mut self, sentence: &Bound<'_, PyList>) -> bool {
         self.lists.clear();
         self.strings.clear();
@@ -155,7 +155,7 @@ impl Objects {
     }
 }
 
-/// Looks strings up, with its scratch.
+/// String lookup and its scratch buffers.
 #[derive(Default)]
 struct Lookup {
     keys: Vec<u64>,
@@ -163,7 +163,7 @@ struct Lookup {
 }
 
 impl Lookup {
-    /// Rows of the strings by a locked vocabulary; the strings are cleared.
+    /// Append the rows of the strings, numbered by a locked vocabulary, and clear the strings.
     fn known(&mut self, vocab: &Vocab, strings: &mut Strings, rows: &mut Csr) {
         self.keys.clear();
         self.keys.extend(strings.texts.iter().map(|text| Key::lookup(text.as_str())));
@@ -177,7 +177,7 @@ impl Lookup {
         strings.clear();
     }
 
-    /// Rows of a batch by a locked vocabulary.
+    /// Return the rows of a batch, numbered by a locked vocabulary.
     fn batch(&mut self, vocab: &Vocab, mut strings: Strings) -> Csr {
         let mut rows = Csr::default();
         rows.ids.reserve(strings.texts.len());
@@ -187,12 +187,12 @@ impl Lookup {
     }
 }
 
-/// Lists the sentences of a corpus one ahead of the one that is read.
+/// Lists the sentences of a corpus, one ahead of the current sentence.
 struct ReadAhead<'a, 'py> {
     sentences: &'a Bound<'py, PyList>,
     at: usize,
     now: Objects,
-    next: Option<Objects>, // None where the next sentence is not plain, or there is none
+    next: Option<Objects>, // None if the next sentence is not plain, or at the end
 }
 
 impl<'a, 'py> ReadAhead<'a, 'py> {
@@ -215,7 +215,7 @@ impl<'a, 'py> ReadAhead<'a, 'py> {
         plain.then_some(objects)
     }
 
-    /// Read the next sentence; its number of tokens, None where it is not plain or there is none.
+    /// Read the next sentence. Return its number of tokens, or None if it is not plain or at the end.
     fn read(&mut self, strings: &mut Strings) -> Option<usize> {
         let old = std::mem::replace(&mut self.now, self.next.take()?);
         self.at += 1;
@@ -225,15 +225,15 @@ impl<'a, 'py> ReadAhead<'a, 'py> {
     }
 }
 
-/// The vocabulary, read or grown.
+/// The vocabulary: locked or growing.
 pub(super) enum Ids<'a> {
     Locked(&'a Vocab),
     Growing(&'a mut Vocab),
 }
 
-/// Sentences that are plain from where `bounds` ends to the first that is not: rows, and the end of each sentence.
+/// Read plain sentences from the end of `bounds` to the first that is not plain: rows, and the end of each sentence.
 ///
-/// Signals are looked at between pieces, where no object is borrowed: a handler may change the list.
+/// Signals are checked between pieces, when no object is borrowed, because a handler may change the list.
 pub(super) fn plain(
     ids: &mut Ids<'_>,
     sentences: &Bound<'_, PyList>,
@@ -257,7 +257,7 @@ pub(super) fn plain(
     }
 }
 
-/// Up to PIECE sentences on this thread.
+/// Process up to PIECE sentences on this thread.
 fn alone(ids: &mut Ids<'_>, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bounds: &mut Vec<usize>) -> Result<()> {
     let (mut lookup, mut strings, last) = (Lookup::default(), Strings::default(), bounds.len() + PIECE);
     while bounds.len() < last && ahead.read(&mut strings).is_some() {
@@ -273,13 +273,14 @@ fn alone(ids: &mut Ids<'_>, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bound
     Ok(())
 }
 
-/// Up to PIECE sentences for a vocabulary that grows: this thread collects and hashes, another numbers, in order.
+/// Process up to PIECE sentences with a growing vocabulary: this thread collects and hashes, another numbers, in
+/// order.
 fn grow(vocab: &mut Vocab, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bounds: &mut Vec<usize>) -> Result<()> {
     let last = bounds.len() + PIECE;
     let (give, take) = sync_channel::<Strings>(WAIT);
     std::thread::scope(|scope| {
         let mut tokens = rows.rows();
-        let give = give; // closed when this thread is done, also by a panic, so that the other ends too
+        let give = give; // closed when this thread is done, even by a panic, so that the other one ends too
         let numbering = scope.spawn(move || take.iter().try_for_each(|mut strings| strings.grow(vocab, rows)));
         let mut strings = Strings::default();
         while bounds.len() < last {
@@ -297,14 +298,14 @@ fn grow(vocab: &mut Vocab, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bounds
     })
 }
 
-/// Up to PIECE sentences by a vocabulary that is locked.
+/// Process up to PIECE sentences with a locked vocabulary.
 fn look_up(vocab: &Vocab, ahead: &mut ReadAhead<'_, '_>, jobs: usize, rows: &mut Csr, bounds: &mut Vec<usize>) {
     let last = bounds.len() + PIECE;
     let mut strings = Strings::default();
     let (give, take) = sync_channel::<(usize, Strings)>(WAIT);
     let take = Mutex::new(take);
     std::thread::scope(|scope| {
-        let give = give; // closed when the scope's work ends, also by a panic, so that the others end too
+        let give = give; // closed when the scope's work ends, even by a panic, so that the others end too
         let (put, get) = channel::<(usize, Csr)>();
         for _ in 1..threads::threads(jobs).min(MOST) {
             let (take, put) = (&take, put.clone());

@@ -1,4 +1,5 @@
-//! Sentences whose tokens lie one behind the other in an array of bytes, as Arrow has lists of texts: read where they are.
+//! Sentences whose tokens are concatenated in an array of bytes, like Arrow's lists of strings. They are read in
+//! place.
 
 use crate::error::Error;
 use crate::features::tokens::Tokens;
@@ -9,29 +10,29 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
 use std::ops::Range;
 
-/// Sentences of tokens in three arrays; a sequence of lists of strings for who asks for one of them.
+/// Sentences of tokens in three arrays. In Python a sequence of lists of strings.
 #[pyclass(name = "Texts", module = "tagwise._core", frozen)]
 pub struct PyTexts {
     data: Py<PyArray1<u8>>,
-    tokens: Py<PyArray1<i32>>,    // [tokens + 1] where each begins in `data`
-    sentences: Py<PyArray1<i32>>, // [sentences + 1] the first token of each
+    tokens: Py<PyArray1<i32>>,    // [tokens + 1] start of each in `data`
+    sentences: Py<PyArray1<i32>>, // [sentences + 1] first token of each
 }
 
-/// The arrays, as somebody else may have changed them since: whatever is read is checked.
+/// The borrowed arrays. Other code may have changed their contents, so every access is checked.
 struct Arrays<'py> {
     data: PyReadonlyArray1<'py, u8>,
     tokens: PyReadonlyArray1<'py, i32>,
     sentences: PyReadonlyArray1<'py, i32>,
 }
 
-/// Places at and at + 1 of offsets, where they are a range below `end`.
+/// Range from offset `at` to offset `at + 1`, or None if it is not a range up to `end`.
 fn range(offsets: &[i32], at: usize, end: usize) -> Option<Range<usize>> {
     let (from, to) = (usize::try_from(*offsets.get(at)?).ok()?, usize::try_from(*offsets.get(at + 1)?).ok()?);
     (from <= to && to <= end).then_some(from..to)
 }
 
 impl Arrays<'_> {
-    /// `see(token)` for each token of a sentence; how many.
+    /// Call `see(token)` for each token of a sentence. Return the number of tokens.
     fn each(&self, py: Python<'_>, s: usize, mut see: impl FnMut(&str) -> PyResult<()>) -> PyResult<usize> {
         let (data, tokens) = (self.data.as_slice()?, self.tokens.as_slice()?);
         let off =

@@ -1,4 +1,5 @@
-//! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
+//! Token strings to a dataset through a template. Strings are copied into the flat table, and the rest runs without
+//! the GIL.
 
 use crate::dataset::extract::known::TextCache;
 use crate::dataset::extract::Extractor;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 pub struct PyTemplate {
     pub inner: Template,
     text: String,
-    spare: Arc<BufferPool>,   // of datasets made with it
-    known: Reused<TextCache>, // what it found at distinct texts
+    spare: Arc<BufferPool>,   // of datasets built with it
+    known: Reused<TextCache>, // attributes of distinct texts
 }
 
 #[pymethods]
@@ -41,19 +42,19 @@ impl PyTemplate {
         })
     }
 
-    /// Whether a list of frequent texts (is_rare, is_frequent) is still to be learnt.
+    /// Whether a list of frequent texts (is_rare, is_frequent) is not learned yet.
     #[getter]
     fn is_open(&self) -> bool {
         self.inner.is_open()
     }
 
-    /// Learnt lists of frequent texts, one for each part that asks for one; empty before `learn`.
+    /// Learned lists of frequent texts, one for each part that uses one. Empty before `learn`.
     #[getter]
     fn lists(&self) -> Vec<Vec<String>> {
         self.inner.lists().into_iter().flatten().map(|list| list.to_vec()).collect()
     }
 
-    /// The template with its lists of frequent texts taken from training sentences, given by their columns.
+    /// Return the template with lists of frequent texts learned from training sentences, which are passed by columns.
     fn learn(&self, py: Python<'_>, sentences: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut tokens = Tokens::new(self.inner.columns.len());
         read(&mut tokens, &self.inner, sentences, false)?;
@@ -61,7 +62,7 @@ impl PyTemplate {
         Ok(PyTemplate { inner, text: self.text.clone(), spare: self.spare.clone(), known: Reused::default() })
     }
 
-    /// The template as it was written.
+    /// Source text of the template.
     #[getter]
     fn source(&self) -> &str {
         &self.text
@@ -72,7 +73,8 @@ impl PyTemplate {
         self.inner.columns.clone()
     }
 
-    /// The columns that some rule looks at; CRF++ counts columns, so its templates use all up to the last they name.
+    /// Columns that some rule reads. CRF++ counts columns, so its templates use all columns up to the last one they
+    /// name.
     #[getter]
     fn used_columns(&self) -> Vec<String> {
         let columns = self.inner.columns.iter().enumerate();
@@ -87,7 +89,7 @@ impl PyTemplate {
         self.inner.has_edges()
     }
 
-    /// Number of rules, ranges expanded: the most attributes a token can have.
+    /// Number of rules after expanding ranges, which is the maximum number of attributes of a token.
     fn __len__(&self) -> usize {
         self.inner.rules.len()
     }
@@ -96,7 +98,7 @@ impl PyTemplate {
         format!("<Template: {} rules over {}>", self.inner.rules.len(), self.inner.columns.join(", "))
     }
 
-    /// Texts of every token's attributes in one sentence given by its columns.
+    /// Texts of every token's attributes in one sentence, which is passed by columns.
     fn render(&self, columns: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<String>>> {
         closed(&self.inner)?;
         let mut tokens = Tokens::new(self.inner.columns.len());
@@ -111,7 +113,7 @@ impl PyTemplate {
     }
 }
 
-/// Refuse a template whose lists are not learnt.
+/// Reject a template whose lists are not learned.
 fn closed(template: &Template) -> PyResult<()> {
     if template.is_open() {
         return Err(Error::Template(
@@ -123,7 +125,8 @@ fn closed(template: &Template) -> PyResult<()> {
     Ok(())
 }
 
-/// Append sentences given by their columns to the flat table; `bare`: given as the values of the template's only column.
+/// Append sentences, passed by columns, to the flat table. With `bare` they are the values of the template's only
+/// column.
 fn read(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>, bare: bool) -> PyResult<()> {
     let wrong = || format!("expected a list of sentences, found {}", kind(sentences));
     if bare && template.columns.len() != 1 {
@@ -150,14 +153,15 @@ fn read(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>, 
     Ok(())
 }
 
-/// Strings of a list ahead of the one that is read, which the memory is asked for.
+/// Number of strings by which a list is prefetched.
 const AHEAD: usize = 6;
 
-/// Append the strings of a list; None, and nothing appended, where something else is among them, of which `values` says what.
+/// Append the strings of a list. Return None, with nothing appended, if it contains other objects, which `values`
+/// reports.
 fn plain(column: &mut Column, list: &Bound<'_, PyList>) -> Option<PyResult<usize>> {
     let (before, length) = (column.cells.len(), list.len());
     for t in 0..length {
-        // SAFETY: items within the list's length, borrowed while the GIL is held; no Python code runs meanwhile.
+        // SAFETY: items within the list's length, borrowed while the GIL is held. No Python code runs meanwhile.
         let text = unsafe {
             let at = |t: usize| ffi::PyList_GetItem(list.as_ptr(), t as ffi::Py_ssize_t);
             if t + AHEAD < length {
@@ -180,7 +184,7 @@ fn plain(column: &mut Column, list: &Bound<'_, PyList>) -> Option<PyResult<usize
     Some(Ok(length))
 }
 
-/// Items between two looks for signals.
+/// Number of items between two checks for signals.
 const LOOK: usize = 64;
 
 /// Items of a list, a tuple or another iterable that is not a string, bytes or a mapping.
@@ -225,7 +229,7 @@ pub fn kind(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "an unknown type".into(), |n| n.to_string())
 }
 
-/// Append the values of a column of one sentence; how many.
+/// Append the values of a column of one sentence. Return their number.
 fn values(tokens: &mut Tokens, template: &Template, s: usize, c: usize, values: &Bound<'_, PyAny>) -> PyResult<usize> {
     let (py, name, column) = (values.py(), &template.columns[c], &mut tokens.columns[c]);
     let wrong = || format!("sentence {s}, column {name:?}: expected a list of strings, found {}", kind(values));
@@ -238,7 +242,7 @@ fn values(tokens: &mut Tokens, template: &Template, s: usize, c: usize, values: 
     })
 }
 
-/// Append one sentence, given by its columns, to the flat table.
+/// Append one sentence, passed by columns, to the flat table.
 fn push(tokens: &mut Tokens, template: &Template, s: usize, columns: &Bound<'_, PyAny>) -> PyResult<()> {
     let names = &template.columns;
     let py = columns.py();
@@ -275,8 +279,8 @@ fn push(tokens: &mut Tokens, template: &Template, s: usize, columns: &Bound<'_, 
     Ok(())
 }
 
-/// Dataset of sentences given by their columns, or `bare`, as the values of the only one. A growing vocabulary gets new
-/// attributes, a locked one drops them.
+/// Dataset of sentences passed by columns or, with `bare`, as the values of the only column. A growing vocabulary adds
+/// new attributes. A locked one drops them.
 #[pyfunction]
 #[pyo3(signature = (template, vocab, sentences, n_jobs=1, *, bare=false))]
 pub(super) fn encode_tokens(
@@ -292,7 +296,7 @@ pub(super) fn encode_tokens(
     dataset(py, template.get(), vocab, known, n_jobs)
 }
 
-/// The same, and the number that `words` has for each token's text in a column.
+/// Return the dataset of `encode_tokens`, and the number in `words` of each token's text in a column.
 #[pyfunction]
 #[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1, *, bare=false))]
 pub(super) fn encode_words<'py>(
@@ -315,7 +319,7 @@ pub(super) fn encode_words<'py>(
     Ok((dataset(py, template.get(), vocab, known, n_jobs)?, found))
 }
 
-/// The number of each token's text: where tokens are many, every distinct text is looked up once.
+/// Number of each token's text. If there are many tokens, every distinct text is looked up once.
 fn words_of(column: &Column, words: &PyWordSets) -> Vec<u32> {
     let look = |text: u32| words.look(column.key(text as usize));
     if column.cells.len() < column.texts() {
@@ -325,7 +329,7 @@ fn words_of(column: &Column, words: &PyWordSets) -> Vec<u32> {
     column.cells.iter().map(|&text| numbers[text as usize]).collect()
 }
 
-/// What is known of distinct texts; nothing where the vocabulary grows.
+/// Cached attributes of distinct texts. Empty if the vocabulary grows.
 fn known(template: &PyTemplate, vocab: &Bound<'_, PyVocab>) -> PyResult<TextCache> {
     let (columns, stamp) = (template.inner.columns.len(), vocab.try_borrow()?.inner.stamp());
     Ok(stamp.map_or_else(|| TextCache::new(columns, 0), |stamp| TextCache::take(&template.known, columns, stamp)))
@@ -342,7 +346,7 @@ fn dataset(
     closed(template)?;
     let locked = vocab.try_borrow()?.inner.is_locked();
     let cells: usize = known.tokens.columns.iter().map(|column| column.cells.len()).sum();
-    let steps = cells.saturating_mul(60 * (1 + template.rules.len())); // a rule at a token: a text, its hash, a look
+    let steps = cells.saturating_mul(60 * (1 + template.rules.len())); // per rule and token: a text, its hash, a lookup
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
         let vocab = &vocab.inner;
