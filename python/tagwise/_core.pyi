@@ -362,20 +362,17 @@ SIMD: str
 
 @final
 class Stop:
-    """Work that another thread can stop.
-
-    Inside the `with` block native calls of this thread, and `Stop.look`, raise StoppedError once `ask` has been
-    called. Blocks do not nest.
-    """
+    """Work that another thread can stop. Inside the `with` block native calls of this thread, and
+    `Stop.look`, raise StoppedError after a call of `ask`. Blocks do not nest."""
 
     def __new__(cls) -> Stop: ...
     def __enter__(self) -> Stop: ...
     def __exit__(self, *_exception: object) -> None: ...
     def ask(self) -> None:
-        """Stop the work, from any thread. Work that begins later is stopped at once."""
+        """Stop the work, from any thread. Work that begins later stops immediately."""
     @staticmethod
     def look() -> None:
-        """Raise StoppedError if the work of this thread is to stop. For loops in Python."""
+        """Raise StoppedError if the work of this thread has been stopped. For loops in Python."""
 
 @final
 class TokenRegex:
@@ -391,7 +388,7 @@ class WapitiRegex:
 
     def __new__(cls, source: bytes) -> WapitiRegex: ...
     def find(self, text: bytes) -> tuple[int, int] | None:
-        """Where the leftmost match begins and the length that Wapiti counts for it; None if there is no match."""
+        """Start of the leftmost match and the length that Wapiti counts for it, or None if nothing matches."""
 
 def claim(what: str, bytes: int, remedy: str) -> None:
     """Raise MemoryLimitError if `bytes` are beyond the memory budget; `what` takes them, `remedy` is what to do."""
@@ -470,7 +467,8 @@ class Objective:
     ) -> Objective:
         """`folder`: keep large arrays in files there."""
     def evaluate(self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
-        """Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature."""
+        """Return the loss at `w` and write the gradient to `gradient`. Both arrays have one entry per
+        feature."""
     def value(
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
@@ -478,7 +476,7 @@ class Objective:
     def log_value(
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
-        """The same of log sum_i w_i e^{l_i}, in place of the exponential loss."""
+        """Like `value`, for log sum_i w_i e^{l_i} in place of the exponential loss."""
     def precise_value(
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
@@ -487,7 +485,7 @@ class Objective:
     def paged_bytes(self) -> int:
         """Bytes of large arrays in files."""
     def release(self) -> None:
-        """Free the buffers of evaluations, and drop arrays that are in files from memory."""
+        """Free the buffers of evaluations, and drop arrays in files from memory."""
     def prefetch(self) -> None:
         """Have the system read arrays in files in the background."""
 
@@ -503,7 +501,7 @@ def total_loss(
     cost: NDArray[np.float64] | None = None,
     n_jobs: int = 0,
 ) -> float:
-    """The loss of a training set at `w` in double precision, without its gradient."""
+    """Return the loss of a training set at `w` in double precision, without its gradient."""
 
 @final
 class Stochastic:
@@ -520,13 +518,13 @@ class Stochastic:
     ) -> Stochastic: ...
     @property
     def n_batches(self) -> int:
-        """Steps of an epoch: batches of up to sixteen sentences."""
+        """Number of steps per epoch. A step is a batch of up to sixteen sentences."""
     def set(self, w: NDArray[np.float64]) -> None:
-        """Go on from these weights."""
+        """Resume from these weights."""
     def weights(self) -> NDArray[np.float64]:
         """Current weights, one per feature."""
     def order(self, seed: int, epoch: int) -> NDArray[np.uint32]:
-        """The order of the batches in an epoch."""
+        """Order of the batches in an epoch."""
     def run(self, order: NDArray[np.uint32], eta: float, l2: float, seen: float) -> float:
         """Steps over the batches of `order`, `seen` sentences after the start: the sum of the losses met on the way.
 
@@ -619,13 +617,13 @@ class Scorer:
     def layout(self) -> Layout: ...
     @property
     def local(self) -> bool:
-        """Whether every step is normalised by itself, given the label before it."""
+        """Whether every step is normalised locally, conditional on the previous label."""
     @property
     def weights(self) -> NDArray[np.float32]:
         """Weights of all features."""
     @property
     def edge_scores(self) -> NDArray[np.float64]:
-        """Edge scores [L, L], -inf where forbidden."""
+        """Edge scores [L, L], -inf for forbidden edges."""
     def viterbi(
         self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
@@ -718,23 +716,23 @@ class CrfsuiteSequence:
 
     @staticmethod
     def read(sequence: Any) -> CrfsuiteSequence | None:
-        """The sequence, or None where the package has to read it."""
+        """Return the sequence, or None if the Python package has to read it."""
     @staticmethod
     def from_pairs(sequence: Sequence[Sequence[tuple[str | bytes, float]]]) -> CrfsuiteSequence:
-        """The sequence of lists of pairs (name, value)."""
+        """Return the sequence of lists of pairs (name, value)."""
     def __len__(self) -> int: ...
 
 @final
 class CrfsuiteModel:
-    """A model file of CRFsuite that is open."""
+    """An open CRFsuite model file."""
 
     def __new__(cls, data: bytes) -> CrfsuiteModel:
-        """The model of a file's bytes."""
+        """Read a model from the bytes of a file."""
     @staticmethod
     def open(file: int) -> CrfsuiteModel:
         """The model of an open file (its descriptor; its handle on Windows), read into memory of its own."""
     def data(self) -> bytes:
-        """The bytes of the file."""
+        """Bytes of the file."""
     @property
     def labels(self) -> list[str]:
         """Labels, by number."""
@@ -750,7 +748,7 @@ class CrfsuiteModel:
         `told` gives the texts of names that are no plain texts.
         """
     def tag(self, sequence: CrfsuiteSequence) -> list[str]:
-        """The labels of a sequence."""
+        """Return the labels of a sequence."""
     def tag_many(self, sequences: list[Any], other: Callable[[Any], Any], n_jobs: int = 0) -> list[list[str]]:
         """The labels of sequences; `other` reads those that the package has to, as lists of pairs."""
     def marginals(self, sequence: CrfsuiteSequence) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
@@ -850,7 +848,7 @@ def add_scaled(
     """out = a + step * b."""
 
 def add_ridge(w: NDArray[np.float64], c: float, gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
-    """Add 2 c w to the gradient; returns c ||w||^2."""
+    """Add 2 c w to the gradient and return c ||w||^2."""
 
 @final
 class CurvaturePairs:
@@ -862,7 +860,7 @@ class CurvaturePairs:
     def __len__(self) -> int:
         """Number of pairs remembered."""
     def clear(self) -> None:
-        """Forget all pairs."""
+        """Remove all pairs."""
     def push(
         self,
         w0: NDArray[np.float64],
@@ -870,9 +868,10 @@ class CurvaturePairs:
         g0: NDArray[np.float64],
         g1: NDArray[np.float64],
     ) -> bool:
-        """Remember the step from (w0, g0) to (w1, g1); False where its curvature is not positive and it is skipped."""
+        """Store the step from (w0, g0) to (w1, g1). Return False, with the step skipped, if its curvature is
+        not positive."""
     def direction(self, g: NDArray[np.float64], direction: NDArray[np.float64]) -> float:
-        """direction = -H g; returns the directional derivative g . direction."""
+        """Write direction = -H g and return the directional derivative g . direction."""
 
 def chain_kbest(
     node: NDArray[np.float64], edge: NDArray[np.float64], k: int
@@ -956,19 +955,20 @@ class Online:
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
         """Run one pass over the training set, or over the sentences of `order`. Return sums over its steps."""
     def part(self, begin: int, end: int) -> dict[str, Any]:
-        """The steps from `begin` to before `end` of the next epoch, which its last step ends; sums over them."""
+        """Run the steps `begin..end` of the next epoch and return sums over them. The epoch ends with its
+        last step."""
     def weights(self, averaged: bool = True) -> NDArray[np.float64]:
-        """The weights now, or their average over all steps: one a feature."""
+        """Current weights, or their average over all steps, one per feature."""
     @property
     def epochs(self) -> int:
         """Number of epochs so far."""
     @property
     def steps(self) -> float:
-        """Steps so far: sentences, or epochs in batch mode."""
+        """Number of steps so far: sentences, or epochs in batch mode."""
     def state(self) -> dict[str, Any]:
-        """What training can be resumed from."""
+        """State from which training resumes."""
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state: one of `state`, or weights alone."""
+        """Resume from a state returned by `state`, or from weights alone."""
 
 @final
 class WordSets:
@@ -979,11 +979,11 @@ class WordSets:
 
     def __new__(cls, words: Sequence[bytes], of: Sequence[int]) -> WordSets: ...
     def of(self, sentences: list[Any]) -> NDArray[np.uint32]:
-        """The numbers of all tokens of some sentences, one after the other; 0 for words that are not there."""
+        """Numbers of all tokens of some sentences, concatenated. 0 for unknown words."""
 
 @final
 class Margins:
-    """Which margins a Hidden Markov SVM asks for, at what price, and how it looks for them."""
+    """Margins of a Hidden Markov SVM, their price, and the search for violated ones."""
 
     def __new__(
         cls,
@@ -1014,7 +1014,7 @@ class Svm:
     def epoch(self) -> dict[str, Any]:
         """Run one epoch: decoding, working sets, duality gap. Return the state of training after it."""
     def weights(self) -> NDArray[np.float64]:
-        """The weights: one a feature."""
+        """Weights, one per feature."""
     def alphas(self) -> list[tuple[int, NDArray[np.uint16], float]]:
         """Wrong paths with alpha > 0 as (sentence, labels, alpha)."""
     @property
@@ -1138,10 +1138,11 @@ class KernelScorer:
 def small_program(
     gram: NDArray[np.float64], b: NDArray[np.float64], limit: float | None = None
 ) -> NDArray[np.float64]:
-    """tau of max b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit where it is given."""
+    """Return tau that maximises b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit if there is a
+    limit."""
 
 def sequence_cost(cost: Cost, gold: NDArray[np.uint16], guess: NDArray[np.uint16]) -> float:
-    """Cost of `guess` where `gold` is right, both [T] of label ids; `cost` has the table of their entities."""
+    """Cost of `guess` if `gold` is right, both [T] of label ids. `cost` has the table of their entities."""
 
 @final
 class LookbackSpec:
@@ -1203,16 +1204,17 @@ class HistoryOnline:
         sample_weight: NDArray[np.float32] | None = None,
     ) -> HistoryOnline: ...
     def epoch(self) -> dict[str, Any]:
-        """One pass over the training set; sums over its steps."""
+        """Run one pass over the training set. Return sums over its steps."""
     def weights(self, averaged: bool = True) -> NDArray[np.float64]:
-        """The weights now, or their average over all steps: one a feature, those of the terms last."""
+        """Current weights, or their average over all steps, one per feature. Those of the terms come last."""
     @property
     def epochs(self) -> int:
         """Number of epochs so far."""
     def state(self) -> dict[str, Any]:
-        """What training can be resumed from: one number a feature in each array, those of the terms last."""
+        """State from which training resumes: one number per feature in each array. Those of the terms come
+        last."""
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state: one of `state`, or weights alone."""
+        """Resume from a state returned by `state`, or from weights alone."""
 
 def once_kbest(
     scorer: Scorer,
@@ -1223,8 +1225,8 @@ def once_kbest(
     allowed: _Support | None = None,
     n_jobs: int = 0,
 ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
-    """The k best paths of each sentence in which every group of labels begins at most one span: how many of each [N],
-    their scores, their labels one after the other."""
+    """The k best paths of each sentence in which every group of labels begins at most one span: the number
+    per sentence [N], their scores, their labels concatenated."""
 
 def once_marginals(
     scorer: Scorer, dataset: Dataset, once: _Groups, *, allowed: _Support | None = None, n_jobs: int = 0
@@ -1235,7 +1237,8 @@ def once_marginals(
 def feasible(
     offsets: NDArray[np.uint64], sets: NDArray[np.bool_], of: NDArray[np.uint32], pairs: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Whether each sentence has a path inside the sets of its tokens and the pairs [L, L]: [N]."""
+    """Whether each sentence has a path within the label sets of its tokens and the allowed pairs [L, L]:
+    [N]."""
 
 def chunk_probabilities(
     scorer: Scorer,
@@ -1269,7 +1272,7 @@ class Order:
     def n_arcs(self) -> int:
         """Number of arcs."""
     def dense(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Weights of the features beyond the first order as `LookbackSpec` with tuples has them."""
+        """Weights of the features beyond the first order, in the layout of `LookbackSpec` with tuples."""
 
 @final
 class OrderObjective:

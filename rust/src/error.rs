@@ -1,30 +1,30 @@
-//! One error type for the core. Every message says what was wrong, what was expected and what to do.
+//! One error type for the core. Every message states what is wrong, what was expected and what to do.
 
 use std::fmt;
 
-/// What went wrong, sorted by who can mend it; `py` maps each kind to one Python exception.
+/// An error, by who can fix it. `py` maps each kind to one Python exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A value handed in by the caller is outside its domain.
+    /// A value passed by the caller is outside its domain.
     Value(String),
-    /// A template does not parse or names an unknown column; the message starts with its line.
+    /// A template does not parse or names an unknown column. The message starts with its line.
     Template(String),
     /// A model file is damaged, of another version, or not a model file.
     ModelFile(String),
-    /// It would take more memory, or more threads, than there are: how much, and the limit.
+    /// The operation needs more memory or threads than are available. The message states the amount and the limit.
     Memory(String),
-    /// A defect of the core: what no input may lead to.
+    /// A defect of the core that no input may cause.
     Internal(String),
-    /// Training cannot go on (a gold label outside its support, a loss that is not finite).
+    /// Training cannot continue (a gold label outside its support, a loss that is not finite).
     Training(String),
     /// Another thread stopped the call.
     Stopped,
-    /// An error about one sentence, counted from 0; Python reads the number as the attribute `sentence`.
+    /// An error in one sentence, counted from 0. Python reads the number from the attribute `sentence`.
     Sentence(usize, Box<Error>),
 }
 
 impl Error {
-    /// The same error, about this sentence.
+    /// Attach a sentence number to the error.
     pub fn of_sentence(self, sentence: usize) -> Error {
         Error::Sentence(sentence, self.into())
     }

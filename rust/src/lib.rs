@@ -1,17 +1,18 @@
-//! Native core of tagwise, one room a floor, in the order of the line: a room uses only what stands above it.
-//! `error` is for all; `py` alone knows Python.
+//! Native core of tagwise. Modules are declared in the order of the pipeline, and each uses only modules above it. All
+//! modules use `error`, and only `py` depends on Python.
 pub mod error;
 
-// The machine: vector instructions, files in memory, numbers drawn in a fixed order. Knows nothing of language.
+// The machine: vector instructions, memory-mapped files, deterministic random numbers. Independent of language
+// processing.
 pub mod machine;
 
 // Sentences to attributes.
 pub mod features;
 
-// Scores of one sentence to paths and sums over paths. Knows neither features nor losses.
+// Scores of one sentence to paths and sums over paths. Independent of features and losses.
 pub mod chain;
 
-// Attributes to ids in flat arrays; where a weight lies.
+// Attributes to ids in flat arrays, and the position of each weight.
 pub mod dataset;
 
 // Dataset times weights: the scores that the chain reads, and the transpose.
@@ -23,9 +24,9 @@ pub mod learners;
 // Scores to labels.
 pub mod decoding;
 
-// Model files of other programs, used as they lie.
+// Model files of other programs, used in place.
 pub mod foreign;
 
-// The Python surface.
+// The Python bindings.
 #[cfg(feature = "python")]
 mod py;

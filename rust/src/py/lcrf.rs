@@ -1,4 +1,4 @@
-//! Models of CRFsuite, and the sequences that they label.
+//! CRFsuite models, and the sequences that they label.
 
 use crate::error::{Error, Result};
 use crate::foreign::lcrf::{Bytes, Lcrf, LcrfWork, Listed};
@@ -17,14 +17,14 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use rayon::prelude::*;
 use std::io::{Read, Seek};
 
-/// Items that are labelled by one thread at a time.
+/// Number of items that one thread labels at a time.
 const PIECE: usize = 512;
-/// Items of one call up to which a second thread is not worth its start.
+/// Number of items in a call up to which a second thread is not worth its start.
 const FEW: usize = 1024;
-/// Names that are read before the interpreter is let go for a while.
+/// Number of names read before the GIL is released for a while.
 const READ: usize = 1 << 22;
 
-/// Attributes of the items of one sequence, read once.
+/// Attributes of the items of one sequence, parsed once.
 #[pyclass(name = "CrfsuiteSequence", module = "tagwise._core", frozen)]
 pub struct PySequence {
     names: Names,
@@ -32,14 +32,14 @@ pub struct PySequence {
 
 #[pymethods]
 impl PySequence {
-    /// The sequence, or None where the package has to read it.
+    /// Return the sequence, or None if the Python package has to read it.
     #[staticmethod]
     fn read(sequence: &Bound<'_, PyAny>) -> Option<PySequence> {
         let mut names = Names::default();
         items::read(sequence, &mut names).then_some(PySequence { names })
     }
 
-    /// The sequence of lists of pairs (name, value).
+    /// Return the sequence of lists of pairs (name, value).
     #[staticmethod]
     fn from_pairs(sequence: &Bound<'_, PyList>) -> PyResult<PySequence> {
         let mut names = Names::default();
@@ -52,7 +52,7 @@ impl PySequence {
     }
 }
 
-/// A model file of CRFsuite that is open.
+/// An open CRFsuite model file.
 #[pyclass(name = "CrfsuiteModel", module = "tagwise._core", frozen)]
 pub struct PyLcrf {
     inner: Lcrf,
@@ -82,7 +82,7 @@ fn featured(py: Python<'_>, of: Listed) -> Featured<'_> {
     (PyArray1::from_vec(py, of.codes), PyArray1::from_vec(py, of.weights))
 }
 
-/// The bytes of names; `raw` has those of one that is no plain text.
+/// Bytes of names. `raw` converts a name that is not plain text to bytes.
 fn names_of(given: &Bound<'_, PyList>, raw: &Bound<'_, PyAny>) -> PyResult<Names> {
     let mut out = Names::default();
     for name in given.iter() {
@@ -95,8 +95,8 @@ fn names_of(given: &Bound<'_, PyList>, raw: &Bound<'_, PyAny>) -> PyResult<Names
     Ok(out)
 }
 
-/// The file of a model, as CRFsuite writes it: labels and attributes by number, codes and weights of state features and
-/// transitions, ascending. `raw` has the bytes of a name that is no plain text.
+/// Return the bytes of a model file in CRFsuite's format: labels and attributes by number, codes and weights of state
+/// features and transitions, ascending. `raw` converts a name that is not plain text to bytes.
 #[pyfunction]
 fn crfsuite_written<'py>(
     py: Python<'py>,
@@ -115,14 +115,14 @@ fn crfsuite_written<'py>(
 
 #[pymethods]
 impl PyLcrf {
-    /// The model of a file's bytes.
+    /// Read a model from the bytes of a file.
     #[new]
     fn new(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<PyLcrf> {
         let bytes = Box::new(PyBackedBytes::from(data.clone()));
         PyLcrf::of(py, bytes)
     }
 
-    /// The model of a file that Python has open (`py::file::opened`), read into memory of its own.
+    /// Read a model from a file that Python has open (`py::file::opened`) into memory.
     #[staticmethod]
     fn open(py: Python<'_>, file: i64) -> PyResult<PyLcrf> {
         let mut file = opened(file)?;
@@ -139,19 +139,19 @@ impl PyLcrf {
         PyLcrf::of(py, bytes)
     }
 
-    /// The bytes of the file.
+    /// Bytes of the file.
     fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.inner.file())
     }
 
-    /// The labels, by number.
+    /// Labels, by number.
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.labels.iter().map(|label| label.bind(py)))
     }
 
-    /// Everything that the file says, all of it checked: attributes, and codes and weights of state features and transitions in
-    /// the order of the lists. Names that are no plain texts are given to `told`.
+    /// Return the contents of the file after checking all of it: attributes, and codes and weights of state features
+    /// and transitions in the order of the lists. The callback converts the bytes of names that are not plain text.
     #[allow(clippy::type_complexity)]
     fn whole<'py>(
         &self,
@@ -170,7 +170,7 @@ impl PyLcrf {
         Ok((texts, featured(py, node), featured(py, edge)))
     }
 
-    /// The labels of a sequence.
+    /// Return the labels of a sequence.
     fn tag<'py>(&self, py: Python<'py>, sequence: &Bound<'_, PySequence>) -> PyResult<Bound<'py, PyList>> {
         let names = &sequence.get().names;
         if self.labels.is_empty() && !names.items.is_empty() {
@@ -189,7 +189,8 @@ impl PyLcrf {
         self.named(py, &work.path)
     }
 
-    /// The labels of sequences, on `n_jobs` threads (0: one a core); those that the package has to read are asked of it.
+    /// Return the labels of sequences, on `n_jobs` threads (0: one per core). `other` converts the sequences that the
+    /// Python package has to read.
     #[pyo3(signature = (sequences, other, n_jobs = 0))]
     fn tag_many<'py>(
         &self,

@@ -17,12 +17,12 @@ use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The word of each token [tokens] and the first sentence of each document.
+/// Word of each token [tokens] and first sentence of each document.
 type PyWords<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
-/// Words of the first document and how often each label was given to them before: [n], [n, L].
+/// Words of the first document and how often each label was assigned to them before: [n], [n, L].
 type PyBefore<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, f32>);
 
-/// Which features on labels further back exist.
+/// Set of features on labels further back.
 #[pyclass(name = "LookbackSpec", module = "tagwise._core", frozen)]
 pub struct PyLookbackSpec {
     inner: Lookback,
@@ -87,7 +87,7 @@ impl PyHistoryScorer {
         guard(|| Ok(PyHistoryScorer { rows: terms.inner.lanes(&weights), terms: terms.inner }))
     }
 
-    /// The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
+    /// The k best paths of each sentence: the number per sentence [N], their scores, their labels concatenated.
     #[pyo3(signature = (scorer, dataset, k = 1, *, beam = None, words = None, before = None, allowed = None, n_jobs = 0))]
     fn kbest<'py>(
         &self,
@@ -159,45 +159,46 @@ impl PyHistoryOnline {
         Ok(PyHistoryOnline { inner, raised })
     }
 
-    /// One pass over the training set; sums over its steps.
+    /// Run one pass over the training set. Return sums over its steps.
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = &mut self.inner;
         let tally = run(py, 1, || inner.epoch())?;
         answer(py, tally, &self.raised)
     }
 
-    /// The weights now, or their average over all steps: one a feature, those of the terms last.
+    /// Current weights, or their average over all steps, one per feature. Those of the terms come last.
     #[pyo3(signature = (averaged = true))]
     fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let weights = run(py, 1, || self.inner.weights(averaged))??;
         Ok(PyArray1::from_vec(py, weights))
     }
 
-    /// Epochs so far.
+    /// Number of epochs so far.
     #[getter]
     fn epochs(&self) -> u64 {
         self.inner.epochs()
     }
 
-    /// What training can be resumed from: one number a feature in each array, those of the terms last.
+    /// State from which training resumes: one number per feature in each array. Those of the terms come last.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         online::written(py, guard(|| Ok(self.inner.state()?))?)
     }
 
-    /// Go on from a state: one of `state`, or weights alone.
+    /// Resume from a state returned by `state`, or from weights alone.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let given = online::given(state)?;
         guard(|| Ok(self.inner.restore(&given)?))
     }
 }
 
-/// Chunks: the sentence, first token, token behind the last, and type of each, four arrays [chunks].
+/// Chunks: sentence, first token, end token (exclusive) and type of each, four arrays [chunks].
 type PyChunks<'py> =
     (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u16>);
 
 /// Probability of each chunk, [chunks].
 ///
-/// `entities`: the type of each label [L] and what lies between two labels [L + 1, L], as a cost takes it.
+/// `entities`: the type of each label [L] and the boundary between two labels [L + 1, L], in the form that a cost
+/// takes.
 #[pyfunction]
 #[pyo3(signature = (scorer, dataset, chunks, entities, *, allowed = None, once = None, n_jobs = 0))]
 fn chunk_probabilities<'py>(

@@ -1,4 +1,4 @@
-//! The Python surface: conversions and nothing else. Each entry releases the GIL around its work.
+//! The Python bindings: conversions only. Each entry point releases the GIL around its work.
 
 use crate::chain::viterbi::renormalize;
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub mod vector;
 mod wapiti;
 pub mod words;
 
-/// An exception of a class of `tagwise.base.exceptions`, about one sentence or none.
+/// Return an exception of a class of `tagwise.base.exceptions`, with or without a sentence number.
 pub fn exception(py: Python<'_>, class: &str, sentence: Option<usize>, message: String) -> PyErr {
     let made = py.import("tagwise.base.exceptions").and_then(|m| m.getattr(class)?.call1((message,)));
     match made.and_then(|error| error.setattr("sentence", sentence).map(|()| error)) {

@@ -18,7 +18,7 @@ use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// What an objective is made of, from Python's values.
+/// Terms of an objective from Python values.
 fn terms(
     py: Python<'_>,
     data: &Dataset,
@@ -35,7 +35,7 @@ fn terms(
     Ok(Terms { loss, weights, limits, partial: None, cost: Vec::new() })
 }
 
-/// `terms` with what stochastic steps do not take.
+/// `terms`, and the options that stochastic steps do not support.
 fn full_terms(
     py: Python<'_>,
     (data, layout): (&Dataset, &Layout),
@@ -76,13 +76,13 @@ impl PyStochastic {
         Ok(PyStochastic { inner: run(py, 1, || Stochastic::new(data, layout, terms))??, size })
     }
 
-    /// Steps of an epoch: batches of up to sixteen sentences.
+    /// Number of steps per epoch. A step is a batch of up to sixteen sentences.
     #[getter]
     fn n_batches(&self) -> usize {
         self.inner.batches()
     }
 
-    /// Go on from these weights.
+    /// Resume from these weights.
     fn set(&mut self, w: In<'_>) -> PyResult<()> {
         let w = w.as_slice()?;
         if w.len() != self.size {
@@ -95,7 +95,7 @@ impl PyStochastic {
         })
     }
 
-    /// The weights now, one a feature.
+    /// Current weights, one per feature.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let mut w = vec![0.0; self.size];
         guard(|| {
@@ -105,15 +105,15 @@ impl PyStochastic {
         Ok(PyArray1::from_vec(py, w))
     }
 
-    /// The order of the batches in an epoch.
+    /// Order of the batches in an epoch.
     fn order<'py>(&self, py: Python<'py>, seed: u64, epoch: u64) -> Bound<'py, PyArray1<u32>> {
         let mut order: Vec<u32> = (0..self.inner.batches() as u32).collect();
         Generator::new(seed, epoch, 0).shuffle(&mut order);
         PyArray1::from_vec(py, order)
     }
 
-    /// Steps over the batches of `order`, `seen` sentences after the start: the sum of the losses met on the way, or NaN
-    /// where the steps were too long.
+    /// Take steps over the batches of `order`, starting after `seen` sentences. Return the sum of the losses before
+    /// each step, or NaN if the steps were too long.
     fn run(&mut self, py: Python<'_>, order: PyReadonlyArray1<'_, u32>, eta: f64, l2: f64, seen: f64) -> PyResult<f64> {
         let order = order.as_array().to_vec();
         if order.iter().any(|&b| b as usize >= self.inner.batches()) {
@@ -159,19 +159,20 @@ impl PyObjective {
         Ok(PyObjective { inner, pages })
     }
 
-    /// Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature.
+    /// Return the loss at `w` and write the gradient to `gradient`. Both arrays have one entry per feature.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn evaluate(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<f64> {
         Ok(self.at(py, w, gradient, n_jobs, (false, false))?.0)
     }
 
-    /// The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or of 1/p).
+    /// Like `evaluate`, with the distance of the exponential losses from their safe range: (loss, largest log of e^l
+    /// or of 1/p).
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         self.at(py, w, gradient, n_jobs, (false, false))
     }
 
-    /// The same of log sum_i w_i e^{l_i}, in place of the exponential loss.
+    /// Like `value`, for log sum_i w_i e^{l_i} in place of the exponential loss.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn log_value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         self.at(py, w, gradient, n_jobs, (true, false))
@@ -189,7 +190,7 @@ impl PyObjective {
         self.pages.as_ref().map_or(0, Pages::bytes)
     }
 
-    /// Free the buffers of evaluations, and drop arrays that are in files from memory.
+    /// Free the buffers of evaluations, and drop arrays in files from memory.
     fn release(&self) -> PyResult<()> {
         guard(|| {
             self.inner.rest();
@@ -198,7 +199,7 @@ impl PyObjective {
         })
     }
 
-    /// Have the system read arrays that are in files in the background.
+    /// Have the system read arrays in files in the background.
     fn prefetch(&self) {
         self.pages.iter().for_each(Pages::prefetch);
     }
@@ -219,7 +220,7 @@ impl PyObjective {
     }
 }
 
-/// The loss of a training set at `w` in double precision, without its gradient.
+/// Return the loss of a training set at `w` in double precision, without its gradient.
 #[pyfunction]
 #[pyo3(signature = (
     dataset, layout, w, *, loss = "log", sample_weight = None, limits = None, partial = None, cost = None, n_jobs = 0,

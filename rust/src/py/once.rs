@@ -1,4 +1,4 @@
-//! Labels that occur once, and whether constraints leave a path, as Python functions.
+//! Labels that occur at most once, and feasibility of constraints, as Python functions.
 
 use crate::chain;
 use crate::decoding::once;
@@ -13,8 +13,8 @@ use pyo3::types::PyTuple;
 /// Marginals [tokens, L] and log Z [N].
 type Marginals<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>);
 
-/// The k best paths of each sentence in which every group of labels begins at most one span: how many of each [N], their
-/// scores, their labels one after the other.
+/// The k best paths of each sentence in which every group of labels begins at most one span: the number per sentence
+/// [N], their scores, their labels concatenated.
 #[pyfunction]
 #[pyo3(signature = (scorer, dataset, once, k = 1, *, allowed = None, n_jobs = 0))]
 fn once_kbest<'py>(
@@ -50,7 +50,7 @@ fn once_marginals<'py>(
     Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
 }
 
-/// Whether each sentence has a path inside the sets of its tokens and the pairs [L, L]: [N].
+/// Whether each sentence has a path within the label sets of its tokens and the allowed pairs [L, L]: [N].
 #[pyfunction]
 fn feasible<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Online learners as a Python object: one call an epoch.
+//! Online learners as a Python object: one call per epoch.
 
 use crate::chain::limits::entities::OUTSIDE;
 use crate::error::Error;
@@ -46,7 +46,7 @@ impl PyOnline {
         Ok(PyOnline { inner, n_jobs, raised })
     }
 
-    /// One pass over the training set, or over the sentences of `order`; sums over its steps.
+    /// Run one pass over the training set, or over the sentences of `order`. Return sums over its steps.
     #[pyo3(signature = (order = None))]
     fn epoch<'py>(
         &mut self,
@@ -60,45 +60,45 @@ impl PyOnline {
         answer(py, tally, &self.raised)
     }
 
-    /// The steps from `begin` to before `end` of the next epoch, which its last step ends; sums over them.
+    /// Run the steps `begin..end` of the next epoch and return sums over them. The epoch ends with its last step.
     fn part<'py>(&mut self, py: Python<'py>, begin: usize, end: usize) -> PyResult<Bound<'py, PyDict>> {
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
         let tally = run(py, n_jobs, || inner.part(begin, end))?;
         answer(py, tally, &self.raised)
     }
 
-    /// The weights now, or their average over all steps: one a feature.
+    /// Current weights, or their average over all steps, one per feature.
     #[pyo3(signature = (averaged = true))]
     fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let weights = run_of(py, 1, 5 * self.inner.features(), || self.inner.weights(averaged))??;
         Ok(PyArray1::from_vec(py, weights))
     }
 
-    /// Epochs so far.
+    /// Number of epochs so far.
     #[getter]
     fn epochs(&self) -> u64 {
         self.inner.epochs()
     }
 
-    /// Steps so far: sentences, or epochs in batch mode.
+    /// Number of steps so far: sentences, or epochs in batch mode.
     #[getter]
     fn steps(&self) -> f64 {
         self.inner.steps()
     }
 
-    /// What training can be resumed from.
+    /// State from which training resumes.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         written(py, guard(|| Ok(self.inner.state()))?)
     }
 
-    /// Go on from a state: one of `state`, or weights alone.
+    /// Resume from a state returned by `state`, or from weights alone.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let given = given(state)?;
         guard(|| Ok(self.inner.restore(&given)?))
     }
 }
 
-/// The state of an online learner as a dict.
+/// Convert the state of an online learner to a dict.
 pub fn written(py: Python<'_>, state: OnlineState) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("weights", PyArray1::from_vec(py, state.weights))?;
@@ -109,7 +109,7 @@ pub fn written(py: Python<'_>, state: OnlineState) -> PyResult<Bound<'_, PyDict>
     Ok(out)
 }
 
-/// The state that a dict has; what it does not have is nothing.
+/// Read the state of an online learner from a dict. Missing arrays are empty and missing numbers 0.
 pub fn given(state: &Bound<'_, PyDict>) -> PyResult<OnlineState> {
     let array = |name: &str| -> PyResult<Vec<f64>> {
         match state.get_item(name)? {
@@ -126,7 +126,7 @@ pub fn given(state: &Bound<'_, PyDict>) -> PyResult<OnlineState> {
     })
 }
 
-/// tau of max b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit where it is given.
+/// Return tau that maximises b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit if there is a limit.
 #[pyfunction]
 #[pyo3(signature = (gram, b, limit = None))]
 fn small_program<'py>(
@@ -144,7 +144,7 @@ fn small_program<'py>(
     Ok(PyArray1::from_vec(py, tau))
 }
 
-/// Cost of `guess` where `gold` is right, both [T] of label ids; `cost` has the table of their entities.
+/// Cost of `guess` if `gold` is right, both [T] of label ids. `cost` has the table of their entities.
 #[pyfunction]
 fn sequence_cost(
     py: Python<'_>,

@@ -1,5 +1,5 @@
-//! What a call is told beside its data, an object a concept: what paths may be, how a training set is gone through, the rule
-//! of an online learner, what a wrong path costs. Learners share them.
+//! Options that learners share, one class per concept: constraints on paths, the schedule of epochs, the rule of an
+//! online learner, the cost of a wrong path.
 
 use crate::chain::limits::entities::Entities;
 use crate::chain::limits::Limits;
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::sync::{Arc, Mutex};
 
-/// What a Python function raised inside the core, until the call is back in Python.
+/// Slot for the exception of a Python function called by the core, until the call returns to Python.
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// What Python code raised meanwhile, if anything.
+/// Take the exception that Python code raised, if any.
 pub fn raised(slot: &Raised) -> Option<PyErr> {
     match slot.lock() {
         Ok(mut slot) => slot.take(),
@@ -25,7 +25,7 @@ pub fn raised(slot: &Raised) -> Option<PyErr> {
     }
 }
 
-/// Keep what a function of Python's raised, and say that `what` failed.
+/// Keep the exception of a Python function, and return an error that `what` failed.
 pub fn keep(slot: &Raised, what: &str, error: PyErr) -> Error {
     let message = error.to_string();
     if let Ok(mut slot) = slot.lock() {
@@ -34,7 +34,7 @@ pub fn keep(slot: &Raised, what: &str, error: PyErr) -> Error {
     Error::Training(format!("{what} failed: {message}"))
 }
 
-/// The sums of an epoch, or what went wrong in it: Python's own exception first.
+/// Return the sums of an epoch, or its error. An exception of Python code takes precedence.
 pub fn answer<'py>(py: Python<'py>, tally: Result<Tally>, slot: &Raised) -> PyResult<Bound<'py, PyDict>> {
     if let Some(error) = raised(slot) {
         return Err(error);
@@ -49,28 +49,28 @@ pub fn answer<'py>(py: Python<'py>, tally: Result<Tally>, slot: &Raised) -> PyRe
     Ok(out)
 }
 
-/// An array [n], or none for nothing said.
+/// Copy an array [n]. Empty if there is none.
 pub fn listed<T: numpy::Element + Clone>(given: Option<PyReadonlyArray1<'_, T>>) -> Vec<T> {
     given.map(|array| array.as_array().to_vec()).unwrap_or_default()
 }
 
-/// An array of a state, by its name.
+/// Array of a state, by name.
 pub fn array<T: numpy::Element + Clone>(state: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
     let found = state.get_item(name)?.ok_or_else(|| Error::Value(format!("the state has no {name:?}")))?;
     Ok(found.extract::<PyReadonlyArray1<'_, T>>()?.as_array().to_vec())
 }
 
-/// A number of a state, by its name.
+/// Number of a state, by name.
 pub fn number(state: &Bound<'_, PyDict>, name: &str) -> PyResult<f64> {
     let found = state.get_item(name)?.ok_or_else(|| Error::Value(format!("the state has no {name:?}")))?;
     found.extract::<f64>()
 }
 
-/// As `PySupport` and `PyGroups`, kept until they are read.
+/// `PySupport` and `PyGroups` as owned references.
 type KeptSupport = (Py<PyArray2<bool>>, Py<PyArray1<u32>>);
 type KeptGroups = (Py<PyArray1<u32>>, Py<PyArray2<bool>>);
 
-/// What paths of sentences may be.
+/// Constraints on the paths of sentences.
 #[pyclass(name = "Limits", module = "tagwise._core", frozen)]
 pub struct PyLimits {
     forbidden: Option<Py<PyArray1<u32>>>,
@@ -87,7 +87,7 @@ impl PyLimits {
     }
 }
 
-/// The limits of so many tokens and labels; none where nothing is given.
+/// Constraints for these numbers of tokens and labels. Unconstrained by default.
 pub fn limits(py: Python<'_>, given: Option<&PyLimits>, tokens: usize, labels: usize) -> PyResult<Limits> {
     let Some(given) = given else { return Ok(Limits::default()) };
     let allowed = given.allowed.as_ref().map(|(sets, of)| (sets.bind(py).readonly(), of.bind(py).readonly()));
@@ -99,7 +99,7 @@ pub fn limits(py: Python<'_>, given: Option<&PyLimits>, tokens: usize, labels: u
     })
 }
 
-/// How an online learner goes through its training set.
+/// Schedule of an online learner's epochs.
 #[pyclass(name = "Epochs", module = "tagwise._core", frozen)]
 pub struct PyEpochs {
     inner: EpochOptions,
@@ -115,20 +115,20 @@ impl PyEpochs {
 }
 
 impl PyEpochs {
-    /// What is given, or the usual.
+    /// Options passed by the caller, or the defaults.
     pub fn of(given: Option<&PyEpochs>) -> EpochOptions {
         given.map_or(PyEpochs::new(true, false, true, 0, 1).inner, |epochs| epochs.inner)
     }
 }
 
-/// How entities are read: `kind` [L] and `boundary` [L + 1, L].
+/// Entity types of labels, `kind` [L], and boundaries between labels, `boundary` [L + 1, L].
 pub type PyEntities<'py> = (PyReadonlyArray1<'py, u16>, PyReadonlyArray2<'py, u8>);
 
 pub fn entities((kind, boundary): PyEntities<'_>) -> PyResult<Entities> {
     Ok(Entities::new(kind.as_array().to_vec(), boundary.as_array().iter().copied().collect())?)
 }
 
-/// What a wrong path costs: one of `COSTS` and its numbers, or a function of (gold, guess), lists of label ids.
+/// Cost of a wrong path: one of `COSTS` and its parameters, or a function of (gold, guess), lists of label ids.
 #[pyclass(name = "Cost", module = "tagwise._core", frozen)]
 pub struct PyCost {
     cost: Py<PyAny>,
@@ -149,7 +149,7 @@ impl PyCost {
     ) -> PyResult<Self> {
         let entities = entities.map(self::entities).transpose()?;
         let out = PyCost { cost: cost.clone().unbind(), numbers, entities, augment };
-        out.cost(cost.py(), &Raised::default())?; // whether there is such a cost
+        out.cost(cost.py(), &Raised::default())?; // fails if the cost does not exist
         Ok(out)
     }
 }
@@ -159,7 +159,7 @@ impl PyCost {
         self.entities.as_ref()
     }
 
-    /// The cost; what a function raises is left in `slot`.
+    /// Return the cost. An exception of a Python function is kept in `slot`.
     pub fn cost(&self, py: Python<'_>, slot: &Raised) -> PyResult<Cost> {
         let given = self.cost.bind(py);
         if !given.is_callable() {
@@ -180,8 +180,8 @@ impl PyCost {
     }
 }
 
-/// What an online learner does with a wrong guess: one of `RULES` and its numbers. k, limit: MIRA; variant, limit: passive-
-/// aggressive; gamma, variance: AROW.
+/// Update rule of an online learner for a wrong guess: one of `RULES` and its parameters. MIRA: k, limit.
+/// Passive-aggressive: variant, limit. AROW: gamma, variance.
 #[pyclass(name = "Rule", module = "tagwise._core", frozen)]
 pub struct PyRule {
     rule: Rule,
@@ -218,7 +218,7 @@ impl PyRule {
 }
 
 impl PyRule {
-    /// All options of an online learner; what a cost function raises is left in `slot`.
+    /// All options of an online learner. An exception of a cost function is kept in `slot`.
     pub fn options(
         &self,
         py: Python<'_>,

@@ -51,7 +51,7 @@ impl PyOrder {
         self.inner.graph.arcs()
     }
 
-    /// Weights of the features beyond the first order as `LookbackSpec` with tuples has them.
+    /// Weights of the features beyond the first order, in the layout of `LookbackSpec` with tuples.
     fn dense<'py>(&self, py: Python<'py>, weights: PyReadonlyArray1<'_, f64>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let w = weights.as_array().to_vec();
         if w.len() != self.inner.len() {
@@ -89,7 +89,8 @@ impl PyOrderObjective {
         self.inner.len()
     }
 
-    /// Loss at `w`, the gradient written to `gradient`. Nothing of a log-loss can leave its range: the second number is 0.
+    /// Return the loss at `w`, and write the gradient to `gradient`. The second number is always 0, since a log loss
+    /// cannot leave its range.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn value(
         &self,

@@ -1,4 +1,4 @@
-//! Raw text to tokens and sentences, many texts a call.
+//! Raw text to tokens and sentences, many texts per call.
 
 use crate::features::raw::{self, Options};
 use crate::py::common::run_of;
@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyString;
 
-/// Places [tokens * 2], first tokens of sentences [sentences + 1], first sentences of texts [texts + 1].
+/// Character offsets [tokens * 2], first tokens of sentences [sentences + 1], first sentences of texts [texts + 1].
 type PyFound<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
 
-/// Tokens and sentences of texts: the first character of each token and the one behind its last, two numbers a token; the
-/// first token of each sentence, and the number of tokens last; the first sentence of each text, and their number last.
+/// Split texts into tokens and sentences. Return three arrays: start and end offset (exclusive, in characters) of each
+/// token, the first token of each sentence followed by the number of tokens, and the first sentence of each text
+/// followed by the number of sentences.
 #[pyfunction]
 #[pyo3(signature = (texts, abbreviations = Vec::new(), *, contractions = true, hyphens = false, sentences = true, n_jobs = 1))]
 fn tokenize<'py>(

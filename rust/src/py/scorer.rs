@@ -34,7 +34,7 @@ impl PyScorer {
         PyLayout { inner: self.inner.layout().clone() }
     }
 
-    /// Whether every step is normalised by itself, given the label before it.
+    /// Whether every step is normalised locally, conditional on the previous label.
     #[getter]
     fn local(&self) -> bool {
         self.inner.is_local()
@@ -46,7 +46,7 @@ impl PyScorer {
         PyArray1::from_slice(py, self.inner.weights())
     }
 
-    /// Edge scores [L, L], -inf where forbidden.
+    /// Edge scores [L, L], -inf for forbidden edges.
     #[getter]
     fn edge_scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let l = self.inner.layout().labels;
@@ -54,7 +54,7 @@ impl PyScorer {
         flat.reshape([l, l])
     }
 
-    /// Best path of each sentence, one label id a token: [tokens].
+    /// Best path of each sentence, one label id per token: [tokens].
     #[pyo3(signature = (dataset, *, allowed = None, n_jobs = 0))]
     fn viterbi<'py>(
         &self,
@@ -69,7 +69,7 @@ impl PyScorer {
         Ok(PyArray1::from_vec(py, paths))
     }
 
-    /// The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
+    /// The k best paths of each sentence: the number per sentence [N], their scores, their labels concatenated.
     #[pyo3(signature = (dataset, k, *, allowed = None, n_jobs = 0))]
     fn kbest<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! Stopping calls of one thread from another one.
+//! Stop the calls of one thread from another.
 
 use crate::error::{Error, Result};
 use crate::machine::system::stop::Stop;
@@ -9,7 +9,7 @@ thread_local! {
     static GIVEN: RefCell<Option<Stop>> = const { RefCell::new(None) };
 }
 
-/// The flag of a call that begins on this thread: that of the `Stop` whose block the thread is in, or a new one.
+/// Stop flag of a call that begins on this thread: that of the enclosing `Stop` block, or a new one.
 pub fn of_call() -> Result<Stop> {
     match GIVEN.with_borrow(Option::clone) {
         Some(stop) if stop.is_set() => Err(Error::Stopped),
@@ -18,7 +18,7 @@ pub fn of_call() -> Result<Stop> {
 }
 
 /// Work that another thread can stop. Inside the `with` block native calls of this thread, and `Stop.look`, raise
-/// StoppedError once `ask` has been called. Blocks do not nest.
+/// StoppedError after a call of `ask`. Blocks do not nest.
 #[pyclass(name = "Stop", module = "tagwise._core", frozen)]
 #[derive(Default)]
 pub struct PyStop {
@@ -47,12 +47,12 @@ impl PyStop {
         GIVEN.set(None);
     }
 
-    /// Stop the work, from any thread. Work that begins later is stopped at once.
+    /// Stop the work, from any thread. Work that begins later stops immediately.
     fn ask(&self) {
         self.inner.ask();
     }
 
-    /// Raise StoppedError if the work of this thread is to stop. For loops in Python.
+    /// Raise StoppedError if the work of this thread has been stopped. For loops in Python.
     #[staticmethod]
     fn look() -> PyResult<()> {
         Ok(of_call().map(drop)?)

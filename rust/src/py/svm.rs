@@ -1,4 +1,4 @@
-//! The Hidden Markov SVM as a Python object: one call an epoch.
+//! The Hidden Markov SVM as a Python object: one call per epoch.
 
 use crate::learners::svm::options::{Slack, SvmOptions};
 use crate::learners::svm::saved::SvmState;
@@ -14,7 +14,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// Which margins a Hidden Markov SVM asks for, at what price, and how it looks for them.
+/// Margins of a Hidden Markov SVM, their price, and the search for violated ones.
 #[pyclass(name = "Margins", module = "tagwise._core", frozen)]
 pub struct PyMargins {
     inner: SvmOptions,
@@ -41,7 +41,7 @@ impl PyMargins {
 }
 
 impl PyMargins {
-    /// What is given, or the usual, with the weights of the sentences.
+    /// Options passed by the caller, or the defaults, with the weights of the sentences.
     pub fn options(
         given: Option<&PyMargins>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
@@ -85,14 +85,14 @@ impl PySvm {
         Ok(PySvm { inner, n_jobs })
     }
 
-    /// One epoch: decoding, working sets, duality gap. Where training stands after it.
+    /// Run one epoch: decoding, working sets, duality gap. Return the state of training after it.
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
         let state = run(py, n_jobs, || inner.epoch())??;
         standing(py, &state)
     }
 
-    /// The weights: one a feature.
+    /// Weights, one per feature.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         Ok(PyArray1::from_vec(py, run(py, 1, || self.inner.space.weights())?))
     }
@@ -103,18 +103,18 @@ impl PySvm {
         PyList::new(py, all.collect::<Vec<_>>())
     }
 
-    /// Epochs so far.
+    /// Number of epochs so far.
     #[getter]
     fn epochs(&self) -> u64 {
         self.inner.epochs()
     }
 
-    /// What training can be resumed from after an epoch, to the bit.
+    /// State from which training resumes bit for bit after an epoch.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         written(py, run(py, 1, || self.inner.state())?)
     }
 
-    /// Go on from a state of a solver of the same data and options.
+    /// Resume from a state of a solver with the same data and options.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let (py, given) = (state.py(), given(state)?);
         let inner = &mut self.inner;
@@ -122,7 +122,7 @@ impl PySvm {
     }
 }
 
-/// A state to go on from as a dict.
+/// Convert a state from which training resumes to a dict.
 pub fn written(py: Python<'_>, state: SvmState) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("sizes", PyArray1::from_vec(py, state.sizes))?;
@@ -139,7 +139,7 @@ pub fn written(py: Python<'_>, state: SvmState) -> PyResult<Bound<'_, PyDict>> {
     Ok(out)
 }
 
-/// The state that a dict has.
+/// Read a state from a dict.
 pub fn given(state: &Bound<'_, PyDict>) -> PyResult<SvmState> {
     Ok(SvmState {
         sizes: array(state, "sizes")?,
@@ -155,7 +155,7 @@ pub fn given(state: &Bound<'_, PyDict>) -> PyResult<SvmState> {
     })
 }
 
-/// Weights of support tokens, transitions, starts and ends into a dict.
+/// Write the weights of support tokens, transitions, starts and ends to a dict.
 pub fn put_weights(out: &Bound<'_, PyDict>, of: &str, weights: Weights) -> PyResult<()> {
     let Weights { beta, edge, start, end } = weights;
     for (name, array) in [("beta", beta), ("edge", edge), ("start", start), ("end", end)] {
@@ -164,13 +164,13 @@ pub fn put_weights(out: &Bound<'_, PyDict>, of: &str, weights: Weights) -> PyRes
     Ok(())
 }
 
-/// Weights that a dict has.
+/// Read weights from a dict.
 pub fn weights_of(state: &Bound<'_, PyDict>, of: &str) -> PyResult<Weights> {
     let part = |name: &str| array(state, &format!("{of}{name}"));
     Ok(Weights { beta: part("beta")?, edge: part("edge")?, start: part("start")?, end: part("end")? })
 }
 
-/// A state as a dict.
+/// Convert the progress of training to a dict.
 pub fn standing<'py>(py: Python<'py>, state: &crate::learners::svm::SolverState) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("primal", state.primal)?;

@@ -20,7 +20,7 @@ impl PyTokenRegex {
         guard(|| Ok(PyTokenRegex { inner: TokenRegex::new(pattern, ignore_case)? }))
     }
 
-    /// "1" for each token that matches, "" for the others and for objects that are not valid text.
+    /// Return "1" for each token that matches, "" for the others and for objects that are not valid text.
     fn column<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let (py, out) = (tokens.py(), PyList::empty(tokens.py()));
         let (yes, no) = (intern!(py, "1"), intern!(py, ""));

@@ -31,7 +31,7 @@ fn add_scaled(py: Python<'_>, a: In<'_>, step: f64, b: In<'_>, mut out: Out<'_>,
     run(py, n_jobs, || vector::add_scaled(a, step, b, out))
 }
 
-/// Add 2 c w to the gradient; returns c ||w||^2.
+/// Add 2 c w to the gradient and return c ||w||^2.
 #[pyfunction]
 #[pyo3(signature = (w, c, gradient, n_jobs = 0))]
 fn add_ridge(py: Python<'_>, w: In<'_>, c: f64, mut gradient: Out<'_>, n_jobs: usize) -> PyResult<f64> {
@@ -44,7 +44,7 @@ fn add_ridge(py: Python<'_>, w: In<'_>, c: f64, mut gradient: Out<'_>, n_jobs: u
 #[pyclass(name = "CurvaturePairs", module = "tagwise._core")]
 pub struct PyCurvaturePairs {
     inner: CurvaturePairs,
-    size: Option<usize>, // of the scale, or of the first pair
+    size: Option<usize>, // from the scale, or from the first pair
     n_jobs: usize,
 }
 
@@ -62,12 +62,13 @@ impl PyCurvaturePairs {
         self.inner.len()
     }
 
-    /// Forget all pairs.
+    /// Remove all pairs.
     fn clear(&mut self) {
         self.inner.clear();
     }
 
-    /// Remember the step from (w0, g0) to (w1, g1); False where its curvature is not positive and it is skipped.
+    /// Store the step from (w0, g0) to (w1, g1). Return False, with the step skipped, if its curvature is not
+    /// positive.
     fn push(&mut self, py: Python<'_>, w0: In<'_>, w1: In<'_>, g0: In<'_>, g1: In<'_>) -> PyResult<bool> {
         let (w0, w1, g0, g1) = (w0.as_slice()?, w1.as_slice()?, g0.as_slice()?, g1.as_slice()?);
         same(&[w0.len(), w1.len(), g0.len(), g1.len(), self.size.unwrap_or(w0.len())])?;
@@ -76,7 +77,7 @@ impl PyCurvaturePairs {
         run(py, n_jobs, || inner.push(w0, w1, g0, g1))
     }
 
-    /// direction = -H g; returns the directional derivative g . direction.
+    /// Write direction = -H g and return the directional derivative g . direction.
     fn direction(&self, py: Python<'_>, g: In<'_>, mut direction: Out<'_>) -> PyResult<f64> {
         let (g, direction) = (g.as_slice()?, direction.as_slice_mut()?);
         same(&[g.len(), direction.len(), self.size.unwrap_or(g.len())])?;

@@ -1,4 +1,4 @@
-//! The regular expressions of Wapiti's patterns, as a Python object.
+//! Regular expressions of Wapiti's patterns, as a Python object.
 
 use crate::features::wapiti::Regex;
 use crate::py::common::run_of;
@@ -17,7 +17,7 @@ impl PyWapitiRegex {
         Ok(PyWapitiRegex { inner: Regex::new(source)? })
     }
 
-    /// Where the leftmost match begins and the length that Wapiti counts for it; None if there is no match.
+    /// Start of the leftmost match and the length that Wapiti counts for it, or None if nothing matches.
     fn find(&self, py: Python<'_>, text: &[u8]) -> PyResult<Option<(usize, u64)>> {
         run_of(py, 1, 4 * self.inner.steps(text), || self.inner.find(text))
     }

@@ -1,4 +1,4 @@
-//! A tag dictionary's words: which set of labels each has, looked up for whole corpora.
+//! Words of a tag dictionary and the number of each one's label set, looked up for whole corpora.
 
 use crate::machine::system::hash::{hash, Key};
 use crate::py::common::guard;
@@ -7,15 +7,15 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-/// Words and a number for each: open addressing, at most half full.
+/// Words and a number for each: a hash table with open addressing, at most half full.
 #[pyclass(name = "WordSets", module = "tagwise._core", frozen)]
 pub struct PyWordSets {
-    table: Vec<(Key, u32)>, // 0 where there is none
+    table: Vec<(Key, u32)>, // 0 for an empty slot
 }
 
 #[pymethods]
 impl PyWordSets {
-    /// words: their UTF-8, lone surrogates passed on; of: the number of each, 1 or more.
+    /// `words`: their UTF-8, with lone surrogates passed through. `of`: the number of each, 1 or more.
     #[new]
     fn new(words: Vec<Bound<'_, PyBytes>>, of: Vec<u32>) -> PyResult<Self> {
         guard(|| {
@@ -33,7 +33,7 @@ impl PyWordSets {
         })
     }
 
-    /// The numbers of all tokens of some sentences, one after the other; 0 for words that are not there.
+    /// Numbers of all tokens of some sentences, concatenated. 0 for unknown words.
     fn of<'py>(&self, py: Python<'py>, sentences: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let mut out = Vec::new();
         for sentence in sentences.iter() {
@@ -55,24 +55,24 @@ impl PyWordSets {
 }
 
 impl PyWordSets {
-    /// The number of a word, 0 where it has none.
+    /// Number of a word, 0 if it is unknown.
     fn find(&self, word: &Bound<'_, PyAny>) -> PyResult<u32> {
         let Ok(string) = word.cast::<PyString>() else {
             return Ok(0);
         };
         let mut len = 0;
-        // SAFETY: a string that is held, and the GIL; one that is not UTF-8 answers null.
+        // SAFETY: the string is alive and the GIL is held. The result is null for a lone surrogate.
         let text = unsafe { ffi::PyUnicode_AsUTF8AndSize(word.as_ptr(), &mut len) };
         if text.is_null() {
             drop(PyErr::take(word.py()));
             let bytes = string.call_method1("encode", ("utf-8", "surrogatepass"))?;
             return Ok(self.look(hash(bytes.cast::<PyBytes>()?.as_bytes())));
         }
-        // SAFETY: the string keeps its UTF-8 as long as it lives.
+        // SAFETY: the string owns its UTF-8 as long as it is alive.
         Ok(self.look(hash(unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len as usize) })))
     }
 
-    /// The number of a word by its hash.
+    /// Number of a word by its hash.
     pub fn look(&self, key: Key) -> u32 {
         let mask = self.table.len() - 1;
         let mut at = key.key as usize & mask;
