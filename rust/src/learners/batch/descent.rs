@@ -1,13 +1,13 @@
-//! Stochastic gradient descent on the batch losses: sixteen sentences a step, updated in place.
+//! Stochastic gradient descent on the batch losses: sixteen sentences per step, updated in place.
 //!
 //! ```text
 //! w <- (1 - eta 2 l2 n / N) w - eta sum over the n sentences of a batch of d loss_i / dw,   eta = eta_0 / (1 + eta_0 2 l2 t / N)
 //! ```
 //!
-//! t counts sentences (Bottou 2010, section 5.2; CRFsuite's l2sgd has the same schedule). The weights are kept as
-//! scale x vector, so that the decay is one multiplication. Steps of the exponential losses are clipped: at the start
-//! e^l of a sentence is beyond any step size. Sentences that float32 cannot do are passed over. One thread; the order of
-//! batches is the caller's, so the same order gives the same bits.
+//! t counts sentences (Bottou 2010, section 5.2). CRFsuite's l2sgd has the same schedule. The weights are kept as
+//! scale x vector, so that the decay is one multiplication. Steps of the exponential losses are clipped: initially e^l
+//! of a sentence is beyond any step size. Sentences out of range for float32 are skipped. There is one thread, and the
+//! caller determines the order of batches, so the same order produces the same bits.
 
 use crate::chain::edges::Edges;
 use crate::chain::lists::{Pattern, Purpose};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 /// Largest factor by which a sentence's (or a token's) residuals are multiplied.
 const CLIP: f64 = 16.0;
-/// The scale is worked into the weights when it gets this small.
+/// The scale is multiplied into the weights when it falls below this.
 const SMALL_SCALE: f64 = 1e-4;
 
 /// Steps change single rows, one batch at a time.
@@ -37,8 +37,10 @@ const GRAIN: Grain = Grain { frequent: 16, fold: false, group: 1, vectors: false
 /// Steps between two corrections of the decay.
 const CORRECT_EVERY: usize = 64;
 
-/// A feature of n tokens takes steps so much shorter: what all sixteen sentences push at once would overshoot. Its decay
-/// is as much slower (the power is measured: 1/2 keeps frequent features behind, 0 makes all steps short); since `scale` decays all alike, such features are brought back up from time to time.
+/// Factor on the steps of a feature of n tokens. Without it the updates of all sixteen sentences together would
+/// overshoot. The decay of the feature is slower by the same factor. The power was measured: 1/2 makes frequent
+/// features lag, 0 makes all steps short. Since `scale` decays all features equally, such features are corrected from
+/// time to time.
 fn pace(n: f64) -> f64 {
     (1.0 + 0.01 * n).powf(-0.35)
 }
@@ -54,14 +56,14 @@ pub struct Stochastic {
     rare: Vec<f32>,
     edges: Vec<f64>, // [edges of the layout]
     pattern: Option<Arc<Pattern>>,
-    kept: Vec<Option<usize>>, // [edges of the layout] where their sums are
+    kept: Vec<Option<usize>>, // [edges of the layout] position of their sums
     scale: f64,
     scratch: PassWork,
     sums: ChunkSums,
 }
 
 impl Stochastic {
-    /// Edges at the weights now; `scores` is scratch, [L, L] or empty with lists.
+    /// Edges at the current weights. `scores` is scratch, [L, L] or empty with lists.
     fn edges_now(&self, scores: &mut [f64]) -> Edges {
         if let Some(pattern) = &self.pattern {
             let weights: Vec<f64> = self.edges.iter().map(|x| x * self.scale).collect();
@@ -125,7 +127,7 @@ impl Stochastic {
         })
     }
 
-    /// Steps of an epoch.
+    /// Number of steps per epoch.
     pub fn batches(&self) -> usize {
         self.plan.batches.len()
     }
@@ -144,14 +146,14 @@ impl Stochastic {
         }
     }
 
-    /// Steps over these batches, `seen` sentences after the start; the sum of the losses met on the way, each before its
-    /// own step, or NaN where the steps are too long.
+    /// Take steps over these batches, starting after `seen` sentences. Return the sum of the losses, each before its
+    /// own step, or NaN if the steps are too long.
     pub fn run(&mut self, order: &[u32], eta: f64, l2: f64, seen: f64) -> f64 {
         let _small_is_zero = FlushToZero::new();
         run_steps(self, order, eta, l2, seen)
     }
 
-    /// Undo what `decayed` (the log of the common decay since the last time) took too much from frequent features.
+    /// Restore the excess decay of frequent features. `decayed` is the log of the common decay since the last call.
     fn correct(&mut self, decayed: f64) {
         for (row, &pace) in self.rows.iter_mut().zip(&self.row_pace) {
             let up = ((f64::from(pace) - 1.0) * decayed).exp() as f32;
@@ -237,7 +239,7 @@ fn step_kernel<S: Simd>(simd: S, this: &mut Stochastic, order: &[u32], eta: f64,
     this.sums.loss
 }
 
-/// Node scores of a batch, and those of its gold labels, at the weights now.
+/// Node scores of a batch, and those of its gold labels, at the current weights.
 #[inline(always)]
 fn score<S: Simd>(simd: S, this: &mut Stochastic, batch: usize) {
     let (batch, l) = (&this.plan.batches[batch], this.layout.labels);
@@ -250,7 +252,7 @@ fn score<S: Simd>(simd: S, this: &mut Stochastic, batch: usize) {
     field.gold.iter_mut().for_each(|x| *x *= this.scale);
 }
 
-/// The weights less the gradient of a batch: its residuals times `step`, those of edges times `pace` as well.
+/// Subtract the gradient of a batch from the weights: its residuals times `step`, those of edges also times `pace`.
 #[inline(always)]
 fn move_by<S: Simd>(simd: S, this: &mut Stochastic, batch: usize, step: f64, pace: f64) {
     let batch = &this.plan.batches[batch];
@@ -265,7 +267,7 @@ fn move_by<S: Simd>(simd: S, this: &mut Stochastic, batch: usize, step: f64, pac
     this.sums.edges.fill(0.0);
 }
 
-/// What a sentence that float32 cannot do counts at least: whoever compares step sizes must see it.
+/// Minimum loss counted for a sentence out of range for float32, so that comparisons of step sizes include it.
 fn passed_over(terms: &Terms, sentence: usize, length: u32) -> f64 {
     let weight = terms.weights[sentence];
     if terms.loss.is_pointwise() {

@@ -1,4 +1,4 @@
-//! One sentence's loss and gradient in double precision, scaled or in log space: what single precision cannot do.
+//! Loss and gradient of one sentence in double precision, scaled or in log space: the fallback of single precision.
 
 use crate::chain::sums::log64::Trellis;
 
@@ -14,14 +14,14 @@ use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::testing::{self, PathCount};
 use crate::scores::sentence::score_sentence;
 
-/// Where a sentence's residuals go.
+/// Destination of a sentence's residuals.
 pub struct Sink<'a> {
     pub nodes: &'a mut [Lane], // [T, L] of its batch
     pub edges: &'a mut [f64],
     pub pairs: &'a mut [f64],
 }
 
-/// Whether the scaled recursions are not those of the objective.
+/// Whether the scaled recursions do not apply to the objective.
 fn is_odd(setting: &Setting<'_>) -> bool {
     setting.partial.is_some()
         || setting.once.is_some()
@@ -41,16 +41,16 @@ pub struct Fallback64 {
     node: Vec<f64>,
     edge: Vec<f64>,
     trellis: Trellis,
-    sum: Option<Sum>, // in place of the trellis, where labels may occur once
+    sum: Option<Sum>, // replaces the trellis if labels may occur once
     precise: Scaled64,
     points: Pointwise,
     expected: Vec<Doubles>, // [L, width] pairs of the scaled recursions, over the factors of the edges
     residual: Vec<f64>,     // [T, L]
-    pairs: Vec<f64>,        // [T, L, L] weighted pair residuals; block 0 unused
+    pairs: Vec<f64>,        // [T, L, L] weighted pair residuals, block 0 unused
 }
 
 impl Fallback64 {
-    /// Hands the sentence's residuals to the sink; answers its loss and l, or None where they are not finite.
+    /// Write the sentence's residuals to the sink. Return its loss and l, or None if they are not finite.
     pub fn run(
         &mut self,
         setting: &Setting<'_>,
@@ -98,7 +98,7 @@ impl Fallback64 {
                 };
                 let minus_log_p = log_z - h;
                 if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
-                    self.emit_nodes(lane, sink); // zeros: the caller shifts and asks again
+                    self.emit_nodes(lane, sink); // zeros: the caller shifts and retries
                     return Some((0.0, minus_log_p));
                 }
                 let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
@@ -121,7 +121,7 @@ impl Fallback64 {
         Some(value)
     }
 
-    /// Loss and residuals by the scaled recursions; None if these cannot compute them.
+    /// Loss and residuals by the scaled recursions. None if the sentence is out of their range.
     fn run_scaled(
         &mut self,
         setting: &Setting<'_>,
@@ -141,7 +141,7 @@ impl Fallback64 {
             debug_assert!(!is_beyond(score, log_z, gold.len()), "the gold path scores {score}, log Z is {log_z}");
             let minus_log_p = log_z - score;
             if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
-                return Some((0.0, minus_log_p)); // the caller shifts and asks again
+                return Some((0.0, minus_log_p)); // the caller shifts and retries
             }
             let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
             if !value.is_finite() || !factor.is_finite() || !minus_log_p.is_finite() {
@@ -166,7 +166,8 @@ impl Fallback64 {
         Some(found)
     }
 
-    /// The pointwise losses after `scaled_log_z`: value and largest -log p_t(gold); None if a gold marginal is out of range.
+    /// The pointwise losses after `scaled_log_z`: value and largest -log p_t(gold). None if a gold marginal is out of
+    /// range.
     fn scaled_pointwise(&mut self, loss: Loss, factors: &Factors, gold: &[u16], weight: f64) -> Option<(f64, f64)> {
         let l = factors.labels();
         scaled64::marginals(&mut self.precise, factors, gold.len(), 0.0, &mut []);
@@ -179,7 +180,7 @@ impl Fallback64 {
         Some((shares.iter().map(|share| of(share).0).sum::<f64>(), worst)).filter(|found| found.0.is_finite())
     }
 
-    /// log Z of the node scores at hand by the scaled recursion; None if they are out of its range.
+    /// log Z of the current node scores by the scaled recursion. None if they are out of its range.
     fn scaled_log_z(&mut self, factors: &Factors) -> Option<f64> {
         let l = factors.labels();
         if self.node.is_empty() {
@@ -189,7 +190,7 @@ impl Fallback64 {
         Some(scaled64::backward(&mut self.precise, factors, self.node.len() / l)?.value)
     }
 
-    /// The loss of a sentence alone, times its weight; None if it is not finite.
+    /// Loss of one sentence times its weight, without residuals. None if it is not finite.
     pub fn loss(&mut self, setting: &Setting<'_>, sentence: u32, weight: f64) -> Option<f64> {
         let (data, l) = (setting.data, setting.layout.labels);
         let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
@@ -245,7 +246,7 @@ impl Fallback64 {
         h
     }
 
-    /// Add `factor` times the expected counts under the current scores; returns log Z.
+    /// Add `factor` times the expected counts under the current scores. Return log Z.
     fn expect(&mut self, l: usize, factor: f64) -> f64 {
         let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
         let log_z = self.trellis.forward(&scores);
@@ -262,7 +263,7 @@ impl Fallback64 {
         log_z
     }
 
-    /// The same over the lawful paths, whose forward sums are done.
+    /// Add `factor` times the expected counts over the lawful paths, whose forward sums are done.
     fn expect_lawful(&mut self, l: usize, factor: f64) {
         let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
         let Some(sum) = &mut self.sum else { return };
@@ -305,14 +306,14 @@ impl Fallback64 {
         (value, worst)
     }
 
-    /// Residuals of the nodes to the sentence's lane.
+    /// Write the node residuals to the sentence's lane.
     fn emit_nodes(&self, lane: usize, sink: &mut Sink<'_>) {
         for (to, r) in sink.nodes.iter_mut().zip(&self.residual) {
             to.0[lane] = *r as f32;
         }
     }
 
-    /// Residuals to where the gradient is made from them.
+    /// Write the residuals to the buffers from which the gradient is computed.
     fn emit(&mut self, setting: &Setting<'_>, positions: usize, lane: usize, begin: usize, sink: &mut Sink<'_>) {
         let l = setting.layout.labels;
         for t in 1..positions {

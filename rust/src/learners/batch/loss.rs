@@ -50,7 +50,7 @@ impl Loss {
         }
     }
 
-    /// Whether a sentence's loss is beyond range: the caller shifts and asks again.
+    /// Whether a sentence's loss is out of range. The caller then shifts and retries.
     pub fn is_beyond(self, w: f64, l: f64, shift: f64) -> bool {
         self.is_shifted() && l.is_finite() && w.ln() + l - shift > LARGE + 1.0
     }
@@ -58,7 +58,7 @@ impl Loss {
     /// Value and the weight omega_t of the token's conditional expectation, for the pointwise losses.
     pub fn pointwise(self, w: f64, p: f64) -> (f64, f64) {
         if w == 0.0 {
-            return (0.0, 0.0); // also where p = 0
+            return (0.0, 0.0); // also if p = 0
         }
         match self {
             Loss::PointwiseLog => (-w * p.ln(), w),
@@ -67,7 +67,7 @@ impl Loss {
         }
     }
 
-    /// The same from log p, which may be beyond the range of p.
+    /// Like `pointwise`, from log p, which may be out of the range of p.
     pub fn pointwise_of_log(self, w: f64, log_p: f64) -> (f64, f64) {
         match self {
             Loss::PointwiseLog => (-w * log_p, w),

@@ -1,4 +1,4 @@
-//! Losses that are summed over all sentences: loss, terms, one sentence alone, a pass, the objective.
+//! Losses that are sums over all sentences: loss, terms, double-precision fallback, passes, objective.
 
 pub mod descent;
 pub mod fallback64;

@@ -21,10 +21,10 @@ use crate::scores::scorer::afford;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// Joint rows are many: attributes seldom seen are left to the copies, so that rows stay in the second cache.
+/// Joint rows are many. Rare attributes are left to the copies, so that rows stay in the L2 cache.
 const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP, vectors: true };
 
-/// Bytes that are kept for each attribute of each token, measured on conll2002-es.
+/// Bytes kept for each attribute of each token, measured on conll2002-es.
 const PER_ATTRIBUTE: usize = 11;
 
 fn grain(labels: usize) -> Grain {
@@ -38,7 +38,7 @@ fn grain(labels: usize) -> Grain {
     Grain { frequent, group, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain }
 }
 
-/// A training set made ready for evaluation. Built once, evaluated at many weight vectors.
+/// A training set prepared for evaluation. Built once, evaluated at many weight vectors.
 pub struct Objective {
     data: Arc<Dataset>,
     layout: Arc<Layout>,
@@ -49,12 +49,12 @@ pub struct Objective {
     memory: Mutex<Buffers>,
 }
 
-/// What an evaluation writes to; kept between evaluations.
+/// Buffers that an evaluation writes to, kept between evaluations.
 #[derive(Default)]
 struct Buffers {
     rows: Vec<Lane>,           // [rows, width] weights of frequent attributes
-    gradients: Vec<Vec<Lane>>, // [lanes] for each chunk; zero between evaluations
-    scratch: Vec<PassWork>,    // for each chunk
+    gradients: Vec<Vec<Lane>>, // [lanes] per chunk, zero between evaluations
+    scratch: Vec<PassWork>,    // per chunk
     rare: Vec<f32>,            // weights of rare features, copy by copy
     rare_gradient: Vec<f32>,
     total: Vec<f64>, // [rows, padded L]
@@ -64,7 +64,8 @@ struct Buffers {
 #[derive(Clone, Copy, Debug)]
 pub struct Value {
     pub loss: f64,
-    /// The largest log of a sentence's weighted e^l, or of a token's 1/p: how far the exponential losses are from safe.
+    /// The largest log of a sentence's weighted e^l, or of a token's 1/p: the distance of the exponential losses from
+    /// their safe range.
     pub largest: f64,
 }
 
@@ -112,14 +113,14 @@ impl Objective {
         &self.layout
     }
 
-    /// Give up what evaluations write to; the next one makes it anew.
+    /// Free the buffers of evaluations. The next evaluation allocates them again.
     pub fn rest(&self) {
         *self.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Buffers::default();
     }
 
-    /// The loss at weights `w`, and its gradient. `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss,
-    /// for weights at which that is too large to work with. `precise`: in double precision; the gradient is rounded to single
-    /// precision after its differences are taken.
+    /// Return the loss at weights `w`, and write its gradient. `log_domain`: log sum_i w_i e^{l_i} in place of the
+    /// exponential loss, for weights at which the latter is out of range. `precise`: in double precision. The gradient
+    /// is rounded to single precision after its differences are computed.
     pub fn evaluate(&self, w: &[f64], gradient: &mut [f64], log_domain: bool, precise: bool) -> Result<Value> {
         let n = self.layout.len();
         if w.len() != n || gradient.len() != n {
@@ -150,7 +151,7 @@ impl Objective {
         let l = layout.labels;
         let mut memory = self.memory.lock().unwrap_or_else(|poisoned| {
             let mut memory = poisoned.into_inner();
-            *memory = Buffers::default(); // sums half made
+            *memory = Buffers::default(); // incomplete sums
             memory
         });
         let memory = &mut *memory;

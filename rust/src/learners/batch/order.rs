@@ -1,8 +1,8 @@
 //! Log-loss of a chain of order 2 or 3 and its gradient: sum_i w_i (log Z(x_i) - H(x_i, y_i)).
 //!
-//! Features: those of the first order, then one for each tuple of three labels (and of four, for order 3) that the gold
-//! labels have. The sentences are cut into a fixed number of pieces whose sums are added in their order, so that the
-//! result does not depend on the number of threads.
+//! Features: those of the first order, then one for each tuple of three labels (and of four, for order 3) in the gold
+//! labels. The sentences are cut into a fixed number of pieces whose sums are added in order, so that the result does
+//! not depend on the number of threads.
 
 use crate::chain::limits::support::Support;
 use crate::chain::lookback::Lookback;
@@ -33,7 +33,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// `forbidden`: edges (label' * L + label) that no path may have.
+    /// `forbidden`: edges (label' * L + label) that no path may contain.
     pub fn new(data: &Dataset, layout: Arc<Layout>, order: usize, forbidden: &[u32]) -> Result<Order> {
         let l = layout.labels;
         if !(2..=3).contains(&order) {
@@ -67,7 +67,7 @@ impl Order {
             seen.sort_unstable();
             seen.dedup();
         }
-        // A state for everything that a feature begins with.
+        // Every feature tuple without its last label is a state.
         let begins = |seen: &[u32]| {
             let mut codes: Vec<u32> = seen.iter().map(|c| c / l as u32).collect();
             codes.dedup();
@@ -114,7 +114,7 @@ impl Order {
         self.of_arc.iter().enumerate().map(score).collect()
     }
 
-    /// Weights as `Lookback` with tuples lays them out, 0 for tuples without a feature.
+    /// Weights in the layout of `Lookback` with tuples, 0 for tuples without a feature.
     pub fn dense(&self, w: &[f64]) -> Vec<f32> {
         let l = self.graph.labels;
         let terms =
@@ -130,10 +130,10 @@ impl Order {
     }
 }
 
-/// Of some sentences: w_i log Z, expectations of first-order features, expectations of arcs.
+/// Sums over some sentences: w_i log Z, expectations of first-order features, expectations of arcs.
 type OrderSums = (f64, Vec<f64>, Vec<f64>);
 
-/// What is minimised.
+/// The objective that is minimised.
 pub struct OrderObjective {
     order: Arc<Order>,
     data: Arc<Dataset>,
@@ -203,7 +203,7 @@ impl OrderObjective {
         self.gold.is_empty()
     }
 
-    /// Loss at w; the gradient is written to `gradient`.
+    /// Return the loss at w and write the gradient to `gradient`.
     pub fn evaluate(&self, w: &[f64], gradient: &mut [f64]) -> Result<f64> {
         if w.len() != self.len() || gradient.len() != self.len() {
             return Err(Error::Value(format!("{} weights are needed, got {}", self.len(), w.len())));
@@ -282,7 +282,7 @@ impl OrderObjective {
         Ok((sum, first, arcs))
     }
 
-    /// Expectations of arcs onto edges and tuples.
+    /// Add the expectations of arcs to edges and tuples.
     fn spread(&self, expected: &[f64], gradient: &mut [f64]) {
         let (order, layout, l) = (&self.order, &self.order.layout, self.order.graph.labels);
         let mut edges = vec![0.0; l * l];

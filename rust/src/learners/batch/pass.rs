@@ -16,15 +16,16 @@ use crate::machine::system::testing::{self, CodePath, PathCount};
 use crate::scores::corpus_layout::{self, Field, Nodes};
 use crate::scores::tile::Tile;
 
-/// Batches between two sums of the pair expectations over lanes: float32 sums stay short, and the sum stays cheap.
+/// Number of batches between two sums of the pair expectations over lanes. Float32 sums stay short, and the sum stays
+/// cheap.
 const DRAIN_EVERY: usize = 8;
-/// Batches that go through the phases together.
+/// Number of batches that go through the phases together.
 pub const GROUP: usize = 8;
-/// Labels up to which they do: with more, what the phases hand on would fill the memory in place of a cache.
+/// Maximum number of labels for such groups. With more, the data passed between phases would no longer fit in a cache.
 pub const FEW: usize = 256;
-/// A gold marginal under this is left to double precision ...
+/// Gold marginals below this are left to double precision ...
 pub const SMALL: f32 = 1e-12;
-/// ... and one of which underflow may have lost more than this.
+/// ... and those that may have lost more than this to underflow.
 const LOST: f32 = 1.0 / (1 << 22) as f32;
 
 /// Sums of one chunk.
@@ -45,7 +46,8 @@ pub struct Pass<'a> {
     pub edges: &'a Edges,
     pub nodes: &'a Nodes,
     pub rare_gradient: Shared<'a, f32>,
-    /// Largest factor of the residuals of a sentence (or a token) of weight 1 or less; infinite but for stochastic steps.
+    /// Largest factor of the residuals of a sentence (or a token) of weight 1 or less. Infinite except for stochastic
+    /// steps.
     pub clip: f64,
 }
 
@@ -68,12 +70,12 @@ pub struct PassWork {
     pub tile: Tile,
     alone: Fallback64,
     pub fields: Vec<Field>,           // of each batch
-    pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `alone`
+    pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to the fallback
     pub hot: Vec<f64>,                // sums of the hot rows
-    whole: Vec<f64>,                  // [L, L] edges of a sentence alone, where they are listed
+    whole: Vec<f64>,                  // [L, L] edges of a fallback sentence, if edges are listed
 }
 
-/// Where the gradient of a chunk's batches goes.
+/// Destination of the gradient of a chunk's batches.
 pub struct Gradient<'a> {
     pub rows: &'a mut [Lane],
     pub rare: &'a mut [f32], // the chunk's copies
@@ -96,7 +98,7 @@ impl NodeScores for Filling<'_> {
     }
 }
 
-/// A batch at hand.
+/// The current batch.
 struct Turn<'a> {
     batch: &'a Batch,
     i: usize, // its number in the group
@@ -104,7 +106,7 @@ struct Turn<'a> {
     weights: [f64; WIDTH], // of its sentences, 0 for lanes without one
 }
 
-/// Three phases over some batches at a time, scores - recursions - gradient.
+/// Three phases over a group of batches: scores, recursions, gradient.
 #[inline(always)]
 fn chunk_kernel<S: Simd>(
     simd: S,
@@ -136,7 +138,7 @@ fn chunk_kernel<S: Simd>(
     rare.fill(0.0);
     let forced = pass.setting.precise || testing::is_forced(CodePath::Log) || testing::is_forced(CodePath::Wide);
     let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
-    // With very many labels scores and gradient go with the recursions, position by position.
+    // With very many labels, scores and gradient are computed within the recursions, position by position.
     let stepwise = scaled && pass.nodes.is_wide() && !pass.terms.loss.is_pointwise() && pass.terms.partial.is_none();
     let mut done = 0;
     for group in batches.chunks(pass.nodes.group) {
@@ -194,7 +196,7 @@ fn count<S: Simd>(_: S, batches: usize, tiles: &[bool]) {
     testing::count(level, 1);
 }
 
-/// The flagged sentences of a group.
+/// Process the flagged sentences of a group in double precision.
 fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &mut ChunkSums) {
     let PassWork { fields, alone, flagged, whole, .. } = scratch;
     for (i, lane) in flagged.drain(..) {
@@ -238,9 +240,9 @@ fn score_batch(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork)
 }
 
 dispatch!(
-    /// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
-    /// `pass` is of the batch's plan, and field i holds the batch's node scores. `stepwise`: field i need not hold node
-    /// scores, residuals go to the gradient at once, and field i is left zero.
+    /// Process sixteen sentences by the scaled recursions, from node scores to residuals. Those out of range are
+    /// flagged instead. `pass` belongs to the batch's plan, and field i holds the batch's node scores. `stepwise`:
+    /// field i need not hold node scores, residuals are added to the gradient immediately, and field i is left zero.
     pub fn run_batch(
         pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork, sums: &mut ChunkSums,
         stepwise: Option<&mut Gradient<'_>>,
@@ -298,7 +300,7 @@ fn batch_kernel<S: Simd>(
             let large = minus_log_p + weights[lane].ln();
             sums.largest = sums.largest.max(large);
             if loss.is_beyond(weights[lane], minus_log_p, s.shift) {
-                batch::clear_lane(shape, work, lane); // out of range: the caller shifts and asks again
+                batch::clear_lane(shape, work, lane); // out of range: the caller shifts and retries
                 continue;
             }
             let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
@@ -343,7 +345,8 @@ fn batch_kernel<S: Simd>(
     std::mem::swap(&mut work.psi, &mut fields[i].nodes);
 }
 
-/// Whether the backward recursion of a sentence of this weight stays within float32: `most` is the largest number at weight 1.
+/// Whether the backward recursion of a sentence of this weight stays within float32. `most` is the largest number at
+/// weight 1.
 fn fits(weight: f64, most: f32) -> bool {
     weight.abs() * f64::from(most) < f64::from(f32::MAX)
 }
@@ -352,7 +355,7 @@ fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
     &data.gold[data.sentences[sentence as usize]..data.sentences[sentence as usize + 1]]
 }
 
-/// Residuals of a batch to the gradient, position by position.
+/// Adds the residuals of a batch to the gradient, position by position.
 struct Spreading<'a, 'b> {
     batch: &'a Batch,
     into: &'a mut Gradient<'b>,
@@ -393,7 +396,7 @@ fn backward_kernel<S: Simd>(
 }
 
 dispatch!(
-    /// log Z - log Z under the known labels: the same pass twice, with opposite signs.
+    /// log Z - log Z under the known labels: two passes with opposite signs.
     fn run_partial(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut ChunkSums) = partial_kernel
 );
 

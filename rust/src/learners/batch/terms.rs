@@ -1,4 +1,4 @@
-//! What is minimised, beside the data, and whether it fits them.
+//! Terms of an objective other than the data, and checks that they fit the data.
 
 use crate::chain::limits::at_most_once::Groups;
 use crate::chain::limits::support::Support;
@@ -12,21 +12,22 @@ use crate::machine::system::testing::{self, CodePath};
 use crate::scores::check::{allowed_edges, check_gold, check_labels, check_weights};
 use std::sync::OnceLock;
 
-/// What is minimised, beside the data.
+/// Terms of an objective other than the data.
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub loss: Loss,
-    /// Weight of each sentence; empty for all 1.
+    /// Weight of each sentence, empty for all 1.
     pub weights: Vec<f64>,
-    /// What paths may be; labels that form one span go with the sequential losses: Z is over the paths that keep to it.
+    /// Constraints on paths. Labels that form at most one span require a sequential loss: Z is over the paths that
+    /// satisfy the constraint.
     pub limits: Limits,
-    /// Labels each token is known to have one of; replaces the gold labels (log loss).
+    /// Set of labels that each token may have. Replaces the gold labels (log loss).
     pub partial: Option<Support>,
-    /// [L, L] cost of label y where y' is right, added to the scores inside log Z (softmax-margin); empty without.
+    /// [L, L] cost of label y if y' is right, added to the scores inside log Z (softmax-margin). Empty without a cost.
     pub cost: Vec<f64>,
 }
 
-/// Edge scores [L, L], made when somebody asks for them: with lists of edges only sentences that float32 cannot do.
+/// Edge scores [L, L], computed on first use. With lists of edges only sentences out of range for float32 use them.
 pub struct EdgeScores<'a> {
     layout: &'a Layout,
     w: &'a [f64],
@@ -53,13 +54,13 @@ impl<'a> EdgeScores<'a> {
         &self.get().0
     }
 
-    /// Their factors in double precision; None if they are out of range.
+    /// Factors in double precision. None if they are out of range.
     pub fn factors(&self) -> Option<&Factors> {
         self.get().1.as_ref()
     }
 }
 
-/// What a sentence is scored with.
+/// Inputs for scoring a sentence.
 pub struct Setting<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,

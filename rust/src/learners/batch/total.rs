@@ -1,4 +1,4 @@
-//! The loss of a corpus in double precision, without its gradient: what a trained model is reported with.
+//! The loss of a corpus in double precision, without its gradient, for the report of a trained model.
 
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
@@ -10,7 +10,8 @@ use crate::machine::simd::dispatch::FlushToZero;
 use crate::machine::system::stop;
 use rayon::prelude::*;
 
-/// The loss at weights `w`. The sums of fixed chunks are added in their order, so that the result does not depend on threads.
+/// Return the loss at weights `w`. The sums of fixed chunks are added in order, so that the result does not depend on
+/// threads.
 pub fn total_loss(data: &Dataset, layout: &Layout, mut terms: Terms, w: &[f64]) -> Result<f64> {
     if w.len() != layout.len() {
         return Err(Error::Value(format!("expected {} weights, got {}", layout.len(), w.len())));
