@@ -1,16 +1,16 @@
-//! What one feature can gain, from the range and the mean of u_ik: closed forms, a convex program in one variable, and
+//! Gain of one feature, from the range and the mean of u_ik: closed forms, a convex program in one variable, and
 //! optimistic estimates that need neither logarithm nor exponential.
 //!
-//! Everything here is un-normalised: with e_i = w_i e^{l_i} (times one common factor), a cell is a set of sentences with
-//! one range u in [-a, b], mass d = sum_i (e_i - w_i) and moment m = sum_i e_i (E[S_k] - S_k(y_i)). By convexity
+//! All quantities are unnormalised. With e_i = w_i e^{l_i} (times one common factor), a cell is a set of sentences
+//! with one range u in [-a, b], mass d = sum_i (e_i - w_i) and moment m = sum_i e_i (E[S_k] - S_k(y_i)). By convexity
 //!
 //! ```text
 //! sum over wrong paths of e^{step u}  <=  low e^{-a step} + high e^{b step},   low = (b d - m) / (a + b), high = d - low
 //! ```
 //!
-//! (Altun, Hofmann & Johnson 2002, eq. 15-18). The gain d - min_step(...) is a part of N that a round surely removes, so
-//! that Z = 1 - gain / N. The tight bound sums cells over the sentences where the feature can fire; the loose one is a
-//! single cell of all sentences with d = N and the union of the ranges.
+//! (Altun, Hofmann & Johnson 2002, eq. 15-18). The gain d - min_step(...) is a lower bound on the decrease of N in a
+//! round, so that Z = 1 - gain / N. The tight bound sums cells over the sentences where the feature can fire. The
+//! loose one is a single cell of all sentences with d = N and the union of the ranges.
 
 use crate::machine::system::names::named;
 
@@ -27,11 +27,12 @@ named!(
 );
 
 named!(
-    /// Over which label sequences of a sentence the loss is summed.
+    /// Label sequences of a sentence over which the loss is summed.
     pub enum Over: "sum over label sequences" {
-        /// All but the gold one: N = sum_i w_i (e^{l_i} - 1), which is 0 where all is learnt.
+        /// All except gold: N = sum_i w_i (e^{l_i} - 1), which is 0 if everything is learned.
         Wrong = "wrong",
-        /// The gold one too: N = sum_i w_i e^{l_i}. Its share cannot move (u = 0): bounds are wider, steps shorter.
+        /// All, including gold: N = sum_i w_i e^{l_i}. The gold share is constant (u = 0), so bounds are wider and
+        /// steps shorter.
         All = "all",
     }
 );
@@ -44,12 +45,12 @@ pub struct Range {
 }
 
 impl Range {
-    /// The range of a sentence of the same length whose gold path does not have the feature.
+    /// Range of a sentence of the same length whose gold path does not have the feature.
     pub fn whole(self) -> Range {
         Range { a: 0.0, b: self.a + self.b }
     }
 
-    /// As far on either side as it is wide: the range of what differs from a mean that is not known.
+    /// Range extended to its width on both sides: the range of deviations from an unknown mean.
     pub fn either(self) -> Range {
         Range { a: self.a + self.b, b: self.a + self.b }
     }
@@ -64,23 +65,23 @@ pub struct StepLimits {
     pub cap: f64,
 }
 
-/// A step and what it surely gains.
+/// A step and its guaranteed gain.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gain {
     pub step: f64,
     pub gain: f64,
 }
 
-/// Masses below and above the gold path, and their moments: all cells of a feature together.
+/// Masses below and above the gold path, and their moments, summed over all cells of a feature.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moments {
     pub low: f64,  // sum of low
     pub high: f64, // sum of high
     pub down: f64, // sum of a low
-    pub up: f64,   // sum of b high; up - down = sum of m
+    pub up: f64,   // sum of b high, and up - down = sum of m
 }
 
-/// A cell's masses at the ends of its range. Rounding may leave the mean a little outside of it.
+/// Masses of a cell at the ends of its range. Rounding may place the mean slightly outside the range.
 #[inline(always)]
 pub fn split(range: Range, d: f64, m: f64) -> (f64, f64) {
     let width = range.a + range.b;
@@ -101,9 +102,9 @@ impl Moments {
         self.up += range.b * high;
     }
 
-    /// At least the gain of any step. Jensen's inequality over the cells leaves two points, -A = -down / low and
-    /// B = up / high, whose best gain is Q (1 - e^{-KL(q || p)}) with Q = low + high; and 1 - e^{-KL} <= chi^2 / (1 +
-    /// chi^2), which is rational: M^2 / (A B Q + (B - A) M) with M = up - down.
+    /// Upper bound on the gain of any step. Jensen's inequality over the cells leaves two points, -A = -down / low and
+    /// B = up / high, whose best gain is Q (1 - e^{-KL(q || p)}) with Q = low + high. Since 1 - e^{-KL} <= chi^2 / (1
+    /// + chi^2), the rational bound is M^2 / (A B Q + (B - A) M) with M = up - down.
     #[inline(always)]
     pub fn optimistic(&self) -> f64 {
         let q = self.low + self.high;
@@ -112,7 +113,7 @@ impl Moments {
         optimistic(Range { a, b }, q, self.up - self.down)
     }
 
-    /// The step of the two points above, and its gain: at least that of any step again, and nearer.
+    /// Step for the two points of `optimistic`, and its gain: a tighter upper bound on the gain of any step.
     pub fn two_points(&self, n: f64, limits: StepLimits) -> Gain {
         let a = if self.low > 0.0 { self.down / self.low } else { 0.0 };
         let b = if self.high > 0.0 { self.up / self.high } else { 0.0 };
@@ -120,7 +121,8 @@ impl Moments {
     }
 }
 
-/// At least the gain of a cell of mass q and moment m. It falls with q, so that a q from below serves all q above it.
+/// Upper bound on the gain of a cell of mass q and moment m. It decreases with q, so a lower bound of q is valid for
+/// all larger q.
 #[inline(always)]
 pub fn optimistic(range: Range, q: f64, m: f64) -> f64 {
     let Range { a, b } = range;
@@ -151,7 +153,7 @@ pub fn loose(range: Range, q: f64, m: f64, n: f64, limits: StepLimits) -> Gain {
     Gain { step, gain: gain_at(range, low, high, step) }
 }
 
-/// low (1 - e^{-a step}) + high (1 - e^{b step}); a step without end moves nothing where a or b is 0.
+/// low (1 - e^{-a step}) + high (1 - e^{b step}). An infinite step moves nothing if a or b is 0.
 #[inline(always)]
 fn gain_at(range: Range, low: f64, high: f64, step: f64) -> f64 {
     let mut gain = 0.0;
@@ -165,8 +167,8 @@ fn gain_at(range: Range, low: f64, high: f64, step: f64) -> f64 {
 }
 
 /// The step that minimises the sum over cells, plus smoothing n (e^step + e^-step), and its gain without that term.
-/// `cells` yields (range, d, m). Smoothing bounds the step where b = 0 in every cell: an attribute that always carries its
-/// label in the gold data would otherwise pull the weight to infinity.
+/// `cells` yields (range, d, m). Smoothing bounds the step if b = 0 in every cell: an attribute that always carries
+/// its label in the gold data would otherwise drive the weight to infinity.
 pub fn tight(cells: impl Iterator<Item = (Range, f64, f64)> + Clone, n: f64, limits: StepLimits, start: f64) -> Gain {
     let eps = limits.smoothing * n;
     let slopes = |step: f64| {
@@ -198,8 +200,8 @@ pub fn tight(cells: impl Iterator<Item = (Range, f64, f64)> + Clone, n: f64, lim
     Gain { step, gain }
 }
 
-/// Where an increasing function crosses zero in [-cap, cap], or the end nearer to it: Newton's method inside a bracket that
-/// shrinks with every step and is halved where Newton would leave it. `slopes` gives (value, derivative, size of the terms).
+/// Zero of an increasing function in [-cap, cap], or the nearer end: Newton's method inside a bracket that shrinks
+/// with every step and is halved if Newton would leave it. `slopes` returns (value, derivative, size of the terms).
 pub fn newton(slopes: impl Fn(f64) -> (f64, f64, f64), start: f64, cap: f64) -> f64 {
     let (mut left, mut right) = (-cap, cap);
     let (mut left_seen, mut right_seen) = (false, false);

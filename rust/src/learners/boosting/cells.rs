@@ -1,8 +1,8 @@
-//! Cells: the sentences of a feature that share a range of u_ik. Most labels of a sentence are not the gold ones, and for all
-//! of them an attribute has the same range: their cells lie side by side as a row, one row for every total that the attribute
-//! has in a sentence, and a sentence is added to them as a vector. The gold labels of an attribute's places have cells of
-//! their own. So it is with edges: a row for every length of sentences, and cells of their own for those of the gold path. Of the
-//! pointwise loss the gold labels have the range of all others, and no cells of their own.
+//! Cells: the sentences of a feature that share a range of u_ik. Most labels of a sentence are not gold, and an
+//! attribute has the same range for all of them. Their cells are contiguous as a row, one row for every total of the
+//! attribute in a sentence, and a sentence is added to them as a vector. The gold labels at an attribute's tokens have
+//! cells of their own. Edges have one row for every sentence length, and separate cells for the edges of the gold
+//! path. With the pointwise loss gold labels have the range of all others, and no cells of their own.
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -14,12 +14,12 @@ use crate::learners::boosting::loss::{Boosted, Target};
 use crate::machine::system::stop;
 use std::collections::HashMap;
 
-/// Features in a block: the unit of "changed since it was last looked at".
+/// Number of features in a block, the unit for which changes are recorded.
 pub const FEATURES: usize = 16;
 /// No cell: the attribute has no feature with the label.
 pub const NONE: u32 = u32::MAX;
 
-/// Cells of a feature: `rows` of them, a stride apart, then `own` in sequence.
+/// Cells of a feature: `rows` of them, a stride apart, then `own` contiguous ones.
 #[derive(Clone, Copy, Debug)]
 struct FeatureCells {
     at: u32,
@@ -32,25 +32,25 @@ struct FeatureCells {
 pub struct RangeCells {
     place: Vec<FeatureCells>, // [features]
     pub range: Vec<Range>,
-    /// First cell of the row of each entry: one column a label, or one for each label of its attribute.
+    /// First cell of the row of each entry: one column per label, or one for each label of its attribute.
     pub row: Vec<u32>, // [entries]
     /// Whether an attribute's rows have a column for every label, padded.
     pub dense: Vec<bool>, // [A]
-    /// Gold labels of each entry and their cells, as many as it has places, NONE after the last.
+    /// Gold labels of each entry and their cells, in space for one per token, NONE after the last.
     pub gold: Vec<(u32, u32)>, // [occurrences] label, cell
-    /// First cell of the row of each sentence's edges, one column an edge feature; NONE where it has no edge.
+    /// First cell of the row of each sentence's edges, one column per edge feature. NONE if the sentence has no edge.
     pub edge_row: Vec<u32>, // [N]
-    /// Edge features of each sentence's gold path, each once, and their cells: those of s from edge_ptr[s] on.
+    /// Edge features of each sentence's gold path, each once, and their cells. Those of s begin at edge_ptr[s].
     pub edge_gold: Vec<(u32, u32)>,
     pub edge_ptr: Vec<u32>, // [N + 1]
-    /// First of the cells of starts and ends, two a feature: the label is not the gold one, it is.
+    /// First of the cells of starts and ends, two per feature: the label is not gold, the label is gold.
     pub ends_at: usize,
     tight: bool,
     target: Target,
 }
 
 impl RangeCells {
-    /// One cell a feature, in their order: the union of its ranges over all sentences.
+    /// One cell per feature, in their order: the union of its ranges over all sentences.
     pub fn loose(data: &Dataset, layout: &Layout, index: &Index, target: Target) -> RangeCells {
         let mut range = vec![Range { a: 0.0, b: 0.0 }; layout.len()];
         let widen = |to: &mut Range, with: Range| *to = Range { a: to.a.max(with.a), b: to.b.max(with.b) };
@@ -85,7 +85,7 @@ impl RangeCells {
         }
     }
 
-    /// One cell for every range that a feature has in some sentence.
+    /// One cell for every distinct range of a feature over the sentences.
     pub fn tight(data: &Dataset, layout: &Layout, index: &Index, target: Target) -> Result<RangeCells> {
         let padded = layout.labels.next_multiple_of(BLOCK);
         let mut out = RangeCells {
@@ -117,7 +117,7 @@ impl RangeCells {
             count.clear();
             own_count.clear();
             labels.iter().enumerate().for_each(|(j, &y)| column[y as usize] = j as u32);
-            // Numbered within the attribute and within the feature for now.
+            // Numbered relative to the attribute and to the feature for now.
             for &e in index.postings(a) {
                 let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
                 sums.collect(index, &data.gold, e as usize);
@@ -147,7 +147,7 @@ impl RangeCells {
                 let own_at = out.range.len() as u32;
                 out.range.extend_from_slice(&found[j].ranges);
                 let at = base + if dense { y as usize } else { j };
-                // Where the label is always among the gold ones no sentence has the row's range.
+                // If the label is always among the gold ones, no sentence has the row's range.
                 for (r, all) in count.iter().enumerate().filter(|(r, all)| own_count[r * labels.len() + j] == **all) {
                     debug_assert!(*all > 0);
                     out.range[at + r * stride] = Range { a: 0.0, b: 0.0 };
@@ -173,8 +173,8 @@ impl RangeCells {
         Ok(out)
     }
 
-    /// Numbers within an attribute and within a feature as numbers of cells: its rows begin at a base, a stride apart, and
-    /// `feature` says which feature a label's is.
+    /// Convert numbers relative to an attribute and a feature to cell numbers: the attribute's rows begin at `base`,
+    /// `stride` apart, and `feature` maps a label to its feature.
     fn renumber(&mut self, index: &Index, a: u32, (base, stride): (usize, usize), feature: impl Fn(u32) -> usize) {
         for &e in index.postings(a) {
             let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
@@ -185,7 +185,8 @@ impl RangeCells {
         }
     }
 
-    /// The cells of edges: a row for every length, and of each feature one for every range that it has on a gold path.
+    /// Add the cells of edges: a row for every length, and for each feature one cell for every range it has on a gold
+    /// path.
     fn add_edges(&mut self, data: &Dataset, layout: &Layout) {
         let (l, n) = (layout.labels, layout.edges.len());
         let (base, mut lengths) = (self.range.len(), HashMap::new());
@@ -216,7 +217,7 @@ impl RangeCells {
             }
             self.edge_ptr.push(self.edge_gold.len() as u32);
         }
-        // Where every sentence of a length has the edge on its gold path none has the row's range.
+        // If every sentence of a length has the edge on its gold path, none has the row's range.
         for at in (0..gold_of.len()).filter(|at| gold_of[*at] == all[at / n]) {
             self.range[base + at] = Range { a: 0.0, b: 0.0 };
         }
@@ -232,7 +233,7 @@ impl RangeCells {
         }
     }
 
-    /// The cells of starts and ends.
+    /// Add the cells of starts and ends.
     fn add_ends(&mut self, data: &Dataset, layout: &Layout) {
         self.ends_at = self.range.len();
         let (mut starts, mut ends) = (vec![0; layout.labels], vec![0; layout.labels]);
@@ -244,7 +245,7 @@ impl RangeCells {
             let all: usize = gold.iter().sum();
             for right in labels.iter().map(|&y| gold[y as usize]) {
                 let own_at = self.range.len() as u32;
-                let used = |n: usize| f64::from(u8::from(n > 0)); // a range that no sentence has is none
+                let used = |n: usize| f64::from(u8::from(n > 0)); // a range without sentences is empty
                 let ranges = [Range { a: 0.0, b: used(all - right) }, Range { a: used(right), b: 0.0 }];
                 self.range.extend(ranges.map(|range| self.target.range(range)));
                 self.place.push(FeatureCells { at: 0, stride: 0, rows: 0, own_at, own: 2 });
@@ -264,20 +265,20 @@ impl RangeCells {
         self.tight
     }
 
-    /// Whether gold labels have the ranges of all others.
+    /// Whether gold labels have the same ranges as all others.
     #[inline(always)]
     pub fn is_even(&self) -> bool {
         self.target.loss == Boosted::Pointwise
     }
 }
 
-/// Range of u for an entry's attribute with a label: the sum of its negative and of its positive values, less its value on
-/// the gold label.
+/// Range of u for an entry's attribute with a label: the sums of its negative and of its positive values, minus its
+/// value on the gold label.
 struct Ranges {
     negative: f64,
     positive: f64,
     right: Vec<f64>,  // [L]
-    fresh: Vec<bool>, // [L] among the gold labels, and not asked for yet
+    fresh: Vec<bool>, // [L] among the gold labels, and not returned yet
 }
 
 impl Ranges {
@@ -285,7 +286,7 @@ impl Ranges {
         Ranges { negative: 0.0, positive: 0.0, right: vec![0.0; labels], fresh: vec![false; labels] }
     }
 
-    /// `clear` must follow.
+    /// Compute the ranges of an entry. A call of `clear` must follow.
     fn collect(&mut self, index: &Index, gold: &[u16], entry: usize) {
         (self.negative, self.positive) = (0.0, 0.0);
         for (t, v) in index.places(entry) {

@@ -1,4 +1,5 @@
-//! -log P(gold), marginals and expected pairs of one sentence for boosting: scaled, or in log space if a sentence is out of range.
+//! -log P(gold), marginals and expected pairs of one sentence for boosting: scaled, or in log space if a sentence is
+//! out of range.
 
 use crate::chain::lattice::Scores;
 use crate::chain::sums::log64::Trellis;
@@ -28,7 +29,7 @@ impl EdgeFactors {
         out
     }
 
-    /// After a change of `score`.
+    /// Recompute the factors after a change of `score`.
     pub fn update(&mut self) {
         self.factors = Factors::new(self.labels, |a, b| self.score[a * self.labels + b]);
     }
@@ -50,7 +51,7 @@ pub struct ChainWork {
 }
 
 impl ChainWork {
-    /// Room for expected pairs, if they are wanted.
+    /// Clear the expected pairs, and allocate them if they are wanted.
     pub(super) fn clear_expected(&mut self, labels: usize, wanted: bool) {
         self.expected.clear();
         self.expected.resize(if wanted { labels * labels.div_ceil(WIDTH) } else { 0 }, Doubles::ZERO);
@@ -86,7 +87,7 @@ pub(super) fn write_rows(from: &[Doubles], labels: usize, padded: usize, to: &mu
     }
 }
 
-/// The sum of a padded row whose padding is 0: every fourth number apart, then those four.
+/// The sum of a padded row whose padding is 0: four interleaved partial sums, then their sum.
 #[inline(always)]
 pub fn sum(row: &[f64]) -> f64 {
     let mut sum = [0.0; BLOCK];
@@ -98,7 +99,7 @@ pub fn sum(row: &[f64]) -> f64 {
     (sum[0] + sum[1]) + (sum[2] + sum[3])
 }
 
-/// -log P(gold) by the backward pass; None if a state or the gold path is out of range.
+/// -log P(gold) by the backward pass. None if a state or the gold path is out of range.
 fn scaled<'a>(x: &SentenceScores<'a>, work: &mut ChainWork) -> Option<(f64, &'a Factors)> {
     let factors = x.edges.factors()?;
     work.precise.set_nodes(x.node, x.edges.padded, x.edges.labels);
@@ -159,7 +160,7 @@ fn gold_score(x: &SentenceScores<'_>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Scaled and log space agree, also where a path is all but impossible.
+    /// Scaled recursions and log space agree, even if a path is nearly impossible.
     #[test]
     fn log_space_takes_over() {
         let (l, width) = (3, 4);
@@ -171,7 +172,7 @@ mod tests {
         score[1] = 2.0;
         score[5] = -1.0;
         for far in [0.0, 900.0] {
-            node[0] = far; // label 0 first, label 2 next, and no way between them
+            node[0] = far; // label 0 first, label 2 next, with no path between them
             node[width + 2] = far;
             score[2] = -far;
             let edges = EdgeFactors::new(l, score.clone());

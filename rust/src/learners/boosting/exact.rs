@@ -1,5 +1,6 @@
-//! Z itself, for small problems: a dynamic program whose cells carry how much a feature has fired so far (Altun, Hofmann &
-//! Johnson 2002, eq. 14). The masses of all sentences by u are one feature's whole story: Z(step) = sum_u mass(u) e^{step u}.
+//! Z itself, for small problems: a dynamic program whose cells carry the amount by which a feature has fired so far
+//! (Altun, Hofmann & Johnson 2002, eq. 14). The masses of all sentences by u determine the loss as a function of a
+//! feature's step: Z(step) = sum_u mass(u) e^{step u}.
 
 use crate::learners::boosting::bound::{self, Gain, StepLimits};
 use crate::learners::boosting::cells::FEATURES;
@@ -8,10 +9,10 @@ use crate::learners::boosting::state::State;
 use crate::machine::system::stop;
 use std::sync::atomic::Ordering;
 
-/// Sums of values nearer than this are one: their order of addition differs from path to path.
+/// Amounts closer than this are equal: their order of addition differs from path to path.
 const SAME: f64 = 1e-9;
 
-/// Gains of all features; those of blocks that changed are computed again.
+/// Gains of all features. Only those of changed blocks are computed again.
 pub struct Exact {
     pub gain: Vec<Gain>,
 }
@@ -45,7 +46,7 @@ impl Exact {
     /// The step that minimises Z (plus the smoothing term), and its gain.
     pub fn evaluate(state: &State, k: usize, limits: StepLimits) -> Gain {
         let masses = Exact::masses(state, k);
-        // A mass at u is a cell with all of it at one end of its range.
+        // A mass at u is a cell with its mass at one end of its range.
         let cells = masses.iter().filter(|x| x.0 != 0.0).map(|&(u, mass)| {
             let range = bound::Range { a: (-u).max(0.0), b: u.max(0.0) };
             (range, mass, u * mass)
@@ -68,7 +69,7 @@ impl Exact {
     fn sentence(state: &State, kind: FeatureKind, s: usize, total: &mut Masses) {
         let (l, width) = (state.layout.labels, state.edges.padded);
         let (begin, end) = (state.data.sentences[s], state.data.sentences[s + 1]);
-        // What the feature adds at position t with label y.
+        // Value that the feature adds at position t with label y.
         let mut values = vec![0.0; end - begin];
         let mut of = usize::MAX;
         match kind {
@@ -116,7 +117,7 @@ impl Exact {
             next.iter_mut().flatten().for_each(|x| x.1 /= sum);
             here = next;
         }
-        // Probabilities of paths times e are their e^{H - H(gold)}; the gold path alone has u = 0 and is taken out.
+        // Probabilities of paths times e are their e^{H - H(gold)}. The gold path, with u = 0, is subtracted.
         let sum: f64 = here.iter().flatten().map(|x| x.1).sum();
         for &(amount, mass) in here.iter().flatten() {
             add(total, amount - right, state.e[s] * mass / sum);

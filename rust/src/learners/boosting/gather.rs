@@ -1,6 +1,6 @@
-//! Masses and moments of all attributes from the residuals of all tokens, attribute by attribute: where a round changes most
-//! sentences, sums made anew cost less than differences, whose cells lie all over memory. Every cell is added to in the order of
-//! sentences, whoever does it.
+//! Masses and moments of all attributes from the residuals of all tokens, attribute by attribute. If a round changes
+//! most sentences, recomputing the sums costs less than adding differences to scattered cells. Every cell is summed in
+//! the order of sentences, independently of the thread.
 
 use crate::dataset::layout::Layout;
 use crate::learners::boosting::cells::{RangeCells, NONE};
@@ -12,29 +12,29 @@ use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use std::ops::Range;
 
-/// Places ahead whose residuals are fetched.
+/// Number of occurrences by which residuals are prefetched.
 const AHEAD: usize = 12;
-/// Numbers in a line of a cache.
+/// Numbers in a cache line.
 const LINE: usize = 8;
 
-/// An entry of the index as its attribute meets it.
+/// An entry of the index, in the order of attributes.
 #[derive(Clone, Copy, Debug)]
 struct Met {
     sentence: u32,
     row: u32, // first cell of its row
-    end: u32, // its places end here, where those of the next begin
+    end: u32, // end of its occurrences, start of those of the next
 }
 
-/// The index once more, attribute by attribute, so that it is read from front to back.
+/// A copy of the index ordered by attribute, so that it is read sequentially.
 pub struct ByAttribute {
     ptr: Vec<usize>, // [A + 1] entries of an attribute
     met: Vec<Met>,
     token: Vec<u32>,       // [places]
-    value: Vec<f32>,       // [places], or empty where all are 1
+    value: Vec<f32>,       // [places], or empty if all are 1
     gold: Vec<(u32, u32)>, // [places] gold labels of an entry and their cells, NONE after the last
 }
 
-/// What sums are made of, and where they go.
+/// Inputs of the sums, and their destination.
 pub struct Gathered<'a> {
     pub layout: &'a Layout,
     pub cells: &'a RangeCells,
@@ -80,17 +80,17 @@ impl ByAttribute {
 }
 
 dispatch!(
-    /// Add all entries of some attributes to their cells. No other thread may work on the same attributes.
+    /// Add all entries of some attributes to their cells. No other thread may process the same attributes.
     pub fn gather(job: &Gathered<'_>, attributes: Range<usize>, work: &mut GatherWork) = |simd| {
-        // SAFETY: the caller has no other thread work on these attributes.
+        // SAFETY: the caller guarantees that no other thread processes these attributes.
         unsafe { gather_kernel(simd, job, attributes, work) }
     }
 );
 
-/// `S` only says which instructions the compiler may use.
+/// `S` only selects the instructions that the compiler may use.
 ///
 /// # Safety
-/// No other thread works on the same attributes.
+/// No other thread may process the same attributes.
 #[inline(always)]
 unsafe fn gather_kernel<S: Simd>(_: S, job: &Gathered<'_>, attributes: Range<usize>, work: &mut GatherWork) {
     let (width, by) = (job.width, job.by);
@@ -115,7 +115,7 @@ unsafe fn gather_kernel<S: Simd>(_: S, job: &Gathered<'_>, attributes: Range<usi
                 }
                 from = sum;
             }
-            // What belongs to gold labels goes to cells of their own.
+            // Sums of gold labels go to cells of their own.
             let gold = by.gold[places.clone()].iter().take_while(|x| x.1 != NONE);
             let (m, mass) = (job.m.slice(met.row as usize, columns), job.mass.slice(met.row as usize, columns));
             if dense {
@@ -142,7 +142,7 @@ unsafe fn gather_kernel<S: Simd>(_: S, job: &Gathered<'_>, attributes: Range<usi
     }
 }
 
-/// A multiple of a padded row, added to another or in its place.
+/// Add a multiple of a padded row to another, or overwrite the other.
 #[inline(always)]
 fn add_row(to: &mut [f64], from: &[f64], by: f64, fresh: bool) {
     for (to, from) in to.chunks_exact_mut(BLOCK).zip(from.chunks_exact(BLOCK)) {
@@ -152,7 +152,7 @@ fn add_row(to: &mut [f64], from: &[f64], by: f64, fresh: bool) {
     }
 }
 
-/// A number added to a padded row.
+/// Add a number to a padded row.
 #[inline(always)]
 fn raise(to: &mut [f64], by: f64) {
     for to in to.chunks_exact_mut(BLOCK) {
@@ -163,7 +163,7 @@ fn raise(to: &mut [f64], by: f64) {
 }
 
 impl Gathered<'_> {
-    /// Have the residuals of a place near when its turn comes.
+    /// Prefetch the residuals of an occurrence.
     #[inline(always)]
     fn fetch(&self, at: usize) {
         if let Some(&token) = self.by.token.get(at) {

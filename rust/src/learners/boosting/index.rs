@@ -1,5 +1,5 @@
-//! The training set as boosting walks it: for every sentence its distinct attributes with their places, and for every
-//! attribute the sentences where it occurs; ranges of u_ik.
+//! The training set as boosting traverses it: the distinct attributes of every sentence with their tokens, and the
+//! sentences of every attribute. Also the ranges of u_ik.
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -8,7 +8,7 @@ use crate::learners::boosting::bound::Range;
 use crate::machine::system::stop;
 use crate::scores::check::{check_labels, check_weights};
 
-/// What a feature looks at.
+/// Inputs of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeatureKind {
     Node { attribute: u32, label: usize },
@@ -17,14 +17,14 @@ pub enum FeatureKind {
     End { label: usize },
 }
 
-/// An entry is one distinct attribute of one sentence; entries lie sentence by sentence. N sentences, A attributes.
+/// An entry is one distinct attribute of one sentence. Entries are ordered by sentence. N sentences, A attributes.
 pub struct Index {
     pub entry_ptr: Vec<usize>,      // [N + 1] entries of a sentence
     pub attribute: Vec<u32>,        // [entries]
     pub sentence: Vec<u32>,         // [entries]
     pub occurrence_ptr: Vec<usize>, // [entries + 1] places of an entry
     pub token: Vec<u32>,            // [occurrences]
-    pub value: Vec<f32>,            // [occurrences], or empty where all are 1
+    pub value: Vec<f32>,            // [occurrences], or empty if all are 1
     pub posting_ptr: Vec<usize>,    // [A + 1] entries of an attribute
     pub posting: Vec<u32>,          // by sentence, ascending
 }
@@ -46,7 +46,7 @@ impl Index {
             posting_ptr: vec![0; attributes + 1],
             posting: Vec::new(),
         };
-        let mut entry_of = vec![u32::MAX; attributes]; // entry in the sentence at hand
+        let mut entry_of = vec![u32::MAX; attributes]; // entry in the current sentence
         let mut counts: Vec<usize> = Vec::new();
         for s in 0..n {
             stop::look();
@@ -114,7 +114,7 @@ impl Index {
     }
 }
 
-/// What feature `k` looks at.
+/// Inputs of feature `k`.
 pub fn kind(layout: &Layout, k: usize) -> FeatureKind {
     if k < layout.n_node() {
         // The last attribute whose features begin at or before k.
@@ -141,8 +141,8 @@ pub fn fires_in(data: &Dataset, kind: FeatureKind, s: usize) -> bool {
     }
 }
 
-/// Range of u for a chain feature (edge, start or end) of sentence `s`. S in [0, T-1] if the edge repeats a label, else
-/// [0, ceil((T-1)/2)]; a start or an end in [0, 1], where the sentence has one.
+/// Range of u for a chain feature (edge, start or end) of sentence `s`. S is in [0, T-1] if the edge repeats a label,
+/// else in [0, ceil((T-1)/2)]. For a start or an end it is in [0, 1] if the sentence has one.
 pub fn chain_range(data: &Dataset, kind: FeatureKind, s: usize) -> Range {
     let gold = &data.gold[data.sentences[s]..data.sentences[s + 1]];
     let (t, (begins, ends)) = (gold.len(), data.ends(s));
@@ -160,7 +160,7 @@ pub fn chain_range(data: &Dataset, kind: FeatureKind, s: usize) -> Range {
     Range { a: right as f64, b: (most - right) as f64 }
 }
 
-/// Whether data, features and weights fit each other and boosting.
+/// Check that data, features and weights fit each other and are valid for boosting.
 pub fn check(data: &Dataset, layout: &Layout, weight: &[f64], w: &[f64]) -> Result<()> {
     let n = data.len();
     check_labels(data, layout.labels)?;

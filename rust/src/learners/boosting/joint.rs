@@ -1,13 +1,13 @@
-//! Steps of the features of a round together, where they share sentences.
+//! Joint steps of the features of a round that share sentences.
 //!
 //! ```text
 //! minimise over x   log N(w + sum_k x_k e_k),   k in the round
 //! ```
 //!
-//! by a few iterations of L-BFGS (Nocedal 1980) that begin at 0. The bounds' steps s_k, each right were it alone, are the
-//! scale of the variables: with H_0 = diag(-s_k / g_k) the first direction is s itself. Values and gradients are those of the
-//! batch engine in single precision, a tenth of what a round's own pass with its sums costs; whether a round gains what it
-//! promised is for the caller to see in double precision.
+//! by a few iterations of L-BFGS (Nocedal 1980) from 0. The bounds' steps s_k, each right for the feature alone, are
+//! the scale of the variables: with H_0 = diag(-s_k / g_k) the first direction is s itself. Values and gradients are
+//! those of the batch engine in single precision, at a tenth of the cost of a round's own pass with its sums. The
+//! caller checks in double precision that a round gains what it promised.
 
 use crate::chain::limits::Limits;
 use crate::error::Result;
@@ -18,30 +18,30 @@ use crate::learners::boosting::loss::Boosted;
 use crate::learners::boosting::state::State;
 use crate::machine::simd::vector::CurvaturePairs;
 
-/// Iterations of a round.
+/// Maximum number of iterations per round.
 const ITERATIONS: usize = 6;
-/// Points tried along a direction.
+/// Maximum number of points evaluated along a direction.
 const TRIED: usize = 4;
-/// Part of what the slope promises that a step gains.
+/// Fraction of the decrease predicted by the slope that a step must achieve.
 const ARMIJO: f64 = 1e-4;
-/// By which factor the length of a first step changes from one try to the next, at most.
+/// Maximum factor between successive lengths of a first step.
 const FURTHER: f64 = 4.0;
-/// A length nearer to the one before than this is not tried.
+/// A length closer to the previous one than this is not evaluated.
 const NEAR: f64 = 0.2;
-/// Part of all paths' mass that wrong ones have, under which single precision does not tell losses apart.
+/// Share of wrong paths in the mass of all paths below which single precision cannot distinguish losses.
 const LEAST: f64 = 1e-3;
 
-/// A feature and the step that its bound has.
+/// A feature and the step of its bound.
 pub type FeatureStep = (usize, f64);
 
 pub struct JointSteps {
     objective: Objective,
-    shifted: bool,      // whether the objective can answer the logarithm itself
+    shifted: bool,      // whether the objective can return the logarithm itself
     w: Vec<f64>,        // [K]
     gradient: Vec<f64>, // [K]
 }
 
-/// A point of the round's steps: log N and its derivatives there.
+/// A point in the space of the round's steps: log N and its derivatives.
 #[derive(Clone)]
 struct Point {
     x: Vec<f64>,
@@ -49,14 +49,14 @@ struct Point {
     gradient: Vec<f64>,
 }
 
-/// Curvature in the variables of a round, whose scale is the square root of H_0. A weight whose scale is 0 stays.
+/// Curvature in the variables of a round, scaled by the square root of H_0. A weight whose scale is 0 is fixed.
 struct Curvature {
     pairs: CurvaturePairs,
     stays: Vec<bool>,
 }
 
 impl Curvature {
-    /// With this diagonal of H_0.
+    /// Create it with this diagonal of H_0.
     fn new(diagonal: &[f64]) -> Curvature {
         let scale = diagonal.iter().map(|&h| if h > 0.0 { h.sqrt() as f32 } else { 1.0 }).collect();
         Curvature {
@@ -65,12 +65,13 @@ impl Curvature {
         }
     }
 
-    /// The gradient without the weights that stay.
+    /// The gradient without the fixed weights.
     fn free(&self, gradient: &[f64]) -> Vec<f64> {
         gradient.iter().zip(&self.stays).map(|(&g, &stays)| if stays { 0.0 } else { g }).collect()
     }
 
-    /// -H g, and the slope along it. Without pairs the steps are each right were it alone: they are divided by sqrt K.
+    /// -H g, and the slope along it. Without pairs each step is right for the feature alone, so the steps are divided
+    /// by sqrt K.
     fn direction(&self, gradient: &[f64]) -> (Vec<f64>, f64) {
         let mut out = vec![0.0; gradient.len()];
         let slope = self.pairs.direction(&self.free(gradient), &mut out);
@@ -96,7 +97,7 @@ impl JointSteps {
         Ok(JointSteps { objective, shifted: loss.is_shifted(), w: Vec::new(), gradient: vec![0.0; state.layout.len()] })
     }
 
-    /// The steps of a round's features, none beyond `cap`; None where none of the points tried is lower.
+    /// Return the steps of a round's features, none beyond `cap`. None if no evaluated point decreases the loss.
     pub fn steps(&mut self, state: &State, taken: &[FeatureStep], cap: f64) -> Option<Vec<f64>> {
         let (all, wrong) = (state.all(), state.wrong());
         if all.is_nan() || wrong <= LEAST * all {
@@ -116,7 +117,7 @@ impl JointSteps {
         here.x.iter().any(|x| *x != 0.0).then_some(here.x)
     }
 
-    /// The lowest point that is tried along a direction, None where it does not gain.
+    /// The best evaluated point along a direction. None if it does not decrease the loss.
     fn along(&mut self, here: &Point, taken: &[FeatureStep], curvature: &Curvature, cap: f64) -> Option<Point> {
         let (direction, slope) = curvature.direction(&here.gradient);
         if !(slope < 0.0 && slope.is_finite()) {
@@ -128,7 +129,7 @@ impl JointSteps {
             let found = self.at(taken, moved);
             let value = found.as_ref().map_or(f64::INFINITY, |point| point.value);
             let gains = value <= here.value + ARMIJO * length * slope;
-            // The lowest point of the parabola through both values and the slope.
+            // Minimum of the parabola through both values and the slope.
             let bend = (value - here.value - length * slope) / (length * length);
             let lowest = if bend > 0.0 { -0.5 * slope / bend } else { FURTHER * length };
             let lower = best.as_ref().is_none_or(|(_, point)| value < point.value);
@@ -137,7 +138,7 @@ impl JointSteps {
             } else if best.is_some() {
                 break;
             }
-            // With curvature known a length of 1 is right; only the first direction has none.
+            // With known curvature a length of 1 is right. Only the first direction has no curvature.
             if gains && !curvature.pairs.is_empty() {
                 break;
             }
@@ -150,7 +151,7 @@ impl JointSteps {
         best.map(|(_, point)| point)
     }
 
-    /// Value and derivatives at w + x; None where that is no number.
+    /// Value and derivatives at w + x. None if they are not finite.
     fn at(&mut self, taken: &[FeatureStep], x: Vec<f64>) -> Option<Point> {
         let was: Vec<f64> = taken.iter().map(|&(k, _)| self.w[k]).collect();
         taken.iter().zip(&x).for_each(|(&(k, _), x)| self.w[k] += x);

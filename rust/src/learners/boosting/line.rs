@@ -1,5 +1,5 @@
-//! The loss along one direction in the weights, several features at once: scores are moved where it is looked at, and in the
-//! state itself once the way is known.
+//! The loss along one direction in the weights, several features at once. Scores are moved temporarily for each
+//! evaluation, and in the state itself once the step is chosen.
 
 use crate::learners::boosting::cells::NONE;
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
@@ -9,20 +9,21 @@ use crate::learners::boosting::state::State;
 use crate::machine::system::stop;
 use rayon::prelude::*;
 
-/// Tokens that one thread moves at a time.
+/// Number of tokens that one thread moves at a time.
 const TOKENS: usize = 1024;
 
-/// Entries of a direction's attributes, as a part of all, from which tokens are walked and not entries.
+/// If a direction's attributes have more than 1 / WALKED of all entries, all tokens are traversed in place of the
+/// entries.
 const WALKED: usize = 16;
 
-/// Steps of features, and what they add to scores.
+/// Steps of features, and the changes of scores that they cause.
 pub struct Direction {
     weights: Vec<(usize, f64)>,
-    edges: Vec<(usize, f64)>, // place in a matrix [L, L]
+    edges: Vec<(usize, f64)>, // position in a matrix [L, L]
     nodes: Vec<f64>,          // [tokens, P]
 }
 
-/// Steps by attribute: those of a are between at[a] and at[a] + count, where it has any.
+/// Steps by attribute: those of a are between at[a] and at[a] + count, if there are any.
 struct StepsByAttribute {
     at: Vec<u32>,
     steps: Vec<(u32, u32, f64)>, // attribute, label, step
@@ -36,7 +37,7 @@ struct LineWork {
 }
 
 impl State {
-    /// The direction of these steps.
+    /// Direction of these steps.
     pub fn direction(&self, steps: impl Iterator<Item = (usize, f64)>) -> Direction {
         let (width, l) = (self.edges.padded, self.layout.labels);
         let mut out = Direction { weights: steps.collect(), edges: Vec::new(), nodes: vec![0.0; self.node.len()] };
@@ -71,7 +72,7 @@ impl State {
         out
     }
 
-    /// In how many sentences a feature can fire.
+    /// Number of sentences where a feature can fire.
     pub fn entries_of(&self, k: usize) -> usize {
         match index::kind(&self.layout, k) {
             FeatureKind::Node { attribute, .. } => self.index.postings(attribute).len(),
@@ -101,7 +102,7 @@ impl State {
         out.extend((0..self.len()).filter(|&s| fires(s)).map(|s| s as u32));
     }
 
-    /// What steps on node features add to the scores of all tokens, each of which meets its attributes in order.
+    /// Change of the scores of all tokens by steps on node features, each token with its attributes in order.
     fn walk(&self, weights: &[(usize, f64)], nodes: &mut [f64]) {
         let mut by = StepsByAttribute { at: vec![NONE; self.layout.attributes], steps: Vec::new() };
         for &(k, step) in weights {
@@ -129,12 +130,12 @@ impl State {
         });
     }
 
-    /// Loss of the listed sentences so far along a direction; the state stays as it is.
+    /// Loss of the listed sentences at `scale` along a direction. The state is unchanged.
     pub fn loss_along(&self, sentences: &[u32], direction: &Direction, scale: f64) -> f64 {
         let mut edges = self.edges.clone();
         direction.edges.iter().for_each(|&(at, step)| edges.score[at] += scale * step);
         edges.update();
-        // Sums of fixed parts, in order: the same for any number of threads.
+        // Sums of fixed parts, in order, so that the result does not depend on the number of threads.
         let stop = stop::current();
         let one = |x: &mut LineWork, s: usize| self.sentence_along(direction, scale, &edges, x, s);
         let parts: Vec<f64> = sentences
@@ -166,7 +167,7 @@ impl State {
         self.target.part(&sentence, &mut x.work)
     }
 
-    /// Go so far along a direction; `refresh` must follow.
+    /// Move by `scale` along a direction. A call of `refresh` must follow.
     pub fn advance(&mut self, direction: Direction, scale: f64) {
         let width = self.edges.padded;
         for &(k, step) in &direction.weights {

@@ -1,23 +1,26 @@
-//! What is boosted: the exponential loss of a sentence, of its label sequence or of its labels one by one, and what both
-//! leave for the sums of a round.
+//! The boosted losses: the exponential loss of a sentence's label sequence, or of its labels one by one, and the terms
+//! that both contribute to the sums of a round.
 //!
-//! The bounds of the paper are about the sequential loss, whose terms e^{H(y) - H(gold)} have one path below. The pointwise one,
+//! The bounds of the paper apply to the sequential loss, whose terms e^{H(y) - H(gold)} have one path in the
+//! denominator. The pointwise one,
 //!
 //! ```text
 //! sum_i w_i sum_t 1 / p_it,   p_it = P(y_t = gold | x_i)
 //! ```
 //!
-//! has a sum over paths below: with Q_t the distribution of paths that are right at t, a step on weight k makes of a token's loss
+//! has a sum over paths in the denominator. With Q_t the distribution of paths that are right at t, a step on weight k
+//! changes a token's loss to
 //!
 //! ```text
 //! E_P[e^{step S}] / (p_t E_Qt[e^{step S}])  <=  E_P[e^{step (S - E_Qt[S])}] / p_t       (Jensen, of the sum below)
 //! ```
 //!
-//! which is convex in the step, has its value and its slope at 0, and is a sum over paths of e^{step u} with u = S - E_Qt[S]. So the
-//! paper's bounds hold with E_Qt[S] in place of the gold count. It moves with the weights, and all that stays is u in
-//! [-(S^max - S^min), S^max - S^min]: that range has every token of a sentence, and a cell is again a set of sentences. Leaving out the
-//! paths that are right at t takes w_i off the mass of each token and nothing off the moments, as before. The same holds for
-//! several weights at once, so that steps divided by their number gain at least the mean of their gains, though this loss is not convex.
+//! which is convex in the step, has the value and slope of the loss at 0, and is a sum over paths of e^{step u} with u
+//! = S - E_Qt[S]. So the paper's bounds hold with E_Qt[S] in place of the gold count. E_Qt[S] moves with the weights,
+//! and the only fixed bound is u in [-(S^max - S^min), S^max - S^min]. Every token of a sentence has that range, and a
+//! cell is again a set of sentences. Leaving out the paths that are right at t subtracts w_i from the mass of each
+//! token and nothing from the moments, as in the sequential loss. All this holds for several weights at once, so that
+//! steps divided by their number gain at least the mean of their gains, although this loss is not convex.
 
 use crate::learners::boosting::bound::{Over, Range};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
@@ -25,7 +28,7 @@ use crate::learners::boosting::pointwise::{self, Points};
 use crate::machine::system::names::named;
 
 named!(
-    /// The exponential losses, by the names that they have elsewhere.
+    /// The exponential losses, under the names used elsewhere.
     pub enum Boosted: "boosted loss" {
         /// e^{l_i}, l_i = -log P(y_i | x_i).
         Sequence = "exp",
@@ -34,7 +37,7 @@ named!(
     }
 );
 
-/// A loss, and over which label sequences it is summed.
+/// A loss, and the label sequences over which it is summed.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub loss: Boosted,
@@ -47,24 +50,24 @@ pub struct SentenceScores<'a> {
     pub node: &'a [f64],
     pub gold: &'a [u16],
     pub edges: &'a EdgeFactors,
-    /// w_i, and the logarithm of the factor that is taken out of all sums.
+    /// w_i, and the logarithm of the common factor of all sums.
     pub weight: f64,
     pub shift: f64,
 }
 
-/// What a sentence loses.
+/// Loss of a sentence.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
     /// Logarithm of its loss over all sequences, without its weight: l_i, or log sum_t 1 / p_t.
     pub l: f64,
-    /// What its residuals are multiplied by.
+    /// Factor of its residuals.
     pub e: f64,
     /// Its part of N.
     pub d: f64,
 }
 
 impl Target {
-    /// A range as the bounds of this loss have it.
+    /// Convert a range to that of this loss's bounds.
     pub fn range(self, range: Range) -> Range {
         match self.loss {
             Boosted::Sequence => range,
@@ -72,15 +75,16 @@ impl Target {
         }
     }
 
-    /// The loss of a sentence, and its derivatives by the scores over `e`: nodes in `p` [T, P], sums over positions of edges in
-    /// `pairs` [L, P] where that is not empty.
+    /// The loss of a sentence, and its derivatives with respect to the scores, divided by `e`: nodes in `p` [T, P],
+    /// sums over positions of edges in `pairs` [L, P] if that is not empty.
     pub fn residuals(self, x: &SentenceScores<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> Lost {
         match self.loss {
             Boosted::Sequence => {
                 let l = chain::marginals(x, work, p, pairs);
                 let width = x.edges.padded;
                 for (p, &y) in p.chunks_exact_mut(width).zip(x.gold) {
-                    // p - 1 of the gold label as minus the others: exact where the sentence is all but learnt.
+                    // p - 1 of the gold label as minus the sum of the others: exact even if the sentence is almost
+                    // learned.
                     p[y as usize] = 0.0;
                     p[y as usize] = -chain::sum(p);
                 }
@@ -94,7 +98,7 @@ impl Target {
         }
     }
 
-    /// The part of N that a sentence has.
+    /// The part of N from a sentence.
     pub fn part(self, x: &SentenceScores<'_>, work: &mut ChainWork) -> f64 {
         match self.loss {
             Boosted::Sequence => masses(x.weight, chain::loss(x, work), x.shift, self.over).1,
@@ -116,7 +120,7 @@ impl Target {
         Lost { l, e, d }
     }
 
-    /// Logarithm of a sentence's loss over all sequences where all weights are 0.
+    /// Logarithm of a sentence's loss over all sequences if all weights are 0.
     pub fn at_zero(self, tokens: usize, labels: usize) -> f64 {
         match self.loss {
             Boosted::Sequence => tokens as f64 * (labels as f64).ln(),
@@ -125,7 +129,7 @@ impl Target {
         }
     }
 
-    /// What N has of a sentence that is learnt, without its weight.
+    /// The part of N from a sentence that is learned, without its weight.
     pub fn rest(self, tokens: usize) -> f64 {
         match self.over {
             Over::Wrong => 0.0,
@@ -133,7 +137,7 @@ impl Target {
         }
     }
 
-    /// What the gold sequence has of a sentence's loss over all sequences, without its weight.
+    /// The share of the gold sequence in a sentence's loss over all sequences, without its weight.
     pub fn right(self, tokens: usize) -> f64 {
         match self.loss {
             Boosted::Sequence => 1.0,
@@ -142,10 +146,11 @@ impl Target {
     }
 }
 
-/// w e^{l - shift}, and the sentence's part of N: the same, or w (e^l - 1) e^-shift where the gold sequence is left out.
+/// w e^{l - shift}, and the sentence's part of N: the same number, or w (e^l - 1) e^-shift if the gold sequence is
+/// left out.
 fn masses(weight: f64, l: f64, shift: f64, over: Over) -> (f64, f64) {
     if weight == 0.0 {
-        return (0.0, 0.0); // also where e^l is beyond range
+        return (0.0, 0.0); // also if e^l is out of range
     }
     let e = weight * (l - shift).exp();
     let part = match over {
