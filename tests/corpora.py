@@ -49,9 +49,9 @@ NAMES = ["Rosa", "Ines", "Lund", "Oslo"]
 
 
 def documents(n: int = 40, seed: int = 0) -> tw.Corpus:
-    """Documents that name someone once with a title; later mentions have nothing beside them to go by.
+    """Return documents that name someone once with a title. Later mentions have no such context.
 
-    Whether a name is a person or a place is drawn anew for each document.
+    Whether a name is a person or a place is drawn independently for each document.
     """
     rng = np.random.default_rng(seed)
     sentences = []

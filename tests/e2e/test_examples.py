@@ -1,4 +1,4 @@
-"""The examples run, and are better than each word's commonest label on names that they have never seen."""
+"""The examples run and beat the most frequent label of each word on names that training did not contain."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import tagwise as tw
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/__main__.py"))
-#: Sentences to learn from and to be scored on here: fewer than the examples take themselves.
+#: Sentences for training and scoring. The examples themselves use more.
 SIZES = {"chunking": (300, 150), "pos": (300, 150)}
-#: Kinds whose words the held-out part has none of in common with training, tokens of one word's shape aside.
+#: Kinds whose held-out words do not occur in training, except tokens shaped like one word.
 NEW = {"addresses": "TOWN", "ingredients": "NAME", "references": "AUTHOR", "notes": "DRUG"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_learns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A third of the baseline's errors and more are gone, and what is left shows that it is no copy of the answers."""
+    """At least a third of the baseline's errors is gone. The remaining ones show that the answers are not copied."""
     example = importlib.import_module(f"examples.{name}.__main__")
     train, test = example.parts(*SIZES.get(name, (150, 100)))
     score, base = common.trained(name, example.tagger(), train, test)
@@ -34,7 +34,7 @@ def test_an_example_learns(name: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize("name", sorted(NEW))
 def test_data_is_made_by_a_seed_and_names_are_new(name: str) -> None:
-    """The same seed, the same sentences; most names of the held-out part are in no training sentence."""
+    """Equal seeds give equal sentences. Most held-out names do not occur in training."""
     example = importlib.import_module(f"examples.{name}.__main__")
     train, test = example.parts(60, 60, seed=3)
     again, other = example.parts(60, 60, seed=3)[0], example.parts(60, 60, seed=4)[0]
@@ -57,7 +57,7 @@ def test_data_is_made_by_a_seed_and_names_are_new(name: str) -> None:
 
 
 def test_the_baseline_is_what_it_says() -> None:
-    """By hand: a word seen twice as A and once as B is A, an unknown one the commonest of all."""
+    """By hand: a word seen twice as A and once as B is A, and an unknown word gets the most frequent label."""
     train = tw.Corpus.from_lists([["x", "x", "x", "y"]], [["A", "A", "B", "B"]])
     test = tw.Corpus.from_lists([["x", "z"]], [["A", "A"]])
     assert common.most_frequent(train, test)[0][0] == "A"
@@ -68,7 +68,7 @@ def test_the_baseline_is_what_it_says() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_prints_a_score(name: str) -> None:
-    """As people start it: the score that docs/examples.md says, to a point."""
+    """Run as a command, it prints the score stated in docs/examples.md, within one point."""
     row = next(
         row
         for row in (ROOT / "docs" / "examples.md").read_text("utf-8").splitlines()

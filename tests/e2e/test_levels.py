@@ -1,4 +1,4 @@
-"""Instruction sets: what a model predicts does not depend on them; what is learnt, by rounding at most."""
+"""Instruction sets: predictions do not depend on them, and training differs by rounding at most."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LEVELS = (
     "",
     "avx2",
     "baseline",
-)  # the best of this machine, and what is forced; a level that is not there is the next one below
-#: Kinds with sums, maxima, lists, kernels and vectors of their own.
+)  # the best of this machine, and forced levels. A missing level falls back to the next lower one
+#: Kinds with their own sums, maxima, lists, kernels and vectors.
 NAMES = [
     "crf",
     "crf-edges",
@@ -41,7 +41,7 @@ def as_it_was() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_says_the_same_at_every_level(name: str) -> None:
-    """Labels and lists are those of the day it was written; scores and marginals agree to the digits that were kept."""
+    """Labels and lists equal the golden ones. Scores and marginals agree to the stored digits."""
     kind, entry = make.ALL[make.SAVED[name][0]], EXPECTED[name]
     for level in LEVELS:
         _core.force(level)
@@ -57,14 +57,14 @@ def test_a_file_says_the_same_at_every_level(name: str) -> None:
 
 
 def trained(learner: tw.Tagger, level: str) -> tuple[np.ndarray, list[list[str]]]:
-    """Weights and labels of one that was trained and used at a level."""
+    """Return weights and labels of a learner trained and used at a level."""
     _core.force(level)
     tagger = learner.fit(corpus.words(corpus.TRAIN), corpus.LABELS)
     return tagger.model_.scorer.weights.copy(), tagger.predict(corpus.words(corpus.TEST))
 
 
 def test_counts_and_updates_have_the_same_bits_at_every_level() -> None:
-    """Learners that add whole updates, or count, multiply nothing: no instruction set rounds otherwise."""
+    """Learners that count or add whole updates do not multiply, so that rounding is equal everywhere."""
     for make_one in (lambda: tw.Perceptron(features=PLAIN, epochs=3), lambda: tw.HMM()):
         first, *others = (trained(make_one(), level) for level in LEVELS)
         for weights, labels in others:
@@ -73,7 +73,7 @@ def test_counts_and_updates_have_the_same_bits_at_every_level() -> None:
 
 
 def test_sums_over_paths_differ_by_rounding_alone() -> None:
-    """A product and a sum in one rounding (FMA) or in two: weights of a CRF agree, and its labels are equal."""
+    """FMA rounds once instead of twice: weights of a CRF agree approximately, and its labels are equal."""
     first, *others = (trained(tw.CRF(features=PLAIN, l2=0.05, tol=1e-9), level) for level in LEVELS)
     for weights, labels in others:
         np.testing.assert_allclose(weights, first[0], rtol=0, atol=2e-4 * np.abs(first[0]).max())

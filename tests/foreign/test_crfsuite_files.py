@@ -1,4 +1,4 @@
-"""Files of CRFsuite as the core reads and writes them, against a reading by `struct` alone."""
+"""Reading and writing of CRFsuite files by the core, compared with a reader based on `struct`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Feature = tuple[int, bytes, bytes, float]
 
 
 def twin(data: bytes) -> tuple[list[bytes], list[bytes], list[Feature]]:
-    """Labels, attributes and features of a file, as its format's description says."""
+    """Return labels, attributes and features of a file, following the description of its format."""
 
     def numbers(at: int, n: int) -> tuple[int, ...]:
         return struct.unpack_from(f"<{n}I", data, at)
@@ -57,7 +57,7 @@ def twin(data: bytes) -> tuple[list[bytes], list[bytes], list[Feature]]:
 
 
 def model(seed: int, attributes: int, labels: int) -> ForeignModel:
-    """Features drawn at random, some of weight 0; names of every length, some of them no text."""
+    """Return random features, some of weight 0, with names of every length, some of them not valid text."""
     rng = random.Random(seed)
     odd = [b"", b"\xff\xfe", "\U0010ff80".encode(), "日本".encode(), b"x" * 12, b"y" * 300]
     names = odd + [f"w[{rng.randint(-2, 2)}]={i}".encode() for i in range(attributes - len(odd))]
@@ -80,7 +80,7 @@ def model(seed: int, attributes: int, labels: int) -> ForeignModel:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_written_says_what_the_model_is(seed: int) -> None:
-    """All labels, attributes that have a feature, features whose weight is not 0; the same when it is read."""
+    """All labels, attributes with a feature, and features of nonzero weight are written and read back."""
     chain = model(seed, 40 + 200 * seed, 3 + seed)
     data = crfsuite.write(chain)
     labels, attributes, features = twin(data)
@@ -105,7 +105,7 @@ def test_what_is_written_says_what_the_model_is(seed: int) -> None:
 
 
 def test_what_cannot_be_written() -> None:
-    """A name with NUL, which ends names in the file."""
+    """A name with NUL, which terminates names in the file."""
     one = FeatureWeights(np.zeros(1, np.int64), np.ones(1))
     recipe = Recipe("attributes", "attributes")
     for labels, texts, what in ((("X\0",), ["a"], "label"), (("X",), ["a\0b"], "attribute")):
@@ -120,7 +120,7 @@ def test_what_cannot_be_written() -> None:
 def test_a_weight_that_is_no_number_is_refused_by_its_names(
     at: int, name: str, bits: int, tmp_path: Path
 ) -> None:
-    """Whoever looks at the whole file hears of it: `tw.load`, `info` and `dump` alike. Opening reads no attribute."""
+    """Reading the whole file raises: `tw.load`, `info` and `dump`. Opening it reads no attribute."""
     data = bytearray(lcrf())
     struct.pack_into("<I", data, at + 16, bits)
     (tmp_path / "m").write_bytes(data)
@@ -140,7 +140,7 @@ def test_a_weight_that_is_no_number_is_refused_by_its_names(
 
 
 def test_an_open_model_is_in_memory(tmp_path: Path) -> None:
-    """A file of several large pages, each read by some thread; what becomes of it later does not matter."""
+    """A file of several large pages, each read by some thread. Later changes of the file have no effect."""
     n = 80_000
     texts = [f"attribute number {i}" for i in range(n)]
     node = FeatureWeights(np.arange(n, dtype=np.int64) * 2 + np.arange(n) % 2, np.ones(n))

@@ -1,4 +1,4 @@
-"""Structure-aware faults: one draw of a random generator is one way to break a model file."""
+"""Structure-aware faults: each draw of a random generator breaks a model file in one way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from .forgery import TYPES, Array, Forgery
 
-#: Values that fields of a header get.
+#: Values for fields of a header.
 ODD: tuple[Any, ...] = (
     *(
         None,
@@ -97,9 +97,9 @@ ODD: tuple[Any, ...] = (
         {"name": "rbf"},
     ),
 )
-#: Numbers that elements of arrays get; each is cut to the array's type.
+#: Numbers for elements of arrays. Each is cast to the array's type.
 NUMBERS = (0, 1, 2, 5, 17, 255, 65534, 65535, 65536, 2**31, 2**32 - 2, 2**32 - 1, 2**53, 2**63, 2**64 - 1)
-#: Levels of a header that are looked at.
+#: Depth up to which a header is visited.
 DEEPEST = 10
 REALS = (
     0.0,
@@ -119,7 +119,7 @@ REALS = (
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place of a JSON value, the whole first."""
+    """Yield every place of a JSON value, the root first."""
     yield at
     if len(at) >= DEEPEST:
         return
@@ -132,19 +132,19 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def nest(text: str, depth: int) -> str:
-    """The text of an object with one more key, whose value is a list in a list in a list."""
+    """Return the text of an object with one more key, whose value is a deeply nested list."""
     return text[:-1] + ', "meta": {"x": ' + "[" * depth + "]" * depth + "}}"
 
 
 def find(value: Any, place: tuple[Any, ...]) -> Any:
-    """What is at a place."""
+    """Return the value at a place."""
     for key in place:
         value = value[key]
     return value
 
 
 def break_header(rng: random.Random, forged: Forgery) -> str:
-    """One change of the header's JSON."""
+    """Change the header's JSON once."""
     everywhere = [place for place in places(forged.header) if place]
     if not everywhere:
         return "nothing left"
@@ -198,7 +198,7 @@ def break_header(rng: random.Random, forged: Forgery) -> str:
 
 
 def break_array(rng: random.Random, forged: Forgery) -> str:
-    """One change of one array."""
+    """Change one array once."""
     if not forged.arrays:
         return "nothing left"
     array = rng.choice(forged.arrays)
@@ -237,7 +237,7 @@ def break_array(rng: random.Random, forged: Forgery) -> str:
 
 
 def break_table(rng: random.Random, forged: Forgery) -> str:
-    """One change of what lies where."""
+    """Change the table of arrays once."""
     deed = rng.choice(("twice", "drop", "rename", "add", "offset", "length", "count", "size", "keys", "text"))
     if not forged.arrays and deed in ("twice", "drop", "rename", "offset", "length"):
         return "nothing left"
@@ -267,7 +267,7 @@ def break_table(rng: random.Random, forged: Forgery) -> str:
         forged.count = len(forged.arrays) + rng.choice((-1, 1, big))
     elif deed == "size":
         forged.size = big
-    elif deed == "keys":  # one key twice in an object
+    elif deed == "keys":  # a duplicate key in an object
         text = json.dumps(forged.header)
         forged.text = (
             text.replace('"kind"', '"kind": "x", "kind"', 1)
@@ -294,6 +294,6 @@ def break_table(rng: random.Random, forged: Forgery) -> str:
 
 
 def mutate(rng: random.Random, forged: Forgery) -> list[str]:
-    """One to three changes, in words."""
+    """Apply one to three changes and return their descriptions."""
     deeds = rng.choices((break_header, break_array, break_table), (10, 8, 3), k=rng.choice((1, 1, 1, 2, 3)))
     return [deed(rng, forged) for deed in deeds]

@@ -1,9 +1,9 @@
-"""make fuzz MINUTES=10: damaged corpora and templates, forged files, until the time is over or there were enough.
+"""make fuzz MINUTES=10: damaged corpora and templates, and forged files, until the time or the count is reached.
 
-Forged are model files, checkpoints, folders of shards and labelling folders (`tests.forge`).
+Forged files are models, checkpoints, shard folders and labelling folders (`tests.forge`).
 
-Prints what was found, then how often each thing happened; ends with 1 where anything was found. A trial is its seed
-and its number.
+Prints the findings, then the count of each outcome. The exit code is 1 if there are findings. A trial is identified by
+seed and number.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
-PIECE = 5_000  # trials of a reader between two looks at the clock
+PIECE = 5_000  # trials of a reader between two checks of the clock
 FORGED = 500
 
 
 def read(what: str, seed: int, first: int, count: int) -> tuple[Counter[str], list[str]]:
-    """Trials of a reader."""
+    """Run trials of a reader."""
     from .foreign import FOREIGN
     from .readers import TRIALS
 
@@ -39,12 +39,12 @@ def read(what: str, seed: int, first: int, count: int) -> tuple[Counter[str], li
     return seen, found
 
 
-#: What is forged (`tests.forge`).
+#: Kinds of forged files (`tests.forge`).
 FORGERIES = ("model", "checkpoint", "shards", "labelling")
 
 
 def load(kind: str, seed: int, first: int, count: int) -> tuple[Counter[str], list[str]]:
-    """Forged files, in processes that may die."""
+    """Use forged files in processes that may crash."""
     from tests.forge.__main__ import run
 
     seen, found = run(seed, first, count, kind)

@@ -1,4 +1,4 @@
-"""Damaged model files of CRFsuite, Wapiti and CRF++, each drawn from a seed; what must come of them."""
+"""Damaged model files of CRFsuite, Wapiti and CRF++, each drawn from a seed, and the laws they must obey."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORDS = (
 
 
 def renumbered(rng: random.Random, data: bytes) -> bytes:
-    """A binary file with some of its numbers changed: to odd ones, to each other, or by a little."""
+    """Return a binary file with some numbers changed: to odd values, to each other, or slightly."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(0, max(1, len(out) - 4))
@@ -55,19 +55,19 @@ def renumbered(rng: random.Random, data: bytes) -> bytes:
 
 
 def reworded(rng: random.Random, data: bytes) -> bytes:
-    """A text file with words put in, or in place of others."""
+    """Return a text file with words inserted or replaced."""
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(data) + 1)
         data = data[:at] + rng.choice(WORDS) + data[at + rng.randrange(4) :]
     return data
 
 
-#: The undamaged files: where the damage falls matters, not what surrounds it.
+#: The undamaged files. The position of the damage matters, not its surroundings.
 WHOLE = {name: make() for name, make in SAMPLES.items()}
 
 
 def read_damaged(rng: random.Random, format: str) -> str:
-    """ "read" or "refused"; what was read tags, and can be written and read again."""
+    """Return "read" or "refused". A model that was read can tag and survives a round trip."""
     data = WHOLE[format]
     if rng.random() < 0.7:
         data = (renumbered if format in ("crfsuite", "crfpp") else reworded)(rng, data)
@@ -91,9 +91,9 @@ def read_damaged(rng: random.Random, format: str) -> str:
 
 
 def open_damaged(rng: random.Random) -> str:
-    """The same of the drop-in tagger, which uses a file of CRFsuite as it lies and checks what it meets.
+    """Use the drop-in tagger, which reads a CRFsuite file in place and checks only the parts it visits.
 
-    What it labels, the whole reader may refuse for what the sequence did not touch; where both take it, labels agree.
+    The full reader may refuse a file for parts that the sequence did not visit. If both accept it, labels agree.
     """
     data = WHOLE["crfsuite"]
     data = renumbered(rng, data) if rng.random() < 0.7 else mutated(rng, data)
@@ -115,7 +115,7 @@ def open_damaged(rng: random.Random) -> str:
     return "read" if same else f"{len(found)} labels of {len(words)} items"
 
 
-#: One trial with a generator, by name.
+#: Trials by name. Each takes a generator.
 FOREIGN = {
     **{name: lambda rng, name=name: read_damaged(rng, name) for name in FORMATS},
     "crfsuite as it lies": open_damaged,

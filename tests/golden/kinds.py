@@ -1,4 +1,4 @@
-"""Every kind of model by a name: learner, parameters, and which view of the sentences it is trained on."""
+"""Every kind of model by name: learner, parameters, and the view of the sentences it is trained on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tagwise as tw
 
 from . import corpus
 
-#: Small templates: a model file is to stay small.
+#: Small templates, to keep model files small.
 PLAIN = "word[0]\nword[-1]\nword[0].suffix(2)\n"
 EDGES = "word[0]\nword[0].suffix(2)\nedge: word[0].suffix(1)\nedge: word[-1].is_title?\n"
 COLUMNS = 'word[0]\n"pos tag"[0]\n"pos tag"[-1] & "pos tag"[0]\n'
@@ -21,7 +21,7 @@ RULES = {
     "forbidden": [("I-LOC", "B-PER"), (None, "I-PER"), ("O", "I-LOC"), ("I-PER", None)],
     "required": {"I-PER": ["O", "B-LOC"], "I-LOC": ["O", None]},
 }
-#: Everything the template language has.
+#: Every construct of the template language.
 EVERY = """
 bias
 first
@@ -73,26 +73,29 @@ ONCE = {"scheme": "IOB2", "once": ["LOC"]}
 
 @dataclass(frozen=True)
 class Kind:
-    """What is trained; `view`: "corpus", "words", "attributes", "vectors" alone or "beside" words; words with labels
-    that are "odd", "int", "float" or "bool"."""
+    """A learner with its parameters and data.
+
+    `view` is "corpus", "words", "attributes", "vectors" (vectors only) or "beside" (vectors and words). With "odd",
+    "int", "float" or "bool" it is words with such labels.
+    """
 
     learner: type[tw.Tagger]
     params: dict[str, Any] = field(default_factory=dict)
     view: str = "words"
-    through: str | None = None  # a format of another program that it goes through before it is kept
+    through: str | None = None  # a foreign format that the model is converted to and from before it is kept
 
     def train(self) -> tuple[Any, list[list[Any]]]:
-        """X and y."""
+        """Return X and y."""
         names = {"odd": corpus.ODD, **corpus.TYPED}.get(self.view)
         labels = [[names[y] for y in sentence] for sentence in corpus.LABELS] if names else corpus.LABELS
         return self.seen(corpus.TRAIN), labels
 
     def test(self) -> Any:
-        """What is labelled, in the same view."""
+        """Return the test sentences in this view."""
         return self.seen(corpus.TEST)
 
     def seen(self, sentences: tw.Corpus) -> Any:
-        """Sentences in this view."""
+        """Return sentences in this view."""
         views: dict[str, Callable[[tw.Corpus], Any]] = {
             "corpus": lambda c: c,
             "attributes": corpus.attributes,
@@ -102,7 +105,7 @@ class Kind:
         return views.get(self.view, corpus.words)(sentences)
 
     def new(self) -> tw.Tagger:
-        """The tagger before training."""
+        """Return the tagger before training."""
         return self.learner(**self.params)
 
 
@@ -161,7 +164,7 @@ KINDS: dict[str, Kind] = {
     "memm": Kind(tw.MEMM, {"features": PLAIN, "l2": 0.1, "max_iter": 10}),
 }
 
-#: Kinds that have a file and no more: what they are made of is in the laws of `vectors`, label types and so on.
+#: Kinds that only have a file. Tests of `vectors`, label types and so on cover their parts.
 KEPT: dict[str, Kind] = {
     "crf-log-pointwise": Kind(tw.CRF, _crf(loss="pointwise_log", optimizer="cg")),
     "crf-weighted": Kind(tw.CRF, _crf(cost={"B-PER": 2.0}, class_weight={"O": 0.5}, optimizer="lbfgs")),
@@ -190,7 +193,7 @@ KEPT: dict[str, Kind] = {
 
 @functools.cache
 def fitted(name: str) -> tw.Tagger:
-    """The trained tagger of a kind; shared, so nobody may change it."""
+    """Return the trained tagger of a kind. It is shared and must not be modified."""
     kind = (KINDS | KEPT)[name]
     X, y = kind.train()
     tagger = kind.new().fit(X, y)

@@ -1,9 +1,9 @@
-"""Kill jobs at random moments and look at what they leave: `python -m tests.kill --kills 200 --seed 1`.
+"""Kill jobs at random moments and check the files they leave: `python -m tests.kill --kills 200 --seed 1`.
 
-Each job runs in a process forked off one that has imported everything and done nothing. Every other kill comes after a
-part, drawn at random, of the time that the job takes when left alone; the others shortly after a temporary file is
-seen, while it writes. Then its files are checked, temporary files are made to look old, the job is done again without a
-kill, checked again, and no temporary file may be left.
+Each job runs in a process forked from one that has imported everything and done nothing. Every other kill comes after a
+random part of the time that the undisturbed job takes, the others shortly after a temporary file appears, while the job
+writes. Then its files are checked, temporary files are made to look old, the job is repeated without a kill and checked
+again, and no temporary file may be left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ assert tagwise.cli
 
 
 def child(work: Callable[[Path], None], folder: Path) -> int:
-    """A forked process that does the work and exits with 0, or with 1 and a traceback."""
+    """Fork a process that does the work and exits with 0, or with 1 and a traceback."""
     pid = os.fork()
     if pid:
         return pid
@@ -50,7 +50,7 @@ def child(work: Callable[[Path], None], folder: Path) -> int:
 
 
 def done(work: Callable[[Path], None], folder: Path, what: str) -> float:
-    """Do work in a child, to its end; the seconds it took."""
+    """Do work in a child to its end and return the seconds it took."""
     begin = time.perf_counter()
     _, status = os.waitpid(child(work, folder), 0)
     if status:
@@ -59,13 +59,13 @@ def done(work: Callable[[Path], None], folder: Path, what: str) -> float:
 
 
 def killed(job: Job, folder: Path, moment: float, writing: bool) -> bool:
-    """Kill a job after `moment` seconds, counted from its first writing where `writing`; whether it was at work."""
+    """Kill a job after `moment` seconds (after its first write if `writing`). Return whether it was still running."""
     pid = child(job.work, folder)
     handle = os.pidfd_open(pid)
     try:
         while writing and not left_behind(folder) and not select.select([handle], [], [], 0)[0]:
             pass
-        select.select([handle], [], [], moment)  # its end, or the moment
+        select.select([handle], [], [], moment)  # ends at the job's end or at the moment
         os.kill(pid, signal.SIGKILL)
     finally:
         os.close(handle)

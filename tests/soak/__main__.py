@@ -1,7 +1,7 @@
-"""make soak MINUTES=30: fit, predict, load, save, fork and threads, round after round, in one process.
+"""make soak MINUTES=30: repeat fit, predict, load, save, fork and threads in one process.
 
-Memory, descriptors and threads are noted after each round; the last fifth may not lie above the second by more than
-the tolerance. Ends with 1 where it does, or where anything goes wrong.
+Memory, descriptors and threads are recorded after each round. The last fifth may exceed the second fifth by at most the
+tolerance. The exit code is 1 if it exceeds it or if anything fails.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from statistics import median
 
 import tagwise as tw
 
-#: Growth of the resident memory from the second fifth of the rounds to the last that is still called flat.
+#: Tolerated growth of the resident memory from the second fifth of the rounds to the last.
 TOLERANCE = 0.03
 
 
 def learners() -> list[tw.Tagger]:
-    """One of each kind, small."""
+    """Return one small learner of each kind."""
     return [
         tw.CRF(features="S2", max_iter=5),
         tw.CRF(features="S1", max_iter=3, loss="pointwise_exp"),
@@ -37,14 +37,14 @@ def learners() -> list[tw.Tagger]:
 
 
 def standing() -> tuple[float, int, int]:
-    """Resident memory in MiB, descriptors, threads."""
+    """Return resident memory in MiB, descriptors and threads."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     memory = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
     return memory, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
 
 def in_a_child(tagger: tw.Tagger, sentences: list[list[str]], want: list[list[str]]) -> None:
-    """The same labels in a forked process."""
+    """Check that a forked process predicts equal labels."""
     child = os.fork()
     if child == 0:
         os._exit(0 if tagger.predict(sentences) == want else 1)
@@ -53,7 +53,7 @@ def in_a_child(tagger: tw.Tagger, sentences: list[list[str]], want: list[list[st
 
 
 def in_threads(tagger: tw.Tagger, sentences: list[list[str]], want: list[list[str]]) -> None:
-    """The same labels in threads side by side."""
+    """Check that concurrent threads predict equal labels."""
     wrong: list[object] = []
 
     def work() -> None:
@@ -70,7 +70,7 @@ def in_threads(tagger: tw.Tagger, sentences: list[list[str]], want: list[list[st
 
 
 def turn(folder: Path, train: tw.Corpus, test: tw.Corpus) -> None:
-    """Every learner once through all of it."""
+    """Run every learner once through all operations."""
     tokens = test.tokens
     for number, tagger in enumerate(learners()):
         tagger.fit(train)

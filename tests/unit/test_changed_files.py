@@ -1,4 +1,4 @@
-"""A model file may change once it is loaded: the tagger stays what it was; a mapped one stays within its arrays."""
+"""Changes of a model file after loading: the tagger is unaffected, and a mapped one stays within its arrays."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A model file's bytes."""
+    """Return the bytes of a model file."""
     path = tmp_path_factory.mktemp("models") / "m.tagwise"
     tw.CRF(max_iter=5).fit(X, Y).save(path)
     return path.read_bytes()
 
 
 def in_a_process(code: str, path: Path) -> None:
-    """Run code that may crash; its argument is a path."""
+    """Run code that may crash, with a path as its argument."""
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], cwd=ROOT, timeout=120, capture_output=True, text=True
     )
@@ -34,7 +34,7 @@ def in_a_process(code: str, path: Path) -> None:
 
 
 def test_a_loaded_tagger_does_not_read_the_file_again(saved: bytes, tmp_path: Path) -> None:
-    """Overwritten, truncated, emptied or removed: no crash, no endless loop, the same labels."""
+    """Overwritten, truncated, emptied or removed: no crash, no endless loop, equal labels."""
     path = tmp_path / "m.tagwise"
     path.write_bytes(saved)
     code = """
@@ -71,7 +71,7 @@ def test_a_mapped_file_is_the_same_model(saved: bytes, tmp_path: Path) -> None:
 
 
 def test_no_change_of_a_mapped_file_leads_out_of_its_arrays(saved: bytes, tmp_path: Path) -> None:
-    """Other labels or an error, as documented for `mmap`; never a crash and never an endless search."""
+    """Other labels or an error, as documented for `mmap`, but never a crash or an endless search."""
     path = tmp_path / "m.tagwise"
     path.write_bytes(saved)
     code = """
@@ -99,7 +99,7 @@ for byte in (0x00, 0x01, 0x7F, 0xFF):
 
 
 def test_what_is_no_file_is_no_model(tmp_path: Path) -> None:
-    """A pipe is refused before it is opened, which would wait for its writer."""
+    """A pipe is refused before it is opened, which would block until it has a writer."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
         with pytest.raises(tw.ModelFileError, match="cannot be read"):

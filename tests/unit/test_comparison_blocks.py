@@ -1,4 +1,4 @@
-"""A comparison at any width: a block a corpus, figures whole, rows told apart, what is left out named."""
+"""A comparison at any width: one block per corpus, complete figures, distinct rows, omitted columns named."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TABLE = Comparison(ROWS, title="T", caption="C", hidden=())
 
 
 def lines(width: int | None) -> list[str]:
-    """The printed lines of the table; of all its columns where no width is given."""
+    """Return the printed lines of the table, with all its columns if `width` is None."""
     text = (
         as_text(comparison_blocks(*TABLE.sheet(), title=TABLE.title, caption=TABLE.caption), 10_000)
         if width is None
@@ -72,7 +72,7 @@ def lines(width: int | None) -> list[str]:
 
 
 def shown(width: int | None) -> list[str]:
-    """Names of the columns that have a place, from what is said to be left out."""
+    """Return the names of the displayed columns, derived from the list of omitted ones."""
     head = [name for name in TABLE.sheet()[0] if name != "corpus"]
     text = " ".join(lines(width))
     found = re.search(r"omitted at this width: (.*?) \(--wide shows them\)", text)
@@ -83,7 +83,7 @@ def shown(width: int | None) -> list[str]:
 
 @pytest.mark.parametrize("width", [*WIDTHS, None])
 def test_every_figure_of_a_shown_column_is_whole(width: int | None) -> None:
-    """In its row, in the order of the columns; no line is longer than the width, nothing is cut by an ellipsis."""
+    """Figures are in their row in column order. No line exceeds the width or ends in an ellipsis."""
     text = lines(width)
     assert width is None or max(map(len, text)) <= width
     assert not any("…" in line for line in text)
@@ -91,7 +91,7 @@ def test_every_figure_of_a_shown_column_is_whole(width: int | None) -> None:
     head, body = TABLE.sheet()
     figures = [
         n for n in names if n not in ("learner", "loss", "features", "sentences")
-    ]  # sentences: the same everywhere
+    ]  # sentences is equal everywhere
     at = 0
     for row in body:
         cells = dict(zip(head, row))
@@ -101,13 +101,13 @@ def test_every_figure_of_a_shown_column_is_whole(width: int | None) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_rows_can_be_told_apart(width: int) -> None:
-    """What two rows differ in alone has a place at every width."""
+    """A column that alone distinguishes two rows is shown at every width."""
     assert {"learner", "features", "loss"} <= set(shown(width))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_terminal_shows_what_a_pipe_gets(width: int) -> None:
-    """But for colours and spaces at the end of a line."""
+    """Except for colours and trailing spaces."""
     out = io.StringIO()
     Console(file=out, width=width, force_terminal=True, color_system="standard").print(TABLE)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())

@@ -28,7 +28,7 @@ def conll(text: str | bytes, *args: object, **options: object) -> Corpus:
     return tc.read_conll(file, *args, **options)  # type: ignore[arg-type]
 
 
-# Any text that a cell can hold, exotic separators included.
+# Any text that a cell can hold, including exotic separators.
 CELL = st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\t\n\r\0 ", codec="utf-8")
     | st.sampled_from("\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\u00a0\u3000\ufeff#-O"),
@@ -41,7 +41,7 @@ CELL = st.text(
 def sentence_lists(
     draw: st.DrawFn, width: int, cell: st.SearchStrategy[str] = CELL
 ) -> list[list[tuple[str, ...]]]:
-    label = cell.filter(lambda text: break_in(text) is None)  # labels may not have control characters
+    label = cell.filter(lambda text: break_in(text) is None)  # labels cannot contain control characters
     row = st.tuples(*[cell] * (width - 1), label)
     return draw(st.lists(st.lists(row, min_size=1, max_size=4), min_size=1, max_size=4))
 
@@ -124,7 +124,7 @@ class TestConll:
         tc.write_conll(c, out, separator=separator)
         again = tc.read_conll(io.BytesIO(out.getvalue()), c.columns, separator=separator, comments=False)
         if rows[0][0][0][0] == "\ufeff" and not marks[0]:
-            return  # a first token that begins with a BOM cannot be told from the file's own
+            return  # a first token that begins with a BOM looks like the file's own BOM
         assert again == c
 
     def test_a_missing_label_column_may_be_taken(self) -> None:
@@ -209,7 +209,7 @@ class TestConllu:
         assert out.getvalue() == CONLLU
 
     def test_a_multiword_token_may_have_one_word(self) -> None:
-        """It ends where it begins, or later; not before."""
+        """Its range ends at its first word or later, not before."""
         text = CONLLU.replace("1-2\t", "1-1\t", 1)
         out = io.StringIO()
         tc.write_conllu(tc.read_conllu(io.StringIO(text)), out)

@@ -1,4 +1,4 @@
-"""Domains: `check` is exact about types, `convert` is not; errors name the innermost wrong place."""
+"""Domains: `check` requires exact types, `convert` does not. Errors name the innermost wrong value."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tagwise.base.domains import (
     ],
 )
 def test_arguments_are_converted_and_fields_are_not(domain: Domain, given: Any, value: Any) -> None:
-    """A file that says 3.0 for 3 or 1 for true is refused; a caller may write so."""
+    """A file with 3.0 for 3 or 1 for true is refused, but a caller may pass these."""
     with pytest.raises(DomainError, match=r"^x: expected"):
         domain.check(given, "x")
     found = domain.convert(given)
@@ -48,13 +48,13 @@ def test_arguments_are_converted_and_fields_are_not(domain: Domain, given: Any, 
 
 @pytest.mark.parametrize("value", [True, "1", 1j, [1], None, float("nan"), float("inf"), 2.5])
 def test_what_is_no_integer_stays_so(value: Any) -> None:
-    """Conversion loses nothing: what has no equal integer is refused."""
+    """Conversion is lossless: a value without an equal integer is refused."""
     with pytest.raises(DomainError, match=r"^x: expected integer >= 0, found"):
         Integer(0).check(Integer(0).convert(value), "x")
 
 
 def test_the_innermost_place_is_named() -> None:
-    """Of two domains, that of the one that accepts more of the value."""
+    """Of two domains, the error is that of the one that accepts more of the value."""
     words = Listed(Text())
     domain = Record({"x": Either((words, Record(more=words)))})
     for value, message in (

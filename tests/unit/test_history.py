@@ -1,4 +1,4 @@
-"""History and documents as a user meets them: parameters, models, files, streams."""
+"""History and documents in the public interface: parameters, models, files, streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_documents_tell_what_the_word_cannot(learner: type[tw.Tagger]) -> None:
 
 @pytest.mark.parametrize("learner", [tw.Perceptron, tw.MIRA])
 def test_endless_history_has_a_feature_for_every_distance(learner: type[tw.Tagger]) -> None:
-    """p = inf is p = the longest distance that there is; old tables are asked for by name."""
+    """p = inf equals p = the longest distance in the data. Pooling distances needs an explicit `pool`."""
     rng = np.random.default_rng(3)
     X = [[str(w) for w in rng.integers(0, 6, n)] for n in (19, 14, 20, 17, 11)]
     y = [[str(y) for y in rng.integers(0, 3, len(x))] for x in X]
@@ -48,7 +48,7 @@ def test_endless_history_has_a_feature_for_every_distance(learner: type[tw.Tagge
 
 
 def test_the_pool_of_a_model_is_in_its_file(tmp_path: Path) -> None:
-    """A file that does not say it is of the time when eight was the only one."""
+    """A file without `pool` is read with pool=8."""
     train = documents(10)
     for pool in (3, 8, 128):
         tagger = tw.MIRA(features="S1", epochs=2, history=(1, math.inf), pool=pool).fit(train)

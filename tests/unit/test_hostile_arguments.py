@@ -1,6 +1,6 @@
-"""Every parameter of every learner, and every argument of every public method, with values that mean nothing.
+"""Every parameter of every learner and every argument of every public method, with meaningless values.
 
-A value is taken or is a TagwiseError; no other exception comes out.
+A value is accepted or raises a TagwiseError. No other exception is raised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ X = [["a", "b", "c"], ["b", "c"]]
 Y = [["B-X", "I-X", "O"], ["O", "B-X"]]
 
 
-#: Made anew for each call: an iterator is used up.
+#: Created again for each call, because an iterator can be used only once.
 VALUES: dict[str, Callable[[], Any]] = {
     "nan": lambda: math.nan,
     "inf": lambda: math.inf,
@@ -61,7 +61,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "matrix": lambda: np.zeros((2, 2)),
     "NumPy's nan": lambda: np.float32("nan"),
 }
-#: Arguments that make a call sound.
+#: Valid arguments for each call.
 SOUND = {
     "X": X,
     "y": Y,
@@ -69,9 +69,9 @@ SOUND = {
     "chunks": [[("X", 0, 2)], []],
     "texts": ["a b c"],
 }
-#: How long training goes on: a large number is a sound one.
+#: Parameters that limit the training time. A large number is valid.
 LONG = {"epochs", "max_iter", "rounds"}
-#: Of scikit-learn, not of us; `to` moves a model to a GPU.
+#: Methods of scikit-learn. `to` moves a model to a GPU.
 LEFT = {"get_metadata_routing", "get_params", "set_fit_request", "set_partial_fit_request", "to"}
 
 
@@ -84,7 +84,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def tried(call: Callable[[], Any], what: str) -> str | None:
-    """What is wrong with what came out of a call; None if it is fine."""
+    """Return a description of an invalid outcome, or None."""
     try:
         call()
     except tw.TagwiseError as error:
@@ -108,7 +108,7 @@ def test_parameters(name: str) -> None:
 
 
 def methods(tagger: tw.Tagger) -> Iterator[tuple[str, inspect.Signature]]:
-    """The public methods of a tagger."""
+    """Yield the public methods of a tagger."""
     for name in dir(type(tagger)):
         found = getattr(type(tagger), name)
         if not name.startswith("_") and name not in LEFT and inspect.isfunction(inspect.unwrap(found)):
@@ -117,7 +117,7 @@ def methods(tagger: tw.Tagger) -> Iterator[tuple[str, inspect.Signature]]:
 
 @pytest.mark.parametrize("name", tw.LEARNERS)
 def test_methods(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # `save` takes any name
+    monkeypatch.chdir(tmp_path)  # `save` accepts any name
     learner, wrong = tw.LEARNERS[name], []
     few = {name: 2 for name in parameters_of(learner) if name in LONG}
     fitted = learner(**few).fit(X, Y)
@@ -152,7 +152,7 @@ def test_functions(function: str) -> None:
 
 
 def test_messages_name_what_is_wrong() -> None:
-    """The argument, and what it may be."""
+    """The error gives the argument and its valid values."""
     tagger = tw.CRF(max_iter=2).fit(X, Y)
     for call, words in (
         (lambda: tagger.predict_kbest(X, k=2**64), r"k=18446744073709551616: expected integer >= 1"),

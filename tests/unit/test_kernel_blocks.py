@@ -1,4 +1,4 @@
-"""Blocks of tokens, kernels by name, path and function, and how a model file names them."""
+"""Blocks of tokens, kernels by name, path and function, and their names in a model file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ HERE = "tests.unit.test_kernel_blocks"
 
 
 def own(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
-    """A kernel of one's own."""
+    """Return a custom kernel."""
     return a.dots(b) + 1.0
 
 
 class Holder:
-    """A place for a function that is not at the top level."""
+    """A namespace for a function that is not at the top level."""
 
     @staticmethod
     def inner(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
@@ -33,7 +33,7 @@ NUMBER = 3
 
 
 def block(dense: np.ndarray) -> TokenMatrix:
-    """A dense matrix as a block, zeros left out."""
+    """Return a dense matrix as a block without its zeros."""
     rows, columns = np.nonzero(dense)
     indptr = np.searchsorted(rows, np.arange(len(dense) + 1)).astype(np.uint64)
     return TokenMatrix(indptr, columns.astype(np.uint32), dense[rows, columns], dense.shape)
@@ -41,7 +41,7 @@ def block(dense: np.ndarray) -> TokenMatrix:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_blocks_are_matrices(seed: int) -> None:
-    """The dense matrix, the products of rows, their squares; rows and columns that are empty among them."""
+    """The dense matrix, products of rows and squared norms, including empty rows and columns."""
     rng = np.random.default_rng(seed)
     A, B = (rng.normal(size=(n, 7)) * (rng.random((n, 7)) < 0.4) for n in (5, 3))
     A[2] = B[0] = 0.0
@@ -58,7 +58,7 @@ def test_blocks_are_matrices(seed: int) -> None:
 
 
 def scores(kernel: Kernel, n_attributes: int) -> np.ndarray:
-    """Node scores of two tokens, x = (2) and x' = (3); the one support token is the first, its beta (1, 0)."""
+    """Return node scores of the tokens x = (2) and x' = (3). The first is the support token, with beta (1, 0)."""
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, [[{"a": 2.0}, {"a": 3.0}]])
     data = data.with_gold(np.array([0, 1], dtype=np.uint16))
@@ -70,7 +70,7 @@ def scores(kernel: Kernel, n_attributes: int) -> np.ndarray:
 
 
 def test_kernels_as_the_core_takes_them() -> None:
-    """Name and numbers; a function gets blocks as wide as there are attributes, and what it gives is made doubles."""
+    """Name and parameters. A function gets blocks with one column per attribute, and its result becomes float64."""
     found = scores(Kernel("poly", 3, 0.5, 2.0), 1)
     np.testing.assert_allclose(found, [[(0.5 + 2 * 4) ** 3, 0.0], [(0.5 + 2 * 6) ** 3, 0.0]], rtol=1e-6)
     np.testing.assert_allclose(scores(Kernel("rbf", gamma=0.5), 1)[:, 0], [1.0, np.exp(-0.5)], rtol=1e-6)
@@ -97,7 +97,7 @@ def test_kernels_as_the_core_takes_them() -> None:
     ids=lambda v: v.name if isinstance(v, Kernel) else "",
 )
 def test_files_keep_what_matters(kernel: Kernel, data: dict[str, Any]) -> None:
-    """The numbers that a kernel has, a function by its path; reading gives the same kernel."""
+    """A kernel's parameters and a function's path are stored. Reading gives an equal kernel."""
     assert kernel.to_json() == data
     back = Kernel.from_json(data, Functions(trust=True))
     assert back.to_json() == data
@@ -106,7 +106,7 @@ def test_files_keep_what_matters(kernel: Kernel, data: dict[str, Any]) -> None:
 
 
 def test_unknown_kernels_are_refused() -> None:
-    """In a file, and as a parameter."""
+    """In a file and as a parameter."""
     for data in ({"name": "sigmoid"}, {}):
         with pytest.raises(ModelFileError, match=r"unknown kernel .*from a newer tagwise, or damaged"):
             Kernel.from_json(data)
@@ -118,7 +118,7 @@ def test_unknown_kernels_are_refused() -> None:
 
 
 def test_kernels_by_name_path_and_function() -> None:
-    """Numbers go to a named one."""
+    """Numbers are parameters of a named kernel."""
     assert kernel_of("rbf", 4, 5.0, 6.0) == Kernel("rbf", 4, 5.0, 6.0)
     assert kernel_of(f"{HERE}:own", 4, 5.0, 6.0) == Kernel("function", function=own)
     assert kernel_of(own, 4, 5.0, 6.0) == Kernel("function", function=own)
@@ -139,7 +139,7 @@ def test_paths_lead_back() -> None:
 
 
 def test_functions_without_a_path_are_refused() -> None:
-    """Made inside a function, without a name, of the main module, or another one under the same name."""
+    """Functions defined in a function, without a name, in the main module, or hidden by another of the same name."""
 
     def local(a: TokenMatrix, b: TokenMatrix) -> None: ...
 
@@ -167,6 +167,6 @@ def test_functions_without_a_path_are_refused() -> None:
     ],
 )
 def test_paths_that_lead_nowhere(path: str, said: str) -> None:
-    """No module, no such name, no function."""
+    """No such module, no such name, not a function."""
     with pytest.raises(ParameterError, match=said):
         function_at(path, "the thing")

@@ -1,4 +1,4 @@
-"""What is chosen by name is declared in the core, which accepts every name that it exports."""
+"""Names of choices are declared in the core, which accepts every name that it exports."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tagwise.estimators import LEARNERS
 
 
 def objective(loss: str) -> object:
-    """An objective of one sentence."""
+    """Return an objective of one sentence."""
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, [[["a"], ["b"]]]).with_gold(np.array([0, 1], dtype=np.uint16))
     return _core.Objective(data, _core.Layout.build(data, len(vocabulary), 2), loss=loss)
 
 
 def boosting(**told: str) -> object:
-    """A booster of one sentence."""
+    """Return a booster of one sentence."""
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, [[["a"], ["b"]]]).with_gold(np.array([0, 1], dtype=np.uint16))
     return _core.Boosting(data, _core.Layout.build(data, len(vocabulary), 2), **told)
@@ -32,7 +32,7 @@ def first(pairs: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
     return tuple(name for name, _ in pairs)
 
 
-#: What messages call each enumeration, its names, and what takes them.
+#: The name of each enumeration in messages, its values, and a function that takes them.
 ENUMERATIONS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "loss": (_core.LOSSES, objective),
     "online learner": (_core.RULES, _core.Rule),
@@ -57,7 +57,7 @@ def test_the_core_takes_the_names_that_it_exports(what: str) -> None:
 
 
 def test_sequential_losses_are_those_that_go_with_labels_that_occur_once() -> None:
-    """The core refuses the others, and says so before training begins."""
+    """The core rejects the other losses before training begins."""
     groups = (np.array([0, _core.NO_GROUP], dtype=np.uint32), np.ones((3, 2), dtype=np.bool_))
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, [[["a"], ["b"]]]).with_gold(np.array([0, 1], dtype=np.uint16))
@@ -85,7 +85,7 @@ def test_a_cost_takes_as_many_numbers_as_it_says(cost: str) -> None:
 
 
 def test_estimators_offer_what_the_core_takes() -> None:
-    """Choices that are the core's are all of its names; online learners are called as their rules are."""
+    """Choices declared by the core list all its names. Online learners are named after their update rules."""
     choices = {
         (name, param.name): param.domain.names
         for name, learner in LEARNERS.items()

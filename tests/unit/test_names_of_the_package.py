@@ -1,4 +1,4 @@
-"""`import tagwise` imports nothing heavy: each public name is found once it is asked for."""
+"""`import tagwise` imports nothing heavy: public names are resolved on first access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOURCE = ast.parse(Path(tw.__file__).read_text("utf-8"))
 
 
 def declared() -> dict[str, str]:
-    """Name to module, as the imports for type checkers say it."""
+    """Return the module of each name, from the imports for type checkers."""
     (block,) = (
         node for node in SOURCE.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
     )
@@ -29,7 +29,7 @@ def declared() -> dict[str, str]:
 
 
 def test_each_name_is_what_type_checkers_see() -> None:
-    """Those of `__all__`, no more and no less, each from its module."""
+    """Exactly the names of `__all__`, each from its module."""
     names = declared()
     assert {*names, "__version__"} == set(tw.__all__)
     assert set(tw.__all__) <= set(dir(tw))
@@ -40,7 +40,7 @@ def test_each_name_is_what_type_checkers_see() -> None:
 
 
 def test_a_fresh_process() -> None:
-    """Nothing is imported that is not asked for; a name stays what it is whatever is imported later."""
+    """Only accessed names are imported, and later imports do not change what a name refers to."""
     code = """
 import sys
 import tagwise as tw
@@ -66,7 +66,7 @@ assert CRF is tw.CRF
 
 
 def test_every_reader_has_an_iterator() -> None:
-    """A reader of whole files has a counterpart that holds one sentence at a time."""
+    """A reader of whole files has a counterpart that yields one sentence at a time."""
     readers, iterators = (
         {name.removeprefix(kind) for name in tw.__all__ if name.startswith(kind)}
         for kind in ("read_", "iter_")
@@ -75,7 +75,7 @@ def test_every_reader_has_an_iterator() -> None:
 
 
 def test_the_function_can_be_replaced(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """Only the room of the same name is kept from taking its place."""
+    """Assignments to `tw.compare` work. Only the module of that name cannot replace the function."""
     monkeypatch.setattr(tw, "compare", len)
     assert tw.compare is len
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Long calls that show how far they are: a line on a terminal and in a notebook, the log, nothing in a pipe."""
+"""Progress of long calls: a line on a terminal and in a notebook, the log, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CALLS = {
 }
 
 
-#: What the last drawing of a call says.
+#: The last text that each call draws.
 ENDS = {"crf": "4/4 objective", "perceptron": "3/3", "partial_fit": "2/2", "compare": "2/2 c perceptron S1"}
 
 
@@ -37,7 +37,7 @@ ENDS = {"crf": "4/4 objective", "perceptron": "3/3", "partial_fit": "2/2", "comp
 def test_a_terminal_sees_a_line(
     monkeypatch: pytest.MonkeyPatch, call: str, terminal: bool, verbose: int
 ) -> None:
-    """Where it is one and verbose asks for it."""
+    """Only on a terminal and with verbose=1."""
     text = io.StringIO()
     made = Console(file=text, force_terminal=terminal, width=200, color_system=None)
     asked: list[dict[str, Any]] = []
@@ -52,7 +52,7 @@ def test_a_terminal_sees_a_line(
 
 
 class Notebook:
-    """What IPython offers a kernel: a display that may be drawn over."""
+    """A fake of IPython with a kernel, whose display can be updated."""
 
     def __init__(self, kernel: Any) -> None:
         self.drawn: list[str] = []
@@ -72,7 +72,7 @@ class Notebook:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kernel", [object(), None])
 def test_a_notebook_sees_a_line(monkeypatch: pytest.MonkeyPatch, call: str, kernel: Any) -> None:
-    """In HTML, drawn over itself and gone at the end; IPython in a terminal is no notebook."""
+    """HTML that is updated in place and removed at the end. IPython in a terminal is not a notebook."""
     book = Notebook(kernel)
     monkeypatch.setitem(sys.modules, "IPython", book.root)
     monkeypatch.setitem(sys.modules, "IPython.display", book.display)
@@ -90,7 +90,7 @@ def test_a_notebook_sees_a_line(monkeypatch: pytest.MonkeyPatch, call: str, kern
 
 
 def test_a_line_is_gone_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever ends training."""
+    """The line is removed whatever ends training."""
     book = Notebook(object())
     monkeypatch.setitem(sys.modules, "IPython", book.root)
     monkeypatch.setitem(sys.modules, "IPython.display", book.display)
@@ -104,7 +104,7 @@ def test_a_line_is_gone_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_drawn_where_it_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a notebook neither."""
+    """Not in a notebook either."""
     book = Notebook(object())
     monkeypatch.setitem(sys.modules, "IPython", book.root)
     monkeypatch.setitem(sys.modules, "IPython.display", book.display)

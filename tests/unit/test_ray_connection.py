@@ -1,4 +1,4 @@
-"""Which cluster Ray is connected to, without Ray: what it is told, and that one of our own is on loopback."""
+"""The connection to a Ray cluster, with a fake Ray: its arguments, and a new cluster on loopback only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tagwise.ray.pool import LOOPBACK, connected
 def test_a_cluster_of_our_own_is_on_loopback(
     monkeypatch: pytest.MonkeyPatch, address: str | None, before: str | None
 ) -> None:
-    """The variable is set while Ray starts, and is what it was behind that; another cluster is left as it is."""
+    """The variable is set while Ray starts and restored afterwards. An existing cluster is not affected."""
     told: list[Any] = []
     ray = SimpleNamespace(
         is_initialized=lambda: False,

@@ -1,4 +1,4 @@
-"""Errors in groups: every wrong span or token stands in one group, and none that is right does."""
+"""Grouped errors: every wrong span or token is in exactly one group, and correct ones are in none."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CHUNKS = ("O", "O", "B-A", "I-A", "B-B", "I-B")
 
 
 def corpus(gold: list[list[str]]) -> tw.Corpus:
-    """Sentences with these labels."""
+    """Return sentences with these labels."""
     return tw.Corpus.from_lists([[f"w{t}" for t in range(len(y))] for y in gold], gold)
 
 
 @st.composite
 def labellings(draw: st.DrawFn, labels: tuple[str, ...]) -> tuple[list[list[str]], list[list[str]]]:
-    """Gold and predicted labels of some sentences."""
+    """Draw gold and predicted labels of some sentences."""
     sizes = draw(st.lists(st.integers(1, 7), min_size=1, max_size=4))
     one = st.sampled_from(labels)
     gold = [draw(st.lists(one, min_size=n, max_size=n)) for n in sizes]
@@ -32,7 +32,7 @@ def labellings(draw: st.DrawFn, labels: tuple[str, ...]) -> tuple[list[list[str]
 
 @given(labellings(CHUNKS))
 def test_every_wrong_span_stands_once(both: tuple[list[list[str]], list[list[str]]]) -> None:
-    """Gold spans in groups are those not found, predicted ones those not there: what the scores count."""
+    """Gold spans in groups are the missed ones, predicted spans the spurious ones, as counted by the scores."""
     gold, guess = both
     found = find_errors(corpus(gold), guess)
     report = tw.evaluate(gold, guess)
@@ -54,7 +54,7 @@ def test_every_wrong_span_stands_once(both: tuple[list[list[str]], list[list[str
 
 @given(labellings(("N", "V", "D")))
 def test_every_wrong_token_stands_once(both: tuple[list[list[str]], list[list[str]]]) -> None:
-    """What is counted is the confusion beside its diagonal."""
+    """The counts are the off-diagonal part of the confusion matrix."""
     gold, guess = both
     expected = Counter((a, b) for y, z in zip(gold, guess) for a, b in zip(y, z) if a != b)
     found = {(g.gold, g.predicted): len(g.errors) for g in find_errors(corpus(gold), guess).groups}
@@ -62,7 +62,7 @@ def test_every_wrong_token_stands_once(both: tuple[list[list[str]], list[list[st
 
 
 def test_kinds_by_hand() -> None:
-    """Each kind once, and what it is called."""
+    """Each kind once, and its name."""
     gold = [["B-A", "I-A", "O", "B-A", "B-B", "I-B", "O", "B-A"]]
     guess = [["B-A", "O", "B-B", "B-B", "B-A", "I-A", "B-A", "O"]]
     titles = {g.title: g.kind for g in find_errors(corpus(gold), guess).groups}
@@ -80,7 +80,7 @@ def test_kinds_by_hand() -> None:
 
 
 def found_in(gold: str, guess: str) -> set[tuple[str, str | None, str | None, int, int]]:
-    """Kind, types and place of each error."""
+    """Return kind, types and position of each error."""
     groups = find_errors(corpus([gold.split()]), [guess.split()]).groups
     return {(g.kind, g.gold, g.predicted, e.begin, e.end) for g in groups for e in g.errors}
 
@@ -101,5 +101,5 @@ def found_in(gold: str, guess: str) -> set[tuple[str, str | None, str | None, in
     ],
 )
 def test_who_is_taken_for_whom(gold: str, guess: str, expected: set[tuple[str, Any, Any, int, int]]) -> None:
-    """Spans that share tokens, most of them first, the same type where they share as many; both of them are shown."""
+    """Spans that share the most tokens are paired first, with ties broken by equal type. Both are shown."""
     assert found_in(gold, guess) == expected

@@ -1,4 +1,4 @@
-"""Constructors are written out for people and their tools: defaults and help are read from them."""
+"""Constructors are written out, so that defaults and help can be read from them by people and tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tagwise.base.parameters import arguments_help, parameters_of
 
 
 def annotation(domain: Domain) -> typing.Any:
-    """The type that a domain stands for; Any where the receiver checks for itself."""
+    """Return the type of a domain, or Any if the callee checks the value."""
     if isinstance(domain, Choice):
         kind: typing.Any = typing.Literal[domain.names]
     else:
@@ -24,9 +24,9 @@ def annotation(domain: Domain) -> typing.Any:
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
 def test_a_constructor_is_complete(learner: str) -> None:
-    """Keywords alone, each with its help and the type of its domain; the domains are those of its parameters alone."""
+    """Keyword-only arguments, each with help and the type of its domain. Only parameters have domains."""
     kind = tw.LEARNERS[learner]
-    own = vars(kind)["__init__"]  # its own, not one inherited
+    own = vars(kind)["__init__"]  # not inherited
     _, *shown = inspect.signature(own).parameters.values()
     params, types = parameters_of(kind), typing.get_type_hints(own)
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in shown)
@@ -36,13 +36,13 @@ def test_a_constructor_is_complete(learner: str) -> None:
     for name, param in params.items():
         assert types[name] == annotation(param.domain), name
         assert param.help
-        if types[name] is typing.Any:  # the help says what the type does not
+        if types[name] is typing.Any:  # the help has what the type cannot express
             assert f" ({param.domain.describe()})" in helps[name]
     assert list(inspect.signature(kind).parameters.values()) == shown
 
 
 def test_a_name_that_is_nearly_one_is_asked_about() -> None:
-    """Of a constructor and of `set_params`, with the list of all there are."""
+    """The constructor and `set_params` suggest the closest name and list all names."""
     for wrong in (lambda: tw.CRF(max_iters=3), lambda: tw.CRF().set_params(max_iters=3)):
         with pytest.raises(
             tw.ParameterError,
@@ -54,7 +54,7 @@ def test_a_name_that_is_nearly_one_is_asked_about() -> None:
 
 
 def test_a_wrong_choice_gets_a_suggestion() -> None:
-    """The closest of the names, before the meaning of the parameter."""
+    """The closest name, followed by the meaning of the parameter."""
     message = r"^loss='pointwise': expected one of log, .* \(did you mean 'pointwise_log'\?\) \(loss of a sentence\)$"
     with pytest.raises(tw.ParameterError, match=message):
         tw.CRF(loss="pointwise").fit([["a"]], [["A"]])
@@ -65,7 +65,7 @@ def test_a_wrong_choice_gets_a_suggestion() -> None:
 
 
 def test_a_learner_of_ones_own_may_have_more_parameters() -> None:
-    """A subclass has the constructor that it is given, which may take what it likes."""
+    """A subclass keeps the constructor it defines, with any parameters."""
 
     class Mine(tw.CRF):
         def __init__(self, extra: int = 1, **params: object) -> None:
@@ -77,7 +77,7 @@ def test_a_learner_of_ones_own_may_have_more_parameters() -> None:
 
 
 def test_a_learner_of_ones_own_may_declare_parameters() -> None:
-    """Its `PARAMS` add to those of its base; the constructor says which of them it has, and their defaults."""
+    """Its `PARAMS` extend those of its base. The constructor determines which exist, and their defaults."""
 
     class Mine(tw.CRF):
         PARAMS: typing.ClassVar = {"rate": Real(0.0, 1.0)}

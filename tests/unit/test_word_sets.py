@@ -1,4 +1,4 @@
-"""Words of a tag dictionary, looked up for whole corpora: what a Python dict says of each."""
+"""Words of a tag dictionary, looked up for whole corpora, compared with a Python dict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tagwise.scores.dictionary import Dictionary
 
 
 class Word(str):
-    """A string of another class."""
+    """A subclass of str."""
 
 
 def test_every_token_has_what_a_dict_says() -> None:
@@ -58,7 +58,7 @@ COLUMNED = tw.Corpus(
         (COLUMNED.tokens, "S1", True),
         ([tuple(s) for s in COLUMNED.tokens], "word[-1..1]", True),
         (COLUMNED, "kind[0]\nword[0]", True),
-        (COLUMNED, "kind[0]", False),  # the words are read nowhere else
+        (COLUMNED, "kind[0]", False),  # the words are not read by any feature
         (list(COLUMNED), "word[0]", False),
         (COLUMNED.tokens, lambda words: [[str(word)] for word in words], False),
     ],
@@ -66,7 +66,7 @@ COLUMNED = tw.Corpus(
 def test_words_are_looked_up_while_features_are_made(
     given: Any, features: Any, on_the_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Either way a token has what a dict says, and its labels are the same; the second walk is not taken in vain."""
+    """Lookup during encoding and in a second pass equal a dict and give equal labels. Unneeded passes are skipped."""
     tagger = tw.Perceptron(features=features, epochs=2, dictionary=1).fit(given, COLUMNED.labels)
     model = tagger.model_
     assert model.dictionary is not None
@@ -94,7 +94,7 @@ def test_a_column_that_is_not_there() -> None:
 
 
 def zipf(n: int, labels: int, seed: int) -> tuple[list[list[str]], list[list[str]]]:
-    """Words of which a few are frequent, each with labels of its own: one, two, or any."""
+    """Return words with Zipf frequencies. Each has its own labels: one, two, or any."""
     rng = np.random.default_rng(seed)
     X, y = [], []
     for _ in range(n):
@@ -106,8 +106,10 @@ def zipf(n: int, labels: int, seed: int) -> tuple[list[list[str]], list[list[str
 
 @pytest.mark.parametrize("labels", [5, 20, 50, 70])
 def test_words_of_a_dictionary_keep_their_labels(labels: int) -> None:
-    """One lane of labels, two, four and more; weights in a table, sums of runs, and neither: the path of all tokens'
-    labels in double precision."""
+    """One, two, four and more lanes of labels, with weights in a table, sums of runs, and neither.
+
+    Compared with the path over all labels of every token in double precision.
+    """
     X, y = zipf(300, labels, 2)
     tagger = tw.CRF(features="default", max_iter=5, dictionary=2, n_jobs=1).fit(X, y)
     dictionary = tagger.model_.dictionary

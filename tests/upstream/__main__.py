@@ -1,8 +1,8 @@
-"""python -m tests.upstream CHECKOUT...: the tests of python-crfsuite and sklearn-crfsuite on our modules.
+"""python -m tests.upstream CHECKOUT...: run the tests of python-crfsuite and sklearn-crfsuite on our modules.
 
-A checkout is a folder (an unpacked source distribution) or a git directory; its folder `tests` is copied to a temporary
-place, and run with `tagwise.compat.install()` before anything else is imported. Expected failures are asked to
-pass, those that are not to be run are run. Nothing of theirs is kept.
+A checkout is a folder (an unpacked source distribution) or a git directory. Its folder `tests` is copied to a temporary
+folder and run with `tagwise.compat.install()` before any other import. Expected failures must pass, and skipped tests
+are run. No upstream file is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: Loaded by pytest before the tests: marks of expected failures are taken off.
+#: Loaded by pytest before the tests to remove the marks of expected failures.
 PLUGIN = """
 import tagwise.compat
 
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items):
 
 
 def copied(checkout: Path, into: Path) -> None:
-    """The tests of a checkout."""
+    """Copy the tests of a checkout."""
     if (checkout / "tests").is_dir():
         shutil.copytree(checkout / "tests", into / "tests")
         return
@@ -41,7 +41,7 @@ def copied(checkout: Path, into: Path) -> None:
 
 
 def run(checkout: Path, more: list[str]) -> int:
-    """The exit code of pytest."""
+    """Run pytest and return its exit code."""
     with tempfile.TemporaryDirectory() as folder:
         copied(checkout, Path(folder))
         Path(folder, "on_tagwise.py").write_text(PLUGIN, "utf-8")

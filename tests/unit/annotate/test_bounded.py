@@ -1,4 +1,4 @@
-"""What a correction costs: as much with a long queue and many labels as with few; the rest waits until it is drawn."""
+"""The cost of a correction does not depend on the length of the queue or the number of labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tagwise.apps.annotate.session import SHOWN, Session
 
 
 def opened(folder: Path, n: int) -> Session:
-    """A session with so many open sentences, and a few that came with labels."""
+    """Return a session with n open sentences and a few labelled ones."""
     work = Work(folder, ProjectSettings(labels=["PER"]))
     gold = [[name, "slept", f"#{i}"] for i, name in enumerate(["Anna", "Peter", "Mary"])]
     work.add(tw.Corpus.from_lists(gold, [["B-PER", "O", "O"]] * len(gold)), "labelled")
@@ -30,7 +30,7 @@ def opened(folder: Path, n: int) -> Session:
 
 
 def until(found: Callable[[], bool]) -> None:
-    """Wait for what the background does."""
+    """Wait until the background work satisfies a condition."""
     end = time.monotonic() + 60
     while not found():
         assert time.monotonic() < end
@@ -64,7 +64,7 @@ def test_a_correction_ranks_as_many_of_a_long_queue_as_of_a_short_one(
 def test_a_correction_does_not_look_at_all_that_is_labelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`labelled` is made anew of everything: for exports and training, not for somebody who waits."""
+    """`labelled` is computed from all labels, for exports and training only, not during a request."""
     session = opened(tmp_path, 40)
     monkeypatch.setattr(Learning, "due", lambda self, labelled: False)
 
@@ -87,7 +87,7 @@ def test_a_correction_does_not_look_at_all_that_is_labelled(
 def test_the_background_waits_until_an_answer_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices of the queue and training from the start begin behind the time that a page has to draw."""
+    """Ranking of further slices and full training begin after the time reserved for drawing the page."""
     monkeypatch.setattr(sessions, "DRAWING", 0.3)
     monkeypatch.setattr(Learning, "due", lambda self, labelled: True)
     session = opened(tmp_path, 3 * SLICE)

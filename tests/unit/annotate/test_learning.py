@@ -1,4 +1,4 @@
-"""What is learned at once and in the background, what comes next, and what is told of it."""
+"""Immediate and background learning, the order of the queue, and what is reported about them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def model() -> Any:
 
 @pytest.mark.parametrize("learner", ["mira", "perceptron", "pa", "arow", "crf"])
 def test_a_sentence_is_learned_before_the_next_is_shown(learner: str) -> None:
-    """A few steps on a sentence, and the model that proposes is another one, which labels it right."""
+    """A few steps on a sentence change the model, which then labels it correctly."""
     learning = Learning(learner)
     first = learning.model
     assert first is None
@@ -52,13 +52,13 @@ def test_a_sentence_is_learned_before_the_next_is_shown(learner: str) -> None:
 
 
 def test_the_background_is_training_from_the_start_and_what_came_meanwhile() -> None:
-    """The weights are those of `fit` and of `partial_fit` for each sentence accepted while it ran."""
+    """The weights are those of `fit` followed by `partial_fit` for each sentence accepted while it ran."""
     learning = Learning(n_jobs=1)
     part = CORPUS[:8]
     late = CORPUS[9]
 
     def corpus() -> tw.Corpus:
-        learning.learn(late, late.labels)  # while training has begun, and has not read its sentences
+        learning.learn(late, late.labels)  # training has begun and has not read its sentences
         return part
 
     learning.settle(corpus, wait=True)
@@ -85,7 +85,7 @@ def test_an_error_in_the_background_is_told_and_the_model_stays(model: Any) -> N
 
 
 def test_waiting_ends_once_the_change_was_told() -> None:
-    """Training is over before its change is told: who waits waits for both."""
+    """Training ends before its change is reported, and `wait` waits for both."""
     learning, gate, told = Learning(n_jobs=1), threading.Event(), []
     learning.changed = lambda: told.append(gate.wait(60))
     learning.settle(lambda: CORPUS[:2])
@@ -122,7 +122,7 @@ def test_strategies_are_what_they_say(model: Any) -> None:
     hits = wanted("search", view, X) > 0
     assert hits.tolist() == ["rained" in s.tokens for s in X]
     new = wanted("diversity", View(None, None, {"went"}), [["went"], ["went", "x"], ["y", "z"]])
-    assert new.tolist() == [0, -1, -2]  # nothing is learned yet: in order
+    assert new.tolist() == [0, -1, -2]  # nothing learned yet: in order
     assert (wanted("span", view, X) >= 0).all()
     assert (wanted("span", view, X) <= 1).all()
     p = [m.max(axis=1) for m in model.marginals(X)]
@@ -197,7 +197,7 @@ def test_a_session_learns_goes_back_and_is_gone_on_with(tmp_path: Path) -> None:
     why = session.why(15, 0)
     scores = [one["score"] for one in why["readings"]]
     assert scores == sorted(scores, reverse=True)
-    assert {one["probability"] for one in why["readings"]} == {None}  # of a margin learner
+    assert {one["probability"] for one in why["readings"]} == {None}  # a margin learner has none
     assert why["decision"]["votes"]
     assert {one["tokens"][0] for one in why["alike"]} & {"John", "Oslo"}
     session.learning.wait()
@@ -246,7 +246,7 @@ def test_a_model_proposes_from_the_beginning(tmp_path: Path, model: Any) -> None
 
 
 def test_sentences_that_say_the_same_are_asked_for_once(tmp_path: Path) -> None:
-    """One of them is in the queue; its labels are those of all, as long as these have none of their own."""
+    """One of them is in the queue. Its labels apply to all that have no labels of their own."""
     one, other = CORPUS[0].tokens, CORPUS[5].tokens
     work = Work(tmp_path, ProjectSettings(labels=["PER", "LOC"]))
     work.add(tw.Corpus.from_lists([one, other, one, one]), "text")
@@ -284,7 +284,7 @@ def test_a_planted_mistake_comes_first() -> None:
 
 
 def test_agreement_is_kappa() -> None:
-    """Two by two by hand: 20 and 15 alike, 5 and 10 not, as in Cohen's example; kappa is 0.4."""
+    """Cohen's example of two by two counts: 20 and 15 agree, 5 and 10 do not, and kappa is 0.4."""
     one = ["X"] * 25 + ["Y"] * 25
     two = ["X"] * 20 + ["Y"] * 5 + ["X"] * 10 + ["Y"] * 15
     tokens = [[f"t{i}"] for i in range(50)]
