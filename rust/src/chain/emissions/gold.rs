@@ -1,19 +1,19 @@
-//! The tags of sentences: what they score, and how often each label and pair of labels is among them.
+//! Scores of the gold tags of sentences, and counts of their labels and pairs of labels.
 
 use crate::chain::emissions::{Chains, Expected};
 use crate::chain::sums::underflow::is_beyond;
 use crate::machine::system::shared::Shared;
 
 impl Chains<'_> {
-    /// Tags of a sentence; None where there are none. A tag that is no label is in none of what follows.
+    /// Gold tags of a sentence, if there are any. Tags that are not labels are not counted.
     #[inline(always)]
     fn tags_of(&self, b: usize) -> Option<&[i64]> {
         let begin = b * self.time;
         self.tags.map(|tags| &tags[begin..begin + self.lengths[b] as usize])
     }
 
-    /// log Z, or the log-likelihood of the tags: -infinity where no path is allowed, not a number where a tag is no label.
-    /// `edge`: the edge scores that log Z was made of.
+    /// log Z, or the log-likelihood of the tags. It is -infinity if no path is allowed, and NaN if a tag is not a
+    /// label. `edge`: the edge scores that log Z was computed from.
     pub fn value(&self, b: usize, log_z: f64, edge: &[f64]) -> f64 {
         let Some(tags) = self.tags_of(b) else { return log_z };
         let (l, mut score, mut before) = (self.labels, 0.0, None);
@@ -35,7 +35,7 @@ impl Chains<'_> {
         }
     }
 
-    /// Adds a sentence's weight for each of its tags, and for each pair of them.
+    /// Add the weight of a sentence for each of its tags and each pair of neighbouring tags.
     ///
     /// # Safety
     /// No other thread works on the sentence.

@@ -1,6 +1,6 @@
-//! Chains whose node scores are given as one array [B, T, L], as a network computes them: log Z or the log-likelihood of
-//! tags, its gradient, best paths; sixteen sentences side by side. What `lanes` flags is done again in double precision and
-//! log space.
+//! Chains whose node scores are given as one array [B, T, L], such as the output of a neural network. Computes log Z or
+//! the log-likelihood of tags, its gradient, and best paths, for sixteen sentences at a time. Sentences flagged by
+//! `sums::batch` are repeated in double precision and log space.
 
 mod gold;
 mod rows;
@@ -21,14 +21,15 @@ use crate::machine::system::stop;
 use rayon::prelude::*;
 use std::cell::RefCell;
 
-/// Tasks of a batch at most, whatever the number of threads; sums over pairs are added task by task.
+/// Maximum number of tasks per batch, independent of the number of threads. Sums over pairs are added in task order.
 const TASKS: usize = 32;
-/// Numbers times labels of a batch that one thread has done before another is awake: less than a millisecond's work.
+/// Work (node scores times labels) that one thread finishes before another one wakes up: less than a millisecond.
 const SMALL: usize = 1 << 21;
 /// Lanes of scratch that a thread keeps for the next call.
 const KEPT: usize = 1 << 16;
 
-/// Sentence b scores label y of token t < lengths[b] by node[b, t, y]; start and end scores come on top.
+/// Batch of sentences. Sentence b has node score node[b, t, y] for label y at token t < lengths[b], plus start and end
+/// scores.
 pub struct Chains<'a> {
     pub labels: usize,
     pub time: usize,
@@ -40,7 +41,7 @@ pub struct Chains<'a> {
     pub tags: Option<&'a [i64]>, // [B, T]
 }
 
-/// Expected counts of label pairs, of first and of last labels, each sentence weighted.
+/// Weighted expected counts of label pairs, first labels and last labels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expected {
     pub edge: Vec<f64>,
@@ -54,12 +55,12 @@ impl Expected {
     }
 }
 
-/// What is asked, and where it goes. Values: [B].
+/// Requested results and their destinations. Values are [B].
 enum ChainOutput<'a> {
     Values(Shared<'a, f64>),
-    /// Values; the weight of each sentence [B]; weighted marginals, or tags less them, [B, T, L].
+    /// Values, the weight of each sentence [B], and weighted marginals, or tags less marginals, [B, T, L].
     Gradient(Shared<'a, f64>, &'a [f64], Shared<'a, f32>),
-    /// Labels [B, T]; scores [B].
+    /// Labels [B, T] and scores [B].
     Paths(Shared<'a, i64>, Shared<'a, f64>),
 }
 
@@ -74,20 +75,22 @@ thread_local! {
 }
 
 impl Chains<'_> {
-    /// Whether the calling thread does it all: there is little to do.
+    /// Whether there is so little work that the calling thread does all of it.
     pub fn is_small(&self) -> bool {
         self.node.len().saturating_mul(self.labels + 8) < SMALL
     }
 
-    /// log Z of every sentence, or the log-likelihood of its tags; 0 of an empty one, -infinity where no path is allowed.
+    /// Return log Z of every sentence, or the log-likelihood of its tags: 0 for an empty sentence, -infinity if no path
+    /// is allowed.
     pub fn values(&self) -> Vec<f64> {
         let mut out = vec![0.0; self.lengths.len()];
         self.run(ChainOutput::Values(Shared::new(&mut out)));
         out
     }
 
-    /// The values, and the gradient of their weighted sum: by node scores into `out` [B, T, L], 0 beyond an end, and by the
-    /// others. Of log Z that is marginals and expected counts, of a log-likelihood the tags less these.
+    /// Return the values and the gradient of their weighted sum. The gradient by node scores is written to `out` [B, T,
+    /// L], 0 past the end of a sentence. The gradient by the other scores is returned. For log Z it consists of
+    /// marginals and expected counts, for a log-likelihood of tags less these.
     pub fn gradient(&self, weights: &[f64], out: &mut [f32]) -> (Vec<f64>, Expected) {
         let mut values = vec![0.0; self.lengths.len()];
         let row = self.time * self.labels;
@@ -98,7 +101,8 @@ impl Chains<'_> {
         (values, sums)
     }
 
-    /// Best paths into `paths` [B, T], -1 beyond an end, and their scores; of equals the lower label.
+    /// Write best paths to `paths` [B, T], -1 past the end of a sentence, and return their scores. Ties: the lower
+    /// label.
     pub fn best(&self, paths: &mut [i64]) -> Vec<f64> {
         for (cells, &n) in paths.chunks_exact_mut(self.time.max(1)).zip(self.lengths) {
             cells[n as usize..].fill(-1);
@@ -196,7 +200,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
 }
 
 dispatch!(
-    /// Best paths of a group, and their scores; nothing else writes to its part of `paths`.
+    /// Find the best paths of a group and their scores. No other thread may write to its part of `paths`.
     fn find(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work, paths: &Shared<'_, i64>) -> [f64; WIDTH] = find_kernel
 );
 
@@ -216,7 +220,7 @@ fn find_kernel<S: Find>(
     }
     let mut scores = viterbi::batch::viterbi(simd, shape, &job.edges, work, |lane, t, y| {
         if let Some(&b) = group.get(lane) {
-            // SAFETY: nothing else writes to this sentence's part.
+            // SAFETY: no other thread writes to this sentence's part.
             unsafe { paths.set(b as usize * chains.time + t, i64::from(y)) };
         }
     });
@@ -227,7 +231,7 @@ fn find_kernel<S: Find>(
 }
 
 dispatch!(
-    /// log Z of a group by the scaled recursions; not a number where they do not do.
+    /// log Z of a group by the scaled recursions, NaN if a sentence is out of their range.
     fn forward(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work) -> [f64; WIDTH] = forward_kernel
 );
 
@@ -245,7 +249,7 @@ fn forward_kernel<S: Simd>(simd: S, job: &Job<'_>, group: &[u32], shape: &Shape,
 }
 
 /// # Safety
-/// As for `groups`.
+/// No other thread works on these sentences.
 unsafe fn gradient_of_group(
     job: &Job<'_>,
     group: &[u32],
@@ -257,7 +261,7 @@ unsafe fn gradient_of_group(
     let chains = job.chains;
     let mut rows = LaneRows::new(chains, group);
     let log_z = forward(job, group, shape, work);
-    // Gold ones less expected ones, where there are tags.
+    // With tags, the gradient is gold less expected counts.
     let sign = if chains.tags.is_some() { -1.0 } else { 1.0 };
     let mut weight = [0.0; WIDTH];
     for (lane, &b) in group.iter().enumerate() {
@@ -282,14 +286,14 @@ unsafe fn gradient_of_group(
     }
 }
 
-/// Positions after which pairs are added up: both factors are still in the first cache.
+/// Positions per pair sum, few enough that both factors are still in the L1 cache.
 const STEP: usize = 8;
-/// Rows of marginals, weights of the lanes, and where marginals go.
+/// Rows of marginals, weights of the lanes, and destination of the marginals.
 type Into<'a> = (&'a LaneRows, &'a [f64; WIDTH], &'a Shared<'a, f32>);
 
 dispatch!(
-    /// What is left of the recursions when `forward` has run. Marginals take the place of psi, and go from there to their
-    /// rows square by square; nothing else writes to these.
+    /// Backward recursion after `forward`. Marginals overwrite psi and are transposed from there to their rows in 16 x
+    /// 16 squares. No other thread may write to these rows.
     fn expect_group(job: &Job<'_>, shape: &Shape, work: &mut Work, into: Into<'_>, sums: &mut Expected) = expect_kernel
 );
 
@@ -329,7 +333,7 @@ fn expect_kernel<S: Simd>(
         }
         while written >= t * l + WIDTH {
             written -= WIDTH;
-            // SAFETY: nothing else writes to the rows of these sentences.
+            // SAFETY: no other thread writes to the rows of these sentences.
             unsafe { rows.write(simd, &work.psi[written..], written, out) };
         }
     }
@@ -338,7 +342,7 @@ fn expect_kernel<S: Simd>(
     }
 }
 
-/// A weighted sum of a lane: halves are added, then halves of those.
+/// Weighted sum of a lane, by pairwise summation of halves.
 #[inline(always)]
 fn weighted(lane: &Lane, weight: &[f64; WIDTH]) -> f64 {
     let half: [f64; WIDTH / 2] = std::array::from_fn(|i| {
@@ -356,7 +360,7 @@ fn add_weighted(p: &[Lane], weight: &[f64; WIDTH], sums: &mut [f64]) {
     }
 }
 
-/// Node scores and forward sums of one sentence in log space; log Z is NaN if a score is.
+/// Node scores and forward sums of one sentence in log space. log Z is NaN if a score is.
 fn alone(chains: &Chains<'_>, b: usize) -> (Vec<f64>, Trellis) {
     let n = chains.lengths[b] as usize;
     let node: Vec<f64> =
@@ -369,7 +373,7 @@ fn alone(chains: &Chains<'_>, b: usize) -> (Vec<f64>, Trellis) {
     (node, trellis)
 }
 
-/// Writes all marginals of a sentence; answers its log Z. All are NaN if a score is.
+/// Write all marginals of a sentence and return its log Z. All are NaN if a score is.
 ///
 /// # Safety
 /// No other thread works on the sentence.

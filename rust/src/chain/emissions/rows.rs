@@ -1,25 +1,25 @@
-//! Node scores of sixteen sentences between arrays, where those of a sentence lie one after the other, and lanes, where
-//! those of a label do: sixteen numbers of each at a time are a square that is turned.
+//! Transposition of node scores of sixteen sentences between arrays, in which the scores of a sentence are contiguous,
+//! and lanes, in which the scores of a label are. Each step transposes a square of 16 x 16 numbers.
 
 use crate::chain::emissions::Chains;
 use crate::chain::sums::batch::{NodeScores, Shape};
 use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::machine::system::shared::Shared;
 
-/// Numbers ahead of those at hand that are asked for: sixteen rows are more than a machine foresees by itself.
+/// Prefetch distance in numbers. Sixteen rows are more streams than the hardware prefetcher follows.
 const AHEAD: usize = 4 * WIDTH;
 
-/// Sixteen numbers: a load, where a copy would be a call.
+/// Sixteen numbers as an array, so that the compiler emits a load instead of a call to copy.
 #[inline(always)]
 fn whole(from: &[f32]) -> [f32; WIDTH] {
     *from.first_chunk().unwrap_or(&[0.0; WIDTH])
 }
 
-/// Where the numbers of each lane's sentence begin, and how many they are.
+/// First index and number of scores of each lane's sentence.
 #[derive(Clone, Copy)]
 pub struct LaneRows {
     pub begin: [usize; WIDTH],
-    pub many: [usize; WIDTH], // 0 for a lane without a sentence
+    pub many: [usize; WIDTH], // 0 for an unused lane
 }
 
 impl LaneRows {
@@ -32,13 +32,14 @@ impl LaneRows {
         }
     }
 
-    /// How many of the sixteen numbers from `at` on a lane's sentence has.
+    /// Number of scores that a lane's sentence has among at..at + 16.
     #[inline(always)]
     fn some(&self, lane: usize, at: usize) -> usize {
         self.many[lane].saturating_sub(at).min(WIDTH)
     }
 
-    /// Numbers at..at + 16 of all sentences, 0 beyond their ends. Bit i of the answer: sentence i has a NaN among them.
+    /// Read numbers at..at + 16 of all sentences, 0 past their ends. Bit i of the result: sentence i has a NaN among
+    /// them.
     #[inline(always)]
     fn read<S: Simd>(&self, simd: S, from: &[f32], at: usize, out: &mut [Lane]) -> u32 {
         let (mut tile, mut nan) = ([Lane::ZERO; WIDTH], 0);
@@ -58,7 +59,8 @@ impl LaneRows {
         nan
     }
 
-    /// Lanes of the numbers at..at + 16 to where they belong; what is beyond an end is left alone.
+    /// Write the lanes of numbers at..at + 16 to the rows of their sentences. Numbers past the end of a sentence are
+    /// skipped.
     ///
     /// # Safety
     /// No other thread touches these sentences.
@@ -78,13 +80,13 @@ impl LaneRows {
     }
 }
 
-/// Node scores for the recursions, position by position, start and end scores on top.
+/// Node scores for the recursions, position by position, including start and end scores.
 pub struct Reading<'a> {
     chains: &'a Chains<'a>,
     shape: &'a Shape,
     rows: LaneRows,
-    done: usize,  // numbers of each sentence that were read
-    pub nan: u32, // sentences with a NaN among these: maxima and exponentials would pass over it
+    done: usize,  // numbers of each sentence read so far
+    pub nan: u32, // sentences with a NaN so far, which maxima and exponentials would not propagate
 }
 
 impl<'a> Reading<'a> {

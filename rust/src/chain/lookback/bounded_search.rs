@@ -1,18 +1,23 @@
-//! The k best paths of cells of two labels by the few entries that can be on them.
+//! k-best search over cells of two labels, restricted to the few entries that can be on one of the k best paths.
 //!
-//! A chart of L x L cells keeps k entries in each, though a handful of labels a token are on the k best paths in the end. Here
+//! A chart keeps k entries in each of its L x L cells, although the k best paths use only a handful of labels per
+//! token. The search has four steps:
 //!
-//! 1. a few labels of each token are taken for likely, by the best path of the first order through each;
-//! 2. `ahead` bounds from above what may follow two labels, of which the first is told apart only where it is likely: of
-//!    F_2[y_{t-2}, y_t] the others have the largest weight that one of them has. Whatever goes through likely labels alone is bounded by
-//!    itself, and the rest pays for unlikely labels in full (with no label told apart, half of all entries were left);
-//! 3. a beam, ranked by score + ahead, finds k whole paths. The last of them scores B: the k-th best path scores B or more;
-//! 4. the exact search keeps the entries with score + ahead >= B alone, as a list. No path among the k best has any other.
+//! 1. For each token, choose a few likely labels by the score of the best first-order path through each label.
+//! 2. Compute `ahead`, an upper bound on the score of any continuation of two labels. The first of the two is
+//!    distinguished only if it is likely. All other labels share the largest weight F_2[y_{t-2}, y_t] of any of them.
+//!    The bound is tight for paths through likely labels alone, and the other paths are charged for unlikely labels in
+//!    full. If no label were distinguished, half of all entries would remain.
+//! 3. Find k complete paths with a beam ranked by score + ahead. The last of them scores B, so the k-th best path
+//!    scores at least B.
+//! 4. Run the exact search on a list that keeps only entries with score + ahead >= B. Every entry of the k best paths
+//!    satisfies this.
 //!
-//! What is left out has no part in the lists of the cells of those paths either, and entries come in the order of the chart and add up the
-//! same numbers in the same order: scores, paths and ties are those of the chart. Rounding may part bound and score: `slack` is
-//! more than it can be. Where too many entries are left (weights of 0 tell no path from another) the chart is the faster way. It also takes the
-//! sentences whose scores it renormalises: the best entry of a token need not be among those that are kept here.
+//! The pruned entries do not occur in the lists of the cells on those paths either. Entries are in the order of the
+//! chart and add up the same numbers in the same order, so scores, paths and ties equal those of the chart. Bound and
+//! score may differ by rounding, which `slack` bounds from above. The chart is faster if too many entries remain (with
+//! all weights 0, for example, all paths tie). The chart also handles sentences whose scores need renormalising,
+//! because the best entry of a token need not be among the entries kept here.
 
 use crate::chain::lookback::search::Sentence;
 use crate::chain::lookback::Lookback;
@@ -22,20 +27,22 @@ use crate::machine::simd::{Lane, WIDTH};
 use std::cmp::Ordering;
 
 const NEVER: f32 = f32::NEG_INFINITY;
-/// Entries of a token beyond which the chart is faster.
+/// Number of entries per token above which the chart is faster.
 const MOST: usize = 1024;
-/// Labels of a token that are told apart as the first of two: with 4 of 41, two cells a token were left, with all 1.3 would be.
+/// Number of likely labels per token. With 4 of 41 labels, two cells per token remain, compared with 1.3 if all labels
+/// were distinguished.
 const LIKELY: usize = 4;
-/// Paths of the beam, besides two for each of the k.
+/// Width of the beam in addition to 2 k.
 const BEAM: usize = 6;
-/// Four sums of n terms on either side, each off by at most half of 2^-23 of the largest partial sum; and as much to spare.
+/// Relative rounding error of four sums of n terms on either side, each off by at most half of 2^-23 of the largest
+/// partial sum, doubled as a safety margin.
 const ROUNDING: f32 = 1e-6;
 
 /// A path that ends in two labels.
 #[derive(Clone, Copy, Debug)]
 struct PathEntry {
     score: f32,
-    raw: f32, // without the node score of its token: what entries of a cell are ordered by
+    raw: f32, // without the node score of its token, the sort key within a cell
     back: u32,
     before: u16,
     label: u16,
@@ -53,27 +60,27 @@ struct BeamPath {
 /// Scratch for one sentence at a time.
 #[derive(Default)]
 pub struct BoundedSearch {
-    ahead: Vec<Lane>, // [T, LIKELY + 1, width] of the label before, likely ones and the others, and the label
-    class: Vec<u8>,   // [T, L] which of the likely ones a label is, LIKELY for the others
-    likely: Vec<usize>, // [T, LIKELY], fewer where there are fewer labels
-    rows: Vec<Lane>,  // [LIKELY + 1, width] F_2 of the likely labels, and the largest of the others
-    through: Vec<Lane>, // [T, width] of the first order: best paths up to a label, then through it
+    ahead: Vec<Lane>, // [T, LIKELY + 1, width] by the class of the previous label (likely ones, then all others) and the label
+    class: Vec<u8>,   // [T, L] index of a label among the likely ones, LIKELY for the others
+    likely: Vec<usize>, // [T, LIKELY], or [T, L] with fewer labels
+    rows: Vec<Lane>,  // [LIKELY + 1, width] F_2 of the likely labels, then the largest of the others
+    through: Vec<Lane>, // [T, width] first order: score of the best path up to a label, then through it
     after: Vec<Lane>, // [width]
     row: Vec<Lane>,   // [width]
     kept: Vec<BeamPath>,
     next: Vec<BeamPath>,
-    entries: Vec<PathEntry>, // token after token
+    entries: Vec<PathEntry>, // in token order
     begin: Vec<usize>,       // [T + 1]
     best: Vec<(f32, usize)>,
 }
 
 impl BoundedSearch {
-    /// Whether the terms are those of this search: cells of two labels, features on the label two tokens back and no others.
+    /// Whether this search supports the terms: cells of two labels, and features on the label two tokens back only.
     pub fn serves(terms: &Lookback) -> bool {
         terms.cell == 2 && terms.far == 2 && !terms.endless && !terms.tuples
     }
 
-    /// The k best paths, as `Search::run` has them; false where the chart is to find them.
+    /// Find the k best paths, as `Search::run` does. Return false if the chart has to find them instead.
     #[inline(always)]
     pub fn run<S: Find>(
         &mut self,
@@ -100,7 +107,7 @@ impl BoundedSearch {
         true
     }
 
-    /// The likely labels of each token: those whose best paths of the first order are best.
+    /// Choose the likely labels of each token by the scores of the best first-order paths through them.
     #[inline(always)]
     fn choose<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>) {
         let n = x.node.len() / width;
@@ -134,7 +141,7 @@ impl BoundedSearch {
         for (t, row) in self.through.chunks_exact(width).enumerate() {
             let mut best = [(NEVER, 0); LIKELY];
             for y in 0..l {
-                // The first few take places whatever they score: the likely labels are distinct.
+                // The first `few` labels are inserted regardless of their scores, so the likely labels are distinct.
                 let (score, known) = (row[y / WIDTH].0[y % WIDTH], y.min(few));
                 let place = best[..known].iter().position(|b| score > b.0).unwrap_or(known);
                 if place < few {
@@ -149,13 +156,13 @@ impl BoundedSearch {
         }
     }
 
-    /// At most what follows a label and the class of the one before it:
+    /// Compute an upper bound on the score after a label b whose predecessor has class a:
     ///
     /// ```text
     /// ahead_t(a, b) = max_c A[b, c] + F_2[a, c] + s_{t+1}(c) + ahead_{t+1}(class of b, c)
     /// ```
     ///
-    /// Labels b of no class of their own are bounded side by side, the others one by one.
+    /// Unlikely labels b are bounded together in lanes, likely labels one at a time.
     #[inline(always)]
     fn look_ahead<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>) {
         let (n, few, block) = (x.node.len() / width, LIKELY.min(l), (LIKELY + 1) * width);
@@ -197,7 +204,7 @@ impl BoundedSearch {
         }
     }
 
-    /// F_2 of the label before t by its class; 0 where there is none.
+    /// Maximize F_2 over the labels before t of each class. At t = 0 the row is 0.
     #[inline(always)]
     fn weigh<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>, t: usize) {
         self.rows.clear();
@@ -214,7 +221,7 @@ impl BoundedSearch {
         }
     }
 
-    /// The score of the k-th of the paths that a beam finds; none where it has fewer.
+    /// Return the score of the k-th path found by a beam search, or `None` if it finds fewer.
     #[inline(always)]
     fn kth_of_beam<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>, k: usize) -> Option<f32> {
         let (n, room) = (x.node.len() / width, 2 * k + BEAM);
@@ -258,7 +265,7 @@ impl BoundedSearch {
         self.kept.get(k - 1).map(|kept| kept.score)
     }
 
-    /// All entries that may be on a path of at least this score; false where they are too many.
+    /// Collect all entries that may be on a path with a score of at least `least`. Return false if there are too many.
     #[inline(always)]
     fn follow<S: Find>(&mut self, simd: S, l: usize, width: usize, x: &Sentence<'_>, k: usize, least: f32) -> bool {
         let n = x.node.len() / width;
@@ -300,7 +307,7 @@ impl BoundedSearch {
                 }
             }
             begin.push(end);
-            // As the chart has them: cell by cell, best first, equals in their order.
+            // Order of the chart: by cell, best first. The sort is stable, so ties keep their order.
             entries[end..].sort_by(|x, y| (x.before, x.label).cmp(&(y.before, y.label)).then(by_size(x.raw, y.raw)));
             let (mut to, mut rank) = (end, 0);
             for e in end..entries.len() {
@@ -318,7 +325,7 @@ impl BoundedSearch {
         true
     }
 
-    /// The best entries of the last token and their paths: the lower last label first, then the one before it.
+    /// Append the best entries of the last token and their paths. Ties: lower last label, then lower label before it.
     fn finish(&mut self, k: usize, n: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>) {
         let last = self.begin[n - 1]..self.begin[n];
         self.best.clear();
@@ -339,7 +346,7 @@ impl BoundedSearch {
     }
 }
 
-/// The row of `ahead` at t behind a label.
+/// Row of `ahead` at t for entries whose last label, at t - 1, is `label`.
 #[inline(always)]
 fn ahead_of<'a>(ahead: &'a [Lane], class: &[u8], (l, width): (usize, usize), t: usize, label: u16) -> &'a [Lane] {
     let class = if t == 0 { 0 } else { class[(t - 1) * l + label as usize] as usize };
@@ -347,7 +354,7 @@ fn ahead_of<'a>(ahead: &'a [Lane], class: &[u8], (l, width): (usize, usize), t: 
     &ahead[at..at + width]
 }
 
-/// The largest of from(k) + rows(k) over the labels k, of each label.
+/// out(y) = max(out(y), max_k from(k) + rows(k)(y)).
 #[inline(always)]
 fn best_of<'a, S: Find>(simd: S, from: &[Lane], l: usize, rows: impl Fn(usize) -> &'a [Lane], out: &mut [Lane]) {
     for k in 0..l {
@@ -362,7 +369,8 @@ fn best_of<'a, S: Find>(simd: S, from: &[Lane], l: usize, rows: impl Fn(usize) -
     }
 }
 
-/// A lane of what an entry reaches at t, before and after the node scores: the sums of the chart, in its order.
+/// Lane v of the scores that an entry reaches at t, without and with the node scores. Terms are added in the order of
+/// the chart.
 #[inline(always)]
 fn reached<S: Find>(
     simd: S,
@@ -381,24 +389,24 @@ fn reached<S: Find>(
     (raw, simd.add(raw, simd.load(&x.node[t * width + v])))
 }
 
-/// Which numbers of a lane are larger than those of another; none of those that are no number.
+/// Bit mask of the numbers in `x` that are larger than those in `other`. Bits of NaN are 0.
 #[inline(always)]
 fn above<S: Find>(simd: S, x: S::F, other: S::F) -> u32 {
     let one = simd.splat(1.0);
     simd.equal(simd.select_gt(x, other, one, simd.splat(0.0)), one)
 }
 
-/// The bits of a lane that stand for labels.
+/// Mask of the bits in lane v that correspond to labels.
 fn labels_of(l: usize, v: usize) -> u32 {
     (1 << (l - v * WIDTH).min(WIDTH)) - 1
 }
 
-/// The larger number first.
+/// Descending order.
 fn by_size(x: f32, y: f32) -> Ordering {
     y.partial_cmp(&x).unwrap_or(Ordering::Equal)
 }
 
-/// More than rounding can part two sums along a path; no number where a score is none.
+/// Upper bound on the rounding difference between two sums along a path. NaN if a score is NaN or +infinity.
 fn slack(l: usize, width: usize, x: &Sentence<'_>) -> f32 {
     let size = |row: &[Lane]| {
         (0..l).map(|y| row[y / WIDTH].0[y % WIDTH]).fold(0.0f32, |size, x| match x == NEVER {
@@ -414,7 +422,7 @@ fn slack(l: usize, width: usize, x: &Sentence<'_>) -> f32 {
     ROUNDING * (n + 4) as f32 * (nodes + n as f32 * (steps + rows))
 }
 
-/// The larger; no number where one is none.
+/// The larger number, or NaN if either is NaN.
 fn largest(x: f32, y: f32) -> f32 {
     match x.is_nan() || y.is_nan() {
         true => f32::NAN,

@@ -1,4 +1,4 @@
-//! The recursions over a chain of labels, for sixteen sentences at a time.
+//! Forward-backward recursions over a chain of labels, for sixteen sentences at a time.
 //!
 //! Scaled probability space (Rabiner 1989, section V.A): with psi_t(y) = exp(s_t(y) - max_y s_t) and
 //! M[y', y] = exp(A[y', y] - max A),
@@ -12,9 +12,10 @@
 //! log Z       = sum_t (max s_t + log c_t) + (T - 1) max A
 //! ```
 //!
-//! so that one exp per node score and one per edge score are all there is, and the weight multiplies every marginal for
-//! free. `underflow` has the error analysis: a sentence that could lose more than rounding does is flagged, and left to
-//! `wide` or `log` in double precision. With forbidden edges a state may be unreachable; its gamma is set to 0.
+//! This takes one exp per node score and one per edge score, and the weight multiplies every marginal at no cost.
+//! `underflow` has the error analysis: a sentence that could lose more than rounding error is flagged and handled in
+//! double precision by `scaled64` or `log64`. If edges are forbidden, a state may be unreachable, and its gamma is set
+//! to 0.
 
 use crate::chain::edges::Edges;
 use crate::chain::lists::Finish;
@@ -23,15 +24,15 @@ use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use std::ops::Range;
 
-/// Positions after which the exponent of the product of scales is set aside: no scale that counts is under 1e-30, and
-/// 1e-30^9 is still a double.
+/// Positions after which the exponent of the product of scales is extracted. No scale that counts is below 1e-30, and
+/// 1e-30^9 is still a normal double.
 const TAKE_EVERY: usize = 9;
 
-/// Shape of the sixteen sentences at hand.
+/// Shape of a batch of sixteen sentences.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub labels: usize,
-    pub lengths: [u32; WIDTH], // descending; 0 for an unused lane
+    pub lengths: [u32; WIDTH], // descending, 0 for an unused lane
 }
 
 impl Shape {
@@ -61,7 +62,7 @@ impl Shape {
 /// Logarithms of the products of scales 1 / c_t of N sentences, and the sums of their largest node scores.
 pub(super) struct LogScales<const N: usize> {
     tops: [f64; N],
-    products: [f64; N], // a product of scales is this times 2^exponent: one logarithm per sentence
+    products: [f64; N], // the product of scales is this times 2^exponent, so each sentence takes one logarithm
     exponents: [i64; N],
 }
 
@@ -70,7 +71,7 @@ impl<const N: usize> LogScales<N> {
         LogScales { tops: [0.0; N], products: [1.0; N], exponents: [0; N] }
     }
 
-    /// Position t, whose numbers were multiplied by `scales`.
+    /// Add position t, whose alphas were multiplied by `scales`.
     #[inline(always)]
     pub fn times(&mut self, t: usize, tops: &[f32; N], scales: &[f32; N]) {
         for i in 0..N {
@@ -80,31 +81,31 @@ impl<const N: usize> LogScales<N> {
         if t % TAKE_EVERY == TAKE_EVERY - 1 {
             for i in 0..N {
                 let p = self.products[i];
-                self.tops[i] += p * 0.0; // NaN from now on where p is no number
+                self.tops[i] += p * 0.0; // NaN from here on if p is not finite
                 self.exponents[i] += (p.to_bits() >> 52) as i64 - 1023;
                 self.products[i] = f64::from_bits(p.to_bits() & ((1 << 52) - 1) | 1023 << 52);
             }
         }
     }
 
-    /// log Z of sentence i with n positions and this largest edge score.
+    /// Return log Z of sentence i with n positions and largest edge score `max`.
     pub fn log_z(&self, i: usize, n: u32, max: f64) -> f64 {
         let logs = self.products[i].ln() + self.exponents[i] as f64 * std::f64::consts::LN_2;
         self.tops[i] - logs + f64::from(n.saturating_sub(1)) * max
     }
 }
 
-/// Scratch of one thread; grows to the largest batch seen.
+/// Scratch of one thread. It grows to the largest batch.
 #[derive(Default)]
 pub struct Work {
-    pub psi: Vec<Lane>,     // [T, L] node scores, then psi; 16 lanes of slack for whole tiles
+    pub psi: Vec<Lane>,     // [T, L] node scores, then psi, followed by 16 lanes of slack for whole tiles
     pub gamma: Vec<Lane>,   // [T, L]
     pub alpha: Vec<Lane>,   // [T, L]
     pub inverse: Vec<Lane>, // [T] 1 / c_t, 0 at padding
     pub p: Vec<Lane>,       // [L padded to 16] marginals at one position
     pub pairs: Vec<Lane>,   // [edges kept] sum_t alpha_{t-1}(y') gamma_t(y), lane by lane
-    pub tiles: Vec<bool>,   // those of `pairs` that are asked for, all where it is empty
-    pub lost: [f32; WIDTH], // most of the probability that a position of a sentence lost to underflow
+    pub tiles: Vec<bool>,   // tiles of `pairs` to compute, all if empty
+    pub lost: [f32; WIDTH], // largest share of probability that any position of a sentence lost to underflow
     pub most: [f32; WIDTH], // largest beta and gamma of a sentence of weight 1
 }
 
@@ -123,14 +124,14 @@ impl Work {
         grow(&mut self.p, l.next_multiple_of(WIDTH));
     }
 
-    /// Room for the pair sums of so many edges.
+    /// Grow `pairs` to at least `edges` pair sums.
     pub fn reserve_pairs(&mut self, edges: usize) {
         if self.pairs.len() < edges {
             self.pairs.resize(edges, Lane::ZERO);
         }
     }
 
-    /// Whether every array has room for the shape.
+    /// Whether every array is large enough for the shape.
     pub(crate) fn is_reserved(&self, shape: &Shape) -> bool {
         let (t, l) = (shape.positions(), shape.labels);
         self.psi.len() >= t * l
@@ -150,7 +151,7 @@ pub fn product<S: Simd, const N: usize>(simd: S, m: &[f32], labels: usize, from:
     for a in from {
         let a = simd.load(a);
         for (j, s) in sum.iter_mut().enumerate() {
-            // SAFETY: numbers y..y + N of as many rows as there are labels, by the assertion.
+            // SAFETY: by the assertion, every one of the `labels` rows has numbers y..y + N.
             *s = simd.fma(a, simd.splat(unsafe { *row.add(j) }), *s);
         }
         row = row.wrapping_add(labels);
@@ -158,9 +159,10 @@ pub fn product<S: Simd, const N: usize>(simd: S, m: &[f32], labels: usize, from:
     sum
 }
 
-/// Where node scores come from.
+/// Source of node scores.
 pub trait NodeScores {
-    /// Scores of position t into their place of `psi`, [T, L] and slack for a whole tile; positions come in order.
+    /// Write the scores of position t to row t of `psi`, which is [T, L] plus slack for a whole tile. Called in order
+    /// of t.
     fn fill<S: Simd>(&mut self, simd: S, t: usize, psi: &mut [Lane]);
 }
 
@@ -173,14 +175,15 @@ impl NodeScores for Prefilled {
 }
 
 dispatch!(
-    /// Node scores in `work.psi` -> psi, alpha, 1/c; writes log Z of each sentence, or NaN where it is flagged. `edges` is of
-    /// the shape's labels, `work` reserved for the shape. Compiled by itself: within its callers, each of them large, the
-    /// compiler's time grows with the square of what is put into one function.
+    /// Compute psi, alpha and 1/c from the node scores in `work.psi`. Write log Z of each sentence, or NaN if the
+    /// sentence is flagged. `edges` must have the shape's labels, and `work` must be reserved for the shape. Compiled
+    /// as a function of its own: inlined into its callers, which are large, it would increase compile time, which is
+    /// quadratic in the size of a function.
     pub fn forward(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) =
         |simd| forward_from(simd, shape, edges, work, &mut Prefilled, log_z)
 );
 
-/// As `forward`, with scores that are given position by position.
+/// `forward` with node scores that are computed position by position.
 #[inline(always)]
 pub fn forward_from<S: Simd>(
     simd: S,
@@ -195,7 +198,7 @@ pub fn forward_from<S: Simd>(
     let mut logs = LogScales::<WIDTH>::new();
     let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
     let mut worst = one;
-    // The least entry of a reachable label, if edges are forbidden.
+    // Smallest alpha of a reachable label before scaling, needed if edges are forbidden.
     let forbids = edges.underflow.forbids;
     let mut least = one;
     for t in 0..positions {
@@ -207,7 +210,7 @@ pub fn forward_from<S: Simd>(
         }
         let full = shape.full(t);
         let mask = if full { one } else { simd.load(&shape.mask(t)) };
-        // psi = exp(s - top), summed up with the incoming alphas.
+        // psi = exp(s - top). The sum c includes the incoming alphas.
         let mut c = zero;
         if t == 0 {
             for (s, a) in psi.iter_mut().zip(&mut work.alpha[..l]) {
@@ -243,7 +246,7 @@ pub fn forward_from<S: Simd>(
                 });
             }
         }
-        // Padding has c = 0: its inverse is 0 and it takes no part in the logarithm.
+        // Padding has c = 0. Its inverse is set to 0, and it does not contribute to the logarithm.
         let guarded = if full { c } else { simd.select_gt(mask, zero, c, one) };
         worst = simd.min(worst, guarded);
         let exact = simd.div(one, guarded);
@@ -254,7 +257,7 @@ pub fn forward_from<S: Simd>(
         }
         let (mut tops, mut scales) = (Lane::ZERO, Lane::ZERO);
         simd.store(if full { top } else { simd.select_gt(mask, zero, top, zero) }, &mut tops);
-        // What the alphas were multiplied by, as it was rounded, is what the logarithm must undo.
+        // The logarithm must undo the rounded factor that the alphas were multiplied by.
         simd.store(exact, &mut scales);
         logs.times(t, &tops.0, &scales.0);
     }
@@ -270,7 +273,7 @@ pub fn forward_from<S: Simd>(
     }
 }
 
-/// Remove a flagged lane from what `forward` left, so that nothing of it reaches a sum.
+/// Zero a flagged lane in the results of `forward`, so that it contributes to no sum.
 pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
     let n = shape.positions() * shape.labels;
     for v in work.psi[..n].iter_mut().chain(&mut work.alpha[..n]).chain(&mut work.inverse[..shape.positions()]) {
@@ -278,10 +281,10 @@ pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
     }
 }
 
-/// One backward step at position t: gamma_t from beta_t, leaving weighted marginals of position t in `work.p`, or, `OVER`,
-/// in place of psi_t. With lists of edges and `OVER` every other gamma takes the place of the one before. Call it for
-/// t = T-1 down to 0. Those in `work.p` add up to the weight: what rounding took from
-/// beta_t, which adds up over a long sentence, is given back at every step.
+/// Backward step at position t: compute gamma_t from beta_t and write the weighted marginals of position t to `work.p`,
+/// or over psi_t if `OVER`. With lists of edges and `OVER`, only the last two gammas are kept, in alternating rows.
+/// Call for t = T-1 down to 0. The marginals in `work.p` are normalized to sum to the weight, because the rounding
+/// errors of beta_t would accumulate over a long sentence.
 #[inline(always)]
 pub fn backward_step<S: Simd, const OVER: bool>(
     simd: S,
@@ -341,7 +344,7 @@ pub fn backward_step<S: Simd, const OVER: bool>(
     }
 }
 
-/// What a forward step does with every sum.
+/// Forward step applied to each sum over previous labels.
 struct ForwardStep<'a, S: Simd> {
     psi: &'a [Lane],       // [L]
     alpha: &'a mut [Lane], // [L]
@@ -364,7 +367,7 @@ impl<S: Simd> Finish<S> for ForwardStep<'_, S> {
     }
 }
 
-/// What a backward step does with every beta_t(y).
+/// Backward step applied to each beta_t(y).
 struct BackwardStep<'a, S: Simd> {
     last: bool, // some sentence ends here
     ends: S::F,
@@ -390,7 +393,7 @@ impl<S: Simd> BackwardStep<'_, S> {
     }
 }
 
-/// The same where sums come from lists.
+/// Adapter that applies `BackwardStep` to sums over lists of edges.
 struct Back<'a, 'b, S: Simd, const OVER: bool>(&'a mut BackwardStep<'b, S>);
 
 impl<S: Simd, const OVER: bool> Finish<S> for Back<'_, '_, S, OVER> {
@@ -400,7 +403,7 @@ impl<S: Simd, const OVER: bool> Finish<S> for Back<'_, '_, S, OVER> {
     }
 }
 
-/// The tiles of `add_pairs` that hold one of these edges (label' * L + label).
+/// Mark the tiles of `add_pairs` that contain any of the given edges (label' * L + label).
 pub fn tiles<S: Simd>(_: S, labels: usize, edges: &[u32]) -> Vec<bool> {
     let mut asked = vec![false; labels * labels];
     edges.iter().for_each(|&e| asked[e as usize] = true);
@@ -414,10 +417,10 @@ pub fn tiles<S: Simd>(_: S, labels: usize, edges: &[u32]) -> Vec<bool> {
 }
 
 dispatch!(
-    /// Add sum_t left_{t-1}(y') right_t(y) over these positions, from 1 on, to `pairs`: a matrix product, in register tiles,
-    /// over a few positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for,
-    /// all where it is empty. `left` and `right` are [T, L] and `pairs` of all edges kept, or longer. Compiled by itself, as
-    /// `forward`.
+    /// Add sum_t left_{t-1}(y') right_t(y) over the given positions, the first of which is at least 1, to `pairs`. This
+    /// is a matrix product in register tiles, over a few positions at a time so that both factors stay in the L1 cache.
+    /// `wanted` selects the tiles to compute, all if empty. `left` and `right` are [T, L], and `pairs` has at least one
+    /// lane per kept edge. Compiled as a function of its own for the reason given at `forward`.
     pub fn add_pairs(
         edges: &Edges, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane], positions: Range<usize>
     ) = add_kernel
@@ -452,7 +455,7 @@ fn add_kernel<S: Simd>(
                         }
                     }
                     for t in begin..end {
-                        // SAFETY: `left` and `right` have n rows of l lanes; from + P and to + Q are at most l.
+                        // SAFETY: `left` and `right` have n rows of l lanes, and from + P and to + Q are at most l.
                         unsafe {
                             let a = left.as_ptr().add((t - 1) * l + from);
                             let g = right.as_ptr().add(t * l + to);
@@ -476,7 +479,7 @@ fn add_kernel<S: Simd>(
     }
 }
 
-/// Move the lanes of `pairs` into pair expectations of the edges kept and clear them.
+/// Add the lanes of `pairs` to the pair expectations of the kept edges, then zero them.
 pub fn drain_pairs(edges: &Edges, pairs: &mut [Lane], expected: &mut [f64]) {
     if let Some(sparse) = &edges.sparse {
         return sparse.drain_pairs(pairs, expected);

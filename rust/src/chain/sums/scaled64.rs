@@ -1,20 +1,23 @@
-//! One sentence in double precision: log Z, marginals, and the chain with given marginals that is closest to the distribution of the
-//! scores. Sentences and edges that are out of range of single precision come here, and sums that must be exact.
+//! One sentence in double precision: log Z, marginals, and the chain with given marginals that is closest to the
+//! distribution of the scores. Used for sentences and edges outside the range of single precision, and for sums that
+//! must be exact.
 //!
 //! ```text
 //! gamma_{T-1} ~ psi_{T-1},   gamma_t ~ psi_t beta_t,   beta_t = M gamma_{t+1}        rows of gamma sum to 1
 //! p_0 = gamma_0,   p(y | y') = M[y', y] gamma_t(y) / beta_{t-1}(y')                  the distribution of the scores
-//! m_0 given,       q(y | y') = M[y', y] v_t(y) / (M v_t)(y')                         a chain, whatever v > 0 is
+//! m_0 given,       q(y | y') = M[y', y] v_t(y) / (M v_t)(y')                         a chain for any v > 0
 //! KL(q | p) = sum m_0 log(m_0 / p_0) + sum_t (sum m_t log(v_t / gamma_t) - sum m_{t-1} log(M v_t / beta_{t-1}))
 //! ```
 //!
-//! v is scaled until q has the marginals asked for (Sinkhorn 1967, the projection of least divergence). Near the optimum q is near p, so
-//! the divergence is a sum of logarithms of numbers near 1: no large numbers cancel, as they do in log Z less scores less entropy.
+//! v is scaled until q has the requested marginals (Sinkhorn 1967, the projection of least divergence). Near the
+//! optimum q is near p, so the divergence is a sum of logarithms of numbers near 1. No large numbers cancel, unlike in
+//! log Z less scores less entropy.
 //!
-//! Range: M >= e^-WIDEST where an edge is allowed. If none is forbidden, beta >= e^-WIDEST everywhere: states that underflow have a
-//! share of less than 1e-100 of the probability, whatever precedes them. If some are, a state can be all that the rest of the sentence
-//! allows: a sentence in which one that can be reached has a share of LEAST or less is refused. So each product is at least
-//! 1e-200 * 1e-100, nothing underflows, and what is 0 is forbidden.
+//! Range: M >= e^-WIDEST for allowed edges. If no edge is forbidden, beta >= e^-WIDEST everywhere, so states that
+//! underflow have a share of less than 1e-100 of the probability, for any prefix. If some edges are forbidden, a state
+//! may be the only one that the rest of the sentence allows. A sentence in which a reachable state has a share of LEAST
+//! or less is therefore rejected. Each product is then at least 1e-200 * 1e-100, nothing underflows, and a 0 always
+//! means forbidden.
 
 use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
@@ -22,16 +25,17 @@ use crate::machine::simd::double::{exp_neg, ln, Doubles};
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Level, WIDTH};
 
-/// Marginals of a position are near enough if they are off by this in total. It bounds the length of the loop, not an error.
+/// Total error at which the marginals of a position are close enough. It bounds the length of the loop, not an error.
 const NEAR: f64 = 3e-6;
-/// Most rounds of scaling a pair of neighbours. Nearly all need one; labels that hardly follow each other need many.
+/// Maximum number of scaling rounds per pair of neighbours. Nearly all pairs need one. Labels that hardly follow each
+/// other need many.
 const ROUNDS: usize = 30;
 /// Widest span of allowed edge scores: e^-230 = 1e-100.
 const WIDEST: f64 = 230.0;
-/// Smallest share of a state that can be reached.
+/// Smallest accepted share of a reachable state.
 const LEAST: f64 = 1e-200;
 
-/// A product of probabilities under this is replaced by its logarithm.
+/// Product of probabilities below which its logarithm is taken.
 const SAFE: f64 = 1e-50;
 
 /// Factors exp(A - max A) of the edge scores, by rows and by columns.
@@ -39,14 +43,14 @@ const SAFE: f64 = 1e-50;
 pub struct Factors {
     labels: usize,
     pub(super) width: usize,
-    pub(super) rows: Vec<Doubles>,    // [L, width] along the label that follows
-    pub(super) columns: Vec<Doubles>, // [L, width] along the label before
+    pub(super) rows: Vec<Doubles>, // [L, width] indexed by previous label, then next label
+    pub(super) columns: Vec<Doubles>, // [L, width] indexed by next label, then previous label
     max: f64,
-    least: f64, // share of a state that can be reached; less is refused
+    least: f64, // smallest accepted share of a reachable state
 }
 
 impl Factors {
-    /// Of the scores of edges, -infinity if forbidden; None if the span is too wide or not finite.
+    /// Compute the factors of edge scores, -infinity if forbidden. Return `None` if the span is too wide or not finite.
     pub fn new(labels: usize, score: impl Fn(usize, usize) -> f64) -> Option<Factors> {
         let width = labels.div_ceil(WIDTH);
         let (mut max, mut min, mut fits) = (f64::NEG_INFINITY, f64::INFINITY, true);
@@ -79,19 +83,19 @@ impl Factors {
     }
 }
 
-/// log Z of a sentence and the sum of the absolute values that it is the sum of.
+/// log Z of a sentence, and the sum of the absolute values of its terms.
 pub(crate) struct LogZ {
     pub value: f64,
     pub reach: f64,
 }
 
-/// KL(q | p) of the closest chain and the sum of the absolute values that it is the sum of.
+/// KL(q | p) of the closest chain, and the sum of the absolute values of its terms.
 pub(crate) struct Divergence {
     pub value: f64,
     pub reach: f64,
 }
 
-/// Scratch of one thread; grows to the longest sentence.
+/// Scratch of one thread. It grows to the longest sentence.
 #[derive(Default)]
 pub(crate) struct Scaled64 {
     /// [T, width] node scores, -infinity for forbidden labels and padding.
@@ -104,15 +108,15 @@ pub(crate) struct Scaled64 {
     row: Vec<Doubles>,    // M v
     u: Vec<Doubles>,      // m_{t-1} / (M v)
     back: Vec<Doubles>,   // u M
-    wanted: Vec<Doubles>, // the marginals asked for
+    wanted: Vec<Doubles>, // requested marginals
 }
 
 dispatch!(
-    /// log Z of the node scores of n > 0 tokens; None if a state is out of range.
+    /// Return log Z of the node scores of n > 0 tokens, or `None` if a state is out of range.
     pub(crate) fn backward(precise: &mut Scaled64, factors: &Factors, n: usize) -> Option<LogZ> = |simd| precise.backward(simd, factors, n)
 );
 dispatch!(
-    /// After `backward`: -log P(gold); infinite if a factor of that probability underflows.
+    /// Return -log P(gold) after `backward`. It is infinite if a factor of that probability underflows.
     ///
     /// log Z - H(gold) has the rounding error of two large numbers. P(gold) is instead the product of 1 - q_t with
     /// q_t = P(y_t is wrong | y_{t-1} is right) = sum over wrong y of M[g, y] gamma_t(y) / beta_{t-1}(g), so a loss of
@@ -120,21 +124,22 @@ dispatch!(
     pub(crate) fn gold_loss(precise: &mut Scaled64, factors: &Factors, gold: &[u16]) -> f64 = gold_loss_kernel
 );
 dispatch!(
-    /// After `backward`: the marginals of the scores, into `m`. Adds to `pairs` as `couple` does.
+    /// Write the marginals of the scores to `m`, after `backward`. Adds to `pairs` as `couple` does.
     pub(crate) fn marginals(precise: &mut Scaled64, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) =
         |simd| precise.marginals(simd, factors, n, weight, pairs)
 );
 dispatch!(
-    /// After `backward`: the chain closest to the scores that has the marginals `mu` [T, L], or nearly so. Adds `weight` times
-    /// u_t(y') v_t(y) to `pairs` [L, width]: times M these are the expectations of pairs of labels.
+    /// Compute the chain closest to the scores that has, at least approximately, the marginals `mu` [T, L], after
+    /// `backward`. Adds `weight` times u_t(y') v_t(y) to `pairs` [L, width]. Multiplied by M, these are the
+    /// expectations of pairs of labels.
     pub(crate) fn couple(precise: &mut Scaled64, factors: &Factors, mu: &[f32], weight: f64, pairs: &mut [Doubles]) -> Divergence =
         |simd| precise.couple(simd, factors, mu, weight, pairs)
 );
 
-/// Doubles of a block: the half of a row of sixteen.
+/// Doubles per block, half of a row of sixteen.
 const BLOCK: usize = 8;
 
-/// a b + c, in one rounding where the machine has the instruction for it.
+/// a b + c, with a single rounding if the instruction set has fused multiply-add.
 #[inline(always)]
 fn fma<S: Find>(_: S, a: f64, b: f64, c: f64) -> f64 {
     match S::LEVEL {
@@ -143,7 +148,7 @@ fn fma<S: Find>(_: S, a: f64, b: f64, c: f64) -> f64 {
     }
 }
 
-/// out = sum_y from(y) rows[y], for the blocks that labels lie in.
+/// out = sum_y from(y) rows[y], for the blocks that contain labels.
 #[inline(always)]
 pub(super) fn product<S: Find>(
     simd: S,
@@ -162,10 +167,10 @@ pub(super) fn product<S: Find>(
     });
 }
 
-/// N blocks of a product, in two sums that do not wait for each other.
+/// Compute N blocks of a product, with two independent accumulators.
 ///
 /// # Safety
-/// There are `labels` rows of `stride` blocks, N of them to be read from each, and N to be written.
+/// There are `labels` rows of `stride` blocks. N blocks of each row are readable, and N blocks of `out` are writable.
 #[inline(always)]
 unsafe fn some_blocks<S: Find, const N: usize>(
     simd: S,
@@ -206,7 +211,7 @@ unsafe fn some_blocks<S: Find, const N: usize>(
     }
 }
 
-/// pairs += weight u v^T, for the blocks that labels lie in.
+/// pairs += weight u v^T, for the blocks that contain labels.
 #[inline(always)]
 pub(super) fn add_outer<S: Find>(
     simd: S,
@@ -255,11 +260,11 @@ fn scale(rows: &mut [Doubles], by: f64) {
     }
 }
 
-/// out = x / y, 0 where y is 0.
+/// out = x / y, or 0 if y is 0.
 #[inline(always)]
 pub(super) fn divide(x: &[Doubles], y: &[Doubles], out: &mut [Doubles]) {
     for ((x, y), out) in x.iter().zip(y).zip(out) {
-        // Loads, then divisions of all, then stores: else the compiler makes a branch of each number.
+        // Separate loops for loads, divisions and stores: otherwise the compiler emits a branch per number.
         let (x, mut y) = (x.0, y.0);
         for y in &mut y {
             *y = if *y > 0.0 { *y } else { f64::INFINITY };
@@ -272,11 +277,11 @@ pub(super) fn divide(x: &[Doubles], y: &[Doubles], out: &mut [Doubles]) {
     }
 }
 
-/// Ratios that `log_ratio` takes the logarithm of.
+/// Range of ratios that `log_ratio` accepts.
 const RATIOS: (f64, f64) = (1e-300, 1e300);
 
-/// (sum p log(x / y), sum p |log(x / y)|) over the places with p > 0, where x and y must be positive; infinite if a ratio is out of
-/// range.
+/// (sum p log(x / y), sum p |log(x / y)|) over the places with p > 0, where x and y must be positive. Infinite if a
+/// ratio is out of range.
 #[inline(always)]
 fn log_ratio(p: &[Doubles], x: &[Doubles], y: &[Doubles]) -> (f64, f64) {
     let (mut sum, mut reach) = ([Doubles::ZERO], [Doubles::ZERO]);
@@ -299,7 +304,7 @@ fn log_ratio(p: &[Doubles], x: &[Doubles], y: &[Doubles]) -> (f64, f64) {
     (total(&sum), total(&reach))
 }
 
-/// -log of a product of numbers 1 - q: a series for small q, one logarithm for many of the others.
+/// -log of a product of numbers 1 - q, by a series for small q and one logarithm for many of the others.
 struct LogProduct {
     sum: f64,
     product: f64,
@@ -326,7 +331,7 @@ impl LogProduct {
     }
 }
 
-/// `S` only says which instructions the compiler may use.
+/// `S` only selects the instructions that the compiler may use.
 #[inline(always)]
 fn gold_loss_kernel<S: Find>(_: S, precise: &mut Scaled64, factors: &Factors, gold: &[u16]) -> f64 {
     let width = factors.width;
@@ -351,7 +356,7 @@ fn gold_loss_kernel<S: Find>(_: S, precise: &mut Scaled64, factors: &Factors, go
 }
 
 impl Scaled64 {
-    /// Make room for n tokens.
+    /// Grow the buffers to n tokens.
     pub fn reserve(&mut self, n: usize, labels: usize) {
         let width = labels.div_ceil(WIDTH);
         let grow = |v: &mut Vec<Doubles>, n: usize| v.resize(v.len().max(n), Doubles::ZERO);
@@ -363,7 +368,7 @@ impl Scaled64 {
         }
     }
 
-    /// Set the node scores from rows [n, stride] whose first `labels` numbers count.
+    /// Set the node scores from the first `labels` numbers of rows [n, stride].
     pub fn set_nodes(&mut self, node: &[f64], stride: usize, labels: usize) {
         let width = labels.div_ceil(WIDTH);
         self.reserve(node.len() / stride, labels);
@@ -375,7 +380,7 @@ impl Scaled64 {
         }
     }
 
-    /// m less the gold labels. The gold one is what the others sum to, since m - 1 would cancel.
+    /// Subtract the gold labels from m. The gold entry becomes minus the sum of the others, since m - 1 would cancel.
     pub fn subtract(&mut self, gold: &[u16], width: usize) {
         for (row, &y) in self.m.chunks_exact_mut(width).zip(gold) {
             row[y as usize / WIDTH].0[y as usize % WIDTH] = 0.0;
@@ -402,7 +407,7 @@ impl Scaled64 {
                 }
             }
             let top = top.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let mut low = [1.0; WIDTH]; // of the states that can be reached
+            let mut low = [1.0; WIDTH]; // of the reachable states
             for ((row, beta), gamma) in self.node[here.clone()].iter().zip(&*beta).zip(&mut self.gamma[here.clone()]) {
                 for k in 0..WIDTH {
                     let (s, b) = (row.0[k], beta.0[k]);
@@ -425,7 +430,8 @@ impl Scaled64 {
         value.is_finite().then_some(LogZ { value, reach })
     }
 
-    /// The marginals asked for at t, without states that cannot be reached, into `wanted`; those of the scores if nothing is left.
+    /// Write the requested marginals at t, restricted to reachable states and normalized, to `wanted`. If none are
+    /// left, use the marginals of the scores.
     #[inline(always)]
     fn want(&mut self, mu: &[f32], labels: usize, t: usize) {
         let width = labels.div_ceil(WIDTH);
@@ -445,7 +451,8 @@ impl Scaled64 {
         }
     }
 
-    /// u, u M and the marginals at t of the chain that `v` and `row` = M v make; how far these are off those asked for.
+    /// Compute u, u M and the marginals at t of the chain given by `v` and `row` = M v. Return the total difference
+    /// from the requested marginals.
     #[inline(always)]
     fn step<S: Find>(&mut self, simd: S, factors: &Factors, t: usize) -> f64 {
         let width = factors.width;
@@ -462,7 +469,7 @@ impl Scaled64 {
         total(&off)
     }
 
-    /// Whether every state that has a share before t can go on by `row`.
+    /// Whether `row` > 0 for every state with probability before t.
     #[inline(always)]
     fn goes_on(&self, t: usize, width: usize) -> bool {
         let mut stuck = 0u64;
@@ -531,7 +538,7 @@ impl Scaled64 {
         }
     }
 
-    /// The step to t by the conditional distribution of the scores; its marginals are made to sum to 1.
+    /// Step to t by the conditional distribution of the scores. The marginals are normalized to sum to 1.
     #[inline(always)]
     fn by_scores<S: Find>(&mut self, simd: S, factors: &Factors, t: usize) -> f64 {
         let width = factors.width;

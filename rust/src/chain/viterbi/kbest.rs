@@ -1,12 +1,12 @@
-//! The k best paths of one sentence, exactly, best first: Huang & Chiang 2005, algorithm 3, on a chain.
+//! Exact k-best paths of one sentence, best first: Huang & Chiang 2005, algorithm 3, on a chain.
 //!
-//! The paths that end in label y at position t form a sorted list. A path there is a path of some label y' at t-1, one
-//! step longer, so that the list is the merge of L sorted lists; the next path of a cell is the top of a heap that
-//! holds the next path of each of them. Nothing is computed before it is asked for: after a Viterbi pass, one more path
-//! costs at most one heap operation at each position, and the L-way heaps exist only where some path needed them.
+//! The paths that end in label y at position t form a sorted list. Each of them extends a path of some label y' at t-1
+//! by one step, so the list is the merge of L sorted lists. The next path of a cell is the top of a heap that holds the
+//! next path of each of them. Evaluation is lazy: after a Viterbi pass, one more path costs at most one heap operation
+//! per position, and the L-way heaps exist only in cells that some path needed.
 //!
-//! Ties: among equal scores the lower last label comes first, then the lower label before it, and so on. The first
-//! path is the one of `double::Search`, and the list for k is the beginning of the list for k + 1.
+//! Ties: among equal scores the lower last label comes first, then the lower label before it, and so on. The first path
+//! equals that of `Viterbi64`, and the list for k is the beginning of the list for k + 1.
 
 use crate::chain::lattice::Scores;
 use crate::machine::system::budget;
@@ -14,18 +14,18 @@ use crate::machine::system::stop;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Paths between two looks whether the call is to stop.
+/// Number of paths between two checks for cancellation.
 const LOOK: usize = 256;
-/// No entry known yet.
+/// Entry not computed yet.
 const NONE: u32 = u32::MAX;
-/// The list of a cell ends here.
+/// End of a cell's list.
 const END: u32 = u32::MAX - 1;
 
-/// The next path of a predecessor, one step longer; its node score is not yet added.
+/// Next path of a predecessor, one step longer, without its node score.
 struct Candidate {
     score: f64,
     from: u16,
-    prev: u32, // entry at the predecessor; NONE for its first
+    prev: u32, // entry at the predecessor, NONE for its first
 }
 
 impl Ord for Candidate {
@@ -48,20 +48,20 @@ impl Eq for Candidate {}
 /// One path of a cell's list.
 struct CellPath {
     score: f64,
-    cell: usize, // t * L + label; T * L gathers the ends
+    cell: usize, // t * L + label, or T * L for the cell that collects the ends
     heap: u32,
     from: u16, // label at t-1
-    prev: u32, // entry there; NONE for its first while nobody needed it
-    next: u32, // the entry after this one in the cell's list: NONE, END, or its number
+    prev: u32, // entry at t-1, NONE for its first until it is computed
+    next: u32, // next entry of the cell's list: NONE, END, or an index
 }
 
-/// Bytes that a list of k paths takes for a sentence of so many tokens and labels: a path can bring a new entry at every token.
+/// Upper bound on the bytes of a list of k paths for a sentence. Each path can add a new entry at every token.
 pub fn bytes(labels: usize, positions: usize, k: usize) -> usize {
     let (found, entry) = (budget::power(labels, positions, k), size_of::<CellPath>() + size_of::<Candidate>());
     budget::bytes(&[found, positions.max(1), entry + size_of::<u16>()])
 }
 
-/// Enumerates the paths of a sentence.
+/// Enumerator of the paths of a sentence.
 pub struct Paths<'a> {
     scores: &'a Scores<'a>,
     delta: Vec<f64>, // [T, L] best score of a path to the cell
@@ -69,11 +69,11 @@ pub struct Paths<'a> {
     entries: Vec<CellPath>,
     heaps: Vec<BinaryHeap<Candidate>>,
     stack: Vec<u32>,
-    last: u32, // the entry given out last
+    last: u32, // entry returned last
 }
 
 impl<'a> Paths<'a> {
-    /// The scores may be -infinity, but neither +infinity nor NaN.
+    /// Scores may be -infinity, but neither +infinity nor NaN.
     pub fn new(scores: &'a Scores<'a>) -> Paths<'a> {
         let (l, n) = (scores.labels, scores.positions());
         let mut delta: Vec<f64> = scores.node.iter().map(|s| s + 0.0).collect(); // -0 would not tie with 0
@@ -105,7 +105,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The first entry of a cell that some path reaches; its heap holds the other ways into the cell.
+    /// Return the first entry of a reachable cell. Its heap holds the other predecessors of the cell.
     fn open(&mut self, cell: usize) -> u32 {
         if self.first[cell] != NONE {
             return self.first[cell];
@@ -137,8 +137,8 @@ impl<'a> Paths<'a> {
         (self.entries.len() - 1) as u32
     }
 
-    /// The entry after `entry` in its cell's list, or END: down the chain of predecessors whose own next is not known,
-    /// then up again, one heap operation each.
+    /// Return the entry after `entry` in its cell's list, or END. Descends the chain of predecessors whose next entry
+    /// is not computed yet, then ascends with one heap operation each.
     fn after(&mut self, entry: u32) -> u32 {
         let l = self.scores.labels;
         self.stack.push(entry);
@@ -194,7 +194,7 @@ impl<'a> Paths<'a> {
             t -= 1;
             entry = e.prev;
         }
-        // What is left, before the label at t, is a best prefix.
+        // The remaining prefix, before the label at t, is a best prefix.
         while t > 0 {
             let edge = self.scores.edge(t);
             let way = |k: usize| self.delta[(t - 1) * l + k] + edge[k * l + label as usize];
@@ -215,7 +215,7 @@ impl Iterator for Paths<'_> {
             NONE => self.open(self.delta.len()),
             last if self.delta.is_empty() => {
                 debug_assert!(last == 0);
-                END // one path of no label
+                END // the single path without labels
             }
             last => self.after(last),
         };
@@ -230,7 +230,7 @@ impl Iterator for Paths<'_> {
     }
 }
 
-/// The k best paths with their scores; fewer where fewer are allowed.
+/// Return the k best paths with their scores, or fewer if fewer are allowed.
 pub fn kbest(scores: &Scores<'_>, k: usize) -> Vec<(f64, Vec<u16>)> {
     let mut found = Vec::new();
     for path in Paths::new(scores).take(k) {
@@ -252,7 +252,7 @@ mod tests {
         let (l, n) = (scores.labels, scores.positions());
         let mut found = Vec::new();
         for number in 0..l.pow(n as u32) {
-            // The first label changes fastest: paths come in order of their reversed labels.
+            // The first label changes fastest, so paths are in the order of their reversed labels.
             let path: Vec<u16> = (0..n).map(|t| (number / l.pow(t as u32) % l) as u16).collect();
             let mut score = 0.0;
             for (t, &y) in path.iter().enumerate() {
@@ -274,7 +274,7 @@ mod tests {
         let mut noise = Generator::new(7, 0, 0);
         for round in 0..300 {
             let (l, n) = (1 + noise.below(4) as usize, 1 + noise.below(4) as usize);
-            // Whole numbers tie often and add exactly; a few scores forbid.
+            // Whole numbers tie often and add exactly. A few scores forbid.
             let mut draw = |forbid: u64| match noise.below(10) {
                 x if x < forbid => f64::NEG_INFINITY,
                 _ => noise.below(5) as f64 - 2.0,

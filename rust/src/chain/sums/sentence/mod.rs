@@ -1,7 +1,8 @@
-//! Sums over the paths of one sentence with the labels side by side in vector registers: what a learner needs whose weights
-//! change after each sentence. (`lanes` puts sixteen sentences side by side, under the same weights.)
+//! Sums over the paths of one sentence, with labels in the lanes of vector registers. Used by learners whose weights
+//! change after each sentence. `sums::batch` instead processes sixteen sentences with the same weights at a time.
 //!
-//! The equations are those of `lanes`, in float32 and scaled at every position; a row of the matrix M is `width` lanes.
+//! The equations are those of `sums::batch`, in float32 and scaled at every position. A row of the matrix M is `width`
+//! lanes.
 
 use crate::chain::sums::underflow::Underflow;
 use crate::machine::simd::blocks::by_block;
@@ -15,17 +16,20 @@ pub(crate) use moves::set;
 pub use moves::Moves;
 use moves::{products, two_products};
 
-/// A sum of alpha beta under this leaves the sentence undone: what underflows is 1e-8 of it.
+/// Sum of alpha beta below which the sentence is rejected, because numbers that underflow are up to 1e-8 of the sum.
 const TINY: f32 = 1e-30;
-/// Sums under this are scaled at once, others with the position that follows, which need not wait for them then.
+/// Sums below this are scaled at once. Others are scaled together with the next position, which then does not have to
+/// wait.
 const SMALL: f32 = 1e-6;
-/// Positions after which the logarithm of the product of scales is taken: no scale is under 1e-30, and 1e-30^8 is still a double.
+/// Positions after which the logarithm of the product of scales is taken. No scale is below 1e-30, and 1e-30^8 is still
+/// a normal double.
 const TAKE_EVERY: usize = 8;
-/// Labels whose pairs are added up at a time.
+/// Number of labels whose pairs are summed at a time.
 const TALL: usize = 4;
 
 dispatch!(
-    /// `SentenceSums::forward`, compiled by itself: what calls it is compiled sooner. So are the others.
+    /// `SentenceSums::forward`, compiled as a function of its own, like the others here, to reduce the compile time of
+    /// callers.
     pub(crate) fn forward(beside: &mut SentenceSums, moves: &Moves, n: usize) -> Option<f64> = |simd| beside.forward(simd, moves, n)
 );
 dispatch!(
@@ -33,10 +37,10 @@ dispatch!(
         |simd| beside.marginals(simd, moves, n)
 );
 
-/// Scratch of one thread; grows to the longest sentence seen.
+/// Scratch of one thread. It grows to the longest sentence.
 #[derive(Default)]
 pub struct SentenceSums {
-    pub node: Vec<Lane>, // [T, width] scores, -infinity behind the last label
+    pub node: Vec<Lane>, // [T, width] scores, -infinity after the last label
     psi: Vec<Lane>,
     alpha: Vec<Lane>,
     beta: Vec<Lane>,
@@ -46,11 +50,11 @@ pub struct SentenceSums {
     pub p: Vec<Lane>,     // [T, width] marginals
     row: Vec<Lane>,       // [width]
     back: Vec<Lane>,      // [width]
-    pub pairs: Vec<Lane>, // [L, width] their sums over pairs of neighbours
+    pub pairs: Vec<Lane>, // [L, width] sums of the marginals of neighbouring pairs
 }
 
-/// (scale, what the next position is to be multiplied with) of a position whose numbers have this sum; None where it is
-/// under `least`, too small for float32.
+/// Return (scale, factor for the next position) of a position whose numbers have this sum, or `None` if the sum is
+/// below `least` and therefore too small for float32.
 #[inline(always)]
 fn settle<S: Find>(simd: S, sum: S::F, least: f32, numbers: &mut [Lane]) -> Option<(f32, f32)> {
     let scale = simd.total(sum);
@@ -67,7 +71,7 @@ fn settle<S: Find>(simd: S, sum: S::F, least: f32, numbers: &mut [Lane]) -> Opti
     Some((scale, 1.0))
 }
 
-/// The least entry of the labels that can be reached, if edges are forbidden.
+/// Smallest entry of the reachable labels, tracked if edges are forbidden.
 struct Entries<S: Find> {
     forbids: bool,
     least: S::F,
@@ -81,7 +85,7 @@ impl<S: Find> Entries<S> {
         Entries { forbids, least: simd.splat(1.0), threshold }
     }
 
-    /// The entry `x` = psi times `moved`, the sum over the labels before.
+    /// Add the entry `x` = psi times `moved`, where `moved` is the sum over previous labels.
     #[inline(always)]
     fn meet(&mut self, simd: S, psi: S::F, moved: S::F, x: S::F) {
         if self.forbids {
@@ -90,7 +94,7 @@ impl<S: Find> Entries<S> {
         }
     }
 
-    /// None where one is too small for float32.
+    /// Return `None` if an entry is too small for float32.
     #[inline(always)]
     fn settle(&self, simd: S) -> Option<()> {
         (simd.greater(simd.splat(self.threshold), self.least) == 0).then_some(())
@@ -98,7 +102,7 @@ impl<S: Find> Entries<S> {
 }
 
 impl SentenceSums {
-    /// Room for a sentence of n tokens.
+    /// Grow the buffers to a sentence of n tokens.
     pub fn reserve(&mut self, n: usize, labels: usize) {
         let width = labels.div_ceil(WIDTH);
         if self.node.len() < n * width || self.row.len() < width {
@@ -113,7 +117,7 @@ impl SentenceSums {
         }
     }
 
-    /// psi = exp of the node scores less the largest of each position; None where one is not finite.
+    /// psi = exp of the node scores less the largest of each position. Return `None` if a largest score is not finite.
     #[inline(always)]
     fn exps<S: Find>(&mut self, simd: S, width: usize, n: usize) -> Option<()> {
         for v in [&self.node, &self.psi, &self.alpha, &self.beta, &self.gamma, &self.p] {
@@ -136,7 +140,7 @@ impl SentenceSums {
         finite.then_some(())
     }
 
-    /// log Z of the scales that `forward` or `marginals` found.
+    /// log Z from the scales of `forward` or `marginals`.
     pub fn log_z(&self, moves: &Moves, n: usize) -> Option<f64> {
         let mut log_z = n.saturating_sub(1) as f64 * f64::from(moves.max);
         for (tops, scales) in self.tops[..n].chunks(TAKE_EVERY).zip(self.scales[..n].chunks(TAKE_EVERY)) {
@@ -146,7 +150,7 @@ impl SentenceSums {
         log_z.is_finite().then_some(log_z)
     }
 
-    /// log Z of the node scores, or None where a scale is too small for float32.
+    /// Return log Z of the node scores, or `None` if a scale is too small for float32.
     #[inline(always)]
     fn forward<S: Find>(&mut self, simd: S, moves: &Moves, n: usize) -> Option<f64> {
         let (l, width) = (moves.labels, moves.width);
@@ -177,7 +181,7 @@ impl SentenceSums {
         self.log_z(moves, n)
     }
 
-    /// Marginals of nodes and sums of those of pairs, or None where float32 cannot do it.
+    /// Compute node marginals and sums of pair marginals. Return `None` if float32 is not sufficient.
     ///
     /// ```text
     /// alpha_0 = psi_0         alpha_t = psi_t (alpha_{t-1} M) / sum alpha_{t-1}
@@ -185,12 +189,13 @@ impl SentenceSums {
     /// p_t = alpha_t beta_t / Z_t;  pairs = sum_t alpha_t / Z_t  M  gamma_{t+1},  Z_t = sum alpha_t beta_t
     /// ```
     ///
-    /// From both ends at once: each recursion waits for itself at every position, and works while the other one waits.
+    /// Both recursions run at once, from the two ends. Each depends on its own last position, so one computes during
+    /// the latency of the other.
     #[inline(always)]
     fn marginals<S: Find>(&mut self, simd: S, moves: &Moves, n: usize) -> Option<()> {
         let width = moves.width;
         self.exps(simd, width, n)?;
-        // SAFETY: `exps` has checked that there is room for n tokens.
+        // SAFETY: `exps` has checked that the buffers have at least n tokens.
         unsafe {
             by_block!([1 2] = width, W => self.meet::<S, W>(simd, moves, n), _ => self.meet::<S, 3>(simd, moves, n))?
         };
@@ -204,7 +209,7 @@ impl SentenceSums {
                 simd.store(p, &mut self.p[j]);
             }
             let z = simd.total(sum);
-            least = if z > least { least } else { z }; // a NaN is the least
+            least = if z > least { least } else { z }; // a NaN counts as the smallest
             let by = simd.splat(1.0 / z);
             for j in here..here + width {
                 simd.store(simd.mul(simd.load(&self.p[j]), by), &mut self.p[j]);
@@ -219,10 +224,10 @@ impl SentenceSums {
         Some(())
     }
 
-    /// alpha, beta and gamma of W lanes, or more where it is 3.
+    /// Compute alpha, beta and gamma with W lanes per row, or any number of lanes if W is 3.
     ///
     /// # Safety
-    /// There is room for n tokens.
+    /// The buffers have at least n tokens.
     #[inline(always)]
     unsafe fn meet<S: Find, const W: usize>(&mut self, simd: S, moves: &Moves, n: usize) -> Option<()> {
         let width = if W < 3 { W } else { moves.width };
@@ -271,7 +276,7 @@ impl SentenceSums {
     /// Sums over pairs of neighbours, M[y', y] sum_t alpha_{t-1}(y') gamma_t(y).
     ///
     /// # Safety
-    /// As for `meet`.
+    /// The buffers have at least n tokens.
     #[inline(always)]
     unsafe fn add_up<S: Find>(&mut self, simd: S, moves: &Moves, n: usize) {
         for from in (0..moves.labels).step_by(TALL) {
@@ -279,10 +284,10 @@ impl SentenceSums {
         }
     }
 
-    /// M[y', .] sum_t alpha_{t-1}(y') gamma_t(.) of TALL labels y', W lanes from v on.
+    /// M[y', .] sum_t alpha_{t-1}(y') gamma_t(.) for TALL labels y' and W lanes starting at v.
     ///
     /// # Safety
-    /// As for `meet`; v + W <= width.
+    /// The buffers have at least n tokens, and v + W <= width.
     #[inline(always)]
     unsafe fn pair<S: Find, const W: usize>(&mut self, simd: S, moves: &Moves, n: usize, from: usize, v: usize) {
         let width = if v == 0 && W < 4 { W } else { moves.width };

@@ -1,18 +1,18 @@
-//! The k best paths of a sentence whose chart is filled, exactly, best first: one deviation after the other, the
-//! sidetracks of Eppstein 1998 on a chain.
+//! Exact k-best paths of a sentence whose chart is filled, best first, by single deviations: the sidetracks of Eppstein
+//! 1998 on a chain.
 //!
-//! Every path but the best one follows an earlier path of the list, its parent, from some cell (s, y_s) on, comes to that
-//! cell from another label y', and to y' the best way:
+//! Every path except the best follows an earlier path of the list, its parent, from some cell (s, y_s) to the end. It
+//! enters that cell from another label y', which it reaches by the best path:
 //!
 //! ```text
 //! score(path) = score(parent) - gap          gap = best_s(y_s) - (delta_{s-1}(y') + A_s[y', y_s])  >=  0
 //! ```
 //!
-//! Nothing is kept for a cell: the way after another one is one vector maximum over those that come later. Most paths
-//! run back into the best one soon, and from there on share its deviations, which are looked at once. Of them no path
-//! can need more than the k-1 of the smallest gaps: the best path itself deviates there first.
+//! No list is kept per cell: the predecessor that is next in order is one vector maximum over those with a lower rank.
+//! Most paths soon merge into the best path, going backwards, and then share its deviations, which are computed once.
+//! No path needs more than the k-1 deviations with the smallest gaps, because the best path itself takes those first.
 //!
-//! Ties go as in `kbest`: the lower last label first, then the lower label before it, and so on.
+//! Ties are broken as in `kbest`: lower last label, then lower label before it, and so on.
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
 
@@ -21,9 +21,9 @@ use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::stop;
 use std::cmp::Ordering;
 
-/// Paths between two looks whether the call is to stop.
+/// Number of paths between two checks for cancellation.
 const LOOK: usize = 256;
-/// Not one of the best path's deviations.
+/// Marks a candidate that is not one of the best path's deviations.
 const OWN: u32 = u32::MAX;
 
 /// A deviation of the best path.
@@ -33,7 +33,7 @@ struct Side {
     way: Arrival,
 }
 
-/// The cell (at, ..), at = T being the end, is reached from this label with this value: delta + A.
+/// Predecessor of the cell (at, ..), where at = T is the end, with its value delta + A.
 #[derive(Clone, Copy)]
 struct Arrival {
     at: u32,
@@ -41,30 +41,30 @@ struct Arrival {
     value: f32,
 }
 
-/// A path that can be next; its score as renormalised at the last position.
+/// Candidate for the next path, with its score as renormalised at the last position.
 #[derive(Clone, Copy)]
 struct NextPath {
     score: f64,
     parent: u32,
-    side: u32, // its number among the best path's deviations, or OWN
+    side: u32, // index among the best path's deviations, or OWN
     way: Arrival,
 }
 
 /// A path of the list.
 struct FoundPath {
     score: f64,
-    shared: u32, // its cells 0 ..= shared are the best path's
+    shared: u32, // cells 0 ..= shared are those of the best path
 }
 
 /// Scratch.
 #[derive(Default)]
 pub(super) struct ChartLists {
-    sides: Vec<Side>, // the smallest gap first
+    sides: Vec<Side>, // smallest gap first
     found: Vec<FoundPath>,
     heap: Vec<NextPath>,
 }
 
-/// Labels [k, T] found so far, and what they follow from.
+/// Labels [k, T] found so far, and the chart and edge scores.
 struct KnownPaths<'a> {
     chart: &'a Chart,
     steps: &'a Steps,
@@ -72,7 +72,7 @@ struct KnownPaths<'a> {
 }
 
 impl Chart {
-    /// The k best paths, once every position is advanced: their scores, and their labels one after the other.
+    /// Return the scores and concatenated labels of the k best paths, after every position was advanced.
     #[inline(always)]
     pub(crate) fn best_paths<S: Find>(
         &mut self,
@@ -103,7 +103,7 @@ impl Chart {
         self.lists = lists;
     }
 
-    /// best_t(y); at the end the score of the best path.
+    /// best_t(y), or at the end the score of the best path.
     #[inline(always)]
     fn value(&self, t: usize, y: usize, score: f32) -> f32 {
         match t < self.positions {
@@ -112,8 +112,8 @@ impl Chart {
         }
     }
 
-    /// The largest value of a way into a cell that comes after one of this value from this label: a lower value, or the
-    /// same from a later label. Its label is asked for only where it is needed.
+    /// Return the largest value of a predecessor of a cell that is ordered after the given one: a lower value, or an
+    /// equal value from a later label. Its label is computed only on demand.
     #[inline(always)]
     fn next_way<S: Find>(
         &self,
@@ -151,8 +151,8 @@ impl Chart {
     }
 }
 
-/// Lane v of the ways into a cell that come after one of a value and a label; -infinity for the others. A function, not a
-/// closure, which would not be compiled for the machine's vectors.
+/// Lane v of the predecessors of a cell that are ordered after the given value and label, -infinity for the others. A
+/// function rather than a closure, because a closure would not be compiled for the vector instruction set.
 #[inline(always)]
 fn lane<S: Find>(simd: S, delta: &[Lane], column: &[Lane], v: usize, (value, lane, bit): (S::F, usize, usize)) -> S::F {
     let later = match v.cmp(&lane) {
@@ -164,7 +164,7 @@ fn lane<S: Find>(simd: S, delta: &[Lane], column: &[Lane], v: usize, (value, lan
 }
 
 impl ChartLists {
-    /// All paths after the best one, which is there already; `top` is its score as renormalised.
+    /// Find all paths after the best one, which is already in the list. `top` is its score as renormalised.
     #[inline(always)]
     fn fill<S: Find>(
         &mut self,
@@ -217,7 +217,7 @@ impl ChartLists {
         }
     }
 
-    /// The `most` smallest gaps of the best path.
+    /// Find the `most` smallest gaps of the best path.
     #[inline(always)]
     fn look_aside<S: Find>(&mut self, simd: S, chart: &Chart, steps: &Steps, most: usize, score: f32, best: &[u16]) {
         let n = chart.positions;
@@ -228,7 +228,7 @@ impl ChartLists {
             let value = chart.value(t, y, score);
             let small = |other: f32| value - other <= limit;
             let Some(way) = chart.next_way(simd, steps, t, y, (value, from as usize), small) else { continue };
-            // Among equal gaps this one, the last so far, changes the last label of all: the lower label first.
+            // Among equal gaps this deviation, the last so far, changes the latest label. The lower label comes first.
             let gap = value - way.value;
             let place = self.sides.partition_point(|s| s.gap < gap || (s.gap == gap && way.from > from));
             self.sides.insert(place, Side { gap, way });
@@ -239,7 +239,7 @@ impl ChartLists {
         }
     }
 
-    /// The next deviation that a path shares with the best one, from a number on.
+    /// Push the next deviation that a path shares with the best one, starting at an index.
     #[inline(always)]
     fn push_side<S: Find>(&mut self, simd: S, known: &KnownPaths, parent: u32, from: u32) {
         let FoundPath { score, shared } = self.found[parent as usize];
@@ -252,7 +252,7 @@ impl ChartLists {
         }
     }
 
-    /// The way into a cell of a path after one of this value and label.
+    /// Push the predecessor of a cell of a path that is ordered after this value and label.
     #[inline(always)]
     fn push_own<S: Find>(&mut self, simd: S, known: &KnownPaths, parent: u32, t: usize, after: (f32, usize)) {
         let (chart, n) = (known.chart, known.chart.positions);
@@ -297,7 +297,7 @@ impl ChartLists {
 }
 
 impl KnownPaths<'_> {
-    /// Whether a candidate comes before another one.
+    /// Whether candidate a comes before candidate b.
     #[inline(always)]
     fn first<S: Find>(&self, simd: S, a: &NextPath, b: &NextPath) -> bool {
         if a.score != b.score {
@@ -313,7 +313,7 @@ impl KnownPaths<'_> {
         false
     }
 
-    /// Label t of a candidate, `next` being the one after it.
+    /// Label t of a candidate whose label t + 1 is `next`.
     #[inline(always)]
     fn label<S: Find>(&self, simd: S, of: &NextPath, t: usize, next: usize) -> usize {
         let at = of.way.at as usize;

@@ -1,15 +1,16 @@
-//! Best paths of one sentence with the labels side by side in vector registers: what the online learners and the k-best
-//! lists of a corpus run on. (`lanes` puts sixteen sentences side by side instead, which an online learner cannot: its
-//! weights change after each of them.)
+//! Viterbi for one sentence, with labels in the lanes of vector registers. Used by the online learners and for the
+//! k-best lists of a corpus. `viterbi::batch` instead processes sixteen sentences at a time, which an online learner
+//! cannot do because its weights change after each sentence.
 //!
 //! ```text
 //! best_t(y)  = max_y' delta_{t-1}(y') + A_t[y', y]          delta_t(y) = best_t(y) + s_t(y)
 //! ```
 //!
-//! No back pointers are kept: the way back asks which y' gave best_t(y), one comparison of a row on the path against
-//! many selections off it. Both directions add the same two floats, so that the comparison is exact.
+//! No back pointers are kept. The backward pass finds the y' that gave best_t(y) by one comparison per row on the path,
+//! which is cheaper than many selections off the path. Both directions add the same two floats, so the comparison is
+//! exact.
 //!
-//! Ties go as in `kbest`.
+//! Ties are broken as in `kbest`.
 
 mod lists;
 
@@ -20,8 +21,8 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::{flat, flat_mut, Lane, WIDTH};
 use lists::ChartLists;
 
-/// Edge scores as rows of lanes, shared by all positions or one block a position; -infinity forbids, and is also what
-/// the padding behind the last label holds.
+/// Edge scores as rows of lanes, either shared by all positions or with one block per position. -infinity forbids an
+/// edge and fills the padding after the last label.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     labels: usize,
@@ -48,7 +49,7 @@ impl Steps {
         steps
     }
 
-    /// Make room for `blocks` blocks; new ones score 0.
+    /// Resize to `blocks` blocks. New blocks score 0.
     pub fn resize(&mut self, blocks: usize) {
         let (l, width) = (self.labels, self.width);
         let have = self.rows.len() / (l * width).max(1);
@@ -76,21 +77,21 @@ impl Steps {
         self.rows[(block * self.labels + from) * self.width + to / WIDTH].0[to % WIDTH]
     }
 
-    /// Scores from a label to all labels, -infinity behind the last.
+    /// Scores from a label to all labels, -infinity after the last.
     #[inline(always)]
     pub fn row(&self, block: usize, from: usize) -> &[Lane] {
         let at = (block * self.labels + from) * self.width;
         &self.rows[at..at + self.width]
     }
 
-    /// Scores from all labels to one, -infinity behind the last.
+    /// Scores from all labels to one, -infinity after the last.
     #[inline(always)]
     pub fn column(&self, block: usize, to: usize) -> &[Lane] {
         let at = (block * self.labels + to) * self.width;
         &self.columns[at..at + self.width]
     }
 
-    /// The largest magnitude of a score that does not forbid.
+    /// Largest magnitude of a finite score.
     pub fn size(&self) -> f32 {
         let size = |most: f32, &x: &f32| if x.is_finite() { most.max(x.abs()) } else { most };
         self.rows.iter().fold(0.0, |most, lane| lane.0.iter().fold(most, size))
@@ -104,8 +105,8 @@ impl Steps {
     }
 }
 
-/// Largest of a row of lanes and the first label that has it: one below `labels`, whatever the numbers are. Where those
-/// of all labels are NaN, a maximum may be that of the padding.
+/// Return the largest number of a row and the first label that has it. The label is always below `labels`, for any
+/// numbers. If the numbers of all labels are NaN, the maximum may be that of the padding.
 #[inline(always)]
 fn top<S: Find>(simd: S, row: &[Lane], labels: usize) -> (f32, usize) {
     let mut max = simd.load(&row[0]);
@@ -124,18 +125,18 @@ fn top<S: Find>(simd: S, row: &[Lane], labels: usize) -> (f32, usize) {
     (x, 0)
 }
 
-/// Scratch for one sentence at a time; grows to the longest seen.
+/// Scratch for one sentence at a time. It grows to the longest sentence.
 #[derive(Default)]
 pub struct Chart {
     pub labels: usize,
     pub width: usize,
     pub positions: usize,
-    pub node: Vec<Lane>, // [T, width] s_t(y); what lies behind the last label is never read as a score
+    pub node: Vec<Lane>, // [T, width] s_t(y), lanes after the last label are never read as scores
     best: Vec<Lane>,     // [T, width]
     delta: Vec<Lane>,    // [T, width]
-    pad: Vec<Lane>,      // [width] 0, -infinity behind the last label
-    varying: bool,       // one block of edge scores a position
-    shift: f64,          // what renormalising has subtracted so far
+    pad: Vec<Lane>,      // [width] 0, -infinity after the last label
+    varying: bool,       // one block of edge scores per position
+    shift: f64,          // total subtracted by renormalising so far
     lists: ChartLists,
 }
 
@@ -149,7 +150,7 @@ impl Chart {
         Chart { labels, width, pad, ..Chart::default() }
     }
 
-    /// Begin a sentence of `positions` tokens; `varying`: edge scores have one block a position.
+    /// Begin a sentence of `positions` tokens. `varying`: edge scores have one block per position.
     pub fn begin(&mut self, positions: usize, varying: bool) {
         (self.positions, self.varying, self.shift) = (positions, varying, 0.0);
         let n = positions * self.width;
@@ -165,7 +166,7 @@ impl Chart {
         self.node[t * self.width + y / WIDTH].0[y % WIDTH]
     }
 
-    /// Whether edge scores have one block a position.
+    /// Whether edge scores have one block per position.
     pub fn varies(&self) -> bool {
         self.varying
     }
@@ -179,7 +180,7 @@ impl Chart {
         }
     }
 
-    /// Score of `gold` less that of `path`, in double precision; read only where they differ.
+    /// Score of `gold` less that of `path`, in double precision. Only differing positions are read.
     pub fn lead(&self, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
         let mut lead = 0.0;
         for (t, (&y, &z)) in gold.iter().zip(path).enumerate() {
@@ -206,7 +207,7 @@ impl Chart {
         score
     }
 
-    /// The recursion at position t, whose node scores are in place.
+    /// Advance the recursion to position t, whose node scores must be set.
     #[inline(always)]
     pub(crate) fn advance<S: Find>(&mut self, simd: S, steps: &Steps, t: usize) {
         by_block!([1 2 3 4] self.width, v, N => {
@@ -216,7 +217,7 @@ impl Chart {
         self.renormalize(simd, t);
     }
 
-    /// Renormalise position t, where that is due.
+    /// Renormalise position t if due.
     #[inline(always)]
     fn renormalize<S: Find>(&mut self, simd: S, t: usize) {
         if renormalize::is_due(t) {
@@ -224,7 +225,7 @@ impl Chart {
         }
     }
 
-    /// The same with lists of edges, those of `steps`.
+    /// `advance` with lists of edges, which must be those of `steps`.
     #[inline(always)]
     pub(crate) fn advance_listed<S: Find>(&mut self, simd: S, lists: &Sparse, t: usize) {
         let (width, at) = (self.width, t * self.width);
@@ -241,7 +242,7 @@ impl Chart {
         self.renormalize(simd, t);
     }
 
-    /// N lanes of labels from lane v on, in U independent maxima.
+    /// Advance N lanes of labels starting at lane v, with U independent maxima.
     #[inline(always)]
     fn advance_some<S: Find, const N: usize, const U: usize>(&mut self, simd: S, steps: &Steps, t: usize, v: usize) {
         let at = t * self.width + v;
@@ -293,8 +294,8 @@ impl Chart {
         }
     }
 
-    /// The label before y at t >= 1 on the best path there; some label where the scores are not numbers, and no way has
-    /// the best one's.
+    /// Return the label before y at t >= 1 on the best path to y. If scores are NaN and no predecessor matches the best
+    /// value, return an arbitrary label.
     #[inline(always)]
     fn before<S: Find>(&self, simd: S, steps: &Steps, t: usize, y: usize) -> usize {
         let width = self.width;
@@ -310,7 +311,8 @@ impl Chart {
         0
     }
 
-    /// The best path, once every position is advanced, and its score: not finite where there is none.
+    /// Return the best path, after every position was advanced, and its score. The score is not finite if no path is
+    /// allowed.
     #[inline(always)]
     pub(crate) fn best_path<S: Find>(&self, simd: S, steps: &Steps, path: &mut [u16]) -> f64 {
         f64::from(self.top_path(simd, steps, path)) + self.shift
@@ -365,7 +367,7 @@ mod tests {
         ["", "avx2", "baseline"].iter().for_each(|ways| crate::machine::system::testing::with(ways, agree));
     }
 
-    /// Paths stay within the labels whatever the numbers are: a label is an index.
+    /// Labels of paths are in range for any numbers, because they are used as indices.
     #[test]
     fn no_number_leads_beyond_the_labels() {
         for ways in ["", "avx2", "baseline"] {
