@@ -1,7 +1,7 @@
-"""Settings of all property tests: the same few examples everywhere (the laws are many), without a time limit.
+"""Settings of all property tests: the same few examples everywhere (there are many laws), without a time limit.
 
-Examples depend on nothing but the test, the versions of Python and Hypothesis, and ``--hypothesis-seed``, which draws
-others. ``make explore`` draws new ones for as long as it may.
+Examples depend only on the test, the versions of Python and Hypothesis, and ``--hypothesis-seed``, which draws others.
+``make explore`` draws new ones until its time limit.
 
 Results must not depend on the number of threads, so tests may request more of them than the machine has cores.
 """
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-# The parent is named: on a build server, Hypothesis would take its own profile for build servers.
+# An explicit parent, because Hypothesis would otherwise use its own profile on a build server.
 settings.register_profile(
     "drawn",
     settings.get_profile("default"),
@@ -30,7 +30,7 @@ settings.load_profile("tagwise")
 # that ran before in the same process.
 providers._get_local_constants = lambda: providers._local_constants
 os.environ.setdefault("TAGWISE_MOST_THREADS", "8")
-# Before NumPy is imported: products of small matrices take twice the time by two threads of BLAS.
+# Before NumPy is imported: products of small matrices take twice the time with two BLAS threads.
 for _library in ("OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 

@@ -1,4 +1,4 @@
-"""Names of parametrised tests: the same in every process."""
+"""Names of parametrised tests that are equal in every process."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import re
 
 
 def named(value: object) -> str:
-    """What a value shows of itself, without the addresses of functions."""
+    """Return the repr of a value without the addresses of functions."""
     return re.sub(r"<function (.+?) at 0x[0-9a-f]+>", r"\1", repr(value))

@@ -1,4 +1,4 @@
-"""Model files read as docs/model-file.md describes them, without the package."""
+"""A reader of model files written from docs/model-file.md, independent of the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TYPES = {"u8": "u1", "u16": "<u2", "u32": "<u4", "u64": "<u8", "f32": "<f4", "f6
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Header and arrays by the page's tables."""
+    """Return header and arrays, by the tables of that page."""
     data = path.read_bytes()
     magic, version, crc, size, count = struct.unpack_from("<8sIIQQ", data)
     assert (magic, version) == (b"tagwise\n", 1)

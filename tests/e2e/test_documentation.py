@@ -1,4 +1,4 @@
-"""Every block of code on every page runs, or gives a reason why not."""
+"""Every block of code on every page runs or gives a reason for not running."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tools.shows import pages
 
-#: Pages that train on whole corpora for more than some seconds.
+#: Pages that train on whole corpora and take more than a few seconds.
 LONG = {"docs/learners/crf.md"}
 
 
@@ -21,7 +21,7 @@ LONG = {"docs/learners/crf.md"}
     ],
 )
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the page's order, in one namespace, in an empty folder; what it shows is what it prints."""
+    """Blocks run in order, in one namespace and an empty folder. The output equals that on the page."""
     run = pages.Run(page, tmp_path)
     monkeypatch.chdir(run.work)
     monkeypatch.syspath_prepend(run.work)
@@ -32,7 +32,7 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages.with_commands())
 def test_a_page_with_commands_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands and Python, from top to bottom, in one folder."""
+    """Commands and Python run from top to bottom in one folder."""
     run = pages.Run(page, tmp_path)
     monkeypatch.chdir(run.work)
     monkeypatch.syspath_prepend(run.work)

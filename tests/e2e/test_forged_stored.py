@@ -1,4 +1,4 @@
-"""Forged checkpoints, folders of shards and labelling folders: each works, or a TagwiseError says why not."""
+"""Forged checkpoints, shard folders and labelling folders: each works or raises a TagwiseError."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..forge.__main__ import run
 
 @pytest.mark.parametrize("what", ["checkpoint", "shards", "labelling"])
 def test_some_forged_ones(what: str) -> None:
-    """Nothing but a TagwiseError is raised, no process dies or hangs, none takes more memory than it may."""
+    """Only TagwiseError is raised, and no process crashes, hangs or exceeds its memory limit."""
     seen, found = run(seed=3, first=0, count=60, what=what)
     assert found == []
     assert sum(seen.values()) == 60

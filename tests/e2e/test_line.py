@@ -1,4 +1,4 @@
-"""The whole line: a corpus, features, training, a model file, tagging, scores."""
+"""The whole pipeline: a corpus, features, training, a model file, tagging, scores."""
 
 from __future__ import annotations
 

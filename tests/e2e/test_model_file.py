@@ -1,4 +1,4 @@
-"""The model file is what docs/model-file.md says, read here with the standard library and NumPy alone."""
+"""The model file follows docs/model-file.md, read with the standard library and NumPy only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_page_tells_how_to_read_a_model(tagger: tw.Tagger, tmp_path: Path) -
     text = arrays["vocab.text"].tobytes()
     texts = [text[a:b].decode() for a, b in zip([0, *ends], ends)]
     assert len(texts) == header["n_attributes"]
-    # Strongest features, once more by hand.
+    # Strongest features, computed again by hand.
     for label, found in tagger.explain(top=3).labels.items():
         y = header["labels"].index(label)
         mine = np.flatnonzero(arrays["node_label"] == y)

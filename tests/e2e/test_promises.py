@@ -1,4 +1,4 @@
-"""The first pages that people read run, and show what they promise."""
+"""The introductory pages run and produce the results they state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.shows import pages
 
 
 def names_of(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the Python of a page leaves."""
+    """Return the names that the Python of a page defines."""
     run = pages.Run(page, tmp_path)
     monkeypatch.chdir(run.work)
     assert run.all("python")
@@ -20,7 +20,7 @@ def names_of(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict
 
 @pytest.mark.slow
 def test_the_readme_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of speech of a sentence as a person would give them, and an accuracy as stated."""
+    """Correct parts of speech for a sentence, and the stated accuracy."""
     names = names_of("README.md", tmp_path, monkeypatch)
     text = (pages.ROOT / "README.md").read_text("utf-8")
     promised = re.search(r"\"!\"\]\]\)\) +# (\[\[.*\]\])", text)
@@ -34,7 +34,7 @@ def test_the_readme_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_the_first_ten_minutes_find_london(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its entity tagger knows the place and the person of its own sentences."""
+    """The entity tagger finds the place and the person in the page's sentences."""
     names = names_of("docs/ten-minutes.md", tmp_path, monkeypatch)
     found = names["tagger"].predict(names["sentences"])
     assert found[0] == ["O", "O", "B-location", "O"]

@@ -1,1 +1,1 @@
-"""Objects of other libraries, real where they are installed, and small fakes of them."""
+"""Objects of other libraries, real if the library is installed, and small fakes of them."""

@@ -1,6 +1,6 @@
-"""What tests need of pandas, datasets, spaCy, NLTK and conllu: the real thing, or a fake with the same surface.
+"""Objects of pandas, datasets, spaCy, NLTK and conllu: real ones, or fakes with the same interface.
 
-A fake's types name the modules of the real ones, which is how the package knows them.
+A fake's types have the module names of the real ones, by which the package detects them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 
 def real(name: str) -> Any:
-    """The library, or a skip."""
+    """Import a library or skip the test."""
     return pytest.importorskip(name, reason=f"{name} is not installed; its fake is tested")
 
 
@@ -22,7 +22,7 @@ def real(name: str) -> Any:
 
 
 class FakeColumn:
-    """A series or an index: values, and names of levels."""
+    """A series or an index: values and level names."""
 
     def __init__(self, values: Sequence[Any], names: Sequence[Any] = (None,)) -> None:
         self.values, self.names = list(values), list(names)
@@ -75,7 +75,7 @@ def frame(
     index: Sequence[Any] | None = None,
     names: Sequence[Any] = (None,),
 ) -> Any:
-    """A frame of these columns."""
+    """Return a frame with these columns."""
     places = list(range(len(next(iter(data.values()))))) if index is None else list(index)
     if kind == "fake":
         return FakeFrame(data, places, names)
@@ -86,7 +86,7 @@ def frame(
 
 
 def with_pandas(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `import pandas` give the fake where that is tested."""
+    """Make `import pandas` return the fake if that is tested."""
     if kind == "fake":
         module: Any = types.ModuleType("pandas")
         module.Series = FakeSeries
@@ -130,7 +130,7 @@ FakeDatasetDict.__module__ = "datasets.dataset_dict"
 
 
 def dataset(kind: str, data: dict[str, list[Any]], names: dict[str, list[str]]) -> Any:
-    """A data set with a row a sentence; `names` of the columns of labels."""
+    """Return a data set with one row per sentence. `names` has the label names of columns."""
     if kind == "fake":
         return FakeDataset(
             data, {c: FakeList(FakeNames(names[c]) if c in names else FakeList(None)) for c in data}
@@ -147,7 +147,7 @@ def dataset(kind: str, data: dict[str, list[Any]], names: dict[str, list[str]]) 
 
 
 def dataset_dict(kind: str, found: Any) -> Any:
-    """Parts of a data set by name."""
+    """Return a dictionary of data sets."""
     return FakeDatasetDict(train=found) if kind == "fake" else real("datasets").DatasetDict(train=found)
 
 
@@ -194,7 +194,7 @@ FakeDoc.__module__ = "spacy.tokens.doc"
 def document(
     kind: str, words: list[str], entities: list[str] | None = None, begins: list[bool] | None = None
 ) -> Any:
-    """A document with entities and beginnings of sentences, where these are given."""
+    """Return a document, with entities and sentence starts if given."""
     if kind == "fake":
         return FakeDoc(words, entities, begins)
     spacy = real("spacy")
@@ -232,7 +232,7 @@ class FakeLanguage:
 
 
 def language(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """An empty pipeline, which is called with a document."""
+    """Return an empty pipeline that can be called with a document."""
     if kind == "real":
         return real("spacy").blank("en")
     spacy, tokens, lang = (types.ModuleType(n) for n in ("spacy", "spacy.tokens", "spacy.language"))
@@ -248,7 +248,7 @@ def language(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 class FakeView:
-    """A lazy list of a corpus."""
+    """A lazy list of sentences."""
 
     def __init__(self, sentences: list[Any]) -> None:
         self.sentences = sentences
@@ -280,17 +280,17 @@ FakeTree.__module__ = "nltk.tree.tree"
 
 
 def tree(kind: str, label: str, children: list[Any]) -> Any:
-    """A tree of NLTK."""
+    """Return an NLTK tree."""
     return FakeTree(label, children) if kind == "fake" else real("nltk.tree").Tree(label, children)
 
 
 def view(kind: str, sentences: list[Any]) -> Any:
-    """A lazy list of NLTK."""
+    """Return a lazy NLTK list."""
     return FakeView(sentences) if kind == "fake" else real("nltk.collections").LazyMap(list, sentences)
 
 
 class FakeTokens(list[Any]):
-    """A sentence of conllu: it can write itself."""
+    """A conllu sentence with `serialize`."""
 
     def __init__(self, text: str) -> None:
         super().__init__(line.split("\t")[1] for line in text.splitlines() if not line.startswith("#"))
@@ -304,7 +304,7 @@ FakeTokens.__module__ = "conllu.models"
 
 
 def conllu(kind: str, text: str) -> Any:
-    """The sentences of a CoNLL-U text."""
+    """Return the sentences of a CoNLL-U text."""
     if kind == "fake":
         return [FakeTokens(block) for block in text.strip().split("\n\n")]
     return real("conllu").parse(text)

@@ -1,8 +1,8 @@
-"""Small models of other programs, written out by their formats' descriptions, and the numbers those programs gave."""
+"""Small models of other programs, written from the descriptions of their formats, and those programs' results."""
 
 from __future__ import annotations
 
-#: Rows of a file that CRFsuite wrote, by where they stand: labels X Y, attributes a b, 4,484 bytes.
+#: Rows of a CRFsuite file by offset: labels X Y, attributes a b, 4,484 bytes.
 LCRF_SIZE = 4484
 LCRF_ROWS = {
     0x00000: "6c43 5246 8411 0000 464f 4d43 6400 0000 0000 0000 0200 0000 0200 0000 3000 0000",
@@ -26,10 +26,10 @@ LCRF_ROWS = {
     0x01160: "4146 5246 2400 0000 0200 0000 7411 0000 7c11 0000",
     0x01174: "0100 0000 0000 0000 0100 0000 0100 0000",
 }
-#: P(X | a) of it, as the original has it.
+#: P(X | a) of this model, computed by CRFsuite.
 LCRF_PROBABILITY = 0.6548933332508398
 
-#: Two labels, three observations of u and the label pair; a pattern of each kind.
+#: Two labels, three observations of u and the label pair, with a pattern of each kind.
 WAPITI = b"""#mdl#2#9
 #rdr#3/1/0
 11:u00:%x[0,0],

@@ -1,5 +1,7 @@
-"""Readers of other programs' files, given damaged ones, return a model or raise ModelFileError: some of each here,
-more by `make fuzz`."""
+"""Readers of other programs' files return a model or raise ModelFileError on damaged input.
+
+`make fuzz` runs more trials.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,6 @@ MUTATIONS = 400
 
 @pytest.mark.parametrize("what", FOREIGN)
 def test_random_damage_gives_a_model_or_a_typed_error(what: str) -> None:
-    """Nothing else comes out, and both do."""
+    """Both outcomes occur, and no other."""
     outcomes = Counter(FOREIGN[what](random.Random(f"foreign {what} {i}")) for i in range(MUTATIONS))
     assert outcomes.keys() == {"read", "refused"}, outcomes

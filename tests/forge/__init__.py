@@ -1,1 +1,1 @@
-"""Model files that are wrong on purpose, with checksums that are right; `python -m tests.forge` makes many of them."""
+"""Invalid model files with valid checksums. `python -m tests.forge` generates many of them."""

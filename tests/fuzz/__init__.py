@@ -1,1 +1,1 @@
-"""Damaged input by the million: corpora, templates and model files."""
+"""Damaged input in large numbers: corpora, templates and model files."""

@@ -1,1 +1,1 @@
-"""Small models of every kind as this library once wrote them, and what they predict."""
+"""Small model files of every kind, kept as once written, and their predictions."""

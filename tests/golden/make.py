@@ -1,11 +1,11 @@
-"""Write golden model files, and what they predict, for kinds that have none yet; what exists is never written again.
+"""Write golden model files and their predictions for kinds that have none yet. Existing ones are never rewritten.
 
-A new learner, option or part of the format: a row in `kinds.py` (in `KEPT`, or in `KINDS` where the laws of round trips
-should see it too), then, from the root of the repository and with the build that is to be remembered,
+For a new learner, option or part of the format, add a row to `kinds.py` (to `KEPT`, or to `KINDS` to include it in the
+round-trip laws). Then run, from the root of the repository and with the build to be recorded,
 
     python -m tests.golden.make
 
-and both the file and `expected.json` are committed.
+and commit both the file and `expected.json`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .kinds import KEPT, KINDS, Kind, fitted
 FOLDER = Path(__file__).parent
 EXPECTED = FOLDER / "expected.json"
 ALL = KINDS | KEPT
-#: Files that are saved in another way: name -> (kind, keywords of save).
+#: Files saved with other options: name -> (kind, keywords of save).
 SAVED: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in ALL if name != "crf-templates"},
     "crf-sparse-pruned": ("crf-sparse", {"prune": True}),
@@ -30,12 +30,12 @@ SAVED: dict[str, tuple[str, dict[str, Any]]] = {
     "perceptron-state": ("perceptron", {"state": True}),
     "arow-state": ("arow", {"state": True}),
 }
-#: Digits of a score that are kept, and of a probability behind the point.
+#: Significant digits of a score and decimals of a probability that are kept.
 SCORE, PROBABILITY = 7, 5
 
 
 def observe(tagger: tw.Tagger, kind: Kind) -> dict[str, Any]:
-    """What a tagger makes of the test sentences: paths, scores of the best ones, marginals where there are any."""
+    """Return predictions for the test sentences: paths, scores of the best ones, and marginals if available."""
     X = kind.test()
     ranked = tagger.predict_kbest(X, 3)
     out: dict[str, Any] = {
@@ -55,13 +55,13 @@ def observe(tagger: tw.Tagger, kind: Kind) -> dict[str, Any]:
 
 
 def read() -> dict[str, Any]:
-    """What was predicted when the files were written."""
+    """Return the predictions made when the files were written."""
     found: dict[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8")) if EXPECTED.exists() else {}
     return found
 
 
 def main() -> None:
-    """Write what is missing."""
+    """Write the missing files."""
     known = read()
     for name, (kind, how) in SAVED.items():
         path = FOLDER / f"{name}.tagwise"

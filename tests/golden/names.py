@@ -1,4 +1,4 @@
-"""The weights of a model by what each is of: a slow reading of its arrays, one feature after the other."""
+"""The weights of a model by feature name: a slow reference implementation that reads its arrays one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Name = tuple[str, ...]
 
 
 def named(model: tw.Model) -> dict[Name, float]:
-    """Every feature by its texts and labels, with its weight."""
+    """Return the weight of every feature by its texts and labels."""
     layout, labels, texts = model.scorer.layout, model.labels, model.vocabulary.texts()
     arrays, n = layout.arrays(), len(model.labels)
     weights = iter(model.scorer.weights.tolist())
@@ -39,7 +39,7 @@ def named(model: tw.Model) -> dict[Name, float]:
 
 
 def further_back(model: tw.Model) -> dict[Name, float]:
-    """Weights of labels further back than one, as docs/decoding.md lays them out: F_2 .. F_p, R, G_2 .. G_m."""
+    """Return weights of labels further back than one, in the layout of docs/decoding.md: F_2 .. F_p, R, G_2 .. G_m."""
     past, labels = model.lookback, model.labels
     if past is None:
         return {}

@@ -1,1 +1,1 @@
-"""What a kill at any moment leaves behind."""
+"""Files left behind by a kill at any moment."""

@@ -1,4 +1,4 @@
-"""A short run of the kills of labelling (`python -m tests.kill.annotate` is the long one)."""
+"""A short version of the kills during labelling (the long one is `python -m tests.kill.annotate`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_nothing_accepted_is_lost() -> None:
-    """Every deed that was told is in the folder, whenever the process dies."""
+    """Every reported action is in the folder, whenever the process is killed."""
     command = [sys.executable, "-m", "tests.kill.annotate", "--kills", "6", "--seed", "3"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr

@@ -1,4 +1,4 @@
-"""A short run of the kills (`make kills` is the long one), and a full disk at every writer."""
+"""A short version of the kills (the long one is `make kills`), and a full disk for every writer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_kills() -> None:
-    """Old file or new file, never another; nothing is left once the work was done again."""
+    """The file is the old or the new one, and no temporary file is left after a repetition."""
     command = [sys.executable, "-m", "tests.kill", "--kills", "6", "--seed", "7"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
@@ -107,7 +107,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 @contextmanager
 def no_room(size: int) -> Iterator[None]:
-    """No file may grow beyond `size` bytes."""
+    """Limit the size of files to `size` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -119,13 +119,13 @@ def no_room(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("part", [0.0, 0.99])
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_full_disk(tmp_path: Path, name: str, part: float) -> None:
-    """At every writer, early or late: an error that names the path, the file that was there, and nothing else."""
+    """For every writer, early or late: an error that names the path, the old file, and no other file."""
     file, write = WRITERS[name]
     path = tmp_path / file
     write(path)
     old = path.read_bytes()
     before = sorted(map(str, tmp_path.rglob("*")))
-    said = io.StringIO()  # what is printed may go to a file as well
+    said = io.StringIO()  # printed text may be redirected to a file as well
     with (
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(said),
@@ -143,7 +143,7 @@ def test_a_full_disk(tmp_path: Path, name: str, part: float) -> None:
 
 @pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
 def test_a_full_disk_below_a_cache(tmp_path: Path, part: float) -> None:
-    """Whether it is said or passed over: the entry that was there stays, and nothing else is left."""
+    """Whether or not an error is reported, the old entry stays and no other file is left."""
     cache = Cache(tmp_path)
     cache.put("0123", {"x": "y" * 1000})
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -180,7 +180,7 @@ small.save(folder / "m")
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare here")
 def test_a_disk_that_is_full_indeed(tmp_path: Path) -> None:
-    """A file system of 256 KB of its own, where the system lets us have one."""
+    """A file system of 256 KB, if the system permits mounting one."""
     mount = f"mount -t tmpfs -o size=256k tmpfs '{tmp_path}'"
     if subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True).returncode:
         pytest.skip("no file systems may be mounted here")

@@ -1,1 +1,1 @@
-"""Mixed load for a long time: memory, descriptors and threads stay flat."""
+"""Mixed load for a long time: memory, descriptors and threads stay constant."""

@@ -1,4 +1,4 @@
-"""Every callable of `_core`, called with hostile arguments: a process of its own for `test_native_calls`.
+"""Every callable of `_core`, called with hostile arguments. `test_native_calls` runs this in a process.
 
 python -m tests.unit.native_calls NAMES FILE OUT
 """
@@ -22,7 +22,7 @@ u16 = np.uint16
 
 
 def hostile(value: Any, m: Made) -> Iterator[Any]:
-    """Values in place of one that is right."""
+    """Yield replacements for a valid value."""
     yield from (None, True, -1, 0, 1, 2, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30)
     yield from (float("nan"), float("inf"), -float("inf"), -1.5, 1e308, 5e-324)
     yield from (
@@ -80,7 +80,7 @@ def hostile(value: Any, m: Made) -> Iterator[Any]:
 
 
 def arrays(value: Any) -> Iterator[Any]:
-    """An array of other lengths and numbers."""
+    """Yield arrays of other lengths and values."""
     if not isinstance(value, np.ndarray):
         return
     yield value[:0]
@@ -110,7 +110,7 @@ def arrays(value: Any) -> Iterator[Any]:
 
 
 def use(answer: Any) -> None:
-    """What comes back is used, if it can be."""
+    """Use the returned object if possible."""
     if isinstance(answer, _core.Boosting):
         answer.run(2, 0.01)
     for name in ("epoch", "epoch", "weights", "texts", "state", "losses", "arrays"):
@@ -133,11 +133,11 @@ def main() -> None:
                     use(make()(**{**arguments, which: value}))
                 except InternalError as error:
                     raise SystemExit(f"{name}, {which}={value!r:.200}: {error}") from error
-                except Exception:  # a panic is none: it derives from BaseException
+                except Exception:  # a panic is not caught here: it derives from BaseException
                     pass
                 calls += 1
         make, arguments = targets(Made())[name]
-        use(make()(**arguments))  # and right arguments are right
+        use(make()(**arguments))  # valid arguments are accepted
     print(calls)
 
 

@@ -1,4 +1,4 @@
-"""Everything of `_core` that trains, with arguments that are right."""
+"""Everything in `_core` that trains, with valid arguments."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .native_made import Made, Targets, f32, given, u32
 
 
 def pushed(history: _core.CurvaturePairs) -> _core.CurvaturePairs:
-    """A history of one pair."""
+    """Return a history with one pair."""
     history.push(np.zeros(4), np.ones(4), np.zeros(4), np.ones(4))
     return history
 
 
 def resumed(made: Callable[[], Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """A learner that goes on from a state after an epoch, whose arrays and numbers are the arguments."""
+    """Return a learner resumed from a state after one epoch. The arguments are its arrays and numbers."""
     first = made()
     first.run(2, 0.01) if isinstance(first, _core.Boosting) else first.epoch()
 
@@ -33,7 +33,7 @@ def resumed(made: Callable[[], Any]) -> tuple[Callable[[], Any], dict[str, Any]]
 
 
 def flat(made: Callable[..., Any]) -> Callable[..., Any]:
-    """A learner from one flat list of options, its dataset and layout among them."""
+    """Return a learner that takes one flat list of options, including its dataset and layout."""
     names = ("layout", "terms", "kind")
 
     def call(dataset: Any, **options: Any) -> Any:
@@ -44,14 +44,14 @@ def flat(made: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def limited(m: Made, learner: str) -> Callable[..., Any]:
-    """A learner under limits."""
+    """Return a learner with limits."""
     rule = (_core.Rule("mira"),) if learner == "Online" else ()
     make = getattr(_core, learner)
     return lambda **told: make(m.dataset, m.layout, *rule, limits=_core.Limits(**told))
 
 
 def batch(m: Made) -> Targets:
-    """Vectors, objectives, stochastic steps, orders."""
+    """Return vectors, objectives, stochastic steps and orders."""
     d, layout, w, c = m.dataset, m.layout, m.w, _core
     return {
         "dot": (lambda: c.dot, given(a=w, b=w, n_jobs=1)),
@@ -190,7 +190,7 @@ def batch(m: Made) -> Targets:
 
 
 def learners(m: Made) -> Targets:
-    """Online learners, the SVM, boosting."""
+    """Return online learners, the SVM and boosting."""
     d, layout, w, c = m.dataset, m.layout, m.w, _core
     return {
         "small_program": (lambda: c.small_program, given(gram=np.eye(2), b=np.ones(2), limit=1.0)),
@@ -339,7 +339,7 @@ def learners(m: Made) -> Targets:
 
 
 def kernels(m: Made) -> Targets:
-    """Kernel learners and models."""
+    """Return kernel learners and models."""
     d, bare, base, c = m.dataset, m.bare, m.base, _core
     betas = np.ones(len(c.KernelPerceptron(d, bare, m.kernel).weights(False)) - len(bare))
 

@@ -1,4 +1,4 @@
-"""What the calls of `_core` are made of: a small dataset, its layout, weights and rules."""
+"""Arguments for the calls of `_core`: a small dataset, its layout, weights and constraints."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tagwise import _core
 
 f32, f64, u16, u32, u64 = np.float32, np.float64, np.uint16, np.uint32, np.uint64
 
-#: How each is made, and its arguments.
+#: The callable and its arguments.
 Targets = dict[str, tuple[Callable[[], Callable[..., Any]], dict[str, Any]]]
 
 
 class Made:
-    """Objects that fit each other."""
+    """Objects that are consistent with each other."""
 
     def __init__(self) -> None:
         self.template = _core.Template("word[-1..1]", ["word"])
@@ -44,5 +44,5 @@ class Made:
 
 
 def given(**arguments: Any) -> dict[str, Any]:
-    """Arguments by name."""
+    """Return arguments by name."""
     return arguments

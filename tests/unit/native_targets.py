@@ -1,4 +1,4 @@
-"""Every callable of `_core` with arguments that are right."""
+"""Every callable of `_core` with valid arguments."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from tests.foreign.test_model_files import lcrf
 from .native_learners import batch, kernels, learners
 from .native_made import Made, Targets, f32, given, u16, u32, u64
 
-#: A model file, and where to write one.
+#: A model file, and a path to write one to.
 FILE, OUT = (*(sys.argv[2:] if Path(sys.argv[0]).name == "native_calls.py" else ()), "", "")[:2]
 
 ARRAYS = f"{FILE}.arrays"
 
 
 def opened(path: str) -> int:
-    """The descriptor of an open file; -1 where there is none."""
+    """Return the descriptor of an open file, or -1 if the file cannot be opened."""
     return os.open(path, os.O_RDONLY) if Path(path).is_file() else -1
 
 
 def documents(m: Made) -> _core.HistoryScorer:
-    """A scorer with features of documents."""
+    """Return a scorer with document features."""
     terms = _core.LookbackSpec(3, 1, 2, document=True)
     return _core.HistoryScorer(terms, np.zeros(len(terms), f32))
 
 
 def decoders(m: Made) -> Targets:
-    """Scores to labels."""
+    """Return callables that decode scores."""
     d, c = m.dataset, _core
     shapes = {"node": (2, 4, 3), "edge": (3, 3), "start": (3,), "end": (3,)}
     scores, gradient = ({name: np.zeros(shape, f32) for name, shape in shapes.items()} for _ in range(2))
@@ -128,7 +128,7 @@ def decoders(m: Made) -> Targets:
 
 
 def datasets(m: Made) -> Targets:
-    """Vocabularies, datasets, templates, layouts, files."""
+    """Return callables of vocabularies, datasets, templates, layouts and files."""
     d, layout, vocab, c = m.dataset, m.layout, m.vocabulary, _core
     keys = dict(zip(("keys", "table", "text", "text_end"), vocab.arrays()))
     return {
@@ -228,7 +228,7 @@ def datasets(m: Made) -> Targets:
 
 
 def crfsuite(m: Made) -> Targets:
-    """What the drop-in modules stand on: instances, steps, models and sequences of CRFsuite."""
+    """Return the basis of the drop-in modules: instances, steps, models and sequences of CRFsuite."""
     c, rows, pairs = _core, [["a", "b"], ["b"]], [[("a", 1.0), ("b", 0.5)], [("b", 2.0)]]
     data = c.CrfsuiteInstances()
     for labels in (["X", "Y"], ["Y", "Y"]):
@@ -289,5 +289,5 @@ def crfsuite(m: Made) -> Targets:
 
 
 def targets(m: Made) -> Targets:
-    """All of them."""
+    """Return all targets."""
     return datasets(m) | batch(m) | learners(m) | kernels(m) | decoders(m) | crfsuite(m)

@@ -14,12 +14,12 @@ from tagwise.estimators.boosting import Round
 
 from ..corpora import X, Y
 
-# Attributes in the open: the word, and the word before.
+# Explicit attributes: the word and the previous word.
 A = [[[f"w={w}", f"p={p}"] for p, w in pairwise(["", *x])] for x in X]
 
 
 def loss_of(chosen: list[Round], pi: float = 1.0, max_length: int = 10**9) -> float:
-    """log sum_i c pi^T (1 / P(y_i) - 1) of these rounds' weights, over all sequences of each piece of a sentence.
+    """Return log sum_i c pi^T (1 / P(y_i) - 1) for these rounds' weights, over all sequences of each sentence piece.
 
     The mean of c pi^T is 1.
     """
@@ -47,7 +47,7 @@ def loss_of(chosen: list[Round], pi: float = 1.0, max_length: int = 10**9) -> fl
     return math.log(total * count / mass)
 
 
-#: One feature a round, on whole sentences.
+#: One feature per round, on whole sentences.
 PAPER: dict[str, Any] = {"features_per_round": 1, "overlap": False, "max_length": None}
 
 
@@ -69,7 +69,7 @@ PAPER: dict[str, Any] = {"features_per_round": 1, "overlap": False, "max_length"
     ids=str,
 )
 def test_rounds_report_the_loss_of_their_weights(parameters: dict[str, Any]) -> None:
-    """After every round the loss is that of the steps so far, summed over all sequences; it falls, and repeats."""
+    """The loss after each round is that of the steps so far, summed over all sequences. It decreases and repeats."""
     weighting = {k: v for k, v in parameters.items() if k in ("pi", "max_length")}
     tagger = tw.Boosting(**{"features": None, "rounds": 12, **PAPER, **parameters}).fit(A, Y)
     chosen = tagger.rounds_
@@ -83,7 +83,7 @@ def test_rounds_report_the_loss_of_their_weights(parameters: dict[str, Any]) -> 
         this = [r for r in done if r.round == number]
         if "features_per_round" not in parameters:
             assert len(this) == 1
-            assert after - before <= math.log(this[0].bound) + 1e-6  # what the bound promised
+            assert after - before <= math.log(this[0].bound) + 1e-6  # the promised bound
         before = after
     assert tagger.history_[-1]["objective"] == tagger.objective_ == chosen[-1].log_loss
     assert tagger.predict(A) == Y
@@ -118,7 +118,7 @@ def test_training_goes_on_from_a_model() -> None:
     whole = tw.Boosting(features="S2", rounds=20, smoothing=0.01, **PAPER).fit(X, Y)
     assert second.objective_ == pytest.approx(
         whole.objective_, abs=1e-3
-    )  # weights go through single precision
+    )  # weights are stored in single precision
     assert second.n_features_ >= first.n_features_
 
 
@@ -134,7 +134,7 @@ def test_edge_attributes_are_refused() -> None:
 
 
 def test_a_draw_without_a_gain_is_no_end() -> None:
-    """Where none of the drawn features gains, all are looked at: every seed has its round."""
+    """If none of the drawn features gains, all features are considered: every seed has its round."""
     sentences, labels = [["a", "b"], ["b", "c"], ["c", "a"]], [["X", "Y"], ["Y", "Z"], ["Z", "X"]]
     for seed in range(20):
         tagger = tw.Boosting(features="S1", rounds=1, candidates=0.02, seed=seed, **PAPER).fit(

@@ -1,4 +1,4 @@
-"""Labels with control characters or ends of lines: refused where they come in, since columns cannot hold them."""
+"""Labels with control characters or line ends are refused on input, because columns cannot hold them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..forge.forgery import Forgery
 from ..golden import make
 
 BREAKS = ["\t", "\n", "\r", "\0", "\x0b", "\x0c", "\x1b", "\x1c", "\x7f", "\x85", "\x9f", "\u2028", "\u2029"]
-#: Spaces inside, marks of direction, characters beyond the plane: text.
+#: Inner spaces, direction marks and characters outside the BMP are valid text.
 PLAIN = ["B-PER", "New York", "a\u00a0b", "é", "\u200b", "\U0001f600", "日本", "<b>", "a/b|c"]
 
 
@@ -45,7 +45,7 @@ def test_refused_by_readers(mark: str) -> None:
     spans = f'{{"text": "In Lund", "spans": [{{"start": 3, "end": 7, "label": "L{escaped}"}}]}}\n'
     with pytest.raises(tw.CorpusError, match=f":1: token 1: .*{code}"):
         tw.read_spans(io.StringIO(spans))
-    if mark in "\t\n\r\0":  # what separates cells and lines, and what no text file has
+    if mark in "\t\n\r\0":  # separators of cells and lines, and NUL
         return
     with pytest.raises(tw.CorpusError, match=f":5: .*{code}"):
         tw.read_conll(io.StringIO(f"a\tO\n\nb\tO\nc\tO\nd\tB{mark}X\n\n"))

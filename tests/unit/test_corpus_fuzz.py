@@ -1,4 +1,4 @@
-"""Every reader, given damaged files, returns a corpus or raises CorpusError; templates alike: 4,000 mutations each."""
+"""Readers return a corpus or raise CorpusError on damaged files, templates likewise: 4,000 mutations each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tagwise.base.exceptions import CorpusError
 from ..corpora import CONLL_TEXT
 from ..fuzz.readers import TRIALS, mutated
 
-MUTATIONS = 4000  # `make fuzz` tries as many as there is time for
+MUTATIONS = 4000  # `make fuzz` runs until its time limit
 
 
 @pytest.mark.parametrize("what", TRIALS)

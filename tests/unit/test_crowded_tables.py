@@ -1,4 +1,4 @@
-"""Files whose tables make every search long: refused, or read in time that grows as the file does; Ctrl-C is heard."""
+"""Files whose tables make every search long are refused or read in linear time, and Ctrl-C works meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NONE = 2**32 - 1
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of some thousands of attributes."""
+    """Return a model with a few thousand attributes."""
     path = tmp_path_factory.mktemp("models") / "m.tagwise"
     X = [[f"w{i}" for i in range(s, s + 50)] for s in range(0, 5000, 50)]
     tw.Perceptron(epochs=1, features="S2").fit(X, [["A", "B"] * 25 for _ in X]).save(path)
@@ -32,7 +32,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_vocabulary_in_one_run(model: Path) -> None:
-    """All attributes in neighbouring slots: a search would go through them all."""
+    """All attributes in adjacent slots: a search would visit all of them."""
     forged = Forgery.of(model)
     table = forged.array("vocab.table").data
     assert len(tw.load(model).predict([["w1", "w2"]])[0]) == 2
@@ -45,7 +45,7 @@ def test_vocabulary_in_one_run(model: Path) -> None:
 
 
 def test_vocabulary_in_a_vast_table(model: Path) -> None:
-    """A table that no writer makes: mostly empty, and larger than its attributes need."""
+    """A table that no writer produces: mostly empty, and larger than its attributes need."""
     forged = Forgery.of(model)
     old = forged.array("vocab.table").data
     forged.replace("vocab.table", np.concatenate([old, np.full(15 * len(old), NONE, np.uint32)]))
@@ -55,7 +55,7 @@ def test_vocabulary_in_a_vast_table(model: Path) -> None:
 
 
 def crowded_cqdb(n: int) -> bytes:
-    """A model of CRFsuite with n attributes, whose slots are all as far from their hashes as the table allows."""
+    """Return a CRFsuite model with n attributes, all as far from their hash slots as the table allows."""
     names = [f"a{i}" for i in range(n)]
     codes = np.arange(n, dtype=np.int64)
     none = np.zeros(0, np.int64), np.zeros(0)
@@ -74,7 +74,7 @@ def crowded_cqdb(n: int) -> bytes:
 
 
 def test_attributes_of_crfsuite(tmp_path: Path) -> None:
-    """Some 2,000 strings to a table, in one run."""
+    """About 2,000 strings per table, in one run."""
     path = tmp_path / "m.crfsuite"
     path.write_bytes(crowded_cqdb(600_000))
     begin = time.perf_counter()
@@ -86,7 +86,7 @@ def test_attributes_of_crfsuite(tmp_path: Path) -> None:
 
 
 def chain_of_units(n: int) -> bytes:
-    """The units of a dictionary of one key, n times the letter T: bases are odd, units of children even."""
+    """Return the units of a dictionary with one key, n times the letter T: bases are odd, units of children even."""
     units = np.zeros(2 * n + 600, darts.UNIT)
     bases = 2 * np.arange(n + 1) + 1
     children = bases[:-1] + ord("T") + 1
@@ -103,7 +103,7 @@ def seconds(call: Any) -> float:
 
 
 def test_keys_of_crfpp_in_one_chain() -> None:
-    """Reading a chain of nodes is linear in its length: 16 times the length, far less than 256 times the time."""
+    """Reading a chain of nodes takes linear time: 16 times the length takes far less than 256 times the time."""
 
     def read(n: int) -> None:
         units = np.frombuffer(chain_of_units(n), darts.UNIT)
@@ -116,7 +116,7 @@ def test_keys_of_crfpp_in_one_chain() -> None:
 
 
 def test_keys_are_those_of_the_builder() -> None:
-    """Keys that share beginnings, one that ends inside of another, all bytes."""
+    """Keys with common prefixes, a key that is a prefix of another, all bytes."""
     rng = np.random.default_rng(0)
     keys = {bytes(rng.integers(1, 256, rng.integers(1, 6)).astype(np.uint8)) for _ in range(500)}
     keys |= {b"U", b"U0", b"U00:a", b"U00:ab", b"B"}
@@ -130,7 +130,7 @@ def test_keys_are_those_of_the_builder() -> None:
 
 
 def sparse(path: Path, head: bytes, size: int) -> Path:
-    """A file of a size that has these bytes and takes no room on the disk."""
+    """Write a sparse file with these bytes and this size, which takes no space on the disk."""
     with open(path, "wb") as file:
         file.write(head)
         file.truncate(size)
@@ -138,7 +138,7 @@ def sparse(path: Path, head: bytes, size: int) -> Path:
 
 
 def test_a_sparse_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Terabytes: the size is wrong, or the budget is, before a byte of the arrays is read."""
+    """For terabytes, the size check or the budget check fails before any array is read."""
     size = 1 << 42
     head = struct.pack("<8sIIQQ", b"tagwise\n", 1, 0, 2, 1) + b"{}"
     table = struct.pack("<24s8sQQ", b"weights", b"u8", 128, size - 128)
@@ -166,7 +166,7 @@ def test_a_sparse_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_arrays_lie_one_after_the_other(model: Path) -> None:
-    """Gaps, overlaps, names given twice and bytes at the end are refused."""
+    """Gaps, overlaps, duplicate names and trailing bytes are refused."""
     whole = Forgery.of(model)
     faults = {
         "is not where the one before": lambda f: setattr(f.arrays[3], "offset", 64),

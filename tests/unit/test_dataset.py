@@ -116,7 +116,7 @@ def test_dicts_follow_python_crfsuite(sentence: list[dict[str, Any]]) -> None:
     for token, row in zip(expected, found, strict=True):
         assert {a for a, _ in row} == {a for a, v in token.items() if v != 0 or dict(row).get(a)}
         for name, value in token.items():
-            if [a for a, _ in row].count(name) == 1:  # its items() keeps the last of several
+            if [a for a, _ in row].count(name) == 1:  # items() keeps the last of several
                 assert dict(row)[name] == pytest.approx(value, rel=1e-6)
 
 
@@ -273,7 +273,7 @@ def test_labels() -> None:
 
 
 def test_too_many_labels_and_labels_read_once() -> None:
-    """16 bits hold so many and no more; labels of an iterator are gone before they can be placed."""
+    """16 bits limit the number of labels. Labels of an iterator are consumed before they can be assigned."""
     assert len(collect_labels([[str(i) for i in range(NO_LABEL - 1)]])) == NO_LABEL - 1
     with pytest.raises(
         CorpusError, match=rf"{NO_LABEL} labels, more than {NO_LABEL - 1}\. Is the label column the right"
@@ -286,9 +286,9 @@ def test_too_many_labels_and_labels_read_once() -> None:
 
 @pytest.mark.parametrize("labels", [3, 256, 257])
 def test_pairs_of_an_edge_attribute_exist_once(labels: int) -> None:
-    """Those of the gold paths, ascending, however often they occur and however many pairs there could be."""
+    """The pairs on gold paths, ascending, however often they occur and however many pairs are possible."""
     rng = np.random.default_rng(labels)
-    few = np.unique([0, 1, labels - 2, labels - 1])  # so that pairs occur again
+    few = np.unique([0, 1, labels - 2, labels - 1])  # so that pairs are repeated
     gold = [rng.choice(few, 6).tolist() for _ in range(30)]
     X = [[[f"e{rng.integers(3)}"] for _ in path] for path in gold]
     vocab = Vocabulary()
@@ -312,7 +312,7 @@ def test_pairs_of_an_edge_attribute_exist_once(labels: int) -> None:
 
 @pytest.mark.parametrize("plain", [True, False])
 def test_attributes_are_numbered_as_they_come(plain: bool) -> None:
-    """On one thread and on two, many at a time and one by one: ids by first occurrence, in rows of the tokens."""
+    """On one thread and on two, in batches and one by one: ids by first occurrence, in the order of tokens."""
     rng = np.random.default_rng(4)
     X: list[list[Any]] = [
         [

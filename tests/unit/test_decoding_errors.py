@@ -1,4 +1,4 @@
-"""What decoding, constraints and confidence say of wrong input; taggers of Python on the command line."""
+"""Errors of decoding, constraints and confidence on wrong input, and taggers fitted in Python on the command line."""
 
 from __future__ import annotations
 

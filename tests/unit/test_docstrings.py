@@ -33,7 +33,7 @@ def entries(doc: str, *titles: str) -> dict[str, str]:
 
 
 def is_ours(value: Any) -> bool:
-    """Whether a class or function is defined in the package and not in the core."""
+    """Return whether a class or function is defined in the package and not in the core."""
     module = getattr(value, "__module__", None) or ""
     return module.startswith("tagwise.") and not module.startswith("tagwise._core")
 
@@ -78,7 +78,7 @@ def parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def test_the_interface_is_found() -> None:
-    """Classes, functions, and methods that are inherited."""
+    """Classes, functions and inherited methods."""
     assert {"CRF", "Checkpoint", "Model", "RegularizationPath", "Tagger", "lattice.Lattice"} <= CLASSES.keys()
     assert {"fit_shards", "load", "losses.log_loss", "regularization_path"} <= FUNCTIONS.keys()
     assert {"CRF.predict", "MIRA.partial_fit", "Model.save", "Tagger.fit"} <= METHODS.keys()
@@ -86,7 +86,7 @@ def test_the_interface_is_found() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_summaries(name: str) -> None:
-    """The first line is a sentence of its own."""
+    """The first line is a complete sentence."""
     doc = inspect.cleandoc(NAMES[name].__doc__ or "")
     first, *rest = doc.splitlines()
     assert first.endswith((".", ":")), first
@@ -95,7 +95,7 @@ def test_summaries(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *METHODS])
 def test_functions(name: str) -> None:
-    """Each parameter is in Args, nothing else is, and a value that is returned is in Returns."""
+    """Args lists exactly the parameters, and Returns describes a returned value."""
     function = {**FUNCTIONS, **METHODS}[name]
     doc = function.__doc__ or ""
     assert list(entries(doc, "Args")) == parameters(function)

@@ -1,4 +1,4 @@
-"""The examples in the docstrings are true."""
+"""The examples in docstrings produce the output they show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import tagwise
 
-#: The core, which is no Python, and what needs a package that is not there.
+#: The core, which is not Python, and modules that need a package that is not installed.
 NEEDS = {
     "tagwise.torch": "torch",
     "tagwise.apps.annotate.app": "starlette",
@@ -33,7 +33,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def examples(name: str) -> list[doctest.DocTest]:
-    """The docstrings of a module that hold examples."""
+    """Return the docstrings of a module that contain examples."""
     found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name), name)
     return [test for test in found if test.examples]
 
@@ -45,7 +45,7 @@ CASES = [
 
 @pytest.mark.parametrize("test", [test for _, test in CASES], ids=[test.name for _, test in CASES])
 def test_examples(test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an example prints is what it says it prints; files that it writes are left in an empty folder."""
+    """The output equals the documented one. Files are written to an empty folder."""
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
     result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append, clear_globs=False)
@@ -54,7 +54,7 @@ def test_examples(test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_every_example_of_the_sources_is_found() -> None:
-    """No prompt in a source file escapes: each line of an example belongs to a test above."""
+    """Every prompt in a source file belongs to one of the tests above."""
     folder = Path(tagwise.__file__).parent
     written = sum(
         line.lstrip().startswith(">>> ")

@@ -1,4 +1,4 @@
-"""Property tests draw the same examples on every machine, and others by a seed."""
+"""Property tests draw equal examples on every machine, and other ones for another seed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_a_law(i, x):
 def test_shows_them():
     print(json.dumps(drawn))
 """
-#: Constants that Hypothesis would mix in, if it looked at local modules.
+#: Constants that Hypothesis would mix in if it inspected local modules.
 CONSTANTS = "".join(f"N{i} = {i * 7919 + 10**9}\nX{i} = {i}.0625\n" for i in range(300))
 
 
 def started(
     folder: Path, *command: str, law: str = "True", **changed: str
 ) -> subprocess.CompletedProcess[str]:
-    """A run of the property test above in an empty folder, with the settings of all tests."""
+    """Run the property test above in an empty folder, with the settings of all tests."""
     (folder / "test_property.py").write_text(PROPERTY.format(law=law), "utf-8")
     servers = ("CI", "TF_BUILD", "BUILDKITE", "CIRCLECI", "GITHUB_ACTIONS", "GITLAB_CI", "TEAMCITY_VERSION")
     environment = {k: v for k, v in os.environ.items() if k not in servers and not k.startswith("PYTEST")}
@@ -46,14 +46,14 @@ def started(
 
 
 def examples(folder: Path, *options: str, **changed: str) -> list[str]:
-    """The examples that are drawn."""
+    """Return the drawn examples."""
     done = started(folder, "-m", "pytest", "-s", "-q", "-n", "0", *options, **changed)
     assert done.returncode == 0, done.stdout + done.stderr
     return [str(x) for x in json.loads(done.stdout[done.stdout.index("[") : done.stdout.rindex("]") + 1])]
 
 
 def test_examples_are_the_same_everywhere(tmp_path: Path) -> None:
-    """On a build server, and whatever else was imported; a seed draws others."""
+    """Also on a build server and after other imports. A seed draws others."""
     usual = examples(tmp_path)
     assert len(set(usual)) > 20
     (tmp_path / "local_constants.py").write_text(CONSTANTS, "utf-8")

@@ -1,4 +1,4 @@
-"""Environment variables with a value that means nothing: an error that names the variable and what it may be."""
+"""Environment variables with invalid values: an error that gives the variable and its valid values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import tagwise as tw
 
 ROOT = Path(__file__).parents[2]
-#: A use of each variable, and a value that means something.
+#: A use of each variable, and a valid value.
 USES = {
     "TAGWISE_SIMD": ("pass", "baseline"),
     "TAGWISE_PATH": ("pass", "log"),
@@ -24,7 +24,7 @@ USES = {
     "TAGWISE_MAX_EXPANSION": ("tw.read_conll(io.BytesIO(gzip.compress(b'a\\tB\\n\\n')))", "1000"),
     "TAGWISE_DATA": ("tw.load_corpus('conll2000')", None),
 }
-#: Any text is the name of a folder, which is made.
+#: Any text is the name of a folder, which is created.
 FREE = {"TAGWISE_CACHE"}
 CODE = """
 import gzip, io, sys
@@ -38,7 +38,7 @@ except Exception as error:
 
 
 def said(variable: str, value: str) -> str:
-    """What a use of the variable prints."""
+    """Return the output of a use of the variable."""
     code = CODE.format(use=USES[variable][0])
     environment = {**os.environ, variable: value}
     done = subprocess.run(
@@ -76,7 +76,7 @@ def test_a_change_after_the_import_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_these_are_all() -> None:
-    """Every variable that the sources name is in the table, or may be anything."""
+    """Every variable in the sources is in the table or accepts any value."""
     sources = [*(ROOT / "python").rglob("*.py"), *(ROOT / "rust").rglob("*.rs")]
     found = {name for path in sources for name in re.findall(r"TAGWISE_[A-Z_]+", path.read_text())}
     assert found == USES.keys() | FREE

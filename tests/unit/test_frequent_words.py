@@ -70,7 +70,7 @@ def test_pos_is_table_1() -> None:
 
 
 def test_ner_is_table_4() -> None:
-    """Every line of the table, at the one token where all of it can be seen."""
+    """Every row of the table, at the one token that shows all of them."""
     recipe = resolve("ner", ["word", "pos"])
     words, tags = ["(", "Monday", ")"], ["(", "NNP", ")"]
     assert sorted(recipe.render({"word": words, "pos": tags})[1]) == sorted(
@@ -123,9 +123,9 @@ def test_a_model_keeps_its_frequent_words(tmp_path: Path) -> None:
     assert again.recipe == tagger.model_.recipe
     for model in (again, pickle.loads(pickle.dumps(again))):
         assert model.kbest(test, 3) == expected
-        # Sentence by sentence, as a stream is tagged: what is rare does not depend on what comes along.
+        # Sentence by sentence, as in a stream: rarity does not depend on the other sentences.
         assert [model.kbest([sentence], 3)[0] for sentence in test] == expected
-    # A new word is known by its rarity alone, the same as a rare training word without its word feature.
+    # A new word only has its rarity, like a rare training word without its word feature.
     assert "word[0].is_rare(3)?" in again.recipe.render(["yak"])[0]
 
 

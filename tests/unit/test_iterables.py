@@ -1,4 +1,4 @@
-"""Generators are read once and whole: every argument that is a series of things may be one."""
+"""Every iterable argument may be a generator, which is read once and completely."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..corpora import X, Y
 
 
 def once(rows: Any) -> Iterator[Iterator[Any]]:
-    """A generator of generators."""
+    """Yield generators."""
     return (iter(row) for row in rows)
 
 
@@ -34,7 +34,7 @@ def crf() -> tw.CRF:
 
 @pytest.mark.parametrize("form", LISTS)
 def test_training_and_tagging_read_them_once(form: str) -> None:
-    """`fit` with dev and weights, `partial_fit`, `predict`, `evaluate`: as with lists."""
+    """`fit` with dev and weights, `partial_fit`, `predict` and `evaluate` give the results of lists."""
     made = LISTS[form]
     weight = [1.0 + i % 3 for i in range(len(X))]
     plain = crf().fit(X, Y, dev=X[:5], dev_y=Y[:5], sample_weight=weight)
@@ -70,7 +70,7 @@ def test_paths_and_corpora_read_them_once(form: str) -> None:
 
 
 def test_a_list_of_sentences_is_a_corpus() -> None:
-    """It brings its labels, columns and documents, where it stands in for one."""
+    """It provides labels, columns and documents like a corpus."""
     corpus = tw.Corpus(
         [
             tw.Sentence({"word": x, "tag": y, "pos": list(y)}, "tag", doc="d" if i % 4 == 0 else None)

@@ -1,9 +1,9 @@
-"""No call of the native module ends in a panic or a crash, whatever it is given.
+"""No call of the native module panics or crashes, whatever its arguments.
 
-Every function and method of `_core`, every argument replaced in turn by values that are wrong, huge, empty, not
-numbers, or of another object's size.
+Covers every function and method of `_core`. Each argument is replaced in turn by values that are wrong, huge, empty,
+not numbers, or of another object's size.
 
-Run in processes of their own, under a memory limit: a crash would take the tests with it.
+Run in separate processes under a memory limit, because a crash would end the test run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def callables() -> set[str]:
-    """Names of all functions, constructors and methods with arguments."""
+    """Return the names of all functions, constructors and methods with arguments."""
     out = set()
     for name, thing in vars(_core).items():
         if name.startswith("_"):
@@ -43,22 +43,22 @@ def callables() -> set[str]:
 
 
 def named() -> list[str]:
-    """All targets."""
+    """Return the names of all targets."""
     return list(targets(Made()))
 
 
 def test_every_callable_is_a_target() -> None:
-    """One that is added without a line here is named."""
+    """A callable without a target is reported."""
     known = {name.split("(")[0] for name in named()}
     assert callables() - known == {
         "Dataset",
         "Layout",
-    }  # made by encoding, by `build` and `from_arrays`
+    }  # created by encoding, by `build` and `from_arrays`
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_panic_and_no_crash(part: int, tmp_path: Path) -> None:
-    """Errors of Python's or of tagwise's own, none that says a defect was met; and the process lives."""
+    """Only Python or tagwise exceptions, none that reports an internal defect, and the process survives."""
     names = named()[part::4]
     done = subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""Corpora with wrong labels: as many as their name says, in the training part alone."""
+"""Corpora with wrong labels: the share given in their name, in the training part only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_so_many_labels_are_wrong_and_nothing_else_is() -> None:
     gold, wrong = flat(TRAIN), flat(noise.train)
     share = sum(a != b for a, b in zip(gold, wrong)) / len(gold)
     assert abs(share - 0.2) < 4 * (0.2 * 0.8 / len(gold)) ** 0.5
-    # Of the others, each as often as any.
+    # The other labels are equally frequent.
     taken = [b for a, b in zip(gold, wrong) if a == "O" and b != "O"]
     others = sorted(set(gold) - {"O"})
     for label in others:

@@ -1,4 +1,4 @@
-"""Online estimators: they learn, repeat to the bit, go on from a model, and rank paths."""
+"""Online estimators: learning, bit-identical repetition, continued training, and ranked paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_costs_are_parsed_and_refused() -> None:
 
 
 def test_entity_costs_move_precision_and_recall() -> None:
-    """The more a spurious entity costs beside a missed one, the fewer entities are found."""
+    """The higher the cost of a spurious entity relative to a missed one, the fewer entities are found."""
     train, _, _ = tw.load_corpus("wnut17-ner")
     found = {}
     for alpha in (0.1, 0.9):

@@ -15,7 +15,7 @@ from tagwise.dataset import encode, partial
 
 
 def words(n: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
-    """Sentences whose words tell their labels, three in four times."""
+    """Return sentences whose words determine their labels three times out of four."""
     rng = random.Random(seed)
     X, y = [], []
     for _ in range(n):
@@ -59,7 +59,7 @@ def test_a_set_creates_features_of_each_of_its_labels_and_an_unknown_of_none() -
     assert set(tagger.classes_) == {"A|B", "_", "C"}
     tagger = crf(start_end=False, partial=True).fit([["a", "b", "c"]], [["A|B", "_", "C"]])
     assert set(tagger.classes_) == {"A", "B", "C"}
-    assert tagger.n_features_ == 3  # a-A, a-B, c-C; nothing is known of b, and so of both label pairs
+    assert tagger.n_features_ == 3  # a-A, a-B and c-C, but nothing for b and therefore no label pair
 
 
 def test_other_signs_and_files(tmp_path: Path) -> None:

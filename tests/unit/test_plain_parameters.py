@@ -1,4 +1,4 @@
-"""What passes `fit` can be saved: values are made plain, or refused, before training."""
+"""Parameters accepted by `fit` can be saved: values are converted to plain types or refused before training."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONE = "\ud800"
 def test_numbers_and_texts_of_numpy(
     learner: Any, given: dict[str, Any], kept: dict[str, Any], tmp_path: Path
 ) -> None:
-    """They are Python's from `fit` on: in the file, and in what is loaded."""
+    """They are Python objects after `fit`, in the file and after loading."""
     tagger = learner(**{"features": "S1", **given}).fit(X, Y)
     tagger.save(tmp_path / "m")
     again = tw.load(tmp_path / "m")
@@ -65,7 +65,7 @@ def test_numbers_and_texts_of_numpy(
 def test_what_a_file_cannot_hold_is_refused_before_training(
     learner: Any, given: dict[str, Any], said: str
 ) -> None:
-    """With the parameter's name."""
+    """The error names the parameter."""
     with pytest.raises(tw.ParameterError, match=said):
         learner(**given).fit(X, Y)
 
@@ -80,7 +80,7 @@ def test_sets_of_labels_that_are_no_texts(labels: Any) -> None:
 
 
 def test_names_of_columns() -> None:
-    """They go into the file, so they are texts."""
+    """Column names are stored in the file and must be strings."""
     with pytest.raises(tw.CorpusError, match="is not valid Unicode"):
         tw.CRF(features="S1").fit([{LONE: ["a", "b"]}, {LONE: ["c"]}], Y)
     sentence = tw.Sentence({"word": ["a"], LONE: ["A"]}, LONE)

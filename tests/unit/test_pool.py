@@ -1,4 +1,4 @@
-"""How many processes of a comparison run at a time: by their number, and by the memory that they may need."""
+"""The number of concurrent processes of a comparison: limited by `jobs` and by the memory they may need."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def test_the_largest_corpus_decides_what_a_cell_needs() -> None:
     [(3, 10.0, 3), (3, 2.5, 2), (3, 1.0, 1), (3, 0.1, 1), (1, 10.0, 1)],
 )
 def test_processes_at_a_time(jobs: int, room: float, workers: int, tmp_path: Path) -> None:
-    """`room` is the memory in cells; one may always run."""
+    """`room` is the memory in units of one cell. One process may always run."""
     memory = int(room * bytes_per_cell(DATA))
     assert Pool([], DATA, Cache(tmp_path), jobs, memory, None, tmp_path).workers == workers

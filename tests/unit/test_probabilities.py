@@ -1,4 +1,4 @@
-"""Learners without probabilities do not give any: everything that would is refused, and names what to use instead."""
+"""Learners without probabilities refuse every call that would return some, and the error names an alternative."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_has_some_gives_them(name: str, asked: str) -> None:
 
 @pytest.mark.parametrize("name", ["mira", "crf"])
 def test_readings_of_the_labelling_page(name: str) -> None:
-    """Scores always, probabilities where there are some."""
+    """Scores always, probabilities if the learner has them."""
     sentence = Sentence({"word": X[0]})
     found = why(fitted(name).model_, sentence, 0, kind="spans", labelled={}, sentences=[sentence])
     sure = name in WITH

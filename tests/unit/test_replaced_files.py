@@ -1,4 +1,4 @@
-"""A model file that another process replaces all the time: every load returns one of the models, whole."""
+"""A model file that another process keeps replacing: every load returns one of the models, complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tagwise.compat.pycrfsuite import Tagger
 from ..corpora import X, Y
 from ..foreign.test_model_files import SAMPLES
 
-#: Puts the files, in turn, in the place of the first argument until its input ends.
+#: Replaces the first argument by each file in turn until its input ends.
 REPLACE = """
 import itertools, os, shutil, sys, threading
 target, *files = sys.argv[1:]
@@ -35,7 +35,7 @@ for file in itertools.cycle(files):
 
 @contextmanager
 def replaced(target: Path, files: list[Path]) -> Iterator[None]:
-    """While this lives, a process replaces the target."""
+    """Replace the target in another process inside this context."""
     shutil.copyfile(files[0], target)
     command = [sys.executable, "-c", REPLACE, str(target), *map(str, files)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -50,7 +50,7 @@ def replaced(target: Path, files: list[Path]) -> Iterator[None]:
 
 @pytest.fixture
 def models(tmp_path: Path) -> list[Path]:
-    """Models with different arrays, of this library and of others."""
+    """Return models with different arrays, in our format and in foreign ones."""
     out = []
     for name, tagger in {
         "crf": tw.CRF(max_iter=2),
@@ -75,7 +75,7 @@ def test_loads_while_the_file_is_replaced(models: list[Path], tmp_path: Path, mm
 
 
 def test_loads_beside_savers(tmp_path: Path) -> None:
-    """Threads that save models with different numbers of arrays over each other."""
+    """Threads overwrite one file with models that have different numbers of arrays."""
     target, ended = tmp_path / "model.tagwise", threading.Event()
     taggers = [tw.CRF(max_iter=2).fit(X, Y), tw.Boosting(rounds=2).fit(X, Y), tw.HMM().fit(X, Y)]
     taggers[0].save(target)
@@ -97,7 +97,7 @@ def test_loads_beside_savers(tmp_path: Path) -> None:
 
 
 def test_the_drop_in_tagger_opens_once(models: list[Path], tmp_path: Path) -> None:
-    """The head and the rest are of the same file: what is no model of CRFsuite is said to be none."""
+    """Header and content come from one file. A file that is not a CRFsuite model is reported as such."""
     target, kinds = tmp_path / "model", set()
     with replaced(target, models[3:5]):
         for _ in range(300):

@@ -1,4 +1,4 @@
-"""scikit-learn's tools take the estimators: clones, searches, pipelines, diagrams, metadata, checks, errors."""
+"""scikit-learn's tools accept the estimators: clones, searches, pipelines, diagrams, metadata, checks, errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def quick(learner: str) -> tw.Tagger:
     return tw.LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}))
 
 
-#: Those of scikit-learn's checks that do not train on tables of numbers.
+#: The checks of scikit-learn that do not train on numeric tables.
 CHECKS = [
     "check_estimator_cloneable",
     "check_estimator_tags_renamed",
@@ -53,7 +53,7 @@ CHECKS = [
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("learner", tw.LEARNERS)
 def test_the_checks_of_estimators_that_apply(learner: str, check: str) -> None:
-    """scikit-learn's own."""
+    """scikit-learn's own checks pass."""
     if not hasattr(estimator_checks, check):
         pytest.skip(f"this scikit-learn has no {check}")
     getattr(estimator_checks, check)(learner, quick(learner))
@@ -70,7 +70,7 @@ def test_a_clone_has_the_parameters_and_no_model(learner: str) -> None:
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
 def test_predictions_of_folds_are_joined(learner: str) -> None:
-    """`cross_val_predict` gives every sentence the labels of the model that did not see it."""
+    """`cross_val_predict` gives every sentence the labels of the model that was not trained on it."""
     tagger = quick(learner)
     found = model_selection.cross_val_predict(tagger, X, Y, cv=model_selection.KFold(3))
     assert len(found) == len(X)
@@ -81,7 +81,7 @@ def test_predictions_of_folds_are_joined(learner: str) -> None:
 
 
 def test_predictions_are_lists() -> None:
-    """What they are to NumPy does not change what they are: lists that compare and pickle as such."""
+    """NumPy support does not change the type: lists that compare and pickle as lists."""
     found = quick("crf").fit(X, Y).predict(X)
     assert isinstance(found, list)
     assert isinstance(found[0], list)
@@ -120,7 +120,7 @@ def routing() -> Iterator[None]:
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("learner", tw.LEARNERS)
 def test_weights_are_routed_where_they_are_asked_for(learner: str) -> None:
-    """Through a search: a weight of 0 leaves a sentence out, and False leaves the weights out."""
+    """In a search, a weight of 0 excludes a sentence, and False ignores the weights."""
     odd = [["VERB"] * len(sentence) for sentence in X]
     given, labels = [*X, *X], [*Y, *odd]
     weight = np.repeat([1.0, 0.0], len(X))
@@ -173,7 +173,7 @@ def test_the_error_of_an_unfitted_tagger_is_scikit_learns_too() -> None:
 
 
 def test_nothing_of_it_is_imported_by_tagwise() -> None:
-    """Neither by the import, nor by an error, a diagram or training."""
+    """Neither `import tagwise` nor an error, a diagram or training imports scikit-learn."""
     program = (
         "import sys, tagwise as tw\n"
         "try: tw.CRF().predict([])\n"

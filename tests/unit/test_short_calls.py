@@ -1,4 +1,4 @@
-"""Short calls of the core are done on the thread that asks: the same answers, no other thread, in a fork as well."""
+"""Short calls of the core run on the calling thread: equal results, no other thread, in a forked child too."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_short_calls_start_no_thread(tagger: Any, n_jobs: int | None) -> None:
         pytest.skip("a process of its own has no threads of other tests")
     read, write = os.pipe()
     pid = os.fork()
-    if pid == 0:  # a child has the one thread that forked
+    if pid == 0:  # a child only has the thread that forked
         tagger.set_params(n_jobs=n_jobs).predict(X[:1])
         tw.Tokenizer().many(["Rosa runs."], n_jobs)
         os.write(write, str(len(list(Path("/proc/self/task").iterdir()))).encode())
@@ -66,7 +66,7 @@ def test_short_calls_start_no_thread(tagger: Any, n_jobs: int | None) -> None:
 
 
 def test_threads_that_come_and_go_are_answered(tagger: Any) -> None:
-    """More of them than may work by themselves."""
+    """More threads than may work on their own."""
     expected, found = tagger.predict(X[:1]), []
 
     def ask() -> None:

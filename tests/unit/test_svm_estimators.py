@@ -1,4 +1,4 @@
-"""HMSVM and kernel estimators: they learn, repeat, are saved and loaded, and refuse what makes no sense."""
+"""HMSVM and kernel estimators: learning, repetition, saving and loading, rejected arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..names import named
 
 
 def squared(a: TokenMatrix, b: TokenMatrix) -> Any:
-    """A kernel that can be imported."""
+    """Return an importable kernel."""
     return (1.0 + a.dots(b)) ** 2
 
 
@@ -68,7 +68,7 @@ def test_dev_scores_and_allowed_labels_work_with_kernels() -> None:
 
 
 def test_gamma_follows_the_attributes() -> None:
-    """None is 1 / mean ||x||^2; the model keeps the number."""
+    """None means 1 / mean ||x||^2, and the model stores the number."""
     tagger = tw.HMSVM(kernel="rbf").fit(
         [[["a", "b"], ["a", "c"]], [["a", "b", "c", "d"]]], [["x", "y"], ["x"]]
     )

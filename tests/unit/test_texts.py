@@ -1,4 +1,4 @@
-"""Texts in arrays: what lists of the same strings give, and whatever is wrong with the arrays is told."""
+"""Texts in arrays: results equal those of lists of strings, and every fault of the arrays is reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SENTENCES = st.lists(st.lists(st.text(max_size=6)))
 
 
 def texts(sentences: list[list[str]], before: int = 0) -> _core.Texts:
-    """The arrays of sentences, behind bytes and a token that are none of theirs."""
+    """Return the arrays of sentences, after unrelated bytes and a token."""
     tokens = [token.encode() for sentence in sentences for token in sentence]
     data = b"x" * before + b"".join(tokens)
     begins = before + np.cumsum([0, *map(len, tokens)])

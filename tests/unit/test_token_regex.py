@@ -1,4 +1,4 @@
-"""Regular expressions over tokens: `re` decides what matches, and no pattern takes long."""
+"""Regular expressions over tokens: matches equal those of `re`, and no pattern is slow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ATOMS = [
 
 
 def patterns() -> st.SearchStrategy[str]:
-    """Patterns that mean the same to `re`."""
+    """Draw patterns with the same meaning in `re`."""
 
     def more(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         grouped = inner.map(lambda p: f"(?:{p})")
@@ -64,7 +64,7 @@ def test_ends_and_escapes_mean_what_they_mean_to_re(pattern: str) -> None:
 
 
 def test_classes_that_differ_from_re() -> None:
-    """The differences that the documentation names."""
+    """The differences stated in the documentation."""
     for pattern, text, ours in ((r"e\w", "e\u0301", True), (r"\w", "²", False), (r"\s", "\x1f", False)):
         assert matches(pattern, text) is ours
         assert (re.fullmatch(pattern, text) is not None) is not ours
@@ -107,7 +107,7 @@ def test_what_is_not_regular_or_too_large_is_refused(pattern: str) -> None:
 
 # --- time ---------------------------------------------------------------------------------------------------
 
-#: Patterns that take exponential or quadratic time by backtracking, with a text for which they do.
+#: Patterns that take exponential or quadratic time with backtracking, and a text for which they do.
 HOSTILE = [
     ("(a+)+b", "a" * 100_000),
     ("(a|a)*b", "a" * 100_000),

@@ -1,4 +1,4 @@
-"""The voted perceptron: its voters go with the model, and what cannot vote says so."""
+"""The voted perceptron: the model contains its voters, and models without voters raise an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagwise.base.exceptions import ModelFileError, ParameterError
 from ..corpora import X, Y
 
 TAGGER = tw.Perceptron(features="S2", epochs=4, voters=4 * len(X)).fit(X, Y)
-#: Words that training has not seen: where voters differ.
+#: Sentences with words that do not occur in training, on which the voters differ.
 STRANGE = [["the", "unknown", "barks"], ["a", "a", "a", "a"], ["Dog", "zzz", "the"], []]
 DECODERS = ("viterbi", "pointwise")
 

@@ -1,4 +1,4 @@
-"""A labelling folder of somebody else: it makes us read, write and wait for nothing outside it."""
+"""An untrusted labelling folder causes no reads, writes or blocking outside it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def change(folder: Path, **fields: Any) -> None:
-    """Other settings, with a right checksum."""
+    """Write other settings with a valid checksum."""
     value = {**json.loads((folder / "work.json").read_text()), **fields}
     value.pop("crc32")
     (folder / "work.json").write_bytes(sealed(value))
@@ -106,7 +106,7 @@ def test_entries_that_cannot_be_are_refused_by_their_line(folder: Path, entry: d
 def test_every_byte_of_a_folder_counts(folder: Path) -> None:
     for path in [folder / "work.json", folder / "journal.jsonl", *(folder / "documents").iterdir()]:
         whole = path.read_bytes()
-        for at in range(0, len(whole) - 1, 5):  # without its end a line of the journal was never finished
+        for at in range(0, len(whole) - 1, 5):  # without its end a line of the journal is incomplete
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
             with pytest.raises(tw.TagwiseError, match=path.name):
                 Work(folder)
