@@ -1,14 +1,15 @@
 //! Sequence boosting: AdaBoost.MR for label sequences (Altun, Hofmann & Johnson 2002).
 //!
 //! ```text
-//! minimise  N = sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i),  one weight a round
+//! minimise  N = sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i),  one weight per round
 //! ```
 //!
-//! or, over all label sequences, sum_i w_i e^{l_i}: the minimiser is the same, the bounds and so the path to it are not; or the
-//! pointwise loss in place of the sequential one (`loss`).
+//! or, over all label sequences, sum_i w_i e^{l_i}, which has the same minimiser but other bounds, and so another path
+//! to it. The pointwise loss can replace the sequential one (`loss`).
 //!
-//! A round takes the feature whose bound on N after the best step is smallest. What all bounds need is kept by `state` and
-//! moved by differences; `select` finds the feature; `bound` has the formulas; `search` refines a step; `exact` is Z itself.
+//! A round takes the feature whose bound on N after the best step is smallest. `state` keeps the sums that all bounds
+//! need and updates them by differences. `select` finds the feature, `bound` has the formulas, `search` refines a
+//! step, and `exact` computes Z itself.
 
 pub mod bound;
 pub mod cells;
@@ -38,14 +39,15 @@ use state::State;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of several features in a round, the part of the first one's gain that the last has at least, and how many are looked at for
-/// each that a round may take; the same where their steps are found together, which tells the good ones from the others.
+/// With several features per round: minimum gain of the last feature relative to that of the first, and number of
+/// features examined for each that a round may take. The second pair is for jointly found steps, which separate good
+/// features from the others.
 const APART: (f64, usize) = (0.1, 16);
 const JOINT: (f64, usize) = (0.01, 4);
-/// By which factor the scale of overlapping steps changes from one try to the next, at most, and how often it does.
+/// Maximum factor between successive scales of overlapping steps, and maximum number of changes.
 const FURTHER: f64 = 4.0;
 const TRIED: usize = 3;
-/// A scale nearer to the one before than this is not tried.
+/// A scale closer to the previous one than this is not evaluated.
 const NEAR: f64 = 0.1;
 
 /// How features and their steps are chosen.
@@ -54,22 +56,22 @@ pub struct RoundOptions {
     pub bound: Bound,
     /// Refine the bound's step by line search.
     pub line_search: bool,
-    /// Find the steps of features that share sentences together; else they are damped by one factor.
+    /// Find the steps of features that share sentences jointly. Otherwise they are damped by one factor.
     pub joint: bool,
     pub limits: StepLimits,
     pub draw: Draw,
-    /// Most features of a round.
+    /// Maximum number of features per round.
     pub features_per_round: usize,
-    /// Whether the features of a round may share sentences; else each sentence sees one of them.
+    /// Whether the features of a round may share sentences. Otherwise each sentence has at most one of them.
     pub overlap: bool,
 }
 
-/// What is boosted, and from where.
+/// The boosted loss and the initial weights.
 pub struct BoostingOptions {
     pub rounds: RoundOptions,
     pub target: Target,
     pub sample_weight: Vec<f64>, // [N], or empty for all 1
-    /// Weights to begin with: [features], or empty for 0.
+    /// Initial weights: [features], or empty for 0.
     pub start: Vec<f64>,
 }
 
@@ -92,7 +94,7 @@ pub struct RoundStep {
 pub struct Boosting {
     pub state: State,
     selector: Selector,
-    joint: Option<JointSteps>, // where steps are found together
+    joint: Option<JointSteps>, // if steps are found jointly
     options: BoostingOptions,
     rounds: u64,
     chosen: Vec<Chosen>,
@@ -102,7 +104,7 @@ pub struct Boosting {
     begun: Option<Begun>,
 }
 
-/// What a round that has begun to move the state returns to if it is stopped: the loss, and the weights of its features.
+/// State restored if a round is stopped after it began to move the state: the loss, and the weights of its features.
 struct Begun {
     n: f64,
     shift: f64,
@@ -149,13 +151,13 @@ impl Boosting {
         })
     }
 
-    /// Whether a round was stopped while it moved the state: weights and loss are those before it, sums are not, so that
-    /// no round can follow.
+    /// Whether a round was stopped while it moved the state. Weights and loss are those before it, but the sums are
+    /// not, so no round can follow.
     pub fn is_torn(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// Puts weights and loss back after a call that was stopped.
+    /// Restore weights and loss after a call that was stopped.
     pub fn abandon(&mut self) {
         if let Some(begun) = &self.begun {
             (self.state.n, self.state.shift) = (begun.n, begun.shift);
@@ -168,17 +170,18 @@ impl Boosting {
         self.begun = Some(Begun { n: self.state.n, shift: self.state.shift, weights });
     }
 
-    /// Rounds so far.
+    /// Number of rounds so far.
     pub fn rounds(&self) -> u64 {
         self.rounds
     }
 
-    /// What selection has cost so far: (gains computed, estimates made).
+    /// Cost of selection so far: (gains computed, estimates made).
     pub fn selection(&self) -> (u64, u64) {
         (self.selector.evaluated, self.selector.estimated)
     }
 
-    /// Up to `most` rounds, or until `patience` is over: the steps taken, fewer where no feature gains any more.
+    /// Run up to `most` rounds, or until `patience` is over, fewer if no feature gains any more. Append the steps
+    /// taken.
     pub fn run(&mut self, most: u64, patience: Duration, steps: &mut Vec<RoundStep>) -> Result<bool> {
         if self.is_torn() {
             return Err(Error::Value(
@@ -197,15 +200,16 @@ impl Boosting {
         Ok(true)
     }
 
-    /// One round; false where no feature gains.
+    /// Run one round. Return false if no feature gains.
     fn round(&mut self, steps: &mut Vec<RoundStep>) -> Result<bool> {
         stop::look();
         if self.options.rounds.bound == Bound::Exact {
             self.chosen.clear();
-            self.begin(); // gains of the features that changed are lost if their computation is stopped
+            self.begin(); // gains of changed features are lost if their computation is stopped
         }
         let Boosting { state, selector, options: BoostingOptions { rounds: options, .. }, .. } = self;
-        // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
+        // Below this the moments of transitions, which are differences of counts, have no digits left: everything is
+        // learned.
         let least = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();
         if state.n.is_nan() || state.wrong() <= least {
             self.begun = None;
@@ -265,7 +269,7 @@ impl Boosting {
             }
         }
         self.state.sharpen()?;
-        // Far below the old shift the loss is known only now.
+        // If N fell far below the old shift, the loss is known only after `sharpen`.
         let log_loss = self.state.log_loss();
         let far = |step: &&mut RoundStep| several || !step.log_loss.is_finite();
         steps[first..].iter_mut().filter(far).for_each(|step| step.log_loss = log_loss);
@@ -274,8 +278,8 @@ impl Boosting {
         Ok(true)
     }
 
-    /// Steps of features that share sentences, found together; false, and nothing has moved, where they would gain less than `damp`
-    /// is sure to.
+    /// Take jointly found steps of features that share sentences. Return false, with nothing moved, if they would gain
+    /// less than the guarantee of `damp`.
     fn step_together(&mut self, taken: &mut [RoundStep]) -> Result<bool> {
         let (state, cap) = (&mut self.state, self.options.rounds.limits.cap);
         let bounds: Vec<FeatureStep> = taken.iter().map(|s| (s.feature as usize, s.step)).collect();
@@ -296,11 +300,12 @@ impl Boosting {
         Ok(true)
     }
 
-    /// Steps of q features that share sentences, times one scale. N is convex: N(w + sum_k s_k / q) <= the mean of
-    /// N(w + s_k) over k, so that a scale of 1/q gains at least the mean of the gains. 1/sqrt(q) is tried, and then the lowest
-    /// point of the parabola through the logarithms there and at 0 and the slope at 0, once more where that is far away; the best one is halved
-    /// until it gains as much, which 1/q always does. What came before does not count: a round is a function of the weights.
-    /// Steps of the pointwise loss, whose ranges are wide, are too short rather than too long: scales above 1 may follow.
+    /// Take the steps of q features that share sentences, times one scale. N is convex: N(w + sum_k s_k / q) <= the
+    /// mean of N(w + s_k) over k, so that a scale of 1/q gains at least the mean of the gains. First 1/sqrt(q) is
+    /// evaluated, then the minimum of the parabola through the logarithms at that scale and at 0 and the slope at 0,
+    /// repeatedly while that is far away. The best scale is halved until it gains as much, which 1/q always does.
+    /// Earlier rounds have no influence: a round is a function of the weights. Steps of the pointwise loss, whose
+    /// ranges are wide, are too short rather than too long, so scales above 1 are possible.
     fn damp(&mut self, taken: &mut [RoundStep]) -> Result<()> {
         let state = &mut self.state;
         let least = 1.0 / taken.len() as f64;
@@ -345,14 +350,14 @@ impl Boosting {
         Ok(())
     }
 
-    /// Compute all sentences and all sums again: what a round costs without the inverted index.
+    /// Compute all sentences and all sums again, which is the cost of a round without the inverted index.
     pub fn recompute(&mut self) -> Result<()> {
         self.sentences.clear();
         self.sentences.extend(0..self.state.len() as u32);
         self.state.refresh(&self.sentences, &[], &mut self.losses)
     }
 
-    /// (step, Z) of every feature under a bound, at the weights now. Z is relative to N.
+    /// (step, Z) of every feature under a bound, at the current weights. Z is relative to N.
     pub fn bounds(&self, bound: Bound) -> Result<Vec<(f64, f64)>> {
         if bound == Bound::Tight && self.options.rounds.bound == Bound::Loose {
             return Err(Error::Value("the tight bound needs a booster with bound=\"tight\" or \"exact\"".into()));
@@ -366,13 +371,14 @@ impl Boosting {
     }
 }
 
-/// What N has of the sentences of a round, and what its steps gain at least: the mean of their gains.
+/// The part of N from the sentences of a round, and the guaranteed gain of its steps: the mean of their gains.
 fn promise(state: &State, sentences: &[u32], taken: &[RoundStep]) -> (f64, f64) {
     let known = sentences.iter().map(|&s| state.d[s as usize]).sum();
     (known, taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n)
 }
 
-/// Z of the pointwise loss is no sum of exponentials of the step, and not convex in it.
+/// Reject the exact bound for the pointwise loss, whose Z is not a sum of exponentials of the step, and not convex in
+/// it.
 fn refuse_exact(bound: Bound, target: Target) -> Result<()> {
     if bound == Bound::Exact && target.loss == Boosted::Pointwise {
         return Err(Error::Value(

@@ -1,4 +1,5 @@
-//! Parts of a pass over sentences that threads share: the recursions of one sentence, and where its differences go.
+//! Parts of a pass over sentences that run in parallel: the recursions of one sentence, and the destinations of its
+//! differences.
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -11,12 +12,12 @@ use crate::machine::simd::Simd;
 use crate::machine::system::shared::Shared;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One sentence's recursions, and its differences to what was known.
+/// Recursions of one sentence, and differences from its previous values.
 pub struct Revision<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,
     pub edges: &'a EdgeFactors,
-    pub edge_at: &'a [u32], // place of each edge feature in a matrix [L, P]
+    pub edge_at: &'a [u32], // position of each edge feature in a matrix [L, P]
     pub node: &'a [f64],
     pub weight: &'a [f64],
     pub shift: f64,
@@ -32,7 +33,7 @@ pub struct Revision<'a> {
 
 impl Revision<'_> {
     /// # Safety
-    /// No other thread runs the same `i` or the same sentence.
+    /// No other thread may run the same `i` or the same sentence.
     pub unsafe fn run(&self, i: usize, s: usize, work: &mut ChainWork) {
         let (width, l) = (self.edges.padded, self.layout.labels);
         let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
@@ -59,7 +60,7 @@ impl Revision<'_> {
     }
 }
 
-/// Where differences go.
+/// Destinations of differences.
 pub struct BoostingSums<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,
@@ -84,17 +85,17 @@ pub struct Moved<'a> {
 /// Scratch of one thread.
 #[derive(Default)]
 pub struct RowScratch {
-    wrong: Vec<f64>,  // [T, P] differences of the labels that are not gold, 0 for the gold one
+    wrong: Vec<f64>,  // [T, P] differences of wrong labels, 0 for the gold one
     mass: Vec<f64>,   // [T, P] difference of d, 0 for the gold label
-    sum: Vec<f64>,    // [P] the same over the places of an entry
+    sum: Vec<f64>,    // [P] sum of `wrong` over the tokens of an entry
     masses: Vec<f64>, // [P]
     kept: Vec<(f64, f64)>,
 }
 
 dispatch!(
-    /// Add a sentence's differences to the cells of part `part` of the attributes; part 0 has the chain's. Every cell
-    /// belongs to one part and is added to in the order of sentences: the sums do not depend on the number of parts. No
-    /// other thread may work on the same part.
+    /// Add a sentence's differences to the cells of part `part` of the attributes. Part 0 includes those of the chain.
+    /// Every cell belongs to one part and is summed in the order of sentences, so the sums do not depend on the number
+    /// of parts. No other thread may process the same part.
     pub fn add(
         sums: &BoostingSums<'_>,
         moved: &Moved<'_>,
@@ -102,7 +103,7 @@ dispatch!(
         parts: usize,
         rows: &mut RowScratch,
     ) = |simd| {
-        // SAFETY: the caller has no other thread work on this part.
+        // SAFETY: the caller guarantees that no other thread processes this part.
         unsafe { add_kernel(simd, sums, moved, part, parts, rows) }
     }
 );
@@ -117,7 +118,7 @@ fn plus(to: &mut [f64], by: &[f64]) {
 }
 
 impl RowScratch {
-    /// What the wrong labels of each token change: nothing at the gold ones.
+    /// Changes of the wrong labels of each token, 0 at the gold ones.
     #[inline(always)]
     fn set_wrong(&mut self, nodes: &[f64], gold: &[u16], width: usize, d: f64) {
         self.wrong.clear();
@@ -131,10 +132,10 @@ impl RowScratch {
     }
 }
 
-/// `S` only says which instructions the compiler may use.
+/// `S` only selects the instructions that the compiler may use.
 ///
 /// # Safety
-/// No other thread works on the same part.
+/// No other thread may process the same part.
 #[inline(always)]
 unsafe fn add_kernel<S: Simd>(
     _: S,
@@ -151,7 +152,7 @@ unsafe fn add_kernel<S: Simd>(
     rows.sum.resize(width, 0.0);
     rows.masses.resize(width, 0.0);
     if tight {
-        // Where gold labels have no cells of their own, they are as the others.
+        // Gold labels without cells of their own are treated like the others.
         let gold = &sums.data.gold[base..base + nodes.len() / width];
         rows.set_wrong(nodes, if sums.cells.is_even() { &[] } else { gold }, width, d);
     }
@@ -219,10 +220,10 @@ unsafe fn add_kernel<S: Simd>(
 }
 
 impl BoostingSums<'_> {
-    /// Those of edges, starts and ends.
+    /// Add the differences of edges, starts and ends.
     ///
     /// # Safety
-    /// No other thread works on part 0.
+    /// No other thread may process part 0.
     #[inline(always)]
     pub unsafe fn add_chain(&self, moved: &Moved<'_>, rows: &mut RowScratch) {
         let Moved { s, nodes, pairs, d } = *moved;
@@ -258,10 +259,11 @@ impl BoostingSums<'_> {
 }
 
 impl BoostingSums<'_> {
-    /// Those of edges to the row of the sentence's length; what belongs to edges of the gold path goes to cells of their own.
+    /// Add the differences of edges to the row of the sentence's length. Those of the gold path's edges go to separate
+    /// cells.
     ///
     /// # Safety
-    /// No other thread works on part 0.
+    /// No other thread may process part 0.
     #[inline(always)]
     unsafe fn add_edges(&self, s: usize, pairs: &[f64], d: f64, kept: &mut Vec<(f64, f64)>) {
         let cells = self.cells;

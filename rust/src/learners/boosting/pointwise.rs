@@ -6,7 +6,7 @@ use crate::learners::boosting::chain::{write_rows, ChainWork};
 use crate::learners::boosting::loss::SentenceScores;
 use crate::machine::simd::WIDTH;
 
-/// sum_t 1 / p_t and sum_t (1 / p_t - 1), both over e^top.
+/// sum_t 1 / p_t and sum_t (1 / p_t - 1), both divided by e^top.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Points {
     pub top: f64,
@@ -14,8 +14,8 @@ pub struct Points {
     pub wrong: f64,
 }
 
-/// The loss of a sentence. If `out` = (nodes [T, P], pairs [L, P] or empty) is given, also its derivatives over e^top by node
-/// scores and by edge scores, the latter summed over positions.
+/// The loss of a sentence. If `out` = (nodes [T, P], pairs [L, P] or empty) is given, also its derivatives with
+/// respect to node scores and edge scores, divided by e^top. Those of edge scores are summed over positions.
 pub fn residuals(x: &SentenceScores<'_>, work: &mut ChainWork, out: Option<(&mut [f64], &mut [f64])>) -> Points {
     if x.gold.is_empty() {
         out.into_iter().for_each(|(_, pairs)| pairs.fill(0.0));

@@ -1,7 +1,7 @@
-//! What boosting can be resumed from: all that rounds move by differences, and what the selection remembers.
+//! State from which boosting resumes: everything that rounds update by differences, and the cache of the selection.
 //!
-//! Sums that were moved by differences are not to the bit those that are built anew from the weights, and what is chosen
-//! follows them. So they are kept as they are.
+//! Sums updated by differences are not bit for bit those computed from the weights, and the choice of features depends
+//! on them. So they are saved as they are.
 
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::Gain;
@@ -9,10 +9,10 @@ use crate::learners::boosting::select::KnownGain;
 use crate::learners::boosting::Boosting;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Sums of a state are smaller, and so are their squares: a common factor is taken out of what is large.
+/// Bound on the sums of a state, such that their squares are finite. A common factor is taken out of large sums.
 const MOST: f64 = 1e150;
 
-/// Arrays of a state, each under its name.
+/// Arrays of a state, by name.
 pub type Saved = Vec<(&'static str, Vec<f64>)>;
 
 impl Boosting {
@@ -43,7 +43,7 @@ impl Boosting {
         ]
     }
 
-    /// Go on from a state of a booster of the same data and options; `array` gives the arrays by their names.
+    /// Resume from a state of a booster with the same data and options. `array` returns the arrays by name.
     pub fn restore(&mut self, mut array: impl FnMut(&str) -> Result<Vec<f64>>) -> Result<()> {
         let mut found = Vec::new();
         for (name, own) in self.saved() {
@@ -51,7 +51,7 @@ impl Boosting {
             if given.len() != own.len() {
                 return Err(Error::Value("the state is of other data; train anew".into()));
             }
-            // The floor, the last of the numbers, is infinite at first.
+            // The lower limit of N for estimates (`floor`), the last of the numbers, is infinite initially.
             let finite = if name == "numbers" { &given[..given.len() - 1] } else { &given[..] };
             if let Some(x) = finite.iter().find(|x| x.is_nan() || x.abs() > MOST) {
                 return Err(Error::Value(format!(

@@ -1,5 +1,6 @@
 //! The step of a chosen feature by line search on the true loss, over the sentences where it can fire. The bounds are
-//! conservative where a feature fires several times in a sentence; this is what their authors expected to help.
+//! conservative if a feature fires several times in a sentence. Their authors expected a line search to help in that
+//! case.
 
 use crate::learners::boosting::bound::StepLimits;
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
@@ -9,9 +10,9 @@ use crate::learners::boosting::state::State;
 use crate::machine::system::stop;
 use rayon::prelude::*;
 
-/// The derivative at the step taken, relative to that at 0.
+/// Derivative at the step taken, relative to that at 0.
 const ENOUGH: f64 = 0.1;
-/// Most evaluations of the loss.
+/// Maximum number of evaluations of the loss.
 const MOST: usize = 12;
 
 /// Loss over the sentences and its derivative, at weight + step.
@@ -41,7 +42,7 @@ impl Line<'_> {
             edges = Some(moved);
         }
         let edges = edges.as_ref().unwrap_or(&state.edges);
-        // Sums of fixed parts, in order: the same for any number of threads.
+        // Sums of fixed parts, in order, so that the result does not depend on the number of threads.
         let stop = stop::current();
         let parts: Vec<(f64, f64)> = self
             .sentences
@@ -103,9 +104,9 @@ impl Line<'_> {
     }
 }
 
-/// A step of about the least loss, from the bound's step `guess`: it grows until the derivative changes its sign, and
-/// the crossing is found by regula falsi (Illinois). Beyond the guess the smoothing term e^step + e^-step counts too, so that
-/// a step without end is bounded as the bound's own is; the loss is never above that of the guess.
+/// A step with approximately minimal loss, from the bound's step `guess`. It grows until the derivative changes its
+/// sign, and the zero is found by regula falsi (Illinois). Beyond the guess the smoothing term e^step + e^-step is
+/// included, so that an infinite step is bounded as in the bound itself. The loss is never above that of the guess.
 pub fn search(state: &State, k: usize, guess: f64, limits: StepLimits, sentences: &[u32]) -> f64 {
     let line = Line { state, kind: index::kind(&state.layout, k), sentences };
     let at_zero = state.slope(k);
@@ -142,7 +143,7 @@ pub fn search(state: &State, k: usize, guess: f64, limits: StepLimits, sentences
     for _ in 0..MOST {
         let step = match far {
             None => {
-                // Where a straight line from the last two slopes crosses zero, within reason.
+                // Zero of the straight line through the last two slopes, within limits.
                 let ratio = last.1 / (last.1 - near.1);
                 let far = last.0 + (near.0 - last.0) * if ratio > 0.0 { ratio } else { 8.0 };
                 far.abs().clamp(1.5 * near.0.abs(), 8.0 * near.0.abs()).min(cap.abs()).copysign(guess)

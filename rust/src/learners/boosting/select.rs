@@ -1,11 +1,12 @@
-//! Which feature has the smallest bound, without looking at all of them.
+//! Find the feature with the smallest bound without evaluating all of them.
 //!
-//! Features lie in blocks. For every block the largest optimistic gain is kept, and computed again only when a sentence that
-//! one of its features occurs in has changed. A round looks at the blocks whose estimate is above the best gain found, and
-//! there only at the features whose own estimate is.
+//! Features are grouped in blocks. For every block the largest optimistic gain is kept, and computed again only after
+//! a change in a sentence that contains one of its features. A round examines the blocks whose estimate is above the
+//! best gain found, and in these only the features whose own estimate is.
 //!
-//! The gain of the tight bound does not depend on N. That of the loose one falls with N, and N falls with every round:
-//! estimates are made for `floor` < N and serve until N is below it, when all blocks are looked at once more.
+//! The gain of the tight bound does not depend on N. That of the loose one decreases with N, and N decreases with
+//! every round. Estimates are computed for `floor` < N and are valid until N is below it. Then all blocks are computed
+//! again.
 
 use crate::learners::boosting::bound::{self, Bound, Gain, StepLimits};
 use crate::learners::boosting::cells::FEATURES;
@@ -14,35 +15,35 @@ use crate::learners::boosting::state::State;
 use crate::machine::system::stop;
 use std::sync::atomic::Ordering;
 
-/// How far N may fall before the estimates of the loose bound are made again.
+/// Fraction to which N may fall before the estimates of the loose bound are computed again.
 const SLACK: f64 = 0.97;
-/// Estimates and gains are computed in different ways: the estimate is taken to be this much larger.
+/// Factor on estimates, which are computed differently from gains, so that rounding cannot make them smaller.
 const SAFE: f64 = 1.0 + 1e-9;
-/// Blocks of estimates, and gains, between two looks for a signal.
+/// Number of blocks of estimates, or of gains, between two checks for a signal.
 const BLOCKS: usize = 1024;
 const GAINS: usize = 256;
 const FREE: StepLimits = StepLimits { smoothing: 0.0, cap: f64::INFINITY };
 
-/// A feature, its step and what it surely gains.
+/// A feature, its step and its guaranteed gain.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen {
     pub feature: usize,
     pub gain: Gain,
 }
 
-/// Features of a round.
+/// Requirements on the features of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub most: usize,
     /// Whether they may share sentences.
     pub overlap: bool,
-    /// Part of the first one's gain that the last one has at least.
+    /// Minimum gain of the last one relative to that of the first.
     pub share: f64,
-    /// Features looked at for each that is wanted.
+    /// Number of features examined for each that is wanted.
     pub tried: usize,
 }
 
-/// Which features may be chosen in a round: a fraction, drawn anew for every round.
+/// Features that may be chosen in a round: a fraction, drawn again for every round.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw {
     pub fraction: f64,
@@ -50,7 +51,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Whether feature k takes part in a round: a hash of all three numbers (splitmix64), so that no list is drawn.
+    /// Whether feature k takes part in a round: a hash of all three numbers (splitmix64), which avoids drawing a list.
     #[inline(always)]
     fn takes(&self, round: u64, k: usize) -> bool {
         if self.fraction >= 1.0 {
@@ -65,28 +66,29 @@ impl Draw {
     }
 }
 
-/// The larger number first, then the lower feature.
+/// Order by decreasing number, then by increasing feature.
 fn by_first(x: &(f64, usize), y: &(f64, usize)) -> std::cmp::Ordering {
     y.0.total_cmp(&x.0).then(x.1.cmp(&y.1))
 }
 
-/// A gain, or a bound on it, computed earlier, of a feature whose cells have not changed since.
+/// A gain computed earlier, or a bound on it, of a feature whose cells have not changed since.
 #[derive(Clone, Copy, Default)]
 pub(super) struct KnownGain {
     pub(super) gain: f64,
-    pub(super) slack: f64, // eps |e^step - e^-step|; 0 for a bound that does not depend on N
-    pub(super) n: f64,     // N then; 0 where nothing is known
+    pub(super) slack: f64, // eps |e^step - e^-step|, 0 for a bound that does not depend on N
+    pub(super) n: f64,     // N at that time, 0 if unknown
 }
 
 impl KnownGain {
-    /// At least the gain under the tight bound at N = n. Only the smoothing eps c(step), c = e^step + e^-step, eps
-    /// proportional to N, has changed. From the optimality of the old step s at the old eps, and of the new one t at the new:
+    /// Upper bound on the gain under the tight bound at N = n. Only the smoothing eps c(step), c = e^step + e^-step,
+    /// eps proportional to N, has changed. From the optimality of the old step s at the old eps, and of the new step t
+    /// at the new eps:
     ///
     /// ```text
     /// gain(t) - gain(s) <= eps (c(t) - c(s)),   c'(t) <= (N/n) c'(s)   =>   gain(t) <= gain(s) + eps |c'(s)| (N/n - 1)
     /// ```
     ///
-    /// (N falls, so that |t| >= |s|, and c - c' falls with |step|.)
+    /// (N decreases, so that |t| >= |s|, and c - c' decreases with |step|.)
     #[inline(always)]
     fn at_most(&self, n: f64) -> f64 {
         if self.n < n {
@@ -108,7 +110,8 @@ pub struct Selector {
     used: Vec<u64>, // [N] round in which a sentence was last touched
     list: Vec<(f64, usize)>,
     sentences: Vec<u32>,
-    /// Features whose gain was computed, and estimates made, since the beginning: what selection costs.
+    /// Number of features whose gain was computed, and number of estimates, since the beginning: the cost of
+    /// selection.
     pub evaluated: u64,
     pub estimated: u64,
 }
@@ -147,7 +150,7 @@ impl Selector {
         }
     }
 
-    /// All cells of a feature as one of all sentences.
+    /// Union of all cells of a feature, as one cell of all sentences.
     fn whole(state: &State, k: usize) -> (bound::Range, f64, f64) {
         let mut range = bound::Range { a: 0.0, b: 0.0 };
         let mut sum = 0.0;
@@ -158,12 +161,13 @@ impl Selector {
         (range, state.n, sum)
     }
 
-    /// Estimates of the blocks that changed.
+    /// Update the estimates of the blocks that changed.
     fn update(&mut self, state: &State) {
         let loose = self.bound == Bound::Loose;
         let all = loose && state.n < self.floor;
         let floor = if all { SLACK * state.n } else { self.floor };
-        // A block is up to date or marked as changed wherever this stops; a new floor counts once all blocks have it.
+        // After a stop every block is either up to date or marked as changed. A new `floor` is set once all blocks are
+        // updated.
         for block in 0..self.best.len() {
             if block % BLOCKS == BLOCKS - 1 {
                 stop::look();
@@ -193,8 +197,8 @@ impl Selector {
         self.floor = floor;
     }
 
-    /// The feature of the largest gain, the first of several; None where none gains. The most promising features are
-    /// computed first, so that few of the others are.
+    /// The feature of the largest gain, the first in case of ties. None if no feature gains. The most promising
+    /// features are computed first, so that few of the others need be.
     fn first(&mut self, state: &State, round: u64) -> Option<Chosen> {
         let mut found: Option<Chosen> = None;
         let mut at = 0;
@@ -242,7 +246,7 @@ impl Selector {
         found.filter(|c| c.gain.gain > 1e-13 * state.n)
     }
 
-    /// At least the gain of a feature, nearer than its estimate.
+    /// Upper bound on the gain of a feature, tighter than its estimate.
     fn at_most(&mut self, state: &State, k: usize) -> f64 {
         if self.bound != Bound::Tight {
             return self.estimate[k];
@@ -266,9 +270,8 @@ impl Selector {
         found
     }
 
-    /// Features by gain. Unless they may overlap they share no sentence: what each removes from N it removes
-    /// from its own sentences, so that the gains add up.
-    /// Where none of the drawn ones gains, all are looked at.
+    /// Choose features by gain. Unless they may overlap they share no sentence: each decreases N only through its own
+    /// sentences, so that the gains add up. If none of the drawn features gains, all features are examined.
     pub fn choose(&mut self, state: &State, round: u64, wanted: Wanted, chosen: &mut Vec<Chosen>) {
         self.choose_drawn(state, round, wanted, chosen);
         if chosen.is_empty() && self.draw.fraction < 1.0 {
@@ -341,7 +344,7 @@ impl Selector {
         }
     }
 
-    /// Choose a feature if none of its sentences is taken; answers whether there is room for more.
+    /// Choose a feature if none of its sentences is taken. Return whether more features may be chosen.
     fn take(&mut self, state: &State, round: u64, candidate: Chosen, wanted: Wanted, chosen: &mut Vec<Chosen>) -> bool {
         let least = chosen.first().map_or(0.0, |c| wanted.share * c.gain.gain);
         if wanted.overlap {

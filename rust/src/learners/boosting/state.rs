@@ -1,5 +1,5 @@
-//! Everything a round needs, kept up to date by difference: scores, residuals, losses, and for every cell its mass and
-//! moment. After a step only the sentences where the feature can fire are computed again.
+//! The data of a round, updated by differences: scores, residuals, losses, and the mass and moment of every cell.
+//! After a step only the sentences where the feature can fire are computed again.
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -18,15 +18,16 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// Sentences computed at once, before their differences are added up in order.
+/// Number of sentences computed at once, before their differences are added in order.
 const BATCH: usize = 256;
-/// Attributes whose sums one thread makes at a time.
+/// Number of attributes whose sums one thread computes at a time.
 const ATTRIBUTES: usize = 2048;
-/// Tokens of a batch from which threads pay.
+/// Number of tokens in a batch from which threads are worth their start.
 const MANY: usize = 1024;
-/// log w_i e^{l_i} beyond which a common factor e^-shift is taken out: squares of the sums must stay finite.
+/// log w_i e^{l_i} above which a common factor e^-shift is taken out, so that squares of the sums stay finite.
 const LARGE: f64 = 200.0;
-/// The sums are built anew when N has fallen by this factor: what rounding left of larger terms would show.
+/// The sums are recomputed when N has fallen by this factor, before rounding errors of larger terms become
+/// significant.
 const FALL: f64 = 1e-3;
 
 /// N sentences, P labels padded to a block, K features. All sums carry the factor e^-shift.
@@ -39,20 +40,20 @@ pub struct State {
     pub weight: Vec<f64>, // [N] w_i
     pub w: Vec<f64>,      // [K]
     pub edges: EdgeFactors,
-    edge_at: Vec<u32>,      // [edge features] place in a matrix [L, P]
+    edge_at: Vec<u32>,      // [edge features] position in a matrix [L, P]
     pub node: Vec<f64>,     // [tokens, P] node scores, start and end included
-    pub residual: Vec<f64>, // [tokens, P] of the loss by node scores: e_i (p_t(y) - [y = gold])
+    pub residual: Vec<f64>, // [tokens, P] derivative of the loss by node scores: e_i (p_t(y) - [y = gold])
     pub pairs: Vec<f64>,    // [N, edge features] e_i (E[S] - S(gold))
     pub l: Vec<f64>,        // [N] logarithms of losses: -log P(gold)
     pub e: Vec<f64>,        // [N] w_i e^{l_i - shift}
-    pub d: Vec<f64>,        // [N] w_i (e^{l_i} - 1) e^-shift; e itself over all sequences
+    pub d: Vec<f64>,        // [N] w_i (e^{l_i} - 1) e^-shift, or e itself if the loss is over all sequences
     pub shift: f64,
     pub n: f64,                        // sum of d
     pub m: Vec<f64>,                   // [cells] moments
-    pub mass: Vec<f64>,                // [cells] sums of d; empty for the loose bound, where it is N
+    pub mass: Vec<f64>,                // [cells] sums of d, empty for the loose bound, whose mass is N
     pub changed: Vec<AtomicBool>,      // [blocks]
     pub(super) built: f64,             // N when the sums were built
-    by_attribute: Option<ByAttribute>, // where rounds are wide
+    by_attribute: Option<ByAttribute>, // if rounds are wide
     /// Sentences where edges, starts and ends can fire.
     pub fires: [usize; 3],
     arena: Arena,
@@ -60,7 +61,7 @@ pub struct State {
     rows: RowScratch,
 }
 
-/// What a batch of sentences hands from the recursions to the sums.
+/// Results of the recursions of a batch of sentences, for the sums.
 #[derive(Default)]
 struct Arena {
     at: Vec<usize>,  // first row of each sentence
@@ -136,17 +137,17 @@ impl State {
         self.l.is_empty()
     }
 
-    /// The part of N that wrong sequences have.
+    /// The part of N from wrong sequences.
     pub fn wrong(&self) -> f64 {
         self.n - self.constant(|tokens| self.target.rest(tokens))
     }
 
-    /// The loss over all sequences, whatever N is.
+    /// The loss over all sequences, independently of the definition of N.
     pub fn all(&self) -> f64 {
         self.wrong() + self.constant(|tokens| self.target.right(tokens))
     }
 
-    /// A sum over sentences, by their tokens, with their weights.
+    /// Weighted sum over sentences of a function of their number of tokens.
     fn constant(&self, of: impl Fn(usize) -> f64) -> f64 {
         let tokens = self.data.sentences.windows(2).map(|s| s[1] - s[0]);
         self.weight.iter().zip(tokens).map(|(w, tokens)| w * of(tokens)).sum::<f64>() * (-self.shift).exp()
@@ -157,7 +158,7 @@ impl State {
         self.n.ln() + self.shift
     }
 
-    /// Node scores of all tokens from the weights.
+    /// Compute the node scores of all tokens from the weights.
     fn score(&mut self) {
         let (width, l) = (self.edges.padded, self.layout.labels);
         self.node.fill(0.0);
@@ -182,14 +183,14 @@ impl State {
         }
     }
 
-    /// All sentences from their scores, with a shift that keeps the largest in range.
+    /// Compute all sentences from their scores, with a shift that keeps the largest in range.
     fn pass(&mut self) -> Result<()> {
         let all: Vec<u32> = (0..self.len() as u32).collect();
         if self.w.iter().all(|w| *w == 0.0) {
             let tokens = self.data.sentences.windows(2).map(|s| s[1] - s[0]);
             self.l = tokens.map(|tokens| self.target.at_zero(tokens, self.layout.labels)).collect();
         } else {
-            self.shift = f64::MAX; // every e is 0: the losses alone
+            self.shift = f64::MAX; // every e is 0: only the losses are computed
             self.forget();
             self.refresh(&all, &[], &mut Vec::new())?;
         }
@@ -202,7 +203,7 @@ impl State {
         Ok(())
     }
 
-    /// No sentence has been computed yet.
+    /// Mark all sentences as not computed.
     fn forget(&mut self) {
         for sums in [&mut self.residual, &mut self.pairs, &mut self.d, &mut self.m, &mut self.mass] {
             sums.fill(0.0);
@@ -210,7 +211,7 @@ impl State {
         self.n = 0.0;
     }
 
-    /// Masses and moments from the residuals.
+    /// Compute masses and moments from the residuals.
     fn build(&mut self) {
         self.m.fill(0.0);
         self.mass.fill(0.0);
@@ -255,7 +256,7 @@ impl State {
         });
         for s in 0..self.d.len() {
             stop::look();
-            // SAFETY: nobody else is at work.
+            // SAFETY: no other thread is running.
             unsafe { sums.add_chain(&moved(s), &mut RowScratch::default()) };
         }
         self.changed.iter().for_each(|changed| changed.store(true, Ordering::Relaxed));
@@ -273,7 +274,7 @@ impl State {
         }
     }
 
-    /// Add steps to the weights of features and to the scores they enter; `refresh` must follow.
+    /// Add steps to the weights of features and to the scores that they change. A call of `refresh` must follow.
     pub fn shift_weights(&mut self, steps: impl Iterator<Item = (usize, f64)>) {
         let mut edges = false;
         for (k, step) in steps {
@@ -314,8 +315,8 @@ impl State {
         }
     }
 
-    /// Compute the listed sentences again and move the sums by the differences. `ends` are places in the list after which
-    /// log N is noted.
+    /// Compute the listed sentences again and update the sums by the differences. `ends` are positions in the list
+    /// after which log N is recorded.
     pub fn refresh(&mut self, sentences: &[u32], ends: &[usize], losses: &mut Vec<f64>) -> Result<()> {
         let losses_alone = self.shift == f64::MAX;
         let anew = self.by_attribute.is_some() && ends.is_empty() && !losses_alone && self.are_most(sentences);
@@ -335,7 +336,7 @@ impl State {
                 done += 1;
                 if ends.next_if_eq(&done).is_some() {
                     if self.n < FALL * self.built {
-                        self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
+                        self.n = self.d.iter().sum(); // the difference of two large numbers would leave noise
                     }
                     losses.push(self.n.max(0.0).ln() + self.shift);
                 }
@@ -344,18 +345,18 @@ impl State {
         if anew {
             self.build();
         } else if self.n.is_nan() || self.n < FALL * self.built {
-            self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
+            self.n = self.d.iter().sum(); // the difference of two large numbers would leave noise
         }
         Ok(())
     }
 
-    /// Whether sentences have most of the tokens.
+    /// Whether the sentences have most of the tokens.
     fn are_most(&self, sentences: &[u32]) -> bool {
         let length = |&s: &u32| self.data.sentences[s as usize + 1] - self.data.sentences[s as usize];
         2 * sentences.iter().map(length).sum::<usize>() >= self.data.tokens()
     }
 
-    /// Room for what a batch of sentences is computed into; answers its tokens.
+    /// Allocate the results of a batch of sentences. Return its number of tokens.
     fn reserve(&mut self, batch: &[u32]) -> usize {
         let (width, l, n_edges) = (self.edges.padded, self.layout.labels, self.layout.edges.len());
         let arena = &mut self.arena;
@@ -372,7 +373,7 @@ impl State {
         rows
     }
 
-    /// Residuals and losses of a batch, and their differences, into the arena.
+    /// Compute residuals and losses of a batch, and their differences, in the arena.
     fn compute(&mut self, batch: &[u32], many: bool) {
         let arena = &mut self.arena;
         let job = Revision {
@@ -403,7 +404,7 @@ impl State {
         }
     }
 
-    /// The differences of a batch onto masses and moments.
+    /// Add the differences of a batch to masses and moments.
     fn add_differences(&mut self, batch: &[u32], many: bool) {
         let (width, n_edges, arena) = (self.edges.padded, self.layout.edges.len(), &self.arena);
         let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
@@ -438,7 +439,7 @@ impl State {
         }
     }
 
-    /// The loss of the batch's sentence i, which is s, in place of the old one.
+    /// Replace the loss of sentence s, number i of the batch.
     fn take(&mut self, i: usize, s: u32) -> Result<()> {
         let Lost { l, e, d } = self.arena.fresh[i];
         if !l.is_finite() || !e.is_finite() {
@@ -451,7 +452,7 @@ impl State {
         Ok(())
     }
 
-    /// Keep the sums sharp: build them anew when N has fallen far, and take another shift when it has fallen very far.
+    /// Keep the sums accurate: recompute them when N has fallen far, with another shift when it has fallen very far.
     pub fn sharpen(&mut self) -> Result<()> {
         if self.shift > 0.0 && (self.n.is_nan() || self.n < 1e-44) {
             self.pass()?;
@@ -468,7 +469,7 @@ impl State {
         self.cells.of(k).map(move |c| (self.cells.range[c], if tight { self.mass[c] } else { self.n }, self.m[c]))
     }
 
-    /// All cells of a feature together.
+    /// All cells of a feature summed.
     #[inline(always)]
     pub fn moments(&self, k: usize) -> Moments {
         let mut moments = Moments::default();
