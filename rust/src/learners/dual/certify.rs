@@ -1,4 +1,4 @@
-//! How far the weights can be from the optimum, as a bound that rounding cannot break.
+//! Bound on the distance of the weights from the optimum, which holds in spite of rounding.
 //!
 //! For any distributions q_i over the paths of each sentence and any weights w
 //!
@@ -6,10 +6,11 @@
 //! P(w) - D(q) = sum_i s_i KL(q_i | p_i(w)) + l2 |w - w(q)|^2,     w(q) = 1/(2 l2) sum_i s_i (F(y_i) - E_{q_i} F)
 //! ```
 //!
-//! Both terms are sums of positive numbers, so nothing cancels. q_i is the chain of the kept marginals that is closest to p_i(w)
-//! (`chain::precise`); it is a dual point like any other, however near the kept marginals it comes. w(q) is added up from the chains
-//! themselves: the weights and the kept marginals are sums of many single-precision steps and have drifted apart. All of it is done in
-//! double precision, and what rounding can amount to is added to the gap (`Rounding`).
+//! Both terms are sums of positive numbers, so nothing cancels. q_i is the chain of the kept marginals that is closest
+//! to p_i(w) (`chain::precise`). It is a valid dual point, no matter how close it is to the kept marginals. w(q) is
+//! summed from the chains themselves, since the weights and the kept marginals are sums of many single-precision steps
+//! and have drifted apart. Everything is computed in double precision, and a bound on the rounding errors is added to
+//! the gap (`Rounding`).
 
 use super::visit::{score, score_edges};
 use super::{Dual, Ground, VisitScratch};
@@ -25,29 +26,30 @@ use crate::scores::online_layout::Cells;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Parts that the sums of P alone are split into; fixed, so that results do not depend on threads.
+/// Number of parts for sums of P alone. It is fixed, so that results do not depend on threads.
 const PARTS: u32 = 4;
-/// The same for the sums of P and D, which need an array of all cells each.
+/// Number of parts for sums of P and D, each of which needs an array of all cells.
 const HALVES: u32 = 2;
-/// Cells from which on there is one such array.
+/// Number of cells from which there is only one such array.
 const MANY: usize = 1 << 24;
 
-/// What some sentences add to P and D, without the penalty.
+/// Contribution of some sentences to P and D, without the penalty.
 #[derive(Clone, Debug, Default)]
 pub struct BoundTerms {
-    /// sum s (log Z - gold score); NaN if a sentence is out of range.
+    /// sum s (log Z - gold score), NaN if a sentence is out of range.
     pub loss: f64,
     /// An upper bound of sum s KL(q | p), plus a bound of the error of `loss`.
     pub divergence: f64,
     /// A bound of the error of `observed`, as a Euclidean norm.
     pub slack: f64,
-    /// [features] sum s (F(y) - E_q F); empty if only the loss was computed.
+    /// [features] sum s (F(y) - E_q F), empty if only the loss was computed.
     pub observed: Vec<f64>,
 }
 
 /// P and D of weights from the terms of all sentences.
 ///
-/// The sums here have one term per feature: their relative error is at most the number of terms times the unit roundoff.
+/// The sums in this function have one term per feature: their relative error is at most the number of terms times the
+/// unit roundoff.
 pub fn bounds(w: &[f64], l2: f64, terms: &BoundTerms) -> (f64, f64) {
     let rate = 1.0 / (2.0 * l2);
     let (mut square, mut apart) = (0.0, 0.0);
@@ -57,7 +59,7 @@ pub fn bounds(w: &[f64], l2: f64, terms: &BoundTerms) -> (f64, f64) {
         apart += off * off;
     }
     let rounded = (w.len() as f64 + 16.0) * f64::EPSILON;
-    // Of w - rate * observed itself: each is rounded to half a unit of its larger term.
+    // Error of w - rate * observed itself: each difference is rounded to half a unit of its larger term.
     let slack = rate * terms.slack + 2.0 * f64::EPSILON * (square.sqrt() + apart.sqrt());
     let distance = apart.sqrt() * (1.0 + rounded) + slack;
     let primal = terms.loss + l2 * square;
@@ -65,12 +67,12 @@ pub fn bounds(w: &[f64], l2: f64, terms: &BoundTerms) -> (f64, f64) {
     (primal, primal - gap - 4.0 * f64::EPSILON * primal.abs())
 }
 
-/// Sizes of the attributes of tokens: what sums over them can be rounded by.
+/// Sizes of the attributes of tokens, which bound the rounding of sums over them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extent {
-    terms: f64, // most attributes of a token
-    sum: f64,   // most of the sum of their absolute values
-    norm: f64,  // most of their Euclidean norm
+    terms: f64, // maximum number of attributes of a token
+    sum: f64,   // maximum sum of their absolute values
+    norm: f64,  // maximum of their Euclidean norm
 }
 
 impl Extent {
@@ -98,19 +100,21 @@ impl Extent {
     }
 }
 
-/// Bounds of what rounding does to a sentence; u is the unit roundoff, T its tokens, L the labels.
+/// Bounds on the rounding errors of a sentence, where u is the unit roundoff, T the number of tokens, L that of
+/// labels.
 ///
-/// - A node score is a sum of k products: it is off by at most (k + 1) u max|w| sum|f|. That is a change of the scores, so the loss is
-///   off by at most twice as much for each token, and the divergence too.
-/// - A row of gamma or of the chain is a sum of L products, a product, a division and an exponential, all of positive numbers: each of
-///   its numbers is off by at most (2 L + 16) u, relatively. For gamma that is a change of the scores again, which does not pile up
-///   along the sentence. For the marginals m it does: they are off by T (2 L + 16) u, and so are the terms that they multiply.
+/// - A node score is a sum of k products: its error is at most (k + 1) u max|w| sum|f|. That is a change of the
+///   scores, so the error of the loss is at most twice that for each token, and so is that of the divergence.
+/// - A row of gamma or of the chain is a sum of L products, a product, a division and an exponential, all of
+///   positive numbers: the relative error of each number is at most (2 L + 16) u. For gamma that is a change of the
+///   scores again, which does not accumulate along the sentence. For the marginals m it does: their error is
+///   T (2 L + 16) u, and so is that of the terms that they multiply.
 /// - log Z and the gold score are sums of 2 T numbers with the absolute values `reach`.
 struct Rounding {
     score: f64,
     row: f64,
     norm: f64,
-    sum: f64, // of sums over all tokens of a part
+    sum: f64, // for sums over all tokens of a part
 }
 
 impl Rounding {
@@ -126,14 +130,14 @@ impl Rounding {
         }
     }
 
-    /// Of the loss and the divergence of a sentence together.
+    /// Bound for the loss and the divergence of a sentence together.
     fn terms(&self, n: usize, loss_reach: f64, divergence_reach: f64) -> f64 {
         let n = n as f64;
         let u = f64::EPSILON / 2.0;
         n * (4.0 * self.score + 4.0 * self.row) + n * self.row * divergence_reach + (2.0 * n + 8.0) * u * loss_reach
     }
 
-    /// Of the expectations of its features.
+    /// Bound for the expectations of its features.
     fn observed(&self, n: usize) -> f64 {
         let n = n as f64;
         n * self.norm * (n * self.row + self.sum)
@@ -162,7 +166,7 @@ fn in_parts<R: Send>(dual: &Dual, parts: u32, add: fn(&Dual, Range<u32>) -> R) -
 }
 
 impl Dual {
-    /// The terms of the weights now, in double precision.
+    /// Terms of the current weights, in double precision.
     pub fn terms(&self) -> BoundTerms {
         let parts = if self.w.len() * WIDTH >= MANY { 1 } else { HALVES };
         let mut found = in_parts(self, parts, add_terms).into_iter();
@@ -177,7 +181,7 @@ impl Dual {
         sum
     }
 
-    /// The loss of the weights now, in single precision; NaN if a sentence is out of range.
+    /// Loss of the current weights, in single precision. NaN if a sentence is out of range.
     pub fn loss(&self) -> f64 {
         in_parts(self, PARTS, add_losses).iter().sum()
     }
@@ -223,7 +227,7 @@ fn losses_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> f64 {
 }
 
 dispatch!(
-    /// The terms of some sentences; `observed` is [cells].
+    /// Terms of some sentences. `observed` is [cells].
     fn add_terms(dual: &Dual, which: Range<u32>) -> BoundTerms = terms_kernel
 );
 
@@ -242,7 +246,7 @@ fn terms_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> BoundTerms {
     let rounding = Rounding::new(ground, &dual.w, cells.data.tokens());
     let mut lanes = Vec::new();
     let mut chain = scaled64::Scaled64::default();
-    let mut pairs = vec![Doubles::ZERO; l * width]; // expected, over M
+    let mut pairs = vec![Doubles::ZERO; l * width]; // expected pairs, divided by M
     let mut gold_pairs = vec![0.0; l * width * WIDTH];
     for i in which.clone().filter(|&i| ground.sample_weight[i as usize] > 0.0) {
         stop::look();
@@ -288,7 +292,7 @@ fn terms_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> BoundTerms {
     out
 }
 
-/// What the node scores of a sentence begin with: 0, or -infinity for labels that are not allowed and padding.
+/// Initial node scores of a sentence: 0, or -infinity for labels that are not allowed and for padding.
 fn begin_scores(ground: &Ground, sentence: u32, lanes: &mut Vec<Lane>, out: &mut [Doubles]) {
     let width = ground.cells.width;
     lanes.clear();

@@ -1,27 +1,28 @@
-//! An epoch by several threads, with the bits of one.
+//! An epoch on several threads, with the same bits as on one.
 //!
-//! Visit p is found at the weights that the visits before p - LAG + 1 lead to, and visits are applied in their order. So the
-//! weights do not depend on who finds a visit. Each thread has weights of its own and applies all visits to them. Only the moves
-//! travel between cores, a few kilobytes each, and not the cache lines of the weights, which all visits touch. To apply a visit
-//! takes about a fifth of the time of finding it.
+//! Visit p is computed at the weights that result from the visits before p - LAG + 1, and visits are applied in order.
+//! So the weights do not depend on which thread computes a visit. Each thread has its own copy of the weights and
+//! applies all visits to it. Only the moves travel between cores, a few kilobytes each, and not the cache lines of the
+//! weights, which all visits touch. Applying a visit takes about a fifth of the time of computing it.
 //!
 //! ```text
-//! claim p                        one counter; every p is claimed by one thread
+//! claim p                        one counter, every p is claimed by one thread
 //! apply the visits ..= p - LAG   to the thread's own weights, in order, each once `done`
 //! wait for the slot of p         until every thread that joined has applied visit p - RING
-//! find visit p                   moves q_i, writes the move to the slot p mod RING, sets `done[p]`
+//! find visit p                   moves q_i, writes the move to slot p mod RING, sets `done[p]`
 //! ```
 //!
-//! **Same bits.** A thread finds p after it has applied exactly the visits 0 ..= p - LAG, in this order: `applied` only grows, by
-//! one, and claims of one thread ascend. By induction over p the weights at which p is found are those of one thread. The dual
-//! point of a sentence is read and written by its own visits alone. Two visits of one sentence are at least LAG apart (`spaced`),
-//! so the later one begins after its thread has seen `done` of the earlier one.
+//! **Same bits.** A thread finds p after it has applied exactly the visits 0 ..= p - LAG, in this order: `applied`
+//! only grows, by one, and claims of one thread ascend. By induction over p the weights at which p is found are those
+//! of one thread. The dual point of a sentence is read and written by its own visits alone. Two visits of one sentence
+//! are at least LAG apart (`spaced`), so the later one begins after its thread has observed `done` of the earlier one.
 //!
-//! **No race.** The finder writes slot p mod RING before the release store of `done[p]`; others read it after an acquire load of
-//! `done[p]`. It is written again by p + RING only after each joined thread has stored `applied` > p with release, which is after
-//! its last read. A thread that joins later gets the weights and the count `applied` = a of the first thread. Slot a is not
-//! overwritten before: that takes `applied` > a of the first thread, which is stored after JOINED. A finder looks at the first
-//! thread first, so one that reads `applied` > a there also sees that the other has joined.
+//! **No race.** The finder writes slot p mod RING before the release store of `done[p]`, and others read it after an
+//! acquire load of `done[p]`. It is overwritten by p + RING only after each joined thread has stored `applied` > p
+//! with release, which is after its last read. A thread that joins later receives the weights and the count `applied`
+//! = a of the first thread. Slot a is not overwritten before: that requires `applied` > a of the first thread, which
+//! is stored after JOINED. A finder checks the first thread first, so one that reads `applied` > a there also observes
+//! that the other has joined.
 //!
 //! **No deadlock.** Let p be the smallest visit that is claimed and not done. Its thread waits for visits <= p - LAG < p, which
 //! are done, and for threads that have not applied p - RING. Such a thread has claimed some p' > p and is applying the visits
@@ -29,7 +30,7 @@
 //! claimed yet waits for nothing, and one that ran out of visits sets `applied` to the maximum. A thread that panics sets
 //! `is_over`, which ends every wait.
 //!
-//! A thread that the pool lends late joins late: the one that called copies its weights for it.
+//! A thread that the pool lends late joins late: the calling thread copies its weights for it.
 
 use super::visit::{self, Move};
 use super::{Block, Dual, Ground, VisitScratch, Visited};
@@ -41,15 +42,15 @@ use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
-/// Moves that are kept: those of the last visits, applied by all threads before they are written again.
+/// Number of moves kept: those of the last visits, which all threads apply before they are overwritten.
 const RING: usize = 8;
-/// Turns that a wait spins before it lets others have the core.
+/// Number of iterations that a wait spins before it yields the core.
 const SPINS: u32 = 200;
-/// No sentence: what is visited where the next one was visited just before.
+/// Placeholder visit, used if the next sentence was visited too recently.
 pub(super) const NO_SENTENCE: u32 = u32::MAX;
 
-/// The order with no sentence twice in `lag` visits that follow each other: its dual point has moved when it is visited again, the
-/// weights not yet. What comes too soon waits.
+/// Reorder visits so that no sentence occurs twice within `lag` consecutive visits, in which case its dual point would
+/// have moved but the weights would not. A visit that comes too soon is postponed.
 pub(super) fn spaced(order: Vec<u32>, lag: usize) -> Vec<u32> {
     let mut out: Vec<u32> = Vec::with_capacity(order.len());
     let mut waiting = VecDeque::new();
@@ -72,41 +73,42 @@ pub(super) fn spaced(order: Vec<u32>, lag: usize) -> Vec<u32> {
     }
 }
 
-/// What a thread has: its weights, and how far it applied visits to them.
+/// State of a thread: its weights, and the number of visits applied to them.
 struct WorkerSlot {
     state: AtomicU32,
     w: UnsafeCell<Vec<Lane>>,
-    applied: AtomicUsize, // visits, from the first on
+    applied: AtomicUsize, // number of visits, in order
 }
 
 const EMPTY: u32 = 0;
-/// Wants the weights of the one that called.
+/// Requests the weights of the calling thread.
 const ASKS: u32 = 1;
 const JOINED: u32 = 2;
 
-/// What the threads of an epoch share.
+/// State that the threads of an epoch share.
 struct Round<'a> {
     ground: &'a Ground,
     order: &'a [u32],
     lag: usize,
     labels: usize,
-    nodes: *mut f32, // those of `Dual`, each sentence's part touched by the one that visits it
+    nodes: *mut f32, // those of `Dual`, each sentence's part accessed only by its visitor
     pairs: *mut f32,
     blocks: *mut Block,
     claimed: AtomicUsize,
     done: Vec<AtomicBool>,        // [visits] found
     moves: Vec<UnsafeCell<Move>>, // [RING]
-    workers: Vec<WorkerSlot>,     // of the threads; the first has its weights elsewhere
-    is_over: AtomicBool,          // the first has found and applied everything, or somebody unwinds
+    workers: Vec<WorkerSlot>,     // one per thread, but the first has its weights elsewhere
+    is_over: AtomicBool,          // the first thread has found and applied everything, or a thread unwinds
 }
 
-// SAFETY: `claimed` gives each place of the order, hence each part of nodes, pairs, blocks and each move, to one thread; others read
-// a move when `done` says so, and it is written again when all who joined have applied it. No sentence is in two visits less than
-// `lag` apart. A seat's weights are written by the first thread between ASKS and JOINED, else by its own.
+// SAFETY: `claimed` assigns each position of the order, hence each part of nodes, pairs, blocks and each move, to one
+// thread. Others read a move after `done` is set, and it is overwritten after all joined threads have applied it. No
+// sentence is in two visits less than `lag` apart. A slot's weights are written by the first thread between ASKS and
+// JOINED, otherwise by its own thread.
 unsafe impl Sync for Round<'_> {}
 
 impl Round<'_> {
-    /// Until `ready`: true; false where the epoch is over before. Unwinds where the call is to stop.
+    /// Wait until `ready` and return true, or false if the epoch is over before. Unwinds if the call is stopped.
     fn wait(&self, ready: impl Fn() -> bool) -> bool {
         let mut turns = 0u32;
         while !ready() {
@@ -130,7 +132,7 @@ impl Round<'_> {
     }
 }
 
-/// Says that the epoch is over where a thread unwinds, so that no other waits for it.
+/// Marks the epoch as over if a thread unwinds, so that no other waits for it.
 struct StopOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for StopOnPanic<'_> {
@@ -141,9 +143,9 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// All visits of the order, by the threads of this pool.
+/// Run all visits of the order on the threads of this pool.
 pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
-    let threads = rayon::current_num_threads().min(lag); // a visit must be applied before the one `lag` behind it is found
+    let threads = rayon::current_num_threads().min(lag); // a visit must be applied before the visit `lag` later is found
     let Dual { ground, w, nodes, pairs, blocks, .. } = dual;
     let worker = |i| WorkerSlot {
         state: AtomicU32::new(if i == 0 { JOINED } else { EMPTY }),
@@ -189,19 +191,19 @@ pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
     out
 }
 
-/// The part of a thread that was lent.
+/// The work of a lent thread.
 fn beside(round: &Round<'_>, worker: &WorkerSlot) -> Visited {
     let _falls = StopOnPanic(&round.is_over);
     worker.state.store(ASKS, Release);
     if !round.wait(|| worker.state.load(Acquire) == JOINED) {
         return Visited::default();
     }
-    // SAFETY: JOINED: the first thread has written these and touches them no more.
+    // SAFETY: after JOINED the first thread, which wrote these, does not access them.
     work(round, unsafe { &mut *worker.w.get() }, worker, false)
 }
 
 dispatch!(
-    /// Claims visits until there are none; the first thread then applies what is left.
+    /// Claim visits until none is left. The first thread then applies the remaining ones.
     fn work(round: &Round<'_>, w: &mut [Lane], worker: &WorkerSlot, is_first: bool) -> Visited = work_kernel
 );
 
@@ -225,9 +227,9 @@ fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], worker: &Wor
         let until = if p >= last { last } else { (p + 1).saturating_sub(round.lag) };
         while applied < until {
             if !round.wait(|| round.done[applied].load(Acquire)) {
-                return out; // somebody unwinds, and with that the call
+                return out; // a thread unwinds, and with it the call
             }
-            // SAFETY: the visit is done, and its move is not written again before this thread has applied it.
+            // SAFETY: the visit is done, and its move is not overwritten before this thread has applied it.
             let found = unsafe { &*round.slot(applied) };
             found.prefetch();
             visit::apply(ground, found, w);
@@ -243,7 +245,7 @@ fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], worker: &Wor
         if !round.wait(|| round.workers.iter().all(free)) {
             return out;
         }
-        // SAFETY: this thread has claimed p, and every thread has applied the move that was here before.
+        // SAFETY: this thread has claimed p, and every thread has applied the previous move of the slot.
         let (i, to) = (round.order[p], unsafe { &mut *round.slot(p) });
         to.sentence = NO_SENTENCE;
         if i != NO_SENTENCE {
@@ -269,10 +271,10 @@ fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], worker: &Wor
     }
 }
 
-/// Gives its weights, with all visits before `applied`, to those who came since.
+/// Copy the weights, with all visits before `applied`, to the threads that have requested them since.
 fn welcome(round: &Round<'_>, w: &[Lane], applied: usize) {
     for worker in round.workers.iter().filter(|worker| worker.state.load(Acquire) == ASKS) {
-        // SAFETY: a seat that asks is nobody's but the first thread's, which this is.
+        // SAFETY: in the state ASKS only the first thread, which is this one, accesses the slot.
         unsafe { (*worker.w.get()).extend_from_slice(w) };
         worker.applied.store(applied, Release);
         worker.state.store(JOINED, Release);

@@ -5,13 +5,14 @@
 //! dual    D(q) = sum_i s_i entropy(q_i) - l2 |w(q)|^2,    w(q) = 1/(2 l2) sum_i s_i (F(y_i) - E_{q_i} F)
 //! ```
 //!
-//! with one distribution q_i over the paths of each sentence; P(w) >= P* >= D(q) always, so that the difference bounds how
-//! far the weights are from the optimum. A visit (`visit`) moves q_i towards p_i, the distribution of the weights now, by a
-//! step that is found in closed form, and the weights with it: w = w(q) at any time, and there is no learning rate and no
-//! decay. Of q_i the expectations that features have are kept, those of nodes [T, L] and the sums over pairs of neighbours.
+//! with one distribution q_i over the paths of each sentence. P(w) >= P* >= D(q) always holds, so the difference
+//! bounds the distance of the weights from the optimum. A visit (`visit`) moves q_i towards p_i, the distribution of
+//! the current weights, by a step in closed form, and the weights with it: w = w(q) at any time, without a learning
+//! rate or decay. Of q_i only the expectations of features are kept, those of nodes [T, L] and the sums over pairs of
+//! neighbours.
 //!
-//! For a certificate D is computed at the chains that have these nodes and are closest to p_i (`certify`), in double precision and
-//! with bounds of its rounding.
+//! For a certificate D is computed at the chains that have these nodes and are closest to p_i (`certify`), in double
+//! precision and with bounds on its rounding.
 //!
 //! Sentences are visited in proportion to how far q_i is from p_i (gap sampling). Le Priol, Piche and Lacoste-Julien 2018,
 //! "Adaptive stochastic dual coordinate ascent for conditional random fields".
@@ -36,31 +37,31 @@ use crate::scores::online_layout::Cells;
 pub use certify::{bounds, BoundTerms};
 use std::sync::Arc;
 
-/// Most visits of a sentence in an epoch.
+/// Maximum number of visits of a sentence in an epoch.
 const MOST: f64 = 4.0;
-/// Visits of an epoch, a sentence.
+/// Number of visits in an epoch, per sentence.
 const SHARE: f64 = 0.6;
-/// What of the visits goes by the gaps, and by which power of them.
+/// Share of the visits that is distributed by the gaps, and the power of the gaps.
 const BY_GAP: (f64, f64) = (0.8, 0.7);
 
-/// Sentences from which on visits are made by two threads.
+/// Number of sentences from which two threads share the visits.
 const TOGETHER: usize = 512;
-/// Visits beside each other are made at the weights behind the visit so many before. With one more, two threads would wait less, but
-/// passes are lost (conll2002-es certified to 2e-5 after 34 of them with 2, to 8e-5 with 3), and sentences that are all alike overshoot:
-/// x' = x - h x_before is stable for every h < 1 where one step is not seen, not where two are.
+/// Concurrent visits read the weights after the visit LAG before. With 3 two threads would wait less, but passes are
+/// lost (conll2002-es certified to 2e-5 after 34 passes with 2, to 8e-5 with 3), and identical sentences overshoot: x'
+/// = x - h x_before is stable for every h < 1 if one step is not visible, but not if two are.
 const LAG: usize = 2;
 
-/// Where one sentence's block of the dual stands.
+/// State of one sentence's block of the dual.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
     /// Chi-square distance of q_i and p_i at the last visit.
     pub distance: f64,
-    /// How much farther the tokens' distances let a step go than it should: neighbours move together.
+    /// Correction of the steps. The tokens' distances alone allow too long a step, since neighbours move together.
     pub kappa: f64,
     pub visits: u32,
 }
 
-/// What training can be resumed from, to the bit.
+/// State from which training resumes bit for bit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DualState {
     pub weights: Vec<f32>, // [cells]
@@ -70,27 +71,27 @@ pub struct DualState {
     pub epochs: u64,
 }
 
-/// What an epoch did.
+/// Summary of an epoch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Visited {
     pub tokens: usize,
-    /// Visits that float32 could not do.
+    /// Number of visits out of range for float32.
     pub failed: usize,
-    /// Sum of the sentences' distances, each as its last visit found it.
+    /// Sum of the sentences' distances at their last visits.
     pub distance: f64,
 }
 
-/// What all visits read.
+/// Data that all visits read.
 struct Ground {
     cells: Cells,
     spread: Spread,
     sample_weight: Vec<f64>,
     l2: f64,
-    sweeps: usize, // that an epoch's visits come in, each in the order of the sentences; 0 for any order
-    edge_at: Vec<u32>, // [edge features] place in [L, width] lanes
-    no_edge: Vec<Lane>, // [L, width] 0, or -infinity where there is no edge or no label
+    sweeps: usize,      // number of sweeps of an epoch, each in sentence order, or 0 for any order
+    edge_at: Vec<u32>,  // [edge features] position in [L, width] lanes
+    no_edge: Vec<Lane>, // [L, width] 0, or -infinity for missing edges and padding
     extent: certify::Extent,
-    no_label: Box<Lane>, // the same for the last lane of node scores; in a box, since Python's objects are not aligned as lanes are
+    no_label: Box<Lane>, // like `no_edge`, for the last lane of node scores, boxed since Python objects are not aligned like lanes
 }
 
 pub struct Dual {
@@ -103,7 +104,7 @@ pub struct Dual {
     pages: Option<Pages>, // files of large arrays
 }
 
-/// What a visit works on.
+/// Buffers of a visit.
 #[derive(Default)]
 struct VisitScratch {
     beside: SentenceSums,
@@ -120,7 +121,7 @@ impl VisitScratch {
 }
 
 impl Dual {
-    /// `pages`: large arrays are written to these files.
+    /// `pages`: files for large arrays.
     pub fn new(
         data: Arc<Dataset>,
         layout: Arc<Layout>,
@@ -153,7 +154,7 @@ impl Dual {
         }
         budget::give_back();
         let (cells, places) = Cells::new(data, &layout, &limits.forbidden, limits.support.as_ref())?;
-        // Before what is kept: building them takes as much again as they do.
+        // Built before the arrays that are kept, since building takes as much memory again.
         let spread = Spread::new(&cells, &places, pages.as_mut())?;
         drop(places);
         pages.iter_mut().for_each(|pages| cells.data.node.add_to(pages));
@@ -193,7 +194,7 @@ impl Dual {
         Ok(out)
     }
 
-    /// The dual point of the gold labels, at which the weights are 0.
+    /// Set the dual point to the gold labels, whose weights are 0.
     fn begin(&mut self, layout: &Layout) {
         let (cells, edges) = (&self.ground.cells, layout.edges.len());
         for (row, &y) in self.nodes.chunks_exact_mut(cells.labels).zip(&cells.data.gold) {
@@ -209,7 +210,7 @@ impl Dual {
         }
     }
 
-    /// The sentences that an epoch visits, in its order: all of them in the first, then those with large gaps more often.
+    /// Sentences that an epoch visits, in order: all of them in the first, then those with large gaps more often.
     fn order(&self, seed: u64) -> Vec<u32> {
         let mut generator = Generator::new(seed, self.epochs, 0);
         let n = self.blocks.len();
@@ -234,8 +235,9 @@ impl Dual {
         order
     }
 
-    /// One epoch of visits. `together`: by two threads of the pool, if it has them, each visit at weights that do not have the one before
-    /// it; as there are sentences enough, unless said. The bits do not depend on the number of threads.
+    /// Run one epoch of visits. `together`: two threads of the pool, if available, share the visits, and each visit
+    /// reads weights without the visit before it. By default this depends on the number of sentences. The bits do not
+    /// depend on the number of threads.
     pub fn epoch(&mut self, seed: u64, together: Option<bool>) -> Visited {
         let lag = if together.unwrap_or(self.blocks.len() >= TOGETHER) { LAG } else { 1 };
         let order = epoch::spaced(self.order(seed), lag);
@@ -246,12 +248,12 @@ impl Dual {
         out
     }
 
-    /// P(w) of the weights now, in single precision; NaN if a sentence is out of range.
+    /// P(w) of the current weights, in single precision. NaN if a sentence is out of range.
     pub fn primal(&self) -> f64 {
         certify::primal(self)
     }
 
-    /// (P(w), a lower bound of all objectives) in double precision; P is NaN if a sentence is out of range.
+    /// (P(w), a lower bound of all objectives) in double precision. P is NaN if a sentence is out of range.
     pub fn certificate(&self) -> (f64, f64) {
         bounds(&self.weights(), self.ground.l2, &self.terms())
     }
@@ -261,12 +263,12 @@ impl Dual {
         self.pages.as_ref()
     }
 
-    /// Epochs so far.
+    /// Number of epochs so far.
     pub fn epochs(&self) -> u64 {
         self.epochs
     }
 
-    /// The weights now, one a feature.
+    /// Current weights, one per feature.
     pub fn weights(&self) -> Vec<f64> {
         self.ground.cells.gather(|cell| f64::from(self.w[cell / WIDTH].0[cell % WIDTH]))
     }
@@ -289,7 +291,7 @@ impl Dual {
         }
     }
 
-    /// Go on from a state of a learner of the same data.
+    /// Resume from a state of a learner with the same data.
     pub fn restore(&mut self, state: DualState) -> Result<()> {
         let (labels, width) = (self.ground.cells.labels, self.ground.cells.width);
         let fits = state.weights.len() == self.w.len() * WIDTH
@@ -306,7 +308,7 @@ impl Dual {
         for (to, from) in self.nodes.chunks_exact_mut(labels).zip(state.nodes.chunks_exact(width * WIDTH)) {
             to.copy_from_slice(&from[..labels]);
         }
-        // In place: the arrays may lie in files.
+        // In place, since the arrays may be in files.
         self.pairs.copy_from_slice(&state.pairs);
         self.blocks.copy_from_slice(&state.blocks);
         self.epochs = state.epochs;

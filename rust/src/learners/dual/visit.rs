@@ -1,4 +1,4 @@
-//! One visit of a sentence: towards its distribution under the weights now, by a step in closed form.
+//! One visit of a sentence: a step in closed form towards its distribution under the current weights.
 
 use super::epoch::NO_SENTENCE;
 use super::{Block, Ground, VisitScratch};
@@ -9,13 +9,14 @@ use crate::machine::simd::{flat, flat_mut, prefetch_all, Lane, WIDTH};
 use crate::scores::online_layout::spread;
 use std::ops::Range;
 
-/// Every so many visits of a sentence its step is tried by one more recursion, while it is new or had to be shortened ...
+/// Number of visits of a sentence between two trials of its step by one more recursion.
 const TRY_EVERY: u32 = 4;
-/// ... by more than this, after so many visits; else half as often.
+/// Trials are half as frequent once the correction of a sentence's steps (`kappa`) is above the first number and the
+/// sentence has had the second number of visits.
 const SETTLED: (f64, u32) = (0.5, 4);
-/// How far a trial may move a score.
+/// Maximum change of a score in a trial.
 const FAR: f32 = 15.0;
-/// Least share of the step tried that is taken, and the least correction of the steps of a sentence.
+/// Minimum share of a tried step that is taken, and minimum correction of the steps of a sentence.
 const LEAST: (f64, f64) = (0.2, 0.02);
 
 /// One sentence's part of the dual point.
@@ -25,7 +26,7 @@ pub(super) struct Own<'a> {
     pub block: &'a mut Block,
 }
 
-/// Rows of L numbers as lanes, the last ones filled up with 0.
+/// Rows of L numbers as lanes, padded with 0.
 pub(super) fn pad(rows: &[f32], labels: usize, out: &mut Vec<Lane>) {
     let width = labels.div_ceil(WIDTH);
     out.clear();
@@ -37,11 +38,11 @@ pub(super) fn pad(rows: &[f32], labels: usize, out: &mut Vec<Lane>) {
     }
 }
 
-/// The range of each lane of rows of L numbers; the last of a row may be shorter.
+/// Range of each lane of rows of L numbers. The last of a row may be shorter.
 pub(super) struct Lanes {
     labels: usize,
-    row: usize,  // where it begins
-    done: usize, // of its labels
+    row: usize,  // start of the row
+    done: usize, // labels of the row done
 }
 
 impl Lanes {
@@ -66,17 +67,17 @@ impl Iterator for Lanes {
     }
 }
 
-/// What the weights are to move by: step F(d) of a sentence.
+/// Change of the weights by a visit: step F(d) of a sentence.
 #[derive(Default)]
 pub(super) struct Move {
     pub sentence: u32, // or NO_SENTENCE
     step: f32,
     d: Vec<Lane>,    // [T, width] p - mu
-    pairs: Vec<f32>, // [edge features] the same of the pair sums
+    pairs: Vec<f32>, // [edge features] difference of the pair sums
 }
 
 impl Move {
-    /// Ask for it: another may have found it.
+    /// Prefetch the move, which another thread may have written.
     #[inline(always)]
     pub fn prefetch(&self) {
         prefetch_all(&self.d);
@@ -85,7 +86,7 @@ impl Move {
 }
 
 dispatch!(
-    /// Factors of the edge scores now; false where these are beyond float32.
+    /// Compute the factors of the current edge scores. Return false if these are out of range for float32.
     pub(super) fn score_edges(ground: &Ground, w: &[Lane], scratch: &mut VisitScratch) -> bool = score_edges_kernel
 );
 
@@ -98,7 +99,7 @@ fn score_edges_kernel<S: Find>(simd: S, ground: &Ground, w: &[Lane], scratch: &m
     sentence::set(&mut scratch.moves, &scratch.edges)
 }
 
-/// Node scores of a sentence, while something else is asked for.
+/// Compute the node scores of a sentence.
 pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut VisitScratch, sentence: u32) {
     let cells = &ground.cells;
     let (begin, end) = cells.range(sentence);
@@ -114,8 +115,7 @@ pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut VisitScratch, sen
     spread::weigh(&ground.spread, cells, sentence, w, node);
 }
 
-/// d = p - mu, and sum 2 d^2 / (p + mu).
-/// `p` and `d` are [T, width], `mu` [T, L].
+/// Write d = p - mu, and return sum 2 d^2 / (p + mu). `p` and `d` are [T, width], `mu` [T, L].
 #[inline(always)]
 fn compare<S: Find>(simd: S, p: &[Lane], mu: &[f32], labels: usize, d: &mut [Lane]) -> f64 {
     let zero = simd.splat(0.0);
@@ -130,14 +130,15 @@ fn compare<S: Find>(simd: S, p: &[Lane], mu: &[f32], labels: usize, d: &mut [Lan
     f64::from(simd.total(sum))
 }
 
-/// One visit: moves q_i, and says what the weights are to move by. None where float32 cannot do it, and then nothing has changed.
+/// Visit a sentence: move q_i, and write the change of the weights. Return None, with nothing changed, if the sentence
+/// is out of range for float32.
 ///
 /// ```text
-/// p = marginals of w;  d = p - mu
+/// p = marginals of w,  d = p - mu
 /// G = sum 2 d^2 / (p + mu)                     chi-square in place of the symmetric divergence
 /// Q = s / (2 l2) |F(d)|^2
-/// g = kappa G / (kappa G + Q)                  where the parabola of the dual along d has its top
-/// mu += g d;  w -= s g / (2 l2) F(d)
+/// g = kappa G / (kappa G + Q)                  maximum of the parabola of the dual along d
+/// mu += g d,  w -= s g / (2 l2) F(d)
 /// ```
 #[inline(always)]
 pub(super) fn find<S: Find>(
@@ -178,7 +179,7 @@ pub(super) fn find<S: Find>(
     block.visits = block.visits.wrapping_add(1);
     let mut g = block.kappa * distance / (block.kappa * distance + q);
     if !g.is_finite() {
-        let still = distance == 0.0; // and 0 / 0 is no step
+        let still = distance == 0.0; // 0 / 0 would not be a step
         block.distance = if still { 0.0 } else { block.distance };
         return still.then_some(());
     }
@@ -202,7 +203,7 @@ pub(super) fn find<S: Find>(
     Some(())
 }
 
-/// Moves the weights by what a visit found.
+/// Apply a visit to the weights.
 pub(super) fn apply(ground: &Ground, by: &Move, w: &mut [Lane]) {
     if by.sentence == NO_SENTENCE {
         return;
@@ -214,7 +215,7 @@ pub(super) fn apply(ground: &Ground, by: &Move, w: &mut [Lane]) {
     spread::apply(&ground.spread, &ground.cells, by.sentence, &by.d, by.step, w);
 }
 
-/// sum x y, in sums that do not wait for each other.
+/// sum x y, in independent partial sums.
 fn of_pairs(x: &[f32], y: &[f32]) -> f64 {
     let mut sums = [0.0f64; 8];
     let (xs, ys) = (x.chunks_exact(8), y.chunks_exact(8));
@@ -227,8 +228,8 @@ fn of_pairs(x: &[f32], y: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// A step that is shortened where the sentence, after it, would stand beyond p: a secant of <F(d), F(p' - mu - g d)>,
-/// where p' is its distribution at the weights behind the step. Never lengthened: that diverges.
+/// Return the step, shortened if the sentence would be beyond p after it: a secant of <F(d), F(p' - mu - g d)>, where
+/// p' is its distribution at the weights after the step. Never lengthened, since that diverges.
 #[inline(always)]
 fn tried<S: Find>(
     simd: S,
