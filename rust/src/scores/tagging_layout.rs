@@ -1,9 +1,10 @@
-//! Weights by attribute, packed for scoring: one look-up leads to all that an attribute adds to a token's scores.
+//! Weights by attribute, packed for scoring: one lookup per attribute finds everything that it adds to a token's
+//! scores.
 //!
-//! An attribute with many labels is a row of whole lanes, added in registers; one with few is a list of (label, weight).
-//! Where all labels fit in one lane there are no lists: an attribute of a single label is a weight times a row that has 1
-//! at this label, and so every attribute costs the same few instructions without a branch.
-//! The arrays of a `Layout` say the same in a third of the memory, but cost four cache misses an attribute.
+//! An attribute with many labels is a row of whole lanes, added in registers. One with few labels is a list of (label,
+//! weight). If all labels fit into one lane there are no lists: an attribute with a single label is a weight times a
+//! row that is 1 at this label, so every attribute costs the same few instructions without a branch. The arrays of a
+//! `Layout` hold the same weights in a third of the memory, but cost four cache misses per attribute.
 
 use crate::dataset::csr::{Csr, CsrRef};
 use crate::dataset::layout::Layout;
@@ -14,8 +15,8 @@ use crate::machine::simd::{prefetch, prefetch_all, Lane, Simd, WIDTH};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on. In a table of
-/// one lane: `scale` times row `first`.
+/// Location of an attribute's weights: `lanes` lanes of `rows` or `pairs` pairs of `pairs`, starting at `first`. In a
+/// table of one lane: `scale` times row `first`.
 #[derive(Clone, Copy, Default)]
 struct TableEntry {
     first: u32,
@@ -54,24 +55,23 @@ struct LabelWeight {
     weight: f32,
 }
 
-/// Attributes that are scored together.
+/// Number of attributes scored together.
 const LISTS: usize = 64;
-/// Runs that one task sums.
+/// Number of runs per task.
 const PART: usize = 512;
-/// Bytes of sums that are kept: those of the texts that most tokens have. Runs are numbered as they occur, frequent ones
-/// early.
+/// Maximum number of bytes of cached sums. Runs are numbered by first occurrence, so frequent ones come early.
 const MOST_BYTES: usize = 1 << 24;
-/// Widest rows that there are sums of.
+/// Maximum width of rows with cached sums.
 const WIDEST: usize = 4;
 
-/// Sums of runs, the first ones of a book.
+/// Sums of the first runs of a book.
 #[derive(Default)]
 pub struct RunSums {
     book: u64,
     rows: Vec<Lane>, // [runs, width]
 }
 
-/// Where the attributes of tokens are read: one by one, and where there are runs, as rows of their sums.
+/// Attributes of tokens: single ones, and rows of sums for runs, if any.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     pub single: CsrRef<'a>,
@@ -79,7 +79,7 @@ pub struct Attributes<'a> {
 }
 
 impl Attributes<'_> {
-    /// Ask for what says which attributes these tokens have.
+    /// Prefetch the attribute ids of these tokens.
     pub fn prefetch(&self, tokens: Range<usize>) {
         let ptr = &self.single.ptr[tokens.start..tokens.end + 1];
         prefetch_all(ptr);
@@ -91,7 +91,7 @@ impl Attributes<'_> {
 }
 
 dispatch!(
-    /// Sums of the runs from number `first` on.
+    /// Sum the runs starting at number `first`.
     fn sum_runs(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) = sum_kernel
 );
 
@@ -103,7 +103,7 @@ fn sum_kernel<S: Simd>(simd: S, table: &Table, runs: &Csr, first: usize, sums: &
         if i + 1 < count {
             table.prefetch(&from, first + i + 1);
         }
-        // SAFETY: there are no runs of runs.
+        // SAFETY: runs contain no runs.
         unsafe { table.score(simd, &from, first + i, row) };
     }
 }
@@ -116,7 +116,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// None where the arrays would be too large to be addressed.
+    /// Return `None` if the arrays would be too large for their indices.
     pub fn new(layout: &Layout, weights: &[f32]) -> Option<Table> {
         let width = layout.labels.div_ceil(WIDTH);
         let mut out =
@@ -151,8 +151,8 @@ impl Table {
         Some(out)
     }
 
-    /// Sums of the attributes of each run of a book, as far as they are kept; `known`: what this table summed before.
-    /// None where rows are too wide for `score` to use them.
+    /// Return the sums of the attributes of each run of a book, up to the cache limit. `known`: sums computed by this
+    /// table before. Return `None` if rows are too wide for `score` to use them.
     pub fn sums(&self, book: &RunTable, mut known: RunSums) -> Option<RunSums> {
         if self.width > WIDEST {
             return None;
@@ -170,7 +170,7 @@ impl Table {
         Some(known)
     }
 
-    /// The sum of a run: the kept one, or made now, with the same bits.
+    /// Return the sum of a run from the cache, or compute it with the same bits.
     #[inline(always)]
     fn sum_of<'a>(
         &self,
@@ -186,14 +186,14 @@ impl Table {
         &room[..self.width]
     }
 
-    /// Ask for what says where the weights of a token's attributes are.
+    /// Prefetch the table entries of a token's attributes.
     #[inline(always)]
     pub fn prefetch_entries(&self, from: &Attributes, token: usize) {
         let entries = self.entries.as_ptr();
         from.single.ids_of(token).iter().for_each(|&id| prefetch(entries.wrapping_add(id as usize)));
     }
 
-    /// Ask for what `score` will read of a token that comes soon.
+    /// Prefetch the weights that `score` will read for a later token.
     #[inline(always)]
     pub fn prefetch(&self, from: &Attributes, token: usize) {
         match self.width {
@@ -204,7 +204,7 @@ impl Table {
         }
     }
 
-    /// W: the width where there are sums.
+    /// W: the width, if there are sums.
     #[inline(always)]
     fn prefetch_in<const W: usize>(&self, from: &Attributes, token: usize) {
         if let Some((runs, sums)) = from.runs {
@@ -226,10 +226,10 @@ impl Table {
         }
     }
 
-    /// Scores of one token's labels into a row of the table's width.
+    /// Write the scores of one token's labels to a row of the table's width.
     ///
     /// # Safety
-    /// `from.runs` are sums of this table.
+    /// `from.runs` are sums computed by this table.
     #[inline(always)]
     pub unsafe fn score<S: Simd>(&self, simd: S, from: &Attributes, token: usize, row: &mut [Lane]) {
         by_block!([1 2 3 4] = self.width, W => match from.single.values.is_empty() {
@@ -241,7 +241,7 @@ impl Table {
     /// `ONES`: whether all values are 1.
     ///
     /// # Safety
-    /// As for `score`; W is the width.
+    /// The requirements of `score`, and W is the width.
     #[inline(always)]
     unsafe fn score_in<S: Simd, const W: usize, const ONES: bool>(
         &self,
@@ -252,7 +252,8 @@ impl Table {
     ) {
         let data = from.single;
         debug_assert!(self.width == W && out.len() == W);
-        // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
+        // No branch per attribute: lanes that a row lacks are read from a row of zeros, and lists are collected and
+        // added last.
         let mut sum = [simd.splat(0.0); W];
         if let Some(of) = from.runs {
             let mut room = [Lane::ZERO; WIDEST];
@@ -330,7 +331,7 @@ impl Table {
         }
     }
 
-    /// The list of an attribute, empty for one with a row. Not for tables of one lane.
+    /// List of an attribute, empty if it has a row. Not for tables of one lane.
     #[inline(always)]
     fn pairs_of(&self, id: u32) -> &[LabelWeight] {
         let entry = self.entries[id as usize];

@@ -1,12 +1,12 @@
-//! How spans are read off label ids.
+//! Conversion of label ids to spans.
 
 use crate::error::{Error, Result};
 
-/// How entities are read off label ids, prepared once.
+/// Lookup tables for reading entities from label ids.
 #[derive(Clone, Debug, Default)]
 pub struct Entities {
-    pub kind: Vec<u16>,    // [L] type of each label; `OUTSIDE` of those that belong to none
-    pub boundary: Vec<u8>, // [L + 1, L] bit 0: an entity ends between two labels, bit 1: one begins; row L is before the first
+    pub kind: Vec<u16>,    // [L] type of each label, `OUTSIDE` if it belongs to none
+    pub boundary: Vec<u8>, // [L + 1, L] bit 0: an entity ends between two labels, bit 1: one begins. Row L is before the first
 }
 
 /// Type of a label outside all entities.

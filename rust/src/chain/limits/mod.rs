@@ -1,4 +1,4 @@
-//! What a path may be, beside what its scores say.
+//! Constraints on paths in addition to their scores.
 
 pub mod at_most_once;
 pub mod entities;
@@ -8,19 +8,19 @@ use crate::chain::limits::at_most_once::Groups;
 use crate::chain::limits::support::Support;
 use crate::error::{Error, Result};
 
-/// What paths of the training sentences may be.
+/// Constraints on the paths of the training sentences.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// Edges (label' * L + label) of score -infinity.
     pub forbidden: Vec<u32>,
     /// Labels each token may take.
     pub support: Option<Support>,
-    /// Labels that form one contiguous span at most.
+    /// Labels that form at most one contiguous span.
     pub once: Option<Groups>,
 }
 
 impl Limits {
-    /// Refuse labels that occur once, for learners that cannot be trained with them.
+    /// Reject labels that occur once, for learners that cannot be trained with them.
     pub fn refuse_once(&self) -> Result<()> {
         match self.once {
             None => Ok(()),

@@ -1,11 +1,11 @@
-//! Labels that each token may take, and whether a path is left.
+//! Labels that each token may take, and the check that an allowed path exists.
 
 use crate::error::{Error, Result};
 use crate::machine::simd::{Lane, WIDTH};
 use rayon::prelude::*;
 use std::collections::HashMap;
 
-/// Labels that each token may take: a row of 0 and -infinity for every distinct set, and the row of each token.
+/// Labels that each token may take: the distinct sets, and the index of each token's set.
 #[derive(Clone, Debug, Default)]
 pub struct Support {
     pub sets: Vec<bool>, // [sets, L]
@@ -13,8 +13,8 @@ pub struct Support {
 }
 
 impl Support {
-    /// Sets of the shape [sets, L], and the set of each token: they must be of so many labels and tokens, and every token's
-    /// set must exist.
+    /// Validate sets of the shape [sets, L] and the set of each token. The numbers of labels and tokens must match, and
+    /// every token's set must exist.
     pub fn new(sets: Vec<bool>, shape: (usize, usize), of: Vec<u32>, labels: usize, tokens: usize) -> Result<Support> {
         debug_assert!(sets.len() == shape.0 * shape.1);
         match shape.1 != labels || of.len() != tokens || of.iter().any(|&s| s as usize >= shape.0) {
@@ -26,7 +26,7 @@ impl Support {
         }
     }
 
-    /// What both allow.
+    /// Intersection of the two.
     pub fn and(&self, other: &Support, labels: usize) -> Support {
         let mut known: HashMap<(u32, u32), u32> = HashMap::new();
         let mut sets = Vec::new();
@@ -42,7 +42,7 @@ impl Support {
         Support { sets, of }
     }
 
-    /// Set the node scores [T, L] of what a sentence may not take to -infinity; `begin` is its first token.
+    /// Set the node scores [T, L] of labels that a sentence may not take to -infinity. `begin` is its first token.
     pub fn forbid(&self, begin: usize, labels: usize, node: &mut [f64]) {
         for (i, s) in node.iter_mut().enumerate() {
             if !self.sets[self.of[begin + i / labels] as usize * labels + i % labels] {
@@ -51,7 +51,7 @@ impl Support {
         }
     }
 
-    /// The same for a row of lanes, the node scores of one token.
+    /// Set the scores of forbidden labels to -infinity in a row of lanes, the node scores of one token.
     pub fn forbid_row(&self, token: usize, labels: usize, row: &mut [Lane]) {
         let set = self.of[token] as usize;
         for (y, &allowed) in self.sets[set * labels..(set + 1) * labels].iter().enumerate() {
@@ -62,7 +62,7 @@ impl Support {
     }
 }
 
-/// Rows of 0 and -infinity for sets of labels [sets, L]; padding labels are 0.
+/// Rows of 0 and -infinity for sets of labels [sets, L]. Padding labels are 0.
 pub fn mask_rows(sets: &[bool], labels: usize, width: usize) -> Vec<Lane> {
     let mut masks = vec![Lane::ZERO; sets.len() / labels.max(1) * width];
     for (i, &allowed) in sets.iter().enumerate() {
@@ -74,7 +74,7 @@ pub fn mask_rows(sets: &[bool], labels: usize, width: usize) -> Vec<Lane> {
     masks
 }
 
-/// Whether each sentence has a path inside its sets and pairs.
+/// Whether each sentence has a path within its sets and allowed pairs.
 pub fn feasible(offsets: &[u64], sets: &[bool], of: &[u32], pairs: &[bool], l: usize) -> Vec<bool> {
     offsets
         .par_windows(2)

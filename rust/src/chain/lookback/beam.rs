@@ -1,8 +1,9 @@
-//! Beam search over whole paths: at each token the best prefixes are kept, whatever their last labels (Ratnaparkhi 1996).
+//! Beam search over whole paths: at each token the best prefixes are kept, regardless of their last labels (Ratnaparkhi
+//! 1996).
 //!
-//! Not exact, and unlike `search` it may keep many prefixes that end alike and none of a label that would win later;
-//! its cost does not grow with the number of labels squared, which is what speaks for it where labels are many.
-//! Ties: the lower label, then the better prefix.
+//! Not exact: unlike `search`, it may keep many prefixes with the same ending and none of a label that would win later.
+//! Its cost does not grow with the square of the number of labels, which is an advantage with many labels. Ties: the
+//! lower label, then the better prefix.
 
 use crate::chain::lookback::search::Sentence;
 use crate::chain::lookback::Lookback;
@@ -16,14 +17,14 @@ use std::cmp::Ordering;
 #[derive(Default)]
 pub struct Beam {
     kept: Vec<f32>,              // scores of the prefixes at t-1
-    back: Vec<(u32, u16)>,       // prefix before and label of the prefixes kept, token after token
-    begins: Vec<usize>,          // [T] where those of a token begin
+    back: Vec<(u32, u16)>,       // previous prefix and label of each kept prefix, in token order
+    begins: Vec<usize>,          // [T] index of each token's first prefix
     reach: Vec<(f32, u16, u32)>, // score, label, prefix
     row: Vec<f32>,
     labels: Vec<u16>,
 }
 
-/// Bytes that a beam takes for a sentence of `positions` tokens: the prefixes kept, what they reach, and their paths.
+/// Bytes that a beam needs for a sentence of `positions` tokens: the kept prefixes, their extensions, and their paths.
 pub fn bytes(labels: usize, positions: usize, beam: usize) -> usize {
     let kept = budget::power(labels, positions, beam);
     let reached = budget::bytes(&[kept, labels, size_of::<(f32, u16, u32)>()]);
@@ -31,7 +32,7 @@ pub fn bytes(labels: usize, positions: usize, beam: usize) -> usize {
 }
 
 impl Beam {
-    /// The `beam` best whole paths it comes upon, best first: scores, and labels one after the other.
+    /// Find up to `beam` complete paths, best first: their scores and their concatenated labels.
     pub fn run(
         &mut self,
         terms: &Lookback,
@@ -58,7 +59,7 @@ impl Beam {
                 self.row.clear();
                 self.row.resize(l, 0.0);
                 if t > 0 {
-                    // The prefix's labels, to where features look.
+                    // Labels of the prefix, as far back as features look.
                     let mut entry = at;
                     for u in (0..t).rev() {
                         let (before, label) = self.back[self.begins[u] + entry as usize];

@@ -1,10 +1,10 @@
-//! Which entries of a cell can still be among the k best of the next one, without looking at a single row.
+//! Bounds on which entries of a cell can be among the k best of the next cell, without reading any row.
 //!
-//! Entries that reach the same cells differ by their score and by the rows of F that they add. From the largest and the
-//! smallest weight of each row, an entry adds at most `high` and at least `low` to its score whatever the next label is; the
-//! edge is the same for all of them. So the k-th largest score + low of a cell's entries is a floor under the k-th best of
-//! every label, and an entry whose score + high is below it is in no list. Scores of paths differ by far more than weights of
-//! single features do: of the L k entries that reach a cell a few more than k are left.
+//! Entries that reach the same cells differ by their scores and by the rows of F that they add. By the smallest and
+//! largest weight of each row, an entry adds at least `low` and at most `high` to its score, for any next label. The
+//! edge score is the same for all of them. The k-th largest score + low of a cell's entries is therefore a lower bound
+//! on the k-th best score of every label, and an entry with score + high below it is in no list. Scores of paths differ
+//! by far more than weights of single features, so of the L k entries that reach a cell only a few more than k remain.
 
 use crate::chain::lookback::Lookback;
 use crate::chain::viterbi::sentence::Steps;
@@ -12,27 +12,27 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
 const NEVER: f32 = f32::NEG_INFINITY;
-/// Relative error of a score for each row that is added up, with much to spare.
+/// Relative error of a score per added row, with a large safety margin.
 const ROUNDING: f32 = 1e-6;
 
-/// Bounds of the rows of one sentence, and floors of one token.
+/// Bounds of the rows of one sentence, and lower bounds of one token.
 #[derive(Default)]
 pub struct Reach {
     rows: Vec<(f32, f32)>,   // [rows of F] smallest and largest weight
-    tables: Vec<(f32, f32)>, // [p + 1] the same of each table, summed from F_2 on
+    tables: Vec<(f32, f32)>, // [p + 1] smallest and largest weight of each table, accumulated from F_2
     size: f32,               // largest magnitude among them and the edges
-    added: Vec<(f32, f32)>,  // [prefixes] what an entry adds at least, and at most
+    added: Vec<(f32, f32)>,  // [prefixes] the least and the most that an entry adds
     floor: Vec<Lane>,        // [prefixes of targets, k, width]
     slack: f32,
 }
 
 impl Reach {
-    /// Whether cells can be bounded by rows: those of single labels have one entry each, and tuples have too many rows.
+    /// Whether cells can be bounded by rows. Cells of single labels have one entry each, and tuples have too many rows.
     pub fn serves(terms: &Lookback) -> bool {
         terms.cell >= 2 && terms.far >= 2 && !terms.tuples
     }
 
-    /// The rows and edges of a sentence.
+    /// Set the rows and edges of a sentence.
     pub fn begin(&mut self, terms: &Lookback, steps: &Steps, rows: &[Lane]) {
         let (width, l) = (terms.width(), terms.labels);
         let numbers = |lanes: &[Lane]| -> (f32, f32) {
@@ -64,7 +64,8 @@ impl Reach {
         (all.0 - part.0, all.1 - part.1)
     }
 
-    /// The floors of a token whose cells are full: `before` are the entries of the one before it, [prefixes, k, width].
+    /// Compute the lower bounds of a token whose cells are full. `before` [prefixes, k, width] are the entries of the
+    /// previous token.
     #[inline(always)]
     pub fn floors<S: Find>(&mut self, simd: S, terms: &Lookback, before: &[Lane], k: usize, depth: usize) {
         let (width, l) = (terms.width(), terms.labels);
@@ -89,7 +90,7 @@ impl Reach {
             for v in 0..width {
                 for rank in 0..k {
                     let mut x = simd.add(simd.load(&entries[rank * width + v]), low);
-                    // The entries of a cell are sorted: what comes after is above no floor either.
+                    // The entries of a cell are sorted, so the remaining ones do not exceed a bound either.
                     if none_above(simd, x, simd.load(&self.floor[target + (k - 1) * width + v])) {
                         break;
                     }
@@ -103,8 +104,8 @@ impl Reach {
         }
     }
 
-    /// Of a lane of entries, one a label, those that can be in a list of the cells they reach: bit i for number i. `target`
-    /// is the row of cells that is reached, but for the label.
+    /// Select the entries of a lane, one per label, that can be in a list of the cells they reach: bit i for number i.
+    /// `target` is the row of cells reached, without the label.
     #[inline(always)]
     pub fn within<S: Find>(
         &self,
@@ -130,7 +131,7 @@ fn magnitude<S: Find>(simd: S, x: S::F) -> S::F {
     simd.max(x, simd.sub(simd.splat(0.0), x))
 }
 
-/// Whether no number of a lane is larger than that of another one.
+/// Whether no number of `x` is larger than that of `other`.
 #[inline(always)]
 pub fn none_above<S: Find>(simd: S, x: S::F, other: S::F) -> bool {
     simd.equal(simd.select_gt(x, other, simd.splat(1.0), simd.splat(0.0)), simd.splat(0.0)) == (1 << WIDTH) - 1

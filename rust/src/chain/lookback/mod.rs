@@ -1,16 +1,17 @@
 //! Features on labels further back than one, and the search with hypothesised history (m, p) of Gimpel & Cohen,
 //! "Discriminative online algorithms for sequence labeling", section 3.2.
 //!
-//! A cell of the chart holds the last m labels exactly; labels further back, up to p, are read off the cell's own best
-//! path. `Lookback` says which features exist and where they lie, `search` finds paths, `beam` is the comparison that the
-//! paper draws. `scores::document` knows which words repeat, `learners::online::lookback` trains, `decoding::lookback`
-//! labels a corpus.
+//! A cell of the chart holds the last m labels exactly. Labels further back, up to p, are read from the cell's own best
+//! path. `Lookback` defines the features and their layout, `search` finds paths, and `beam` is the alternative that the
+//! paper compares with. `scores::document` finds repeated words, `learners::online::lookback` trains, and
+//! `decoding::lookback` labels a corpus.
 //!
 //! ```text
 //! H(x, y) = first order + sum_t sum_{q=2..p} F_q[y_{t-q}, y_t] + sum_t sum_{u<t, w_u=w_t} R[y_u, y_t]
 //!           + sum_t sum_{n=2..m} G_n[y_{t-n} .. y_{t-1}, y_t]
 //! ```
-//! u runs over the earlier tokens of the document: in the sentence from the path at hand, before it from what was decoded.
+//! u runs over the earlier tokens of the document. Labels in the sentence come from the current path, labels before it
+//! from earlier decoding.
 
 pub mod beam;
 mod bounded_search;
@@ -20,19 +21,19 @@ pub mod search;
 use crate::error::{Error, Result};
 use crate::machine::simd::{Lane, WIDTH};
 
-/// Most labels a cell may hold.
+/// Maximum number of labels per cell.
 pub const MOST_CELL: usize = 3;
-/// Cells that a chart may have at a token: their numbers are kept in float32.
+/// Maximum number of cells per token. Their numbers are stored as float32.
 const MOST_CELLS: usize = 1 << 22;
-/// Weights that tables, or tuples, may have: 1 GiB of float32.
+/// Maximum number of weights in tables, or in tuples: 1 GiB of float32.
 const MOST_WEIGHTS: usize = 1 << 28;
 
-/// Which features exist. They lie in rows: one weight for each label of the token, a row for each of what precedes it.
+/// Features in use. Their weights form rows: one weight per label of the token, one row per context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookback {
     pub labels: usize,
     pub cell: usize,    // m
-    pub far: usize,     // p: tables F_2 .. F_p; 1 for none
+    pub far: usize,     // p: tables F_2 .. F_p, 1 for none
     pub endless: bool,  // labels further back than p share the last table
     pub document: bool, // R
     pub tuples: bool,   // G_2 .. G_m
@@ -64,7 +65,7 @@ impl Lookback {
         Ok(())
     }
 
-    /// Whether lists of k entries a cell can be numbered.
+    /// Check that entry numbers of k entries per cell fit.
     pub fn check_lists(&self, k: usize) -> Result<()> {
         let cells = self.labels.pow(self.cell as u32 - 1) * self.width() * WIDTH;
         match cells.checked_mul(k.max(1)).is_some_and(|n| n <= 1 << 24) {
@@ -121,7 +122,7 @@ impl Lookback {
         self.len() == 0
     }
 
-    /// How many labels back a feature of position t looks, repeated words apart.
+    /// Number of labels back that features of position t look, except for repeated words.
     #[inline(always)]
     pub fn depth(&self, t: usize) -> usize {
         if self.endless {
@@ -131,8 +132,8 @@ impl Lookback {
         }
     }
 
-    /// `f(row)` for every feature that position t of a path has, besides those of earlier sentences. `same` [T]: how
-    /// many tokens back the same word stands next, 0 for nowhere in the sentence.
+    /// Call `f(row)` for every feature of position t of a path, except those on earlier sentences. `same` [T]: distance
+    /// to the previous token with the same word, 0 if there is none in the sentence.
     #[inline(always)]
     pub fn at(&self, path: &[u16], t: usize, same: &[u32], mut f: impl FnMut(usize)) {
         for q in 2..=self.depth(t) {
@@ -153,7 +154,7 @@ impl Lookback {
         }
     }
 
-    /// Weights, one a feature, as rows of lanes.
+    /// Weights, one per feature, as rows of lanes.
     pub fn lanes(&self, weights: &[f32]) -> Vec<Lane> {
         let (l, width) = (self.labels, self.width());
         let mut rows = vec![Lane::ZERO; self.rows() * width];

@@ -1,17 +1,18 @@
-//! Search with hypothesised history: the k best paths that cells of m labels can tell apart.
+//! Search with hypothesised history: the k best paths that cells of m labels can distinguish.
 //!
 //! The entries of a cell are paths that end in its m labels, best first. An entry reaches a cell of the next token with
 //!
 //! ```text
 //! score + A[y_{t-1}, y] + sum_{q=2..p} F_q[y_{t-q}, y] + sum_{u: same word} R[y_u, y] + tuples,   then + s_t(y)
 //! ```
-//! where every label further back is the entry's own. All labels y are one row of lanes; a row is merged into the k rows
-//! of its cell by k comparisons. With m >= p this is Viterbi, exact; with m < p each entry
-//! answers for the prefix that won, as the paper has it. Cost for a token: cells x k x (p + k) rows, less where `reach` knows
-//! beforehand that an entry is in no list. Where there is nothing but the first order, its own chart finds the lists; with m = p = 2
-//! `ahead` does, where few entries can be on the best paths.
+//! where every label further back is taken from the entry's own path. All labels y form one row of lanes, and a row is
+//! merged into the k rows of its cell by k comparisons. With m >= p this is exact Viterbi. With m < p each entry stands
+//! only for its winning prefix, as in the paper. Cost per token: cells x k x (p + k) rows, less if `Reach` excludes an
+//! entry from all lists beforehand. If there are only first-order features, `Chart` finds the lists. With m = p = 2
+//! `BoundedSearch` does, if few entries can be on the best paths.
 //!
-//! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
+//! Ties: the lower dropped label wins, then its better prefix. At the end, the lower last label, then the lower label
+//! before it.
 
 use crate::chain::lookback::bounded_search::BoundedSearch;
 use crate::chain::lookback::bounds::{none_above, Reach};
@@ -25,28 +26,28 @@ use crate::machine::system::budget;
 use crate::machine::system::stop;
 use crate::machine::system::testing::{self, CodePath};
 
-/// Rows of cells between two looks whether the call is to stop.
+/// Rows of cells between two checks for cancellation.
 const LOOK: usize = 256;
 const NEVER: f32 = f32::NEG_INFINITY;
 
 /// Scores of one sentence.
 #[derive(Clone, Copy)]
 pub struct Sentence<'a> {
-    pub node: &'a [Lane], // [T, width]; what lies behind the last label is not read
+    pub node: &'a [Lane], // [T, width], lanes after the last label are not read
     pub steps: &'a Steps, // one block of edge scores for all positions
     pub rows: &'a [Lane], // [rows, width] weights of the terms
-    pub same: &'a [u32],  // [T] tokens back to the same word, 0 for nowhere; empty without documents
+    pub same: &'a [u32],  // [T] distance to the previous token with the same word, 0 if none, empty without documents
 }
 
-/// A cell at t-1 and where its entries go.
+/// Cell at t-1 and the target of its entries.
 #[derive(Clone, Copy)]
 struct Reached {
     prefix: usize,
-    below: usize, // the prefix without the label that is dropped
+    below: usize, // prefix without the dropped label
     label: usize,
     target: usize, // row of cells at t
     depth: usize,
-    need: usize, // how many labels back features look
+    need: usize, // how many labels back the features look
     bounded: bool,
 }
 
@@ -57,16 +58,16 @@ pub struct Search {
     k: usize,
     positions: usize,
     now: Vec<Lane>,    // [cells / L, k, width] scores of the entries at t
-    before: Vec<Lane>, // the same at t-1
-    back: Vec<Lane>,   // [T, cells / L, k, width] number of the entry at t-1
+    before: Vec<Lane>, // scores of the entries at t-1
+    back: Vec<Lane>,   // [T, cells / L, k, width] index of the entry at t-1
     row: Vec<Lane>,    // [width]
-    pad: Vec<Lane>,    // [width] 0, -infinity behind the last label
-    labels: Vec<u16>,  // of the entry at hand, backwards
+    pad: Vec<Lane>,    // [width] 0, -infinity after the last label
+    labels: Vec<u16>,  // of the current entry, last first
     best: Vec<(f32, usize)>,
-    shift: f64, // what renormalising has subtracted so far
+    shift: f64, // total subtracted by renormalising so far
     reach: Reach,
     few: BoundedSearch,
-    chart: Chart, // of the first order
+    chart: Chart, // first-order chart
 }
 
 impl Search {
@@ -99,12 +100,12 @@ impl Search {
         &self.terms
     }
 
-    /// Cells at position t share their last label's row: how many rows there are.
+    /// Number of rows of cells at position t. The cells of a row differ only in their last label.
     fn prefixes(&self, t: usize) -> usize {
         self.terms.labels.pow(self.terms.cell.min(t + 1) as u32 - 1)
     }
 
-    /// Bytes that a search for k paths takes for a sentence of so many tokens.
+    /// Bytes that a search for k paths needs for a sentence of `positions` tokens.
     pub fn bytes(terms: &Lookback, k: usize, positions: usize) -> usize {
         let cells = budget::power(terms.labels, terms.cell - 1, usize::MAX);
         budget::bytes(&[cells, k.max(1), terms.width(), positions.saturating_add(2), size_of::<Lane>()])
@@ -114,7 +115,7 @@ impl Search {
         self.terms.labels.pow(self.terms.cell as u32 - 1) * self.k * self.width
     }
 
-    /// The k best paths: their scores, and their labels one after the other. Fewer where fewer exist.
+    /// Find the k best paths, or fewer if fewer exist: their scores and their concatenated labels.
     #[inline(always)]
     pub(crate) fn run<S: Find>(
         &mut self,
@@ -185,7 +186,7 @@ impl Search {
         self.finish(scores, paths);
     }
 
-    /// Every entry at t-1 into the cells at t.
+    /// Extend every entry at t-1 into the cells at t.
     #[inline(always)]
     fn step<S: Find>(&mut self, simd: S, x: &Sentence<'_>, t: usize) {
         let (terms, width, k) = (self.terms, self.width, self.k);
@@ -233,7 +234,7 @@ impl Search {
         }
     }
 
-    /// The entries of one cell at t-1 into the cells that they reach.
+    /// Extend the entries of one cell at t-1 into the cells that they reach.
     #[inline(always)]
     fn follow<S: Find>(&mut self, simd: S, x: &Sentence<'_>, t: usize, cell: Reached) {
         let Reached { prefix, below, label, target, depth, need, bounded } = cell;
@@ -246,7 +247,7 @@ impl Search {
             if base == NEVER {
                 break;
             }
-            // The entries of a cell are sorted: what comes after is in no list either.
+            // The entries of a cell are sorted, so the remaining ones are in no list either.
             if rank > 0
                 && bounded
                 && self.reach.within(simd, prefix, below, v, (k, width), &self.before[at]) >> bit & 1 == 0
@@ -275,7 +276,7 @@ impl Search {
                     }
                 }
                 if terms.tuples {
-                    // The cell itself: its digits are the labels before the token.
+                    // The digits of the cell's number are the labels before the token.
                     let cell = prefix * l + label;
                     for n in 2..=terms.cell.min(t) {
                         let row = terms.tuple_row(n, cell % l.pow(n as u32)) * width;
@@ -289,14 +290,14 @@ impl Search {
         }
     }
 
-    /// The row of an entry, its score added, into the k rows of a cell, which are sorted.
+    /// Merge the row of an entry, plus its score, into the k sorted rows of a cell.
     #[inline(always)]
     fn merge<S: Find>(&mut self, simd: S, back: usize, target: usize, base: f32, entry: usize) {
         let (width, k) = (self.width, self.k);
         for v in 0..width {
             let x = simd.add(simd.splat(base), simd.load(&self.row[v]));
             let e = simd.splat(entry as f32);
-            // From the last to the first, each against the one above it: equals keep their order.
+            // From last to first, comparing each with the one above, so that ties keep their order.
             let mut at = (target * k + k - 1) * width + v;
             let mut s = simd.load(&self.now[at]);
             if none_above(simd, x, s) {
@@ -316,14 +317,14 @@ impl Search {
         }
     }
 
-    /// The best entries of the last token and their paths.
+    /// Append the best entries of the last token and their paths.
     fn finish(&mut self, scores: &mut Vec<f64>, paths: &mut Vec<u16>) {
         let (n, l, k, width) = (self.positions, self.terms.labels, self.k, self.width);
         let (prefixes, digits) = (self.prefixes(n - 1), self.terms.cell.min(n) - 1);
         self.best.clear();
         for label in 0..l {
             for number in 0..prefixes {
-                // The label before the last changes slowest.
+                // The label before the last is the slowest digit.
                 let (mut prefix, mut rest) = (0, number);
                 for _ in 0..digits {
                     prefix = prefix * l + rest % l;
@@ -333,7 +334,7 @@ impl Search {
                     let entry = ((prefix * k + rank) * width + label / WIDTH) * WIDTH + label % WIDTH;
                     let score = self.now[entry / WIDTH].0[entry % WIDTH];
                     let full = self.best.len() == k;
-                    // NaN and infinity go through: the caller looks at the first score.
+                    // NaN and infinity pass through, because the caller checks the first score.
                     if score == NEVER || (full && score <= self.best[k - 1].0) {
                         break;
                     }
@@ -385,7 +386,7 @@ pub fn score(terms: &Lookback, x: &Sentence<'_>, path: &[u16]) -> f64 {
 }
 
 dispatch!(
-    /// The k best paths of one sentence.
+    /// Find the k best paths of one sentence.
     pub fn search(search: &mut Search, x: &Sentence<'_>, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>) =
         |simd| search.run(simd, x, k, scores, paths)
 );
@@ -405,7 +406,8 @@ mod tests {
         found
     }
 
-    /// Whole numbers add exactly and tie often; where features look no further than a cell, lists are those of all paths.
+    /// Whole numbers add exactly and tie often. If features look no further back than a cell, lists equal those of all
+    /// paths.
     #[test]
     fn lists_agree_with_enumeration() {
         let mut noise = Generator::new(11, 0, 0);
@@ -420,7 +422,7 @@ mod tests {
                 x if x < forbid => NEVER,
                 _ => (noise.below(5) as f32 - 2.0) * spread,
             };
-            // What lies behind the last label is the score of none.
+            // Lanes after the last label must not be used as scores.
             let mut node = vec![Lane([1e9; WIDTH]); n * width];
             let mut rows = vec![Lane::ZERO; terms.rows() * width];
             let mut steps = Steps::new(labels);

@@ -1,21 +1,21 @@
-//! Chains of order m = 2, 3: sums over all paths, exactly, with few states.
+//! Exact sums over all paths of chains of order m = 2, 3, with few states.
 //!
-//! A state is a label, or a tuple of up to m labels that some feature of one label more begins with; a token's state is
-//! the longest one that ends its labels. Labels further back than that are in no feature, so nothing is lost, and 45
-//! labels stay practical: of their 2,025 pairs a treebank's features begin with some hundreds (variable-order chains: Ye,
-//! Lee, Chieu & Wu 2009).
+//! A state is a label, or a tuple of up to m labels that is the beginning of a feature with one label more. The state
+//! of a token is the longest state that is a suffix of the labels up to it. Labels further back occur in no feature, so
+//! the sums are exact, and 45 labels remain practical: a treebank's features begin with a few hundred of the 2,025
+//! pairs (variable-order chains: Ye, Lee, Chieu & Wu 2009).
 //!
 //! ```text
 //! alpha_t(s') = psi_t(y(s')) / c_t  sum_{s -> s'} alpha_{t-1}(s) M[s, y(s')],     sum alpha_t = 1,    log Z = sum log c_t + ...
 //! ```
-//! in double precision, scaled at each token. Where a state leads under a label depends on its last m - 1 labels alone, its
-//! *stem*: states of one stem are summed row by row, and only then sent on.
+//! The recursion runs in double precision and is scaled at each token. The successor of a state under a label depends
+//! only on its last m - 1 labels, its *stem*. States with the same stem are summed into one row before the transition.
 
 use crate::error::{Error, Result};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::Simd;
 
-/// States and where they lead; arc s * L + y is the step from state s under label y.
+/// States and their successors. Arc s * L + y is the step from state s under label y.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     pub labels: usize,
@@ -24,12 +24,12 @@ pub struct Graph {
     pub code: Vec<u32>, // [states] labels of the state, the last as the lowest digit
     pub last: Vec<u16>, // [states]
     stem: Vec<u32>,     // [states] the state of its last m - 1 labels
-    target: Vec<u32>,   // [stems, L] where a stem leads under a label
+    target: Vec<u32>,   // [stems, L] successor of a stem under a label
 }
 
 impl Graph {
-    /// All labels as states of length 1, and these sorted codes for each length 2 .. m. The beginning and the end of
-    /// every longer one must be among them.
+    /// Build a graph from all labels, as states of length 1, and these sorted codes for each length 2 .. m. The prefix
+    /// and the suffix of every longer state must be states too.
     pub fn new(labels: usize, order: usize, longer: &[Vec<u32>]) -> Graph {
         let mut graph = Graph { labels, order, ..Graph::default() };
         graph.level.push(0);
@@ -68,7 +68,7 @@ impl Graph {
         self.level[1..].partition_point(|&begin| begin <= state) + 1
     }
 
-    /// The longest state that ends n labels.
+    /// Return the longest state that is a suffix of n labels.
     fn longest(&self, n: usize, mut code: u32) -> usize {
         for n in (2..=n).rev() {
             code %= (self.labels as u32).pow(n as u32);
@@ -82,7 +82,7 @@ impl Graph {
     }
 }
 
-/// Whether codes of n labels fit 32 bits.
+/// Check that codes of n labels fit into 32 bits.
 pub fn check_codes(labels: usize, n: usize) -> Result<()> {
     match (labels as u64).checked_pow(n as u32).is_some_and(|x| x < u64::from(u32::MAX)) {
         true => Ok(()),
@@ -90,9 +90,9 @@ pub fn check_codes(labels: usize, n: usize) -> Result<()> {
     }
 }
 
-/// Arc scores as the recursions need them.
+/// Arc scores in the form used by the recursions.
 pub struct ArcFactors {
-    pub m: Vec<f64>, // [arcs] exp(score - max); 0 forbids
+    pub m: Vec<f64>, // [arcs] exp(score - max), 0 if forbidden
     pub max: f64,
 }
 
@@ -109,14 +109,14 @@ impl ArcFactors {
 pub struct OrderWork {
     alpha: Vec<f64>, // [T, states]
     beta: Vec<f64>,  // [states] of one token
-    gamma: Vec<f64>, // [states] beta of the token after, times its psi / c
-    rows: Vec<f64>,  // [stems, L] sums of states, or gamma where the stem leads
+    gamma: Vec<f64>, // [states] beta of the next token, times its psi / c
+    rows: Vec<f64>,  // [stems, L] sums of states, or gamma of the stem's successor
     psi: Vec<f64>,   // [T, L]
     scale: Vec<f64>, // [T] 1 / c_t
 }
 
 impl OrderWork {
-    /// Node scores [T, L] -> alpha; log Z, not finite where there is no path.
+    /// Compute alpha from node scores [T, L]. Return log Z, which is not finite if no path is allowed.
     pub fn forward(&mut self, graph: &Graph, moves: &ArcFactors, node: &[f64]) -> f64 {
         let (l, states) = (graph.labels, graph.states());
         let n = node.len() / l;
@@ -157,8 +157,8 @@ impl OrderWork {
         log_z
     }
 
-    /// Marginals into `p` [T, L]; expectations of arcs, divided by M, times `weight` added to `expected` [arcs] where it
-    /// is not empty.
+    /// Write marginals to `p` [T, L]. Unless `expected` [arcs] is empty, add the expectations of arcs to it, divided by
+    /// M and multiplied by `weight`.
     pub fn backward(&mut self, graph: &Graph, moves: &ArcFactors, weight: f64, p: &mut [f64], expected: &mut [f64]) {
         let (l, states) = (graph.labels, graph.states());
         let n = p.len() / l;
@@ -191,9 +191,9 @@ dispatch!(
     ) = pull_kernel
 );
 
-/// rows[stem(s), y] += from(s) M[s, y]; states without probability are passed over.
+/// rows[stem(s), y] += from(s) M[s, y], skipping states without probability.
 #[inline(always)]
-#[allow(clippy::extra_unused_type_parameters)] // the compiler makes vectors of the loop; the type chooses which
+#[allow(clippy::extra_unused_type_parameters)] // `S` selects the vector instructions that the compiler uses for the loop
 fn push_kernel<S: Simd>(_: S, graph: &Graph, m: &[f64], from: &[f64], rows: &mut [f64]) {
     let l = graph.labels;
     for (s, (&stem, &a)) in graph.stem.iter().zip(from).enumerate() {
@@ -206,8 +206,8 @@ fn push_kernel<S: Simd>(_: S, graph: &Graph, m: &[f64], from: &[f64], rows: &mut
     }
 }
 
-/// beta(s) = sum_y M[s, y] rows[stem(s), y]; expected[s, y] += weight alpha(s) rows[stem(s), y], the factor M[s, y] left
-/// for the end. A state that no path reaches needs neither.
+/// beta(s) = sum_y M[s, y] rows[stem(s), y] and expected[s, y] += weight alpha(s) rows[stem(s), y]. The factor M[s, y]
+/// of the latter is applied at the end. Unreachable states are skipped.
 #[inline(always)]
 fn pull_kernel<S: Simd>(
     _: S,
@@ -227,7 +227,7 @@ fn pull_kernel<S: Simd>(
             continue;
         }
         let (row, m) = (&rows[stem as usize * l..(stem as usize + 1) * l], &m[s * l..(s + 1) * l]);
-        // Eight sums that do not wait for each other; always the same order.
+        // Eight independent accumulators, always added in the same order.
         let mut sums = [0.0; 8];
         let whole = l - l % 8;
         for (x, w) in row.chunks_exact(8).zip(m.chunks_exact(8)) {

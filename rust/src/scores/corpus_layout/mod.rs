@@ -1,17 +1,19 @@
-//! Features x weights -> node scores, and its transpose, residuals -> gradient, side by side.
+//! Node scores from features and weights, and the transpose, gradient from residuals, for sixteen sentences at a time.
 //!
-//! Two kinds of attributes, told apart by how often they occur:
-//! - *frequent* ones have a row of label weights in whole lanes: adding a row is a few vector additions. A row ends with
-//!   the last label that it has a feature for; labels are numbered by frequency, so most rows are one lane long, and the
-//!   rows of a corpus fit into the second cache, which is what their speed hangs on;
-//! - *rare* ones are a flat list of (weight, place among a batch's scores), walked without a branch a token. Their
-//!   weights are copied for each chunk of sentences, in the order in which its tokens come to them, and so are their
-//!   gradients: they stream, parallel threads never write to the same place, and no order of addition depends on them.
+//! Attributes are stored in one of two ways, by frequency:
+//! - *Frequent* attributes have a row of label weights in whole lanes, so adding a row takes a few vector additions. A
+//!   row ends with the last label that it has a feature for. Labels are numbered by frequency, so most rows are one
+//!   lane long, and the rows of a corpus fit into the L2 cache, on which their speed depends.
+//! - *Rare* attributes are a flat list of (weight, position among a batch's scores), processed without a branch per
+//!   token. Their weights are copied for each chunk of sentences, in the order in which its tokens use them, and so are
+//!   their gradients. Access is sequential, threads never write to the same location, and the order of addition is
+//!   deterministic.
 //!
-//! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
-//! Start and end features are two more rows, present at the first and the last token.
+//! Rows are folded (see `fold`): a row that always occurs with another is added to it once per evaluation. Start and
+//! end features are two more rows, present at the first and the last token.
 //!
-//! With very many labels a position of a batch fills the cache, and everything goes position by position (see `steps`).
+//! With very many labels one position of a batch fills the cache, and all steps are done position by position (see
+//! `steps`).
 
 mod build;
 mod bundle;
@@ -42,10 +44,10 @@ use crate::scores::tile::Tile;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// A row of so many tokens is summed in double precision from time to time.
+/// Number of tokens from which a row is periodically summed in double precision.
 const HOT: u32 = 512;
 
-/// One feature of a rare attribute at one token: its copy in the chunk, and (t L + label) 16 + lane in the batch.
+/// Feature of a rare attribute at one token: its copy in the chunk, and (t L + label) 16 + lane in the batch.
 #[derive(Clone, Copy, Debug)]
 struct RareFeature {
     copy: u32,
@@ -55,35 +57,35 @@ struct RareFeature {
 // SAFETY: two numbers of the same size.
 unsafe impl Flat for RareFeature {}
 
-/// The tokens of a plan, slot by slot, as rows and rare features.
+/// Tokens of a plan in slot order, as rows and rare features.
 pub struct Nodes {
     pub labels: usize,
     pub width: usize,          // lanes of the longest row: L / 16 rounded up
-    pub group: usize,          // batches that go through the phases together
-    order: PagedVec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
-    row_ptr: PagedVec<u32>, // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
-    rows: PagedVec<u32>,    // first lane of each row
-    row_values: PagedVec<f32>, // empty while all are 1
-    bundles: Bundles,       // the same, row by row, unless labels are very many
-    row_steps: PagedVec<f32>, // what residuals are multiplied by on their way to a row; empty while all are 1
-    steps: PositionSlots,   // where the tokens of a position are, with very many labels
-    rare_ptr: Vec<usize>,   // [batches + 1]
+    pub group: usize,          // batches that are processed together in each phase
+    order: PagedVec<u32>,      // [slots] first lane of the next token among the batch's tiles, batch by batch
+    row_ptr: PagedVec<u32>,    // [slots * classes + 1] rows of each token in that order, by length in lanes
+    rows: PagedVec<u32>,       // first lane of each row
+    row_values: PagedVec<f32>, // empty if all are 1
+    bundles: Bundles,          // tokens of each row, unless labels are very many
+    row_steps: PagedVec<f32>,  // factor of residuals per row, empty if all are 1
+    steps: PositionSlots,      // tokens of each position, with very many labels
+    rare_ptr: Vec<usize>,      // [batches + 1]
     rare: PagedVec<RareFeature>,
     rare_values: PagedVec<f32>,
-    gold: PagedVec<u32>,              // [slots] place of the gold label, or NOWHERE
-    gold_edges: PagedVec<(u32, u32)>, // edges of each sentence's gold labels, and how often it has them
+    gold: PagedVec<u32>,              // [slots] position of the gold label, or NOWHERE
+    gold_edges: PagedVec<(u32, u32)>, // edges of each sentence's gold labels, with their counts
     gold_edge_ptr: Vec<u32>,          // [sentences + 1]
     row_features: Vec<u64>,           // [rows + 1] features of each row, into `row_index`
     row_index: Vec<(u32, u16)>,       // (feature, label)
     row_at: Vec<u32>,                 // [rows + 1] first lane of each row
-    hot: Vec<u32>,                    // lanes of rows so frequent that float32 does not hold their sums
-    copies: PagedVec<u32>,            // feature of each copy, chunk by chunk
+    hot: Vec<u32>,                    // lanes of rows too frequent for float32 sums
+    copies: PagedVec<u32>,            // feature of each copy, in chunk order
     copy_ptr: Vec<usize>,             // [chunks + 1]
     fold: Fold,
     dense: Option<DenseRows>,
     pub support: Masks,
     pub partial: Masks,
-    pub costs: Vec<Lane>, // [L, width] cost of every label where the row's is right; empty without
+    pub costs: Vec<Lane>, // [L, width] cost of every label given the row's gold label, empty without costs
 }
 
 /// Sets of labels as rows of 0 and -infinity, and the set of each slot.
@@ -93,16 +95,16 @@ pub struct Masks {
     of: PagedVec<u32>, // [slots], empty without sets
 }
 
-/// The place of a gold label that is not known.
+/// Position of an unknown gold label.
 const NOWHERE: u32 = u32::MAX;
 
 dispatch!(
-    /// `Nodes::fill`, compiled by itself: what calls it is compiled sooner.
+    /// `Nodes::fill`, compiled as a function of its own to reduce the compile time of callers.
     pub fn fill(
         nodes: &Nodes, batch: &Batch, rows: &[Lane], rare: &[f32], masks: &Masks, psi: &mut [Lane], gold: &mut [f64; WIDTH],
         tile: &mut Tile
     ) = |simd| {
-        // SAFETY: the plan that the nodes were made for has this batch, and the caller's arrays are of these nodes.
+        // SAFETY: the batch belongs to the plan that the nodes were built for, and so do the caller's arrays.
         unsafe { nodes.fill(simd, batch, rows, rare, masks, psi, gold, tile) }
     }
 );
@@ -125,8 +127,8 @@ impl Nodes {
         self.bundles.page(pages)
     }
 
-    /// Move the gradient of the hot rows into double precision. A float32 sum of many thousand residuals swallows the
-    /// small ones, and the gradient then no longer fits the loss; so this is called every few thousand tokens.
+    /// Move the gradient of the hot rows into double precision. A float32 sum of many thousand residuals loses the
+    /// small ones, and the gradient is then inconsistent with the loss, so this is called every few thousand tokens.
     pub fn drain_hot(&self, gradient: &mut [Lane], sums: &mut Vec<f64>) {
         sums.resize(self.hot.len() * WIDTH, 0.0);
         for (&at, sum) in self.hot.iter().zip(sums.chunks_exact_mut(WIDTH)) {
@@ -137,8 +139,8 @@ impl Nodes {
         }
     }
 
-    /// Give rows steps of their own, by how many tokens have them: a residual moves them by that many times itself.
-    /// Answers the number of each lane: [lanes].
+    /// Set a step size per row as a function of its token count: residuals are multiplied by it. Return the step size
+    /// of each lane: [lanes].
     pub fn set_pace(&mut self, pace: impl Fn(u32) -> f32) -> Vec<f32> {
         let mut count = vec![0u32; self.n_lanes() + 1];
         for &first in self.rows.iter() {
@@ -155,17 +157,17 @@ impl Nodes {
         self.row_at.windows(2).flat_map(|at| (at[0]..at[1]).map(|_| of(at[0])).collect::<Vec<_>>()).collect()
     }
 
-    /// Lanes of all rows.
+    /// Number of lanes in all rows.
     pub fn n_lanes(&self) -> usize {
         self.row_at[self.n_rows()] as usize
     }
 
-    /// Lanes of a row.
+    /// Range of lanes of a row.
     fn lanes(&self, row: usize) -> Range<usize> {
         self.row_at[row] as usize..self.row_at[row + 1] as usize
     }
 
-    /// Masks of allowed labels, slot by slot.
+    /// Masks of allowed labels, in slot order.
     pub fn masks(&self, data: &Dataset, plan: &Plan, support: &Support) -> Masks {
         let mut of = Vec::with_capacity(plan.slots);
         plan.for_each_slot(|_, b, lane, t| {
@@ -178,29 +180,29 @@ impl Nodes {
         self.row_features.len() - 1
     }
 
-    /// Copies of rare features, of all chunks.
+    /// Number of copies of rare features in all chunks.
     pub fn n_copies(&self) -> usize {
         self.copies.len()
     }
 
-    /// The copies of one chunk.
+    /// Range of the copies of one chunk.
     pub fn copies(&self, chunk: usize) -> Range<usize> {
         self.copy_ptr[chunk]..self.copy_ptr[chunk + 1]
     }
 
-    /// Edges (label' * L + label) of a sentence's gold labels, each with the number of times.
+    /// Edges (label' * L + label) of a sentence's gold labels, with their counts.
     #[inline(always)]
     pub fn gold_edges(&self, sentence: u32) -> &[(u32, u32)] {
         let ptr = &self.gold_edge_ptr[sentence as usize..];
         &self.gold_edges[ptr[0] as usize..ptr[1] as usize]
     }
 
-    /// The gold labels are not looked at: partial labels take their place.
+    /// Remove the gold labels, because partial labels replace them.
     pub fn forget_gold(&mut self) {
         self.gold.fill(NOWHERE);
     }
 
-    /// Rows of weights from a weight vector: [lanes].
+    /// Write a weight vector to rows of weights: [lanes].
     pub fn fill_rows(&self, w: &[f64], rows: &mut [Lane]) {
         let shared = Shared::new(rows);
         (0..self.n_rows()).into_par_iter().with_min_len(512).for_each(|r| {
@@ -214,7 +216,7 @@ impl Nodes {
         });
         self.fold.gather(|carrier, carried| {
             let to = self.lanes(carrier);
-            // SAFETY: a carrier is written by one thread, what it carries is complete and of another level.
+            // SAFETY: a carrier is written by one thread. The rows it carries are complete and have a different level.
             let row = unsafe { shared.slice(to.start, to.len()) };
             for &b in carried {
                 let from = self.lanes(b as usize);
@@ -227,7 +229,8 @@ impl Nodes {
         });
     }
 
-    /// The weights back from unfolded rows and copies of one chunk, times `scale`: what `fill_rows` and `fill_rare` took.
+    /// Read the weights back from unfolded rows and the copies of one chunk, times `scale`. Inverse of `fill_rows` and
+    /// `fill_rare`.
     pub fn read(&self, rows: &[Lane], rare: &[f32], scale: f64, w: &mut [f64]) {
         for r in 0..self.n_rows() {
             let row = &rows[self.lanes(r)];
@@ -241,18 +244,18 @@ impl Nodes {
         }
     }
 
-    /// Weights of the rare features, copy by copy.
+    /// Write the weights of the rare features, copy by copy.
     pub fn fill_rare(&self, w: &[f64], rare: &mut [f32]) {
         let features = self.copies.par_iter().with_min_len(8192);
         features.zip(rare.par_iter_mut()).for_each(|(&feature, x)| *x = w[feature as usize] as f32);
     }
 
-    /// Node scores of a batch into `psi` ([T, L], and slack for a whole tile), and the score of its gold labels. `rare`
-    /// holds the copies of all chunks.
+    /// Write the node scores of a batch to `psi`, [T, L] plus slack for a whole tile, and the score of its gold labels
+    /// to `gold`. `rare` holds the copies of all chunks.
     ///
     /// # Safety
-    /// The batch is of the plan that the nodes were made for; `rows` is as `fill_rows` and `rare` as `fill_rare` fill
-    /// them; `psi` has room for the batch's scores and a lane of slack.
+    /// The batch belongs to the plan that the nodes were built for. `rows` was filled by `fill_rows` and `rare` by
+    /// `fill_rare`. `psi` is large enough for the batch's scores and a lane of slack.
     #[inline(always)]
     unsafe fn fill<S: Simd>(
         &self,
@@ -301,10 +304,10 @@ impl Nodes {
         self.add_gold(slots, psi, gold);
     }
 
-    /// Weights of rare features onto scores.
+    /// Add the weights of rare features to scores.
     ///
     /// # Safety
-    /// The features lie inside the copies and the scores.
+    /// The features are within the copies and the scores.
     #[inline(always)]
     unsafe fn add_rare(&self, range: Range<usize>, rare: &[f32], psi: &mut [Lane]) {
         let scores = psi.as_mut_ptr().cast::<f32>();
@@ -320,10 +323,10 @@ impl Nodes {
         }
     }
 
-    /// Scores of the gold labels of some slots.
+    /// Add the scores of the gold labels of some slots.
     ///
     /// # Safety
-    /// The slots are those of the scores' batch.
+    /// The slots belong to the batch of the scores.
     #[inline(always)]
     unsafe fn add_gold(&self, slots: Range<usize>, psi: &[Lane], gold: &mut [f64; WIDTH]) {
         let scores = psi.as_ptr().cast::<f32>();
@@ -334,15 +337,15 @@ impl Nodes {
         }
     }
 
-    /// Whether rare features lie inside so many copies and so many lanes of scores.
+    /// Whether rare features are within this number of copies and of lanes of scores.
     fn are_inside(&self, range: Range<usize>, copies: usize, lanes: usize) -> bool {
         self.rare[range].iter().all(|f| (f.copy as usize) < copies && (f.place as usize) < lanes * WIDTH)
     }
 
-    /// These lanes of the mask and the costs of a token, at position t, onto its place.
+    /// Add the given lanes of a token's mask and costs, at position t, to its place.
     ///
     /// # Safety
-    /// As for `add_row`; the slot is one of the plan's.
+    /// The requirements of `add_row`, and the slot is in the plan.
     #[inline(always)]
     unsafe fn add_terms<S: Simd>(
         &self,
@@ -365,7 +368,7 @@ impl Nodes {
     /// Add these lanes of row `row` of `rows` ([.., width]) to the token at `place`.
     ///
     /// # Safety
-    /// `place` and the tiles behind it, one a lane, are inside the tiles.
+    /// `place` and the following tiles, one per lane, are within the tiles.
     #[inline(always)]
     unsafe fn add_row<S: Simd>(&self, simd: S, rows: &[Lane], row: usize, lanes: Range<usize>, place: *mut Lane) {
         for (i, x) in rows[row * self.width..][lanes].iter().enumerate() {
@@ -374,10 +377,10 @@ impl Nodes {
         }
     }
 
-    /// Sum of these lanes of a token's rows to its place.
+    /// Write the sum of the given lanes of a token's rows to its place.
     ///
     /// # Safety
-    /// As for `add_row`; the slot is one of the plan's.
+    /// The requirements of `add_row`, and the slot is in the plan.
     #[inline(always)]
     unsafe fn sum_rows<S: Simd>(&self, simd: S, slot: usize, rows: &[Lane], lanes: Range<usize>, place: *mut Lane) {
         by_block!([1 2 3 4] = self.width, W => self.sum_classes::<S, W>(simd, slot, rows, place), _ => {
@@ -387,10 +390,10 @@ impl Nodes {
         });
     }
 
-    /// The first N lanes of rows that are all of full length.
+    /// Sum the first N lanes of rows that all have full length.
     ///
     /// # Safety
-    /// As for `sum_rows`.
+    /// The requirements of `sum_rows`.
     #[inline(always)]
     unsafe fn sum_some<S: Simd, const N: usize>(&self, simd: S, slot: usize, rows: &[Lane], place: *mut Lane) {
         let mut sum = [simd.splat(0.0); N];
@@ -401,7 +404,7 @@ impl Nodes {
     }
 
     /// # Safety
-    /// As for `sum_rows`; W is the width.
+    /// The requirements of `sum_rows`, and W is the width.
     #[inline(always)]
     unsafe fn sum_classes<S: Simd, const W: usize>(&self, simd: S, slot: usize, rows: &[Lane], place: *mut Lane) {
         let mut sum = [simd.splat(0.0); W];
@@ -424,7 +427,7 @@ impl Nodes {
     /// Add rows of N lanes to a sum of W lanes.
     ///
     /// # Safety
-    /// `range` is inside `self.rows`, and `rows` holds N lanes from each of them on.
+    /// `range` is within `self.rows`, and `rows` holds N lanes starting at each of them.
     #[inline(always)]
     unsafe fn add_class<S: Simd, const W: usize, const N: usize>(
         &self,
@@ -441,7 +444,7 @@ impl Nodes {
             for j in 0..N.min(W) {
                 let mut x = simd.load(&*row.add(j));
                 if let Some(values) = values {
-                    // A product, then a sum: the same bits with and without fused instructions.
+                    // A product, then a sum: the same bits with and without fused multiply-add.
                     x = simd.mul(simd.splat(values[i]), x);
                 }
                 sum[j] = simd.add(sum[j], x);

@@ -1,8 +1,9 @@
-//! Labels that form at most one contiguous span in a sentence: searches and sums over (set of spans begun, label).
+//! Labels that form at most one contiguous span in a sentence: searches and sums over states (set of spans begun,
+//! label).
 //!
-//! The scores of such a state are those of its label; a step that begins a span of a group whose bit is set does not
-//! exist. A path of labels has one path of states, so the best paths, log Z and marginals of the states are those of the
-//! lawful label paths. With n groups tracked a token costs 2^n times as much.
+//! A state has the scores of its label. A step that begins a span of a group whose bit is already set is not allowed.
+//! Each label path corresponds to one path of states, so the best paths, log Z and marginals of the states are those of
+//! the allowed label paths. With n tracked groups, a token costs 2^n times as much.
 //!
 //! `search` tracks only the groups that a sentence's best paths repeat, `sum` all of them.
 
@@ -13,21 +14,21 @@ use crate::error::{Error, Result};
 
 /// No group.
 pub const NONE: u32 = u32::MAX;
-/// Labels that can be tracked at once.
+/// Maximum number of groups that can be tracked at once.
 pub const MOST: usize = 12;
 
-/// Lists of k best paths that are searched for a lawful one, where the search itself cannot see to it.
+/// Lengths of the k-best lists that are searched for an allowed path, if the search cannot enforce the rule itself.
 pub const LISTS: [usize; 3] = [16, 128, 1024];
 
-/// Which labels may occur in one span only.
+/// Labels that may occur in only one span.
 #[derive(Clone, Debug)]
 pub struct Groups {
     pub of: Vec<u32>,      // [L] group of each label, or NONE
-    pub begins: Vec<bool>, // [L + 1, L] a span begins between two labels; row L: at the start of the sentence
+    pub begins: Vec<bool>, // [L + 1, L] whether a span begins between two labels, row L: at the start of the sentence
 }
 
 impl Groups {
-    /// Whether they are of so many labels.
+    /// Check the number of labels.
     pub fn check(&self, labels: usize) -> Result<()> {
         match self.of.len() == labels && self.begins.len() == (labels + 1) * labels {
             true => Ok(()),
@@ -35,15 +36,15 @@ impl Groups {
         }
     }
 
-    /// The groups that begin more than one span on a path are added to `found`.
+    /// Add the groups that begin more than one span on a path to `found`.
     pub fn repeated(&self, path: &[u16], found: &mut Vec<u32>) {
         let l = self.of.len();
         let mut before = l;
         for (t, &y) in path.iter().enumerate() {
             let group = self.of[y as usize];
             if group != NONE && self.begins[before * l + y as usize] && !found.contains(&group) {
-                // Spans are few and short beside sentences: look back for another beginning. An earlier token of the group
-                // is not enough: a group of I-X alone goes on from B-X, and begins no span there.
+                // Spans are few and short compared with sentences, so scan back for another beginning. An earlier token
+                // of the group is not enough: a group of I-X alone continues after B-X without beginning a span.
                 let mut earlier = l;
                 for &z in &path[..t] {
                     if self.of[z as usize] == group && self.begins[earlier * l + z as usize] {
@@ -72,12 +73,12 @@ impl Groups {
         all
     }
 
-    /// The bit that a label sets when it begins a span, 0 for labels of groups that are not tracked: [L].
+    /// Bit that a label sets when it begins a span, 0 for labels of untracked groups: [L].
     fn bits(&self, tracked: &[u32]) -> Vec<usize> {
         self.of.iter().map(|g| tracked.iter().position(|a| a == g).map_or(0, |i| 1 << i)).collect()
     }
 
-    /// Whether gold paths keep the rule; `sentences` [N + 1] the first token of each.
+    /// Check that gold paths satisfy the rule. `sentences` [N + 1]: the first token of each.
     pub fn check_gold(&self, sentences: &[usize], gold: &[u16], labels: usize) -> Result<()> {
         self.check(labels)?;
         for (i, s) in sentences.windows(2).enumerate() {
@@ -91,7 +92,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether sums over states are possible.
+    /// Check that sums over states are feasible.
     pub fn check_sum(&self) -> Result<()> {
         match self.all().len() <= MOST {
             true => Ok(()),
@@ -113,7 +114,7 @@ pub(crate) fn too_many(sentence: usize, groups: usize) -> Error {
 mod tests {
     use super::*;
 
-    /// Labels O, B, I; the group is I alone, which begins a span behind O and goes on behind B and I.
+    /// Labels O, B, I. The group is I alone, which begins a span after O and continues one after B and I.
     #[test]
     fn a_token_of_the_group_that_goes_on_is_no_span_of_it() {
         let mut begins = vec![false; 4 * 3];
@@ -121,7 +122,7 @@ mod tests {
             begins[before * 3 + y] = true;
         }
         let groups = Groups { of: vec![NONE, NONE, 0], begins };
-        assert!(groups.lawful(&[1, 2, 0, 2])); // B I O I: one span of the group, behind O
+        assert!(groups.lawful(&[1, 2, 0, 2])); // B I O I: one span of the group, after O
         assert!(!groups.lawful(&[2, 0, 2])); // I O I: two
         assert!(groups.lawful(&[1, 2, 2, 1, 2]));
     }

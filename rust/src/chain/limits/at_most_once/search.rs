@@ -1,8 +1,8 @@
-//! The best lawful paths of one sentence.
+//! Best allowed paths of one sentence.
 //!
-//! The k best paths are found without the rule, the groups that one of them repeats are tracked, and the search runs again
-//! until none is. Paths that are the k best under fewer constraints and keep them all are the k best under all of them.
-//! So a sentence whose best paths repeat nothing pays nothing.
+//! The k best paths are first found without the rule. Then the groups that one of them repeats are tracked and the
+//! search runs again, until no group is repeated. The k best paths under a subset of the constraints are the k best
+//! under all of them if they satisfy all. A sentence whose best paths repeat nothing has no extra cost.
 
 use crate::chain::lattice::Scores;
 use crate::chain::limits::at_most_once::{Groups, MOST};
@@ -16,22 +16,23 @@ struct StatePath {
     rank: u32,  // in that state's list
 }
 
-/// Scratch of one thread, and what it found last.
+/// Scratch of one thread, and the last result.
 #[derive(Default)]
 pub struct LawfulSearch {
     pub scores: Vec<f64>, // best first
     pub paths: Vec<u16>,  // [paths, T]
     lists: Vec<StatePath>,
-    ends: Vec<u32>, // [T, states] where each state's list ends in `lists`
+    ends: Vec<u32>, // [T, states] end of each state's list in `lists`
     found: Vec<StatePath>,
     ways: Vec<(StatePath, Vec<u16>)>,
-    node: Vec<f64>, // scores of a chart
+    node: Vec<f64>, // scores copied from a chart
     edge: Vec<f64>,
 }
 
 impl LawfulSearch {
-    /// The k best lawful paths. Ties go to the lower label at the last token where paths differ, as everywhere. Err: so
-    /// many groups compete, more than can be tracked. Without a path `scores` is empty.
+    /// Find the k best allowed paths. Ties: the lower label at the last token at which paths differ, as everywhere.
+    /// Return `Err` with the number of competing groups if there are too many to track. If there is no path, `scores`
+    /// is empty.
     pub fn run(&mut self, scores: &Scores<'_>, groups: &Groups, k: usize) -> Result<(), usize> {
         let n = scores.positions();
         let mut tracked = Vec::new();
@@ -53,7 +54,7 @@ impl LawfulSearch {
         }
     }
 
-    /// The same over the scores of a chart.
+    /// `run` over the scores of a chart.
     pub fn of_chart(&mut self, chart: &Chart, steps: &Steps, groups: &Groups, k: usize) -> Result<(), usize> {
         let (l, n) = (chart.labels, chart.positions);
         let (mut node, mut edge) = (std::mem::take(&mut self.node), std::mem::take(&mut self.edge));
@@ -67,7 +68,7 @@ impl LawfulSearch {
         found
     }
 
-    /// The k best paths that repeat no group of `tracked`.
+    /// Find the k best paths that repeat no group of `tracked`.
     fn tracked(&mut self, scores: &Scores<'_>, groups: &Groups, tracked: &[u32], k: usize) {
         let (l, n) = (scores.labels, scores.positions());
         let (bit, states) = (groups.bits(tracked), l << tracked.len());
@@ -108,7 +109,8 @@ impl LawfulSearch {
                         rank: rank as u32,
                     }));
                 }
-                // Stable: among equals the lower label before, then the earlier rank. One label comes from one mask.
+                // Stable sort: ties keep the lower previous label, then the earlier rank. Each previous label has one
+                // source mask.
                 self.found.sort_by(|a, b| b.score.total_cmp(&a.score));
                 self.found.truncate(k);
                 self.lists.extend_from_slice(&self.found);
@@ -118,7 +120,7 @@ impl LawfulSearch {
         self.collect(l, n, states, k);
     }
 
-    /// The best of the last states' lists.
+    /// Collect the best entries of the last states' lists.
     fn collect(&mut self, l: usize, n: usize, states: usize, k: usize) {
         self.found.clear();
         for state in 0..states {
@@ -130,7 +132,7 @@ impl LawfulSearch {
             }));
         }
         self.found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        // Those that tie with the last one are ranked by their labels from the end.
+        // Paths that tie with the last one are ordered by their labels from the end.
         let least = match self.found.get(k.min(self.found.len()).wrapping_sub(1)) {
             Some(e) => e.score,
             None => return,
@@ -161,7 +163,8 @@ fn list(ends: &[u32], at: usize) -> std::ops::Range<usize> {
     begin..ends[at] as usize
 }
 
-/// The mask before a step into `mask` by a label whose bit is `bit`; None where that span was begun before, or was not.
+/// Mask before a step into `mask` by a label whose bit is `bit`, or `None` if the step is impossible: the span was
+/// begun before, or its bit is missing.
 #[inline(always)]
 pub fn source(mask: usize, bit: usize, begins: bool) -> Option<usize> {
     match begins && bit != 0 {

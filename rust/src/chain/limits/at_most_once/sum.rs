@@ -5,9 +5,9 @@
 //!                              + sum_{a: one begins}     e^{alpha_{t-1}(m - y, a) + A[a, y]} ]
 //! ```
 //!
-//! The second sum for sets m that have y's group, m - y being m without it; a label outside all groups has the first
-//! alone. Marginals of a label are those of its states, added up. As in `log` each step is a product of exponentials,
-//! and a sum so small that it may have lost terms is taken again in log space.
+//! The second sum applies to sets m that contain y's group, where m - y is m without it. A label outside all groups has
+//! the first sum only. The marginal of a label is the sum over its states. As in `log64`, each step is a product of
+//! exponentials, and a sum so small that it may have lost terms is repeated in log space.
 
 use crate::chain::sums::log64::{least, TINY};
 
@@ -22,9 +22,9 @@ pub struct Sum {
     pub begins: Vec<bool>,
     masks: usize,
     labels: usize,
-    edge: Vec<f64>,  // the edges that the factors are of
+    edge: Vec<f64>,  // edges that the factors were computed from
     stay: Vec<f64>,  // [L, L] e^{A - top} of steps that begin nothing tracked
-    begin: Vec<f64>, // [L, L] of the others
+    begin: Vec<f64>, // [L, L] of all other steps
     top: f64,
     left: Vec<f64>,  // [masks, L]
     right: Vec<f64>, // [masks, L]
@@ -57,20 +57,20 @@ impl Sum {
         self.masks * self.labels
     }
 
-    /// Whether a step from a label to another begins a span that is tracked.
+    /// Whether a step from a to y begins a tracked span.
     #[inline(always)]
     pub fn opens(&self, a: usize, y: usize) -> bool {
         self.bit[y] != 0 && self.begins[a * self.labels + y]
     }
 
-    /// States before (mask, y) by their label: the state of label a, or None.
+    /// State with label a before (mask, y), or `None`.
     #[inline(always)]
     pub fn before(&self, mask: usize, a: usize, y: usize) -> Option<usize> {
         crate::chain::limits::at_most_once::search::source(mask, self.bit[y], self.begins[a * self.labels + y])
             .map(|m| m * self.labels + a)
     }
 
-    /// The state after (mask, a) by label y, or None where its span was begun before.
+    /// State after (mask, a) by label y, or `None` if y's span was begun before.
     #[inline(always)]
     pub fn after(&self, mask: usize, a: usize, y: usize) -> Option<usize> {
         match self.opens(a, y) {
@@ -80,7 +80,7 @@ impl Sum {
         }
     }
 
-    /// The mask of a first label.
+    /// Mask of a first label.
     pub fn first(&self, y: usize) -> usize {
         if self.opens(self.labels, y) {
             self.bit[y]
@@ -112,7 +112,7 @@ impl Sum {
         self.begin.extend(factor(true));
     }
 
-    /// Forward sums; log Z, -infinity where no path is lawful.
+    /// Compute forward sums. Return log Z, -infinity if no path is allowed.
     pub fn forward(&mut self, scores: &Scores<'_>, groups: &Groups) -> f64 {
         debug_assert!(groups.of.len() == self.labels && scores.labels == self.labels);
         let (l, n, states) = (self.labels, scores.positions(), self.states());
@@ -165,7 +165,7 @@ impl Sum {
         self.log_z
     }
 
-    /// Backward sums, after `forward` over the same scores.
+    /// Compute backward sums, after `forward` over the same scores.
     pub fn backward(&mut self, scores: &Scores<'_>) {
         let (l, n, states) = (self.labels, scores.positions(), self.states());
         self.beta.clear();
@@ -182,7 +182,7 @@ impl Sum {
                 for a in 0..l {
                     let at = (t - 1) * states + mask * l + a;
                     if self.alpha[at] == f64::NEG_INFINITY {
-                        self.beta[at] = f64::NEG_INFINITY; // no path comes here
+                        self.beta[at] = f64::NEG_INFINITY; // unreachable state
                         continue;
                     }
                     let stay = &self.stay[a * l..(a + 1) * l];

@@ -1,4 +1,4 @@
-//! Factors of the edge scores of one sentence, and the products that its recursions are made of.
+//! Factors of the edge scores of one sentence, and the matrix products of its recursions.
 
 use crate::chain::sums::underflow::{Underflow, MAX_RANGE};
 use crate::machine::simd::blocks::by_block;
@@ -6,16 +6,16 @@ use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
-/// Rows that are multiplied at a time, in sums that do not wait for each other.
+/// Number of rows multiplied at a time, in independent accumulators.
 const CHAINS: usize = 4;
 
-/// Factors exp(A - max) of the edge scores, by rows and by columns; rows behind the last label are 0.
+/// Factors exp(A - max) of the edge scores, by rows and by columns. Rows after the last label are 0.
 #[derive(Clone, Default)]
 pub struct Moves {
     pub(super) labels: usize,
     pub(super) width: usize,
-    pub(super) rows: Vec<Lane>,    // [L padded to 16, width] along the label that follows
-    pub(super) columns: Vec<Lane>, // [L padded to 16, width] along the label before
+    pub(super) rows: Vec<Lane>, // [L padded to 16, width] indexed by previous label, then next label
+    pub(super) columns: Vec<Lane>, // [L padded to 16, width] indexed by next label, then previous label
     pub max: f32,
     pub(super) underflow: Underflow,
 }
@@ -27,8 +27,8 @@ impl Moves {
         Moves { labels, width, rows: zeros.clone(), columns: zeros, max: 0.0, underflow: Underflow::default() }
     }
 
-    /// The factors of scores [L, width], -infinity where there is no edge or no label. False where their span is beyond
-    /// float32.
+    /// Set the factors of scores [L, width], which are -infinity for forbidden edges and padding. Return false if their
+    /// span is out of range for float32.
     #[inline(always)]
     fn set<S: Find>(&mut self, simd: S, scores: &[Lane]) -> bool {
         debug_assert!(scores.len() == self.labels * self.width);
@@ -68,7 +68,8 @@ impl Moves {
         true
     }
 
-    /// log M of all edges [L, padded L]: the scores, less their maximum, that the recursions really use, rounded as M is.
+    /// log M of all edges [L, padded L]: the scores less their maximum, as used by the recursions, including the
+    /// rounding of M.
     pub fn logs(&self) -> Vec<f64> {
         self.rows[..self.labels * self.width].iter().flat_map(|row| row.0).map(|m| f64::from(m).ln()).collect()
     }
@@ -114,7 +115,7 @@ fn total<S: Find, const W: usize>(simd: S, sums: [[S::F; W]; CHAINS]) -> [S::F; 
 /// All lanes of the product, in blocks that fit into registers.
 ///
 /// # Safety
-/// As for `product`; `out` is `width` lanes.
+/// The requirements of `product`, and `out` is `width` lanes.
 #[inline(always)]
 pub(super) unsafe fn products<S: Find>(
     simd: S,
@@ -131,10 +132,10 @@ pub(super) unsafe fn products<S: Find>(
     });
 }
 
-/// (sum_y from(y) rows[y, .], sum_y to(y) columns[y, .]), W lanes from v on: two products that do not wait for each other.
+/// (sum_y from(y) rows[y, .], sum_y to(y) columns[y, .]), W lanes starting at v: two independent products.
 ///
 /// # Safety
-/// As for `product`, for both.
+/// The requirements of `product`, for both.
 #[inline(always)]
 pub(super) unsafe fn two_products<S: Find, const W: usize>(
     simd: S,
@@ -162,6 +163,6 @@ pub(super) unsafe fn two_products<S: Find, const W: usize>(
 }
 
 dispatch!(
-    /// `Moves::set`, compiled by itself.
+    /// `Moves::set`, compiled as a function of its own.
     pub(crate) fn set(moves: &mut Moves, scores: &[Lane]) -> bool = |simd| moves.set(simd, scores)
 );
