@@ -273,7 +273,7 @@ def test_labels() -> None:
 
 
 def test_too_many_labels_and_labels_read_once() -> None:
-    """16 bits limit the number of labels. Labels of an iterator are consumed before they can be assigned."""
+    """16 bits limit the number of labels. An error about labels of an iterator cannot give a position."""
     assert len(collect_labels([[str(i) for i in range(NO_LABEL - 1)]])) == NO_LABEL - 1
     with pytest.raises(
         CorpusError, match=rf"{NO_LABEL} labels, more than {NO_LABEL - 1}\. Is the label column the right"
@@ -312,7 +312,7 @@ def test_pairs_of_an_edge_attribute_exist_once(labels: int) -> None:
 
 @pytest.mark.parametrize("plain", [True, False])
 def test_attributes_are_numbered_as_they_come(plain: bool) -> None:
-    """On one thread and on two, in batches and one by one: ids by first occurrence, in the order of tokens."""
+    """On one thread and on two, in batches and one by one: ids follow first occurrence, rows follow the tokens."""
     rng = np.random.default_rng(4)
     X: list[list[Any]] = [
         [

@@ -51,7 +51,7 @@ def test_interrupt_keeps_a_usable_model() -> None:
 
 
 def unreadable() -> Iterator[list[str]]:
-    """Yield labels and raise KeyboardInterrupt while they are read."""
+    """Raise KeyboardInterrupt when the labels are read."""
     raise KeyboardInterrupt
     yield []
 

@@ -81,7 +81,7 @@ def test_rows_may_lie_anywhere(kind: str, plain: tw.Tagger, monkeypatch: pytest.
 
 @KINDS
 def test_tables_that_name_each_sentence_once(kind: str) -> None:
-    """An empty cell repeats the sentence above. Column names ignore case, and other names can be passed."""
+    """An empty cell repeats the sentence above. Column names ignore case, and further columns are read on request."""
     named = [s if i == 0 or IDS[i - 1] != s else None for i, s in enumerate(IDS)]
     data = {"Sentence #": named, "Word": WORDS, "POS": ["N"] * len(WORDS), "Tag": LABELS}
     frame = makers.frame(kind, data)

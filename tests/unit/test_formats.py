@@ -65,7 +65,7 @@ def test_conll_names(columns: tuple[str, ...], label: str | None, said: str) -> 
 
 
 def test_conll_names_in_one_text() -> None:
-    """Names are separated by commas or spaces. Columns can be skipped, and a label that is not read may be missing."""
+    """Names are separated by commas or spaces. Columns can be skipped. The default label column may be missing."""
     for columns in ("word,_,label", "word _ label", ["word", "_", "label"]):
         found = read_conll(stream("a N X\nb V Y\n"), columns=columns)
         assert found.columns == ("word", "label")
@@ -303,7 +303,7 @@ def test_jsonl_documents(given: str, doc: str | None) -> None:
 
 
 def test_jsonl_of_any_columns() -> None:
-    """Custom columns are written next to the tokens, unread columns stay with the sentence, labels go by name."""
+    """Lists of texts become columns, everything else is kept in `meta`, and the label is chosen by name."""
     line = '{"words": ["a", "b"], "pos": ["N", "V"], "n": [1, 2], "short": ["x"], "tags": ["X", "Y"]}\n'
     found = read_jsonl(stream(line))
     assert found.columns == ("word", "pos", "label")
@@ -476,7 +476,7 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_every_format_is_shown_by_the_command_line() -> None:
-    """Each row of the table of formats has a writer of labelled sentences or of texts, or writes turns."""
+    """Each format has a writer of labelled sentences or of texts, and its own position in detection."""
     table = formats.TABLE.values()
     assert WRITERS.keys() | TEXTS.keys() == formats.TABLE.keys() == set(formats.FORMATS)
     assert not WRITERS.keys() & TEXTS.keys()

@@ -232,7 +232,7 @@ def test_labels_confusions_and_errors_by_hand() -> None:
 
 
 def test_a_length_that_differs_names_the_line_of_a_file() -> None:
-    """A corpus keeps the name of its file."""
+    """A corpus keeps the file name and the line numbers of its sentences."""
     gold = read_conll(io.StringIO("a X\n\nb Y\nc Z\n"))
     with pytest.raises(
         CorpusError, match=r"sentence 1 \(from 0\) \(line 3 of <stream>\): 2 gold labels but 1 predicted"

@@ -31,7 +31,7 @@ def test_so_many_labels_are_wrong_and_nothing_else_is() -> None:
     gold, wrong = flat(TRAIN), flat(noise.train)
     share = sum(a != b for a, b in zip(gold, wrong)) / len(gold)
     assert abs(share - 0.2) < 4 * (0.2 * 0.8 / len(gold)) ** 0.5
-    # The other labels are equally frequent.
+    # Wrong labels are uniform over the other labels.
     taken = [b for a, b in zip(gold, wrong) if a == "O" and b != "O"]
     others = sorted(set(gold) - {"O"})
     for label in others:

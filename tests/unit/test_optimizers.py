@@ -22,7 +22,7 @@ SMOOTH: list[Minimiser] = [lbfgs, conjugate_gradient]
 
 
 class Counted:
-    """An objective that records the points, values and gradients it was evaluated at."""
+    """An objective that records the points it was evaluated at."""
 
     def __init__(self, value: Callable[[Vector], float], gradient: Callable[[Vector], Any]) -> None:
         self.value, self.gradient = value, gradient

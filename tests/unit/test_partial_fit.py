@@ -170,7 +170,7 @@ def chunks(*which: int) -> tuple[list[list[str]], list[list[str]]]:
 def test_training_in_pieces_keeps_to_the_rules(
     kind: type[Any], params: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Constraints and a tag dictionary survive too: the file equals that of uninterrupted training."""
+    """Weights, constraints and tag dictionary equal those of uninterrupted training."""
     params = {"features": EDGE, **LIMITED, "seed": 5, **params}
     X, Y = chunks(0, 1, 2, 3)
     whole = kind(epochs=5, **params).fit(X, Y)

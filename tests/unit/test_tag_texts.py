@@ -108,7 +108,7 @@ def test_a_tokenizer_of_ones_own() -> None:
 
 
 def test_what_cannot_be_tagged() -> None:
-    """Arguments that are not text, models with more columns than words, and unfitted taggers."""
+    """Arguments that are not text, models that need columns other than words, and unfitted taggers."""
     with pytest.raises(tw.CorpusError, match="text 0: expected a string, found list"):
         names().tag([["Rosa", "flew"]])
     with pytest.raises(tw.CorpusError, match="expected a list of texts, found int"):

@@ -169,7 +169,7 @@ def test_planted_links_overwrite_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(FileExistsError):
         write_text(tmp_path / "model", "other")
     assert precious.read_text() == "precious"
-    assert planted.is_symlink()  # belongs to another process
+    assert planted.is_symlink()  # not created here, so not removed
 
 
 # --- devices, pipes, descriptors ------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_errors_of_others_keep_their_names(tmp_path: Path) -> None:
 
 
 def test_refusals_are_what_python_calls_them() -> None:
-    """Errors are OSError subclasses with errno and filename, and can be pickled."""
+    """Errors have the OSError subclass of their errno, errno and filename, and can be pickled."""
     for kind in (FileError, CorpusError, ModelFileError):
         for code in (errno.ENOENT, errno.EACCES, errno.EPIPE, errno.ENOSPC):
             error = refusal(kind, "words", "file", code)
