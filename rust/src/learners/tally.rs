@@ -10,7 +10,7 @@ pub struct Tally {
     pub updates: usize,         // sentences that changed the weights
     pub wrong_sentences: usize, // best path other than gold
     pub wrong_tokens: usize,
-    pub loss: f64, // of the best path: H(y^) - H(y) for the perceptron, else cost - w.d where positive
+    pub loss: f64, // of the best path: H(y^) - H(y) for the perceptron, else cost - w.d if positive
 }
 
 impl Tally {

@@ -49,8 +49,8 @@ const SPINS: u32 = 200;
 /// Placeholder visit, used if the next sentence was visited too recently.
 pub(super) const NO_SENTENCE: u32 = u32::MAX;
 
-/// Reorder visits so that no sentence occurs twice within `lag` consecutive visits, in which case its dual point would
-/// have moved but the weights would not. A visit that comes too soon is postponed.
+/// Reorder visits so that no sentence occurs twice within `lag` consecutive visits. Otherwise its dual point would have
+/// moved before the second visit, but the weights would not. A visit that comes too soon is postponed.
 pub(super) fn spaced(order: Vec<u32>, lag: usize) -> Vec<u32> {
     let mut out: Vec<u32> = Vec::with_capacity(order.len());
     let mut waiting = VecDeque::new();

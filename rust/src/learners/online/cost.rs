@@ -1,14 +1,14 @@
-//! How bad a guessed label sequence is, for learners that ask for a margin of that size.
+//! Cost of a guessed label sequence, for learners whose margin is the cost.
 
 use crate::chain::limits::entities::{Entities, Span};
 use crate::error::{Error, Result};
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::names::named;
 
-/// A cost from outside: (gold, guess) -> how bad, finite and >= 0.
+/// A user-defined cost: (gold, guess) to a finite number >= 0.
 pub type CostFunction = dyn Fn(&[u16], &[u16]) -> Result<f64> + Send + Sync;
 
-/// y gold, y' guess; G and T the sets of their entities.
+/// y gold, y' guess, G and T the sets of their entities.
 pub enum Cost {
     /// Number of wrong labels.
     Accuracy,
@@ -16,7 +16,7 @@ pub enum Cost {
     Root,
     /// 1 for any wrong path.
     ZeroOne,
-    /// 1 / F1 of the sentence, at most `cap`; 0 for the gold labels themselves; F1 is 1 where G and T are both empty.
+    /// 1 / F1 of the sentence, at most `cap`, and 0 for the gold labels themselves. F1 is 1 if G and T are both empty.
     F1 {
         cap: f64,
     },
@@ -34,7 +34,7 @@ pub enum Cost {
 }
 
 named!(
-    /// Costs that have a name; another is a function.
+    /// Built-in costs, by name. Any other cost is a function.
     pub enum CostKind: "cost" {
         Accuracy = "accuracy",
         Root = "root",
@@ -46,7 +46,7 @@ named!(
 );
 
 impl CostKind {
-    /// The numbers that a cost takes where none are given.
+    /// Default parameters of a cost.
     pub fn defaults(self) -> &'static [f64] {
         match self {
             CostKind::Accuracy | CostKind::Root | CostKind::ZeroOne => &[],
@@ -56,7 +56,7 @@ impl CostKind {
         }
     }
 
-    /// With as many numbers as `defaults` has.
+    /// Return the cost with these parameters, of which there must be the same number as in `defaults`.
     pub fn with(self, numbers: &[f64]) -> Result<Cost> {
         let (name, wanted) = (self.name(), self.defaults().len());
         if numbers.len() != wanted {
@@ -74,7 +74,7 @@ impl CostKind {
     }
 }
 
-/// A cost, what it reads, and how it is used.
+/// A cost, its entity table, and its use in decoding.
 pub struct Price {
     pub cost: Cost,
     pub entities: Option<Entities>,
@@ -100,7 +100,7 @@ impl Price {
     }
 }
 
-/// Scratch: the gold entities of the sentence at hand.
+/// Scratch: the gold entities of the current sentence.
 #[derive(Default)]
 pub struct Judge {
     gold: Vec<Span>,
@@ -116,7 +116,7 @@ impl Cost {
         }
     }
 
-    /// Cost of one token where the cost is a sum over tokens.
+    /// Cost of one token, if the cost is a sum over tokens.
     pub fn of_token(&self, entities: &Entities, gold: u16, guess: u16) -> Option<f64> {
         Some(match self {
             _ if gold == guess && self.is_sum() => 0.0,
@@ -140,7 +140,7 @@ impl Cost {
         }
     }
 
-    /// Read the gold labels of a sentence; the guesses that follow are judged against them.
+    /// Read the gold labels of a sentence, against which the following guesses are judged.
     pub fn begin(&self, entities: &Entities, judge: &mut Judge, gold: &[u16]) {
         match self {
             Cost::F1 { .. } | Cost::PrecisionRecall { .. } => entities.spans(gold, &mut judge.gold),
@@ -183,7 +183,7 @@ impl Cost {
     }
 }
 
-/// Number of spans in both lists, each in order of its beginnings.
+/// Number of spans in both lists, each sorted by start.
 fn in_both(a: &[Span], b: &[Span]) -> usize {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while i < a.len() && j < b.len() {

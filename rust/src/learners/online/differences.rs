@@ -1,17 +1,18 @@
 //! S(y) - S(y_j) of one path and of many.
 //!
-//! `Patterns`: feature differences d_j = S(y) - S(y_j) of several paths of one sentence, without going through the features of every
-//! path: paths of a k-best list agree almost everywhere.
+//! `Patterns`: feature differences d_j = S(y) - S(y_j) of several paths of one sentence, without traversing the
+//! features of every path, since paths of a k-best list agree almost everywhere.
 //!
-//! At a token, all features of one label have the same *pattern*: which of the d_j they are in, and with which sign. So
-//! each of them is met once, with the number of its pattern. A feature met under several patterns (an attribute of two
-//! tokens) gets a row of its own. The Gram matrix and the change of the weights are then sums over patterns and such rows.
+//! At a token, all features of one label have the same *pattern*: in which of the d_j they occur, and with which sign.
+//! So each feature is processed once, with the number of its pattern. A feature with several patterns (an attribute of
+//! two tokens) gets a row of its own. The Gram matrix and the change of the weights are then sums over patterns and
+//! such rows.
 
 use crate::machine::system::stop;
 use crate::scores::online_layout::TokenCells;
 use hashbrown::hash_table::{Entry, HashTable};
 
-/// Paths that are worked on side by side: a vector of float64 where the machine has them.
+/// Number of paths that are processed together: one float64 vector if the machine has vectors of that size.
 const BLOCK: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -49,8 +50,8 @@ impl CellNumbers {
     }
 }
 
-/// A product with the golden ratio (Knuth, volume 3, 6.4), whose best bits are the high ones. The table takes the slot
-/// from the low bits and a tag from the high ones, hence the rotation.
+/// Multiplicative hashing with the golden ratio (Knuth, volume 3, 6.4), whose best bits are the high ones. The table
+/// takes the slot from the low bits and a tag from the high ones, hence the rotation.
 #[inline(always)]
 fn hash(cell: u32) -> u64 {
     u64::from(cell).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32)
@@ -113,12 +114,12 @@ pub(super) struct Patterns {
     items: Vec<RowTerm>,   // in the order of `index`
     rows: Vec<f32>,        // [rows, wide] patterns, and rows of one feature
     times: Vec<f64>,       // [rows] sum of the squared values of the items that have the row
-    used: Vec<(u32, u32)>, // (label or label pair, its pattern) at the token at hand
+    used: Vec<(u32, u32)>, // (label or label pair, its pattern) at the current token
     steps: Vec<f64>,       // [rows]
 }
 
 impl Patterns {
-    /// Read the paths `kept` of `paths` [.., T], none of them gold; `touch` every cell.
+    /// Read the paths `kept` of `paths` [.., T], none of them gold, and call `touch` for every cell.
     #[inline(always)]
     pub fn read(&mut self, tokens: &TokenCells, sentence: u32, paths: &[u16], kept: &[usize], touch: impl Fn(u32)) {
         self.index.clear();
@@ -168,7 +169,7 @@ impl Patterns {
         }
     }
 
-    /// A label or label pair is in d_i with this sign.
+    /// Record that a label or label pair is in d_i with this sign.
     #[inline(always)]
     fn mark(&mut self, what: u32, i: usize, sign: f32) {
         let pattern = match self.used.iter().find(|u| u.0 == what) {
@@ -245,7 +246,7 @@ impl Patterns {
         g.truncate(k * k);
     }
 
-    /// `add(cell, sum_j tau_j d_j)` for every cell.
+    /// Call `add(cell, sum_j tau_j d_j)` for every cell.
     #[inline(always)]
     pub fn each(&mut self, tau: &[f64], mut add: impl FnMut(u32, f64)) {
         let of = |row: &[f32]| row.iter().zip(tau).map(|(&x, t)| f64::from(x) * t).sum::<f64>();

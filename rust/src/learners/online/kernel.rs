@@ -1,10 +1,11 @@
-//! The perceptron through kernel values (Collins 2002; Freund & Schapire 1999 for one label).
+//! The perceptron in terms of kernel values (Collins 2002, and Freund & Schapire 1999 for one label).
 //!
-//! A wrong sentence adds 1 to beta of the gold label and takes 1 from that of the guess at every token where they
-//! differ; transitions are counted as in the primal. Averages by the same running sums: w_avg = w - u / steps.
+//! A wrong sentence adds 1 to beta of the gold label and subtracts 1 from that of the guess at every token where they
+//! differ. Transitions are counted as in the primal. Averages use the same running sums: w_avg = w - u / steps.
 //!
-//! Budget: when more than that many tokens support the model, the one whose removal moves ||w|| least goes, that with
-//! the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the budget alike.
+//! Budget: if more tokens than the budget support the model, the token whose removal changes ||w|| least is removed,
+//! the one with the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the
+//! budget in the same way.
 
 use crate::chain::limits::Limits;
 use crate::chain::viterbi::sentence::Chart;
@@ -23,7 +24,7 @@ use crate::scores::kernel::table::{Betas, Weights};
 use crate::scores::kernel::{Form, Kernel};
 use std::sync::Arc;
 
-/// How to learn.
+/// Training options.
 #[derive(Clone, Debug)]
 pub struct DualOptions {
     pub epochs: EpochOptions,
@@ -34,7 +35,7 @@ pub struct DualOptions {
     pub bytes: usize,
 }
 
-/// A perceptron at work.
+/// A kernel perceptron and its training state.
 pub struct KernelPerceptron {
     pub table: Betas,
     options: DualOptions,
@@ -42,7 +43,7 @@ pub struct KernelPerceptron {
     clock: f64,
     epochs: u64,
     support: Vec<u32>, // distinct tokens with beta != 0
-    place: Vec<u32>,   // [U] 1 + place in `support`, or 0
+    place: Vec<u32>,   // [U] 1 + position in `support`, or 0
     own: Vec<f64>,     // [U] K(x, x)
     chart: Chart,
     path: Vec<u16>,
@@ -105,17 +106,18 @@ impl KernelPerceptron {
         self.epochs
     }
 
-    /// Distinct tokens with beta != 0.
+    /// Number of distinct tokens with beta != 0.
     pub fn n_support(&self) -> usize {
         self.support.len()
     }
 
-    /// Sums for the average, steps and epochs so far: with the table, all that training can be resumed from.
+    /// Sums for the average, steps and epochs so far. With the table they are the whole training state.
     pub fn state(&self) -> (&Weights, f64, u64) {
         (&self.sums, self.clock, self.epochs)
     }
 
-    /// Go on from a state of a learner of the same data and options: weights, what they summed up to, and `state`.
+    /// Resume from a state of a learner with the same data and options: weights, the scores or terms accumulated from
+    /// them (`Betas::kept`), and `state`.
     pub fn restore(&mut self, weights: Weights, kept: &[f64], sums: Weights, clock: f64, epochs: u64) -> Result<()> {
         let (l, own) = (self.table.layout.labels, &self.sums);
         let fits = sums.beta.len() == own.beta.len()
@@ -137,7 +139,7 @@ impl KernelPerceptron {
         Ok(())
     }
 
-    /// One pass over the sentences, or over those of `order` where it is given.
+    /// Run one pass over the sentences, or over those of `order`.
     pub fn epoch(&mut self, order: Option<Vec<u32>>) -> Result<Tally> {
         let n = self.table.data.len();
         if let Some(&s) = order.iter().flatten().find(|&&s| s as usize >= n) {
@@ -215,7 +217,7 @@ impl KernelPerceptron {
         Ok(())
     }
 
-    /// beta_u += x with its sum for the average; the list of support tokens follows.
+    /// beta_u += x, with its sum for the average, and update the list of support tokens.
     fn change(&mut self, u: u32, by: &[(u16, f64)]) -> Result<()> {
         self.table.change(u, by)?;
         let l = self.table.layout.labels;
@@ -241,7 +243,7 @@ impl KernelPerceptron {
         Ok(())
     }
 
-    /// Take out the support token that matters least; the earlier one of equals.
+    /// Remove the least important support token, the earlier one in case of ties.
     fn forget(&mut self) -> Result<()> {
         let l = self.table.layout.labels;
         let beta = &self.table.weights.beta;
@@ -260,7 +262,7 @@ impl KernelPerceptron {
         Ok(())
     }
 
-    /// The weights now, or their average over all steps.
+    /// Current weights, or their average over all steps.
     pub fn weights(&self, averaged: bool) -> Result<Weights> {
         let mut w = self.table.weights.clone();
         if !averaged {
@@ -285,7 +287,7 @@ impl KernelPerceptron {
         Ok(w)
     }
 
-    /// Leave the `budget` tokens that matter most.
+    /// Keep only the `budget` most important tokens.
     fn cut(&self, beta: &mut [f64], budget: usize) {
         let l = self.table.layout.labels;
         let matter = |row: &[f64], u: usize| row.iter().map(|x| x * x).sum::<f64>() * self.own[u];
@@ -298,7 +300,7 @@ impl KernelPerceptron {
     }
 }
 
-/// K(x, x); a function is asked for one pair.
+/// K(x, x). A kernel function is called for one pair.
 fn own(table: &mut Betas, u: u32) -> Result<f64> {
     match &table.kernel {
         Kernel::Function(function) => {

@@ -1,8 +1,8 @@
-//! Online learning with history: perceptron and k-best MIRA, whole epochs, the same search as in tagging.
+//! Online learning with history: perceptron and k-best MIRA, whole epochs, with the search used for tagging.
 //!
-//! The gold side of an update has the gold history within the sentence, and on both sides the earlier sentences of the
-//! document are as they were decoded a moment before, as in tagging. So with document features an epoch shuffles
-//! documents, and goes through the sentences of each in order.
+//! The gold side of an update has the gold history within the sentence. On both sides the earlier sentences of the
+//! document have the labels decoded just before, as in tagging. So with document features an epoch shuffles documents,
+//! and processes the sentences of each in order.
 
 use crate::chain::limits::at_most_once::{self, Groups};
 use crate::chain::limits::entities::Entities;
@@ -26,10 +26,10 @@ use crate::scores::document::{DocumentState, Words};
 use crate::scores::online_layout::{OnlineWeights, TokenCells};
 use std::sync::Arc;
 
-/// Weights of the terms and what their average is made from, as in `OnlineWeights`.
+/// Weights of the terms and the sums for their average, as in `OnlineWeights`.
 struct Far {
     rows: Vec<Lane>, // [rows, width]
-    u: Vec<f64>,     // one a number of `rows`, empty without averaging
+    u: Vec<f64>,     // one per number of `rows`, empty without averaging
 }
 
 impl Far {
@@ -58,7 +58,8 @@ struct LearnerWork {
     memory: DocumentState,
 }
 
-/// A learner at work. The weights are a function of the data, the options and the number of epochs alone.
+/// A learner and its training state. The weights are a function of the data, the options and the number of epochs
+/// alone.
 pub struct Learner {
     tokens: TokenCells,
     words: Option<Words>,
@@ -79,7 +80,7 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// `words`: needed where the terms have document features.
+    /// `words` is required if the terms have document features.
     pub fn new(
         data: Arc<Dataset>,
         layout: &Layout,
@@ -153,7 +154,7 @@ impl Learner {
         self.epochs
     }
 
-    /// One pass over the sentences: in a random order, or document after document in a random order.
+    /// Run one pass over the sentences in random order, or over the documents in random order.
     pub fn epoch(&mut self) -> Result<Tally> {
         let units = match &self.words {
             Some(words) => words.distinct.len(),
@@ -181,7 +182,7 @@ impl Learner {
         Ok(tally)
     }
 
-    /// The weights now, or their average over all steps: those of the first order, then those of the terms.
+    /// Current weights, or their average over all steps: those of the first order, then those of the terms.
     pub fn weights(&self, averaged: bool) -> Result<Vec<f64>> {
         let (bank, far, terms) = (&self.bank, &self.far, self.search.terms());
         if averaged && bank.u.is_empty() {
@@ -194,7 +195,7 @@ impl Learner {
         Ok(out)
     }
 
-    /// What training can be resumed from, to the bit: features of the first order, then those of the terms.
+    /// State from which training resumes bit for bit: features of the first order, then those of the terms.
     pub fn state(&self) -> Result<OnlineState> {
         let (bank, far) = (&self.bank, &self.far);
         let mut sums = Vec::new();
@@ -206,7 +207,7 @@ impl Learner {
         Ok(OnlineState { weights, sums, variance: Vec::new(), steps: bank.clock, epochs: self.epochs })
     }
 
-    /// Go on from a state: one of `state`, or weights from elsewhere with the other arrays empty.
+    /// Resume from a state returned by `state`, or from other weights with the remaining arrays empty.
     pub fn restore(&mut self, state: &OnlineState) -> Result<()> {
         let terms = *self.search.terms();
         let n = self.features + terms.len();
@@ -232,7 +233,7 @@ impl Learner {
     }
 }
 
-/// Where the weight of each feature of the terms lies in their rows of lanes.
+/// Position of the weight of each feature of the terms in their rows of lanes.
 fn places(terms: &Lookback) -> impl Iterator<Item = usize> {
     let (l, width) = (terms.labels, terms.width());
     (0..terms.len()).map(move |i| i / l * width * WIDTH + i % l)
@@ -283,7 +284,7 @@ fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &m
     tally.wrong_sentences += usize::from(wrong > 0);
     tally.wrong_tokens += wrong;
 
-    // cost - w.d of every path that is not gold; the perceptron asks for no margin.
+    // cost - w.d of every path that is not gold. The perceptron has no margin.
     let perceptron = learner.rule == Rule::Perceptron;
     let gold_score = search::score(&terms, &x, gold);
     learner.cost.begin(&learner.entities, &mut scratch.judge, gold);
@@ -292,7 +293,7 @@ fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &m
     for j in 0..scratch.scores.len() {
         let path = &scratch.paths[j * n..(j + 1) * n];
         if path != gold {
-            // In augmented decoding the node scores hold the cost already.
+            // In augmented decoding the node scores include the cost.
             let cost = match perceptron || !learner.augment.is_empty() {
                 true => 0.0,
                 false => learner.cost.of(&learner.entities, &mut scratch.judge, gold, path)?,
@@ -314,7 +315,7 @@ fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &m
     Ok(())
 }
 
-/// Change the weights after a sentence, by the paths that are kept and what they lack; whether anything changed.
+/// Update the weights after a sentence, by the kept paths and their losses. Return whether anything changed.
 #[inline(always)]
 fn change(learner: &mut Learner, sentence: u32, weight: f32) -> bool {
     let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
@@ -354,9 +355,9 @@ fn change(learner: &mut Learner, sentence: u32, weight: f32) -> bool {
     changed
 }
 
-/// The k best lawful paths of ever longer lists in place of the k best. A cell's list is of its own best paths, so this is
-/// as exact as lists are. Where the longest has none that is lawful the plain k best stay: a step against them is better
-/// than none.
+/// Replace the k best paths by the k best lawful ones, from lists of increasing length. A cell's list consists of its
+/// own best paths, so this is as exact as lists are. If the longest list has no lawful path, the plain k best are
+/// kept: a step against them is better than none.
 fn lawful_first(
     groups: &Groups,
     k: usize,
@@ -372,7 +373,7 @@ fn lawful_first(
     let plain = (scores.clone(), paths.clone());
     for more in lists.filter(|&more| more > k) {
         search(more, scores, paths);
-        let whole = scores.len() < more; // there are no other paths
+        let whole = scores.len() < more; // all paths are in the list
         let mut kept = 0;
         for j in 0..scores.len() {
             if kept < k && groups.lawful(&paths[j * n..(j + 1) * n]) {
@@ -390,7 +391,8 @@ fn lawful_first(
     (*scores, *paths) = plain;
 }
 
-/// `add(number, amount)` for every feature of the terms in S(gold) - S(guess); numbers count the rows of lanes through.
+/// Call `add(number, amount)` for every feature of the terms in S(gold) - S(guess). Numbers are positions in the rows
+/// of lanes.
 #[inline(always)]
 fn far_difference(
     terms: &Lookback,

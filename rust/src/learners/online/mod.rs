@@ -1,7 +1,8 @@
 //! Online learners: whole epochs over a training set, one sentence at a time.
 //!
-//! `rule` is one step of each learner, `differences` the differences of one path and of several, `cost` what a wrong path
-//! costs, `program` the small quadratic program of k-best MIRA; tokens and weights are those of `scores::cells`.
+//! `rule` has one step of each learner, `differences` the feature differences of one path and of several, `cost` the
+//! cost of a wrong path, `program` the small quadratic program of k-best MIRA. Tokens and weights are those of
+//! `scores::cells`.
 
 pub mod cost;
 mod differences;
@@ -25,15 +26,15 @@ use rayon::prelude::*;
 use rule::{Rule, Task, Worker};
 use std::sync::Arc;
 
-/// Sentences that one thread decodes at a time in a batch epoch.
+/// Number of sentences that one thread decodes at a time in a batch epoch.
 const DECODE: usize = 256;
 
-/// How to go through a training set.
+/// Schedule of epochs over a training set.
 #[derive(Clone, Copy, Debug)]
 pub struct EpochOptions {
-    /// Collect what the average needs.
+    /// Collect the sums for the average.
     pub average: bool,
-    /// Perceptron: decode a whole epoch under the same weights, then apply all updates; a step is an epoch.
+    /// Perceptron: decode a whole epoch under the same weights, then apply all updates. A step is then an epoch.
     pub batch: bool,
     pub shuffle: bool,
     pub seed: u64,
@@ -41,7 +42,7 @@ pub struct EpochOptions {
     pub shards: usize,
 }
 
-/// How to learn.
+/// Training options.
 pub struct OnlineOptions {
     pub rule: Rule,
     pub price: Price,
@@ -50,14 +51,15 @@ pub struct OnlineOptions {
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
 }
 
-/// One part of the training set with weights of its own, between two mixings.
+/// One part of the training set with its own weights, between two mixings.
 struct Shard {
     bank: OnlineWeights,
     worker: Worker,
     order: Vec<u32>,
 }
 
-/// A learner at work. The weights are a function of the data, the options and the number of epochs alone.
+/// A learner and its training state. The weights are a function of the data, the options and the number of epochs
+/// alone.
 pub struct Online {
     task: Task,
     options: EpochOptions,
@@ -68,18 +70,18 @@ pub struct Online {
     shards: Vec<Shard>,
 }
 
-/// What training can be resumed from; one number a feature in each array.
+/// State from which training resumes, with one number per feature in each array.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OnlineState {
     pub weights: Vec<f64>,
-    pub sums: Vec<f64>,     // every change times the steps before it; empty without averaging
+    pub sums: Vec<f64>,     // every change times the steps before it, empty without averaging
     pub variance: Vec<f64>, // empty except for AROW
     pub steps: f64,
     pub epochs: u64,
 }
 
 impl OnlineState {
-    /// Refuses what is no state of a learner of so many features.
+    /// Reject a state that does not belong to a learner of this number of features.
     pub(crate) fn check(&self, features: usize) -> Result<()> {
         for (name, v, optional) in
             [("weights", &self.weights, false), ("sums", &self.sums, true), ("variance", &self.variance, true)]
@@ -95,7 +97,7 @@ impl OnlineState {
     }
 }
 
-/// Bytes of a weight: itself, its sum, its variance.
+/// Bytes per weight: itself, its sum, its variance.
 const PER_CELL: usize = 20;
 
 impl Online {
@@ -107,7 +109,7 @@ impl Online {
         let augment = options.price.rows(tokens.labels, tokens.width);
         let (l, n) = (layout.labels, tokens.data.len());
         let bank = OnlineWeights::new(&tokens, epochs.average, options.rule.variance());
-        // Fixed parts: sentence i belongs to shard i mod S.
+        // Fixed assignment: sentence i belongs to shard i mod S.
         let parts = if epochs.batch { 1 } else { epochs.shards.clamp(1, n.max(1)) };
         let bytes = budget::bytes(&[parts, tokens.cells(), PER_CELL]);
         budget::claim(&format!("{parts} shards"), bytes, "use fewer shards")?;
@@ -133,7 +135,7 @@ impl Online {
         self.epochs
     }
 
-    /// Steps so far: sentences, or epochs in batch mode.
+    /// Number of steps so far: sentences, or epochs in batch mode.
     pub fn steps(&self) -> f64 {
         self.bank.clock
     }
@@ -142,8 +144,8 @@ impl Online {
         self.features
     }
 
-    /// About how many steps of a nanosecond an epoch takes: lists of k paths, updates of a path's features, and, in
-    /// parts, what mixing them takes.
+    /// Approximate number of steps of a nanosecond in an epoch: lists of k paths, updates of a path's features and,
+    /// with shards, the mixing.
     pub fn epoch_steps(&self) -> usize {
         let (data, l) = (&self.task.tokens.data, self.task.tokens.labels);
         let mixed = self.shards.len().saturating_mul(20 * self.features);
@@ -151,7 +153,7 @@ impl Online {
         visited.saturating_mul(4 * self.task.rule.k().max(1)).saturating_add(mixed)
     }
 
-    /// One pass over the sentences, or over those of `order` where it is given.
+    /// Run one pass over the sentences, or over those of `order`.
     pub fn epoch(&mut self, order: Option<Vec<u32>>) -> Result<Tally> {
         let n = self.task.tokens.data.len();
         if let Some(&s) = order.iter().flatten().find(|&&s| s as usize >= n) {
@@ -172,8 +174,8 @@ impl Online {
         Ok(tally)
     }
 
-    /// The steps `begin..end` of the next epoch, in the order that it would visit the sentences in; the epoch is over with
-    /// its last step. Parts one after the other are `epoch`, to the bit.
+    /// Run the steps `begin..end` of the next epoch, in the order in which it would visit the sentences. The epoch
+    /// ends with its last step. Consecutive parts are equal to `epoch`, bit for bit.
     pub fn part(&mut self, begin: usize, end: usize) -> Result<Tally> {
         let n = self.task.tokens.data.len();
         if self.options.batch || !self.shards.is_empty() {
@@ -195,7 +197,7 @@ impl Online {
         order
     }
 
-    /// Decode everything under the same weights, in parallel; then apply the updates in the order of the sentences.
+    /// Decode everything under the same weights, in parallel, then apply the updates in the order of the sentences.
     fn batch_epoch(&mut self, order: Vec<u32>) -> Result<Tally> {
         let (task, bank, stop) = (&self.task, &self.bank, stop::current());
         let guessed: Vec<Result<(Tally, Vec<u16>)>> = order
@@ -227,8 +229,9 @@ impl Online {
         Ok(tally)
     }
 
-    /// Iterative parameter mixing (McDonald, Hall & Mann 2010): every shard learns by itself from the same weights; the
-    /// mean of what they end with is the beginning of the next epoch. The average is over all weights of all shards.
+    /// Iterative parameter mixing (McDonald, Hall & Mann 2010). Every shard learns independently from the same
+    /// weights, and the mean of their final weights is the start of the next epoch. The average is over all weights of
+    /// all shards.
     fn mixed_epoch(&mut self) -> Result<Tally> {
         let (task, start, stop) = (&self.task, &self.bank, stop::current());
         let order = |mut order: Vec<u32>, shard: u64| {
@@ -269,7 +272,7 @@ impl Online {
         for cell in 0..self.task.tokens.cells() {
             let mean = (shards.iter().map(|s| f64::from(s.bank.w(cell))).sum::<f64>() / parts) as f32;
             if self.options.average {
-                // The sum of the weights after every step is steps * w - u, of a shard as of the whole.
+                // The sum of the weights after every step is steps * w - u, for a shard and for the whole.
                 let of = |b: &OnlineWeights| b.clock * f64::from(b.w(cell)) - b.u[cell];
                 let old = before * f64::from(bank.w(cell)) - bank.u[cell];
                 let sum = old + shards.iter().map(|s| of(&s.bank)).sum::<f64>();
@@ -283,7 +286,7 @@ impl Online {
         bank.refresh(&self.task.tokens);
     }
 
-    /// The weights now, or their average over all steps: one a feature.
+    /// Current weights, or their average over all steps, one per feature.
     pub fn weights(&self, averaged: bool) -> Result<Vec<f64>> {
         let bank = &self.bank;
         if averaged && !self.options.average {
@@ -312,7 +315,7 @@ impl Online {
         }
     }
 
-    /// Go on from a state: one of `state`, or weights from elsewhere with the other arrays empty.
+    /// Resume from a state returned by `state`, or from other weights with the remaining arrays empty.
     pub fn restore(&mut self, state: &OnlineState) -> Result<()> {
         state.check(self.features)?;
         let (bank, tokens) = (&mut self.bank, &self.task.tokens);
@@ -333,7 +336,7 @@ impl Online {
     }
 }
 
-/// Refuses lists of k paths a step whose program the memory cannot hold: a Gram matrix of k by k.
+/// Reject lists of k paths per step whose program does not fit in memory: a Gram matrix of k by k.
 pub(crate) fn afford_list(data: &Dataset, labels: usize, k: usize) -> Result<()> {
     let longest = data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
     let found = if k < 2 { 0 } else { budget::power(labels, longest, k) };

@@ -1,4 +1,4 @@
-//! The small quadratic program of k-best MIRA: max b.tau - 1/2 tau' G tau, tau >= 0, and sum tau <= C where C is given.
+//! The small quadratic program of k-best MIRA: max b.tau - 1/2 tau' G tau, tau >= 0, and sum tau <= C if there is a C.
 //!
 //! G is the Gram matrix of the feature differences, k by k. Accuracy: no coordinate can gain more than `TOLERANCE`
 //! times max(1, max |b|) per unit of step (the optimality conditions hold to that).
@@ -7,11 +7,11 @@ use crate::machine::system::stop;
 
 /// Largest violation of the optimality conditions that is accepted, relative to max(1, max |b|).
 pub const TOLERANCE: f64 = 1e-6;
-/// Sweeps or pair steps after which the solution so far is taken.
+/// Maximum number of sweeps or pair steps, after which the current solution is used.
 const MOST: usize = 10_000;
-/// Pivots of a Cholesky factor, relative to the diagonal of G, up to which a difference depends on those before it.
+/// Pivots of a Cholesky factor, relative to the diagonal of G, below which a difference depends on those before it.
 const DEPENDENT: f64 = 1e-14;
-/// Rows of G between two looks whether the call is to stop.
+/// Number of rows of G between two checks for a stop.
 const LOOK: usize = 64;
 
 /// `tau` [k] receives the solution. Coordinates without curvature (a difference of no feature) stay 0.
@@ -28,10 +28,10 @@ pub fn solve(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut Vec<f64>) {
     }
 }
 
-/// Hildreth 1957: one coordinate after the other to its optimum, cut at 0. Eight sweeps find the positive coordinates of
-/// most programs; `active_set` completes them, because sweeps converge slowly along nearly parallel differences. False if
-/// neither settles, as with constraints that contradict each other: then sum tau_j d_j stays bounded, but no tau does.
-/// `hasty`: return as soon as `active_set` fails.
+/// Hildreth 1957: move one coordinate after the other to its optimum, cut at 0. Eight sweeps find the positive
+/// coordinates of most programs. `active_set` completes them, because sweeps converge slowly along nearly parallel
+/// differences. Return false if neither converges, as with contradictory constraints: then sum tau_j d_j stays
+/// bounded, but no tau does. `hasty`: return as soon as `active_set` fails.
 fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64, hasty: bool) -> bool {
     let k = b.len();
     for sweep in 0..MOST {
@@ -64,7 +64,7 @@ fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64, hasty: bool) 
     false
 }
 
-/// With sum tau <= C: move weight between the pair of coordinates that gains most; what is left of C is a coordinate of
+/// With sum tau <= C: move weight between the pair of coordinates that gains most. The rest of C is a coordinate of
 /// its own (number k), without gradient or curvature. `active_set` completes this as it does `hildreth`.
 fn pairs(g: &[f64], b: &[f64], c: f64, tau: &mut [f64], tolerance: f64) {
     let k = b.len();
@@ -133,7 +133,7 @@ fn is_optimal(g: &[f64], b: &[f64], tau: &[f64], price: f64, tolerance: f64) -> 
 /// with a limit) moves tau at a constant rate b.z, so one of the coordinates can be moved to 0. If none of them decreases,
 /// z >= 0 with b.z > 0 proves that no point meets all constraints (Farkas).
 ///
-/// True if `tau` is the optimum; else `tau` is feasible, and at least as good as it was.
+/// Return true if `tau` is the optimum. Otherwise `tau` is feasible, and at least as good as it was.
 fn active_set(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut [f64], tolerance: f64) -> bool {
     let k = b.len();
     let mut active: Vec<usize> = (0..k).filter(|&j| tau[j] > 0.0).collect();
@@ -185,7 +185,7 @@ fn active_set(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut [f64], toleran
 fn stationary(g: &[f64], b: &[f64], limit: Option<f64>, active: &[usize]) -> Result<Vec<f64>, Vec<f64>> {
     let (k, n) = (b.len(), active.len());
     let m = if limit.is_some() { active.iter().map(|j| g[j * k + j]).fold(0.0, f64::max) } else { 0.0 };
-    // Cholesky factor of the block, by rows; solutions for the right sides b and 1.
+    // Cholesky factor of the block, by rows, and solutions for the right sides b and 1.
     let mut c = vec![0.0; n * n];
     let (mut x, mut ones) = (vec![0.0; n], vec![0.0; n]);
     for i in 0..n {

@@ -16,20 +16,20 @@ use crate::machine::simd::Lane;
 use crate::machine::system::names::named;
 use crate::scores::online_layout::{OnlineWeights, TokenCells};
 
-/// What to do with a wrong guess y^; d = S(y) - S(y^), loss = cost - w.d.
+/// Update for a wrong guess y^, with d = S(y) - S(y^) and loss = cost - w.d.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
     /// w += d (Collins 2002).
     Perceptron,
-    /// The smallest change of w that gives every path of the k best a margin of its cost (Crammer & Singer 2003;
-    /// McDonald, Crammer & Pereira 2005): w += sum_j tau_j d_j, tau >= 0, and sum tau <= C where it is given.
+    /// The smallest change of w that gives every path of the k best a margin of its cost (Crammer & Singer 2003,
+    /// McDonald, Crammer & Pereira 2005): w += sum_j tau_j d_j, tau >= 0, and sum tau <= C if there is a C.
     Mira { k: usize, limit: Option<f64> },
-    /// Passive-aggressive I and II on the best path (Crammer et al. 2006, section 3): w += tau d with
-    /// I: tau = min(C, loss / |d|^2);  II: tau = loss / (|d|^2 + 1 / 2C).
+    /// Passive-aggressive I and II on the best path (Crammer et al. 2006, section 3): w += tau d with tau = min(C,
+    /// loss / |d|^2) in I and tau = loss / (|d|^2 + 1 / 2C) in II.
     PassiveAggressive { second: bool, c: f64 },
-    /// AROW on the best path with a variance v for each weight (Crammer, Kulesza & Dredze 2009; per coordinate as in
-    /// Mejer & Crammer 2010): alpha = loss / (gamma + sum d^2 v); w += alpha v d; 1/v += d^2 / gamma.
-    /// A sentence's weight multiplies both; `variance` is v before the first step.
+    /// AROW on the best path with a variance v for each weight (Crammer, Kulesza & Dredze 2009, per coordinate as in
+    /// Mejer & Crammer 2010): alpha = loss / (gamma + sum d^2 v), w += alpha v d, 1/v += d^2 / gamma. A sentence's
+    /// weight multiplies both changes. `variance` is v before the first step.
     Arow { gamma: f64, variance: f64 },
 }
 
@@ -44,7 +44,7 @@ named!(
 );
 
 impl Rule {
-    /// Paths to decode.
+    /// Number of paths to decode.
     pub(crate) fn k(self) -> usize {
         match self {
             Rule::Mira { k, .. } => k,
@@ -52,7 +52,7 @@ impl Rule {
         }
     }
 
-    /// Variance of every weight before the first step, where there is one.
+    /// Variance of every weight before the first step, if the rule has variances.
     pub(crate) fn variance(self) -> Option<f64> {
         match self {
             Rule::Arow { variance, .. } => Some(variance),
@@ -61,22 +61,22 @@ impl Rule {
     }
 }
 
-/// What a learner does, with everything that does not change while it learns.
+/// A rule, with everything that does not change during training.
 pub struct Task {
     pub tokens: TokenCells,
     pub rule: Rule,
     pub cost: Cost,
     pub entities: Entities,
-    pub augment: Vec<Lane>, // [L, width] cost of each label for each gold label, added in decoding; empty: plain decoding
+    pub augment: Vec<Lane>, // [L, width] cost of each label for each gold label, added in decoding, or empty
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
-    pub once: Option<Groups>, // what every guess keeps to
+    pub once: Option<Groups>, // constraint on every guess
 }
 
 /// Scratch of one thread.
 pub struct Worker {
     chart: Chart,
-    varied: Steps,          // edge scores of the sentence at hand, with edge attributes
-    steps: Vec<(u32, f32)>, // what the perceptron adds to which cell
+    varied: Steps,          // edge scores of the current sentence, with edge attributes
+    steps: Vec<(u32, f32)>, // changes of cells by the perceptron
     differences: Differences,
     shared: Patterns,
     judge: Judge,
@@ -87,7 +87,7 @@ pub struct Worker {
     gram: Vec<f64>,
     lack: Vec<f64>, // cost - w.d of each
     tau: Vec<f64>,
-    search: LawfulSearch, // where labels may occur once
+    search: LawfulSearch, // if labels may occur once
 }
 
 impl Worker {
@@ -111,12 +111,12 @@ impl Worker {
     }
 }
 
-/// Whether all paths of a list keep each group to one span.
+/// Whether all paths of a list have at most one span per group.
 fn lawful(groups: &Groups, paths: &[u16], length: usize) -> bool {
     length == 0 || paths.chunks_exact(length).all(|path| groups.lawful(path))
 }
 
-/// The best path, or the best lawful one in its place.
+/// Keep the best path if it is lawful, or replace it by the best lawful one.
 fn keep_to(
     groups: &Groups,
     chart: &Chart,
@@ -136,7 +136,7 @@ fn keep_to(
 }
 
 dispatch!(
-    /// One step for each sentence of `order`.
+    /// Take one step for each sentence of `order`.
     pub fn learn(task: &Task, bank: &mut OnlineWeights, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
 );
 
@@ -193,7 +193,8 @@ fn learn_kernel<S: Find>(
     Ok(tally)
 }
 
-/// Change the weights after a sentence; whether anything changed. Part of the kernel, and so compiled for each machine.
+/// Update the weights after a sentence. Return whether anything changed. Inlined into the kernel, and so compiled for
+/// each instruction set.
 #[inline(always)]
 fn change(
     task: &Task,
@@ -208,7 +209,7 @@ fn change(
         Rule::Perceptron => {
             let steps = bank.steps(tokens, &worker.varied);
             *loss -= f64::from(weight) * worker.chart.lead(steps, gold, &worker.path);
-            // Asked for all together first: added one by one, each would wait for its cell from far memory.
+            // Prefetch all cells first. Otherwise each addition would wait for its cell from memory.
             worker.steps.clear();
             tokens.difference(sentence, gold, &worker.path, |cell, x| {
                 bank.touch(cell);
@@ -249,7 +250,7 @@ fn change(
     }
     let norm: f64 = d.amounts.iter().map(|&x| square(x)).sum();
     if norm == 0.0 {
-        return Ok(false); // no feature tells the two apart
+        return Ok(false); // both paths have the same features
     }
     let tau = match task.rule {
         Rule::PassiveAggressive { second: true, c } => lack / (norm + 0.5 / c),
@@ -263,13 +264,13 @@ fn change(
     Ok(tau > 0.0)
 }
 
-/// cost - w.d of a path. In augmented decoding the chart's node scores hold the cost already.
+/// cost - w.d of a path. In augmented decoding the chart's node scores include the cost.
 fn lack(task: &Task, steps: &Steps, chart: &Chart, judge: &mut Judge, gold: &[u16], path: &[u16]) -> Result<f64> {
     let cost = if task.augment.is_empty() { task.cost.of(&task.entities, judge, gold, path)? } else { 0.0 };
     Ok(cost - chart.lead(steps, gold, path))
 }
 
-/// The step of k-best MIRA: onto the margins of all paths at once.
+/// Step of k-best MIRA: project onto the margins of all paths at once.
 #[inline(always)]
 fn project(
     task: &Task,
@@ -311,7 +312,7 @@ fn project(
 }
 
 dispatch!(
-    /// Best paths of some sentences under fixed weights, one after the other in `guesses`.
+    /// Append the best paths of some sentences under fixed weights to `guesses`.
     pub fn decode(task: &Task, bank: &OnlineWeights, worker: &mut Worker, sentences: &[u32], guesses: &mut Vec<u16>)
         -> Result<Tally> = decode_kernel
 );

@@ -1,4 +1,4 @@
-//! The quadratic program of one sentence, from where its alphas are.
+//! The quadratic program of one sentence, starting from its current alphas.
 //!
 //! ```text
 //! max  b.alpha - 1/2 alpha' G alpha     0 <= alpha_j <= C,  sum alpha <= m C
@@ -7,24 +7,26 @@
 //! with m = 1 for one slack per sentence. With one slack per path m is the number of worst paths whose slacks count: the
 //! sum of the m largest hinge losses is max sum_j a_j lack_j over 0 <= a_j <= 1, sum a <= m.
 //!
-//! What is kept is the gradient b - G alpha, so that the rest of the corpus needs not be known. G is a Gram matrix. A
-//! path that no feature tells from gold has a row of zeros: its gradient is its bound, and all of C goes to it.
+//! The gradient b - G alpha is kept, so that the rest of the corpus need not be known. G is a Gram matrix. A path with
+//! the same features as gold has a row of zeros: its gradient is its bound, and all of C goes to it.
 
-/// Steps for each path of a block, at most: a visit need not be exact, the next one goes on from there.
+/// Maximum number of steps per path of a block. A visit need not be exact, since the next one continues from its
+/// result.
 const MOST: usize = 20;
 
-/// What one visit did.
+/// Result of one visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Visit {
-    /// The dual rose by this much.
+    /// Increase of the dual.
     pub rise: f64,
     /// Largest violation of the optimality conditions before the visit.
     pub violation: f64,
 }
 
-/// Moves `alpha` [k] towards the optimum until no step promises more than `tolerance` per unit; `gradient` [k] follows.
+/// Move `alpha` [k] towards the optimum until no step promises more than `tolerance` per unit, and update `gradient`
+/// [k].
 ///
-/// Weight moves between the pair of paths that gains most (Platt 1998). What is left of m C is a path of its own, number
+/// Weight moves between the pair of paths that gains most (Platt 1998). The rest of m C is a path of its own, number
 /// k, without gradient, curvature or bound.
 pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, m: f64, tolerance: f64) -> Visit {
     let k = alpha.len();
@@ -83,7 +85,7 @@ mod tests {
             let mut d: Vec<Vec<f64>> = (0..k).map(|_| (0..n).map(|_| draw().round()).collect()).collect();
             if k > 2 {
                 d[k - 1] = d[0].clone(); // dependent
-                d[1].fill(0.0); // no feature tells this path from gold
+                d[1].fill(0.0); // this path has the same features as gold
             }
             let b: Vec<f64> = (0..k).map(|_| 1.5 + draw().min(0.4)).collect();
             let mut g: Vec<f64> = Vec::new();
@@ -108,7 +110,7 @@ mod tests {
                     }
                 }
                 let used: f64 = alpha.iter().sum();
-                // The price of the sum, where that is used up: what every path below C asks for at most.
+                // The price of the sum, if that is used up: the largest gradient of the paths below C.
                 let open = |j: &usize| alpha[*j] < c;
                 let price = match used >= m * c - 1e-9 {
                     true => (0..k).filter(open).map(|j| gradient[j]).fold(0.0, f64::max),

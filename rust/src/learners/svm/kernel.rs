@@ -28,12 +28,12 @@ impl KernelSpace {
         KernelSpace { table, edges: vec![0.0; l * l + 2 * l], near: Vec::new(), by: Vec::new(), failed: None }
     }
 
-    /// What a kernel function failed with, if it did.
+    /// The error of a kernel function, if there was one.
     pub fn failure(&mut self) -> Result<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// `add(cell, amount)` for the transitions, starts and ends of S(gold) - S(path).
+    /// Call `add(cell, amount)` for the transitions, starts and ends of S(gold) - S(path).
     fn transitions(table: &Betas, gold: &[u16], path: &[u16], mut add: impl FnMut(usize, f64)) {
         let l = table.layout.labels;
         let last = gold.len() - 1;
@@ -170,8 +170,8 @@ impl Space for KernelSpace {
         }
     }
 
-    /// Scores are sums in double precision: what rounding adds up to is far below the gap. The betas are summed anew, so
-    /// that those which became 0 are 0.
+    /// Scores are sums in double precision, so accumulated rounding is far below the gap. The betas are recomputed, so
+    /// that those that became 0 are exactly 0.
     fn restate(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64) {
         let l = self.table.layout.labels;
         self.table.weights.beta.fill(0.0);

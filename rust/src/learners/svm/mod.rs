@@ -1,17 +1,18 @@
-//! The Hidden Markov SVM (Altun, Tsochantaridis & Hofmann 2003; Altun & Hofmann 2003, algorithm 1).
+//! The Hidden Markov SVM (Altun, Tsochantaridis & Hofmann 2003, and Altun & Hofmann 2003, algorithm 1).
 //!
 //! ```text
 //! min 1/2 ||w||^2 + sum_i C_i xi_i     1/2 [H(y_i) - H(y)] >= b_iy - xi_i   for all y != y_i
 //! max sum alpha_iy b_iy - 1/2 ||w||^2  w = 1/2 sum alpha_iy d_iy,   d_iy = S(y_i) - S(y)
 //! ```
 //!
-//! with b = 1, or the Hamming distance of y from gold (margin rescaling: Taskar, Guestrin & Koller 2003). Each sentence
-//! has a working set of wrong paths. An epoch decodes every sentence in turn for its most violating path, adds that to
-//! the set and optimises the set's alphas; then goes over the sets a few times without decoding, which costs a fraction
-//! (Shah, Kolmogorov & Lampert 2015); then measures the duality gap with all weights held still, in parallel.
+//! with b = 1, or the Hamming distance of y from gold (margin rescaling: Taskar, Guestrin & Koller 2003). Each
+//! sentence has a working set of wrong paths. An epoch decodes every sentence in turn for its most violating path,
+//! adds that to the set and optimises the set's alphas. Then it processes the sets a few times without decoding, which
+//! costs a fraction (Shah, Kolmogorov & Lampert 2015). Finally it measures the duality gap with all weights fixed, in
+//! parallel.
 //!
-//! The gap is that of the weights as scores see them against alphas whose own weights were summed anew, so that it is
-//! a bound whatever rounding does.
+//! The gap compares the weights as used in scores with alphas whose weights were recomputed, so that it is a bound in
+//! spite of rounding.
 
 pub mod block;
 pub mod kernel;
@@ -32,15 +33,15 @@ use options::SvmOptions;
 use rayon::prelude::*;
 use space::{Space, SpaceWork};
 
-/// Passes over the working sets in an epoch, at most.
+/// Maximum number of passes over the working sets in an epoch.
 const PASSES: usize = 10;
-/// Another pass follows while one gains this share of what the decoding pass did.
+/// Another pass follows while one gains at least this share of the gain of the decoding pass.
 const WORTH: f64 = 0.1;
-/// Epochs that a path without alpha stays.
+/// Number of epochs that a path without alpha is kept.
 const STAY: u8 = 2;
 /// A sentence that was satisfied this many times is not visited until the gap finds it violated.
 const QUIET: u8 = 2;
-/// Sentences that one thread decodes at a time.
+/// Number of sentences that one thread decodes at a time.
 const TASK: usize = 64;
 
 /// Wrong paths of one sentence with their alphas.
@@ -54,7 +55,7 @@ struct Set {
     at: Vec<u32>,    // positions where some path differs from gold, ascending
 }
 
-/// Where training stands after an epoch.
+/// State of training after an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SolverState {
     pub primal: f64,
@@ -84,7 +85,7 @@ pub struct Solver<S: Space> {
     sets: Vec<Set>,
     quiet: Vec<u8>, // [N] times satisfied in a row
     cost: Vec<Lane>,
-    epsilon: f64, // violations below it are left alone
+    epsilon: f64, // violations below it are ignored
     epochs: u64,
     work: SpaceWork,
     found: WrongPaths,
@@ -135,17 +136,17 @@ impl<S: Space> Solver<S> {
         self.epochs
     }
 
-    /// C of a sentence.
+    /// C of a sentence, with its weight.
     fn c(&self, sentence: usize) -> f64 {
         self.options.c * self.options.sample_weight.get(sentence).copied().unwrap_or(1.0)
     }
 
-    /// alpha > 0 of every path: sentence, path, alpha.
+    /// Paths with alpha > 0: sentence, path, alpha.
     pub fn alphas(&self) -> impl Iterator<Item = (u32, &[u16], f64)> {
         alphas(&self.sets)
     }
 
-    /// One epoch; where training stands after it.
+    /// Run one epoch. Return the state of training after it.
     pub fn epoch(&mut self) -> Result<SolverState> {
         let n = self.sets.len();
         let mut order: Vec<u32> = (0..n as u32)
@@ -183,7 +184,7 @@ impl<S: Space> Solver<S> {
         }
     }
 
-    /// Optimise the alphas of a sentence; with `decode`, the sentence visited next, look for violating paths first.
+    /// Optimise the alphas of a sentence. With `decode`, the sentence visited next, search for violating paths first.
     fn visit(&mut self, i: u32, decode: Option<u32>) -> Result<Visit> {
         stop::look();
         let (at, c) = (i as usize, self.c(i as usize));
@@ -223,8 +224,8 @@ impl<S: Space> Solver<S> {
         Ok(gain)
     }
 
-    /// Gradient of the dual in the alphas of a sentence whose scores are in the chart: b - 1/2 w.d of each path. Answers
-    /// the largest, at least 0.
+    /// Gradient of the dual in the alphas of a sentence whose scores are in the chart: b - 1/2 w.d of each path.
+    /// Return the largest, at least 0.
     fn fill_gradient(&mut self, i: u32) -> f64 {
         let (set, gold) = (&self.sets[i as usize], self.space.gold(i));
         let steps = self.space.steps(&self.work);
@@ -238,7 +239,7 @@ impl<S: Space> Solver<S> {
         worst
     }
 
-    /// Add what was found and violates by more than `slack` to the working set.
+    /// Add the found paths that violate by more than `slack` to the working set.
     fn extend(&mut self, i: u32, found: &WrongPaths, slack: f64) {
         let gold = self.space.gold(i);
         let n = gold.len();
@@ -256,7 +257,7 @@ impl<S: Space> Solver<S> {
         }
     }
 
-    /// Forget paths that have had no alpha for a while.
+    /// Drop paths that have had no alpha for a while.
     fn drop_idle(&mut self) {
         for (i, set) in self.sets.iter_mut().enumerate() {
             let k = set.alpha.len();
@@ -327,7 +328,7 @@ impl<S: Space> Solver<S> {
         if !(state.primal.is_finite() && state.dual.is_finite()) {
             return Err(Error::Training("the objective is not finite; scale real-valued attributes down".into()));
         }
-        // A block below this share of the gap that is aimed at is as good as solved.
+        // A block below this share of the target gap is as good as solved.
         let total: f64 = (0..n).map(|i| self.c(i)).sum();
         let aim = self.options.tolerance * state.primal.max(f64::MIN_POSITIVE);
         self.epsilon = (0.1 * aim / total.max(f64::MIN_POSITIVE)).clamp(1e-9, 1e-2);
@@ -353,7 +354,7 @@ impl SvmOptions {
         }
     }
 
-    /// b - 1/2 w.d of a path. With rescaled margins the chart's node scores hold twice b already.
+    /// b - 1/2 w.d of a path. With rescaled margins the chart's node scores include twice b.
     fn lack(&self, work: &SpaceWork, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
         (if self.rescale { 0.0 } else { 1.0 }) - 0.5 * work.chart.lead(steps, gold, path)
     }
@@ -399,13 +400,13 @@ fn look<S: Space>(
     for path in found.paths.chunks_exact(n) {
         found.lack.push(options.lack(work, steps, gold, path));
     }
-    // Only if the last one looked at still violates may there be more.
+    // There may be more only if the last path examined still violates.
     found.truncated &= found.lack.last().is_some_and(|&x| x > 0.0);
     Ok(())
 }
 
 impl Set {
-    /// One more path, whose labels are in place: its bound, and its products with all paths, itself the last.
+    /// Add a path, whose labels are in place: its bound, and its products with all paths, itself last.
     fn push(&mut self, bound: f64, products: &[f64]) {
         let k = self.alpha.len();
         let mut gram = Vec::with_capacity((k + 1) * (k + 1));
@@ -420,7 +421,7 @@ impl Set {
         self.idle.push(0);
     }
 
-    /// Drop the paths that were idle for long.
+    /// Drop the paths that were idle for too long.
     fn keep(&mut self, gold: &[u16]) {
         let (k, n) = (self.alpha.len(), gold.len());
         let kept: Vec<usize> = (0..k).filter(|&j| self.idle[j] < STAY).collect();
@@ -434,7 +435,7 @@ impl Set {
         self.mark(gold);
     }
 
-    /// Note the positions where a path differs from gold.
+    /// Record the positions where a path differs from gold.
     fn mark(&mut self, gold: &[u16]) {
         let n = gold.len();
         let differs = |t: usize| self.paths.chunks_exact(n).any(|p| p[t] != gold[t]);

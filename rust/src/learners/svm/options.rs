@@ -1,21 +1,21 @@
-//! What a Hidden Markov SVM is told.
+//! Options of a Hidden Markov SVM.
 
 use crate::error::{Error, Result};
 use crate::machine::system::names::named;
 use crate::scores::check::check_given_weights;
 
 named!(
-    /// What pays for a violated margin.
+    /// Slack variables for violated margins.
     pub enum Slack: "slack" {
-        /// One slack a sentence (SVM_1).
+        /// One slack per sentence (SVM_1).
         Instance = "instance",
-        /// One slack a path (SVM_2).
+        /// One slack per path (SVM_2).
         Sequence = "sequence",
     }
 );
 
 impl Slack {
-    /// Whether the paths of a sentence share one.
+    /// Whether the paths of a sentence share one slack.
     pub fn is_shared(self) -> bool {
         match self {
             Slack::Instance => true,
@@ -24,16 +24,16 @@ impl Slack {
     }
 }
 
-/// How to train.
+/// Training options.
 #[derive(Clone, Debug)]
 pub struct SvmOptions {
     pub c: f64,
     pub slack: Slack,
-    /// The margin asked for is the Hamming distance.
+    /// Use the Hamming distance as the margin.
     pub rescale: bool,
-    /// Relative gap that training is heading for; sets how exactly blocks are solved.
+    /// Target of the relative gap, which determines how exactly blocks are solved.
     pub tolerance: f64,
-    /// One slack per path: the slacks of this many wrong paths of a sentence count, the largest ones.
+    /// One slack per path: number of wrong paths of a sentence, those with the largest slacks, whose slacks count.
     pub most: usize,
     pub shuffle: bool,
     pub seed: u64,
@@ -41,7 +41,7 @@ pub struct SvmOptions {
 }
 
 impl SvmOptions {
-    /// Wrong paths of a sentence whose slacks count.
+    /// Number of wrong paths of a sentence whose slacks count.
     pub fn counted(&self) -> usize {
         match self.slack {
             Slack::Instance => 1,
@@ -49,7 +49,7 @@ impl SvmOptions {
         }
     }
 
-    /// Whether they make sense for so many sentences.
+    /// Check that the options are valid for this number of sentences.
     pub fn check(&self, n: usize) -> Result<()> {
         let value = |message: String| Err(Error::Value(message));
         if !(self.c > 0.0 && self.c.is_finite()) {

@@ -1,10 +1,11 @@
-//! What the training of a Hidden Markov SVM can be resumed from: the working sets, and what an epoch leaves to the next.
+//! State from which the training of a Hidden Markov SVM resumes: the working sets, and the data that an epoch passes
+//! to the next.
 
 use crate::error::{Error, Result};
 use crate::learners::svm::space::{Space, SpaceState};
 use crate::learners::svm::{alphas, Set, Solver};
 
-/// The state after an epoch. The paths of all sentences lie one after the other.
+/// The state after an epoch. The paths of all sentences are concatenated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SvmState {
     pub sizes: Vec<u32>, // [N] paths of each sentence
@@ -19,7 +20,7 @@ pub struct SvmState {
     pub space: SpaceState,
 }
 
-/// The next `n` of an array; fewer where there are no more.
+/// Take the next `n` elements of an array, fewer at its end.
 fn next<'a, T>(rest: &mut &'a [T], n: usize) -> &'a [T] {
     let (here, behind) = rest.split_at(n.min(rest.len()));
     *rest = behind;
@@ -46,7 +47,7 @@ impl<S: Space> Solver<S> {
         out
     }
 
-    /// Go on from a state of a solver of the same data and options.
+    /// Resume from a state of a solver with the same data and options.
     pub fn restore(&mut self, state: SvmState) -> Result<()> {
         let other = || Error::Value("the state is of other data; train anew".into());
         let n = self.sets.len();

@@ -1,7 +1,7 @@
-//! Where a Hidden Markov SVM's weights live: explicit weights (`Linear`), or support tokens (`kernel::space`).
+//! Representations of a Hidden Markov SVM's weights: explicit weights (`Linear`), or support tokens (`kernel::space`).
 //!
-//! With d = S(gold) - S(path) of a sentence, the solver asks for scores of paths, products of two d's of the same
-//! sentence, and w += amount * d. Everything else it knows by itself.
+//! With d = S(gold) - S(path) of a sentence, the solver needs scores of paths, products of two d's of the same
+//! sentence, and w += amount * d. The solver itself computes everything else.
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
 
@@ -15,7 +15,7 @@ use crate::scores::online_layout::{OnlineWeights, TokenCells};
 /// Scratch of one thread.
 pub struct SpaceWork {
     pub chart: Chart,
-    pub varied: Steps, // edge scores of the sentence at hand, with edge attributes
+    pub varied: Steps, // edge scores of the current sentence, with edge attributes
     pub path: Vec<u16>,
     pub paths: Vec<u16>,
     pub scores: Vec<f64>,
@@ -35,7 +35,8 @@ impl SpaceWork {
     }
 }
 
-/// What the weights have that the alphas do not tell: betas, transitions, starts and ends, and what they have summed up to.
+/// State of the weights that does not follow from the alphas: betas, transitions, starts and ends, and the scores or
+/// terms accumulated from the betas (`kept`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpaceState {
     pub weights: Weights,
@@ -46,14 +47,14 @@ pub struct SpaceState {
 pub trait Space: Send + Sync {
     fn data(&self) -> &Dataset;
 
-    /// Scores of a sentence, `next` being the one after it, and their recursion; `cost` [L, width] or empty is added to
-    /// the node scores of each gold label.
+    /// Compute the scores of a sentence, `next` being the one after it, and their recursion. `cost` [L, width] or
+    /// empty is added to the node scores of each gold label.
     fn run(&self, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]);
 
-    /// Node scores of some positions of a sentence, without the recursion.
+    /// Compute the node scores of some positions of a sentence, without the recursion.
     fn refill(&self, work: &mut SpaceWork, sentence: u32, positions: &[u32], cost: &[Lane]);
 
-    /// Edge scores of the sentence at hand.
+    /// Edge scores of the current sentence.
     fn steps<'a>(&'a self, work: &'a SpaceWork) -> &'a Steps;
 
     /// Products of the last path's d with the d of each path, itself included: paths [k, T], out [k].
@@ -62,14 +63,14 @@ pub trait Space: Send + Sync {
     /// w += the sum of amount_j d_j: paths [k, T], amounts [k].
     fn add(&mut self, sentence: u32, paths: &[u16], amounts: &[f64]);
 
-    /// Set w to the sum of amount * d of everything `each` yields, free of what rounding had added up to, and answer
-    /// ||w||^2 of that sum, and of the weights as scores see them.
+    /// Set w to the sum of amount * d of everything `each` yields, free of accumulated rounding. Return ||w||^2 of
+    /// that sum, and of the weights as used in scores.
     fn restate(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64);
 
-    /// What is needed beside the alphas to go on after an epoch, whose end is `restate`.
+    /// State required in addition to the alphas to resume after an epoch, which ends with `restate`.
     fn state(&self) -> SpaceState;
 
-    /// The weights of a state, whose alphas are those of `each`.
+    /// Restore the weights of a state, whose alphas are those of `each`.
     fn restore(&mut self, state: SpaceState, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> Result<()>;
 
     fn gold(&self, sentence: u32) -> &[u16] {
@@ -78,7 +79,7 @@ pub trait Space: Send + Sync {
     }
 }
 
-/// One weight a feature, in the cells of the online learners.
+/// One weight per feature, in the cells of the online learners.
 pub struct Linear {
     pub tokens: TokenCells,
     pub bank: OnlineWeights,
@@ -92,7 +93,7 @@ impl Linear {
         Linear { tokens, bank, scratch }
     }
 
-    /// The weights: one a feature.
+    /// Weights, one per feature.
     pub fn weights(&self) -> Vec<f64> {
         self.tokens.gather(|c| f64::from(self.bank.w(c)))
     }
@@ -170,7 +171,7 @@ impl Space for Linear {
         (norm, seen)
     }
 
-    /// After an epoch the weights are those that the alphas sum up to.
+    /// Empty, since after an epoch the weights follow from the alphas.
     fn state(&self) -> SpaceState {
         SpaceState::default()
     }
