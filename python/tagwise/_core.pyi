@@ -227,7 +227,7 @@ class Dataset:
     def node(self) -> _Csr:
         """Node attributes in CSR form: row pointers [tokens + 1], ids, values (empty: all are 1)."""
     def edge(self) -> _Csr:
-        """Edge attributes in CSR form. No rows if there are no edge attributes."""
+        """Edge attributes in CSR form, without rows if the dataset has none."""
     @staticmethod
     def joined(parts: Iterable[Dataset], folder: str | PathLike[str] | None = None) -> Dataset:
         """The sentences of several labelled datasets, in order, without edge attributes, vectors and cuts.
@@ -245,7 +245,7 @@ class Dataset:
         """
     @property
     def vectors(self) -> tuple[int, int] | None:
-        """First attribute and length of the tokens' vectors, or None if there are no vectors."""
+        """First attribute and length of the tokens' vectors, or None without vectors."""
     def sparse(self) -> _Csr:
         """Node attributes in CSR form, without those of vectors."""
     def with_vectors(self, first: int, values: NDArray[np.float32], scale: float = 1.0) -> Dataset:

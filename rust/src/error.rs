@@ -1,4 +1,4 @@
-//! One error type for the core. Every message states what is wrong, what was expected and what to do.
+//! One error type for the core. Every message names the problem, the expected value and the remedy.
 
 use std::fmt;
 

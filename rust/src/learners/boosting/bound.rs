@@ -218,7 +218,7 @@ pub fn newton(slopes: impl Fn(f64) -> (f64, f64, f64), start: f64, cap: f64) -> 
         }
         let mut next = step - slope / curve;
         if !next.is_finite() || next <= left || next >= right {
-            // The end of the interval is a candidate once; then halve.
+            // Try the end of the interval once, then halve.
             next = if slope < 0.0 && !right_seen {
                 right
             } else if slope > 0.0 && !left_seen {

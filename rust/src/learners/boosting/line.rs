@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    /// Sentences where one of several features can fire, ascending.
+    /// Sentences where any of several features can fire, ascending.
     pub fn sentences_of_any(&self, features: impl Iterator<Item = usize>, out: &mut Vec<u32>) {
         let (mut attributes, mut chain) = (vec![false; self.layout.attributes], [None; 3]);
         for k in features {

@@ -232,13 +232,13 @@ impl PyDataset {
         csr(py, self.inner.node.sparse())
     }
 
-    /// First attribute and length of the tokens' vectors, or None if there are no vectors.
+    /// First attribute and length of the tokens' vectors, or None without vectors.
     #[getter]
     fn vectors(&self) -> Option<(u32, usize)> {
         self.inner.node.dense().map(|dense| (dense.first, dense.size))
     }
 
-    /// Edge attributes in CSR form. No rows if there are no edge attributes.
+    /// Edge attributes in CSR form, without rows if the dataset has none.
     fn edge<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
         csr(py, self.inner.edge.view())
     }
