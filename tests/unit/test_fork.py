@@ -1,4 +1,4 @@
-"""A forked child predicts and trains like its parent, whatever the parent's threads were doing at the fork.
+"""A forked child predicts and trains like its parent, even if the parent's threads were busy at the fork.
 
 Each case runs in its own process, which is killed after a timeout: a child that hangs fails the test without blocking
 others.

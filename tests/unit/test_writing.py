@@ -272,7 +272,7 @@ def test_errors_of_others_keep_their_names(tmp_path: Path) -> None:
 
 
 def test_refusals_are_what_python_calls_them() -> None:
-    """Errors have the OSError subclass of their errno, errno and filename, and can be pickled."""
+    """Errors have errno, filename and the OSError subclass of that errno, and can be pickled."""
     for kind in (FileError, CorpusError, ModelFileError):
         for code in (errno.ENOENT, errno.EACCES, errno.EPIPE, errno.ENOSPC):
             error = refusal(kind, "words", "file", code)
