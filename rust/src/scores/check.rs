@@ -1,10 +1,10 @@
-//! What a training set must be, said once for all learners.
+//! Checks of training sets, shared by all learners.
 
 use crate::chain::limits::support::Support;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 
-/// Every token has a gold label of the label set.
+/// Check that every token has a gold label of the label set.
 pub fn check_labels(data: &Dataset, labels: usize) -> Result<()> {
     let outside = |&y: &u16| y as usize >= labels || y == NO_LABEL;
     match data.gold.len() != data.tokens() || data.gold.iter().any(outside) {
@@ -13,7 +13,7 @@ pub fn check_labels(data: &Dataset, labels: usize) -> Result<()> {
     }
 }
 
-/// One finite number >= 0 for each of `n` sentences.
+/// Check that there is one finite number >= 0 for each of `n` sentences.
 pub fn check_weights<T: Copy + Into<f64>>(weights: &[T], n: usize) -> Result<()> {
     let bad = |&w: &T| !w.into().is_finite() || w.into() < 0.0;
     match weights.len() != n || weights.iter().any(bad) {
@@ -22,7 +22,7 @@ pub fn check_weights<T: Copy + Into<f64>>(weights: &[T], n: usize) -> Result<()>
     }
 }
 
-/// The same, or none at all, where every sentence weighs 1.
+/// `check_weights`, unless there are no weights, in which case every sentence has weight 1.
 pub fn check_given_weights<T: Copy + Into<f64>>(weights: &[T], n: usize) -> Result<()> {
     match weights.is_empty() {
         true => Ok(()),
@@ -30,7 +30,7 @@ pub fn check_given_weights<T: Copy + Into<f64>>(weights: &[T], n: usize) -> Resu
     }
 }
 
-/// Which edges (label' * L + label) are left: [L, L].
+/// Return which edges (label' * L + label) are not forbidden: [L, L].
 pub fn allowed_edges(labels: usize, forbidden: &[u32]) -> Result<Vec<bool>> {
     let mut allowed = vec![true; labels * labels];
     for &e in forbidden {
@@ -41,14 +41,14 @@ pub fn allowed_edges(labels: usize, forbidden: &[u32]) -> Result<Vec<bool>> {
     Ok(allowed)
 }
 
-/// A sentence whose gold labels no constraint may forbid.
+/// Error for a sentence whose gold labels violate a constraint.
 pub fn outside_constraints(sentence: usize) -> Error {
     let message =
         "its gold labels are outside what the constraints allow; correct the sentence or relax the constraint";
     Error::Training(message.into()).of_sentence(sentence)
 }
 
-/// The gold labels of every sentence must be possible; `allowed` [L, L] edges.
+/// Check that the gold labels of every sentence are allowed. `allowed` [L, L]: edges.
 pub fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Support>) -> Result<()> {
     for (i, s) in data.sentences.windows(2).enumerate() {
         let gold = &data.gold[s[0]..s[1]];

@@ -1,4 +1,4 @@
-//! Which words repeat within a document, and the labels that its earlier sentences were given.
+//! Words that repeat within a document, and the labels assigned in its earlier sentences.
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -7,18 +7,18 @@ use crate::machine::system::budget;
 
 use crate::chain::lookback::Lookback;
 
-/// The words of a corpus, document by document.
+/// Words of a corpus by document.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
     pub documents: Vec<u32>, // [documents + 1] first sentence of each
     pub local: Vec<u32>,     // [tokens] number of the word within its document
-    pub distinct: Vec<u32>,  // [documents] words of each
-    pub same: Vec<u32>,      // [tokens] tokens back to the same word in the sentence; 0 for nowhere
-    pub before: Vec<f32>,    // [words of the first document, L] labels seen before it began here, or empty
+    pub distinct: Vec<u32>,  // [documents] number of distinct words
+    pub same: Vec<u32>,      // [tokens] distance to the previous token with the same word in the sentence, 0 if none
+    pub before: Vec<f32>, // [words of the first document, L] label counts from before its first sentence here, or empty
 }
 
 impl Words {
-    /// `word` [tokens]: equal numbers for equal words; `starts`: first sentence of each document.
+    /// `word` [tokens]: equal numbers for equal words. `starts`: first sentence of each document.
     pub fn new(data: &Dataset, word: &[u32], starts: &[u32]) -> Result<Words> {
         let n = data.len() as u32;
         if word.len() != data.tokens() {
@@ -32,7 +32,7 @@ impl Words {
         }
         let most = word.iter().copied().max().map_or(0, |w| w as usize + 1);
         budget::claim("numbers of words", budget::bytes(&[most, 16]), "number words from 0 on")?;
-        let mut of = vec![(u32::MAX, 0u32); most]; // (document, number there)
+        let mut of = vec![(u32::MAX, 0u32); most]; // (document, number in it)
         let mut last = vec![usize::MAX; most]; // token
         let mut out = Words { documents: starts.to_vec(), ..Words::default() };
         out.documents.push(n);
@@ -57,8 +57,8 @@ impl Words {
         Ok(out)
     }
 
-    /// Labels that words of the first document had before its first sentence: `word` their numbers as given to `new`,
-    /// `counts` [words, L].
+    /// Set the labels that words of the first document had before its first sentence. `word`: their numbers as given to
+    /// `new`, `counts` [words, L].
     pub fn remember(&mut self, all: &[u32], word: &[u32], counts: &[f32], labels: usize, data: &Dataset) {
         let Some(&distinct) = self.distinct.first() else { return };
         self.before = vec![0.0; distinct as usize * labels];
@@ -73,7 +73,7 @@ impl Words {
     }
 }
 
-/// Labels that the words of one document were given so far.
+/// Labels assigned to the words of one document so far.
 #[derive(Default)]
 pub struct DocumentState {
     counts: Vec<f32>, // [words of the document, L]
@@ -89,21 +89,21 @@ impl DocumentState {
         self.counts.resize(words.distinct[d] as usize * labels, 0.0);
     }
 
-    /// How often each label was given to the word of a token.
+    /// Number of times each label was assigned to the word of a token.
     #[inline(always)]
     pub fn counts(&self, words: &Words, token: usize, labels: usize) -> &[f32] {
         let at = words.local[token] as usize * labels;
         &self.counts[at..at + labels]
     }
 
-    /// A sentence was decoded.
+    /// Add the labels of a decoded sentence.
     pub fn add(&mut self, words: &Words, begin: usize, path: &[u16], labels: usize) {
         for (t, &y) in path.iter().enumerate() {
             self.counts[words.local[begin + t] as usize * labels + y as usize] += 1.0;
         }
     }
 
-    /// Add to the node scores of a token what the earlier sentences say: sum_u R[y_u, y].
+    /// Add the contribution of earlier sentences to the node scores of a token: sum_u R[y_u, y].
     #[inline(always)]
     pub(crate) fn score<S: Simd>(
         &self,
@@ -119,7 +119,7 @@ impl DocumentState {
             if n != 0.0 {
                 let row = &rows[terms.repeat_row(label) * width..];
                 for (x, r) in node.iter_mut().zip(row) {
-                    // A product, then a sum: the same bits with and without fused instructions.
+                    // A product, then a sum: the same bits with and without fused multiply-add.
                     simd.store(simd.add(simd.load(x), simd.mul(simd.splat(n), simd.load(r))), x);
                 }
             }

@@ -1,5 +1,6 @@
-//! Dataset times weights: four layouts of one product. `nodes` for passes over a corpus, `table` for a model that tags,
-//! `cells` for steps of one sentence, `kernel` where support tokens stand in place of weights.
+//! Dataset times weights, in four layouts of one product: `corpus_layout` for passes over a corpus, `tagging_layout`
+//! for tagging with a model, `online_layout` for steps of one sentence, and `kernel` for support tokens instead of
+//! weights.
 
 pub mod check;
 pub mod corpus_layout;

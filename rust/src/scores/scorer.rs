@@ -1,4 +1,4 @@
-//! A model ready to score.
+//! Model prepared for scoring.
 
 use crate::chain::edges::Edges;
 use crate::chain::lists::{Pattern, Purpose};
@@ -15,32 +15,32 @@ use crate::scores::tagging_layout::{RunSums, Table};
 use once_cell::race::OnceBox;
 use std::sync::Arc;
 
-/// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
+/// Number of tokens from which the weights are packed first. Packing takes as long as some thousand tokens and is kept.
 const WORTH_A_TABLE: usize = runs::WORTH;
 /// Nanoseconds that the attributes of a token take, a score of them with as much each.
 const A_TOKEN: usize = 400;
 
-/// Features and their weights, ready to score.
+/// Features and their weights, prepared for scoring.
 pub struct Scorer {
     pub(crate) layout: Arc<Layout>,
     pub(crate) weights: Buf<f32>, // [features]
     forbidden: Vec<u32>,
     edge_scores: OnceBox<Vec<f64>>, // [L, L], computed on first use
-    score: OnceBox<Vec<f32>>,       // the same in single precision
-    chart: OnceBox<Steps>,          // the same for the search of one sentence
+    score: OnceBox<Vec<f32>>,       // edge scores in single precision
+    chart: OnceBox<Steps>,          // edge scores for the search of one sentence
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
-    pub(crate) local: bool,        // every step a classifier of its own: `log::normalize_locally`
-    table: OnceBox<Option<Table>>, // built when it pays
-    pub(crate) sums: Reused<RunSums>, // of runs, by this table
+    pub(crate) local: bool, // every step is a separate classifier: `log64::normalize_locally`
+    table: OnceBox<Option<Table>>, // built when it pays off
+    pub(crate) sums: Reused<RunSums>, // sums of runs, computed by this table
 }
 
-/// Bytes that a model takes for a pair of labels: scores in double and single precision, their exponentials by rows and by
-/// columns, and what a search lays beside them.
+/// Bytes that a model needs per pair of labels: scores in double and single precision, their exponentials by rows and
+/// by columns, and the copies made by a search.
 const PER_PAIR: usize = 48;
 
-/// Refuses tables of label pairs that the memory cannot hold.
+/// Reject tables of label pairs that do not fit into memory.
 pub fn afford(labels: usize) -> Result<()> {
     let what = format!("tables of {labels} by {labels} label pairs");
     budget::claim(&what, budget::bytes(&[labels, labels, PER_PAIR]), "use fewer labels")
@@ -105,7 +105,7 @@ impl Scorer {
         })
     }
 
-    /// The same scores, every step normalised by itself.
+    /// Set whether every step is normalised separately.
     pub fn locally(mut self, local: bool) -> Scorer {
         self.local = local;
         self
@@ -119,8 +119,8 @@ impl Scorer {
         &self.layout
     }
 
-    /// Whether edge scores differ from token to token. A model with edge attributes is searched in the same way whatever the
-    /// sentences of a call have, so that results of one sentence do not depend on the others.
+    /// Whether edge scores differ between tokens. A model with edge attributes always uses the same search, whether or
+    /// not the sentences of a call have any, so that the results of a sentence do not depend on the others.
     pub fn varies(&self, data: &Dataset) -> bool {
         !self.layout.pair.is_empty() || data.has_edge_attributes()
     }
@@ -141,7 +141,7 @@ impl Scorer {
         self.edge_scores.get_or_init(|| Box::new(all_edges(&self.layout, &self.weights, &self.forbidden)))
     }
 
-    /// The same in single precision.
+    /// Edge scores in single precision.
     pub(crate) fn edge_floats(&self) -> &[f32] {
         match self.edges.sparse {
             None => &self.edges.score,
@@ -149,12 +149,12 @@ impl Scorer {
         }
     }
 
-    /// The same as rows and columns for the search of one sentence.
+    /// Edge scores as rows and columns for the search of one sentence.
     pub(crate) fn chart_steps(&self) -> &Steps {
         self.chart.get_or_init(|| Box::new(Steps::from_scores(self.layout.labels, self.edge_floats())))
     }
 
-    /// The packed weights, where they pay for so many tokens.
+    /// Return the packed weights, if they pay off for this number of tokens.
     pub(crate) fn table(&self, tokens: usize) -> Option<&Table> {
         if tokens >= WORTH_A_TABLE || testing::is_forced(CodePath::Table) {
             self.table.get_or_init(|| Box::new(Table::new(&self.layout, &self.weights)));
@@ -162,7 +162,7 @@ impl Scorer {
         self.table.get().and_then(Option::as_ref).filter(|_| !testing::is_forced(CodePath::Layout))
     }
 
-    /// `add(label, x)` for the score of every feature of a token, feature after feature.
+    /// Call `add(label, x)` for the score of every feature of a token, in order.
     #[inline(always)]
     fn each(&self, data: &Dataset, token: usize, mut add: impl FnMut(usize, f32)) {
         for at in data.node.csr().ptr[token]..data.node.csr().ptr[token + 1] {
@@ -174,15 +174,15 @@ impl Scorer {
         }
     }
 
-    /// Adds the node scores of a token to a row of sixteen-label lanes: its features, then start and end if it is the first
-    /// or the last of its sentence.
+    /// Add the node scores of a token to a row of sixteen-label lanes: its features, then start and end if it is the
+    /// first or the last of its sentence.
     #[inline(always)]
     pub fn fill(&self, data: &Dataset, token: usize, ends: (bool, bool), row: &mut [Lane]) {
         self.each(data, token, |y, x| row[y / WIDTH].0[y % WIDTH] += x);
         self.add_ends(ends, row);
     }
 
-    /// Adds the scores of the first and of the last token of a sentence.
+    /// Add the start and end scores of the first and the last token of a sentence.
     #[inline(always)]
     pub fn add_ends(&self, (first, last): (bool, bool), row: &mut [Lane]) {
         for (scores, here) in [(&self.start, first), (&self.end, last)] {

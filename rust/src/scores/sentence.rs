@@ -54,10 +54,10 @@ pub fn score_sentence(
     }
 }
 
-/// Scores beyond this leave no digits for the differences that sums over paths tell apart.
+/// Largest score for sums over paths. Beyond it no digits are left for the differences between paths.
 const LARGEST: f64 = 1e9;
 
-/// Whether sums over paths of these scores are worth nothing.
+/// Whether these scores are too large for meaningful sums over paths.
 pub fn beyond(scores: &[f64]) -> bool {
     scores.iter().any(|x| x.is_finite() && x.abs() > LARGEST)
 }

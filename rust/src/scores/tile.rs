@@ -1,8 +1,8 @@
-//! Sixteen labels by sixteen sentences.
+//! Tiles of sixteen labels by sixteen sentences.
 
 use crate::machine::simd::{Lane, WIDTH};
 
-/// Scratch of tiles, [lane] rows of sixteen labels each: `width` of them for a position.
+/// Scratch of tiles, [lane] rows of sixteen labels each, `width` of them per position.
 #[derive(Default)]
 pub struct Tile(pub Vec<[Lane; WIDTH]>);
 
@@ -11,7 +11,7 @@ impl Tile {
         Tile(vec![[Lane::ZERO; WIDTH]; width])
     }
 
-    /// At least `n` tiles; where the first one begins.
+    /// Grow to at least `n` tiles. Return a pointer to the first.
     pub fn reserve(&mut self, n: usize) -> *mut Lane {
         if self.0.len() < n {
             self.0.resize(n, [Lane::ZERO; WIDTH]);

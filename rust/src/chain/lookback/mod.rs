@@ -65,7 +65,7 @@ impl Lookback {
         Ok(())
     }
 
-    /// Check that entry numbers of k entries per cell fit.
+    /// Check that the entries of all cells, k per cell, can be numbered exactly in float32.
     pub fn check_lists(&self, k: usize) -> Result<()> {
         let cells = self.labels.pow(self.cell as u32 - 1) * self.width() * WIDTH;
         match cells.checked_mul(k.max(1)).is_some_and(|n| n <= 1 << 24) {

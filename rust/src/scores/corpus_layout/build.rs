@@ -1,4 +1,5 @@
-//! Nodes of a training set: which attributes get rows, where each token's rows and rare features lie.
+//! Construction of the nodes of a training set: which attributes get rows, and the rows and rare features of each
+//! token.
 
 use crate::dataset::csr::CsrRef;
 use crate::dataset::dense::Dense;
@@ -15,23 +16,23 @@ use crate::scores::corpus_layout::fold::Fold;
 use crate::scores::corpus_layout::steps::PositionSlots;
 use crate::scores::corpus_layout::{Masks, Nodes, RareFeature, HOT, NOWHERE};
 
-/// Labels up to which frequent attributes have rows however few of their labels have features.
+/// Number of labels up to which all frequent attributes have rows, even if few of their labels have features.
 const FEW: usize = 4 * WIDTH;
 
-/// How tokens become rows and rare features.
+/// Options for splitting tokens into rows and rare features.
 #[derive(Clone, Copy, Debug)]
 pub struct Grain {
-    /// An attribute seen this often gets a row.
+    /// Number of occurrences from which an attribute gets a row.
     pub frequent: u32,
-    /// Whether rows that always come together are folded; what changes single rows needs them apart.
+    /// Whether rows that always occur together are folded. Learners that change single rows need them separate.
     pub fold: bool,
-    /// Batches that go through the phases together.
+    /// Number of batches that are processed together in each phase.
     pub group: usize,
-    /// Whether vectors are multiplied as matrices; else their numbers are attributes as others are.
+    /// Whether vectors are multiplied as matrices. Otherwise their numbers are treated as ordinary attributes.
     pub vectors: bool,
 }
 
-/// Which attributes have rows, and the features of each row: frequent attributes in order of their ids, then start and end.
+/// Attributes with rows, and the features of each row: frequent attributes in order of their ids, then start and end.
 struct FrequentRows {
     of: Vec<u32>,           // [attributes] row, or u32::MAX
     features: Vec<u64>,     // [rows + 1] into `index`
@@ -54,7 +55,7 @@ impl FrequentRows {
         };
         for a in 0..layout.attributes {
             let (first, labels) = layout.node(a as u32);
-            // Of many labels a row is mostly zeros, and all rows together are more than any cache.
+            // With many labels a row is mostly zeros, and all rows together exceed any cache.
             let filled = layout.labels <= FEW || labels.len() * WIDTH >= layout.labels || least == 0;
             if (!labels.is_empty() && count[a] >= least && filled) || full.contains(&a) {
                 out.of[a] = out.push(first, labels);
@@ -65,7 +66,7 @@ impl FrequentRows {
         out
     }
 
-    /// A row of features from `first` on.
+    /// Append a row of the features starting at `first`.
     fn push(&mut self, first: usize, labels: &[u16]) -> u32 {
         self.index.extend(labels.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y)));
         self.features.push(self.index.len() as u64);
@@ -73,7 +74,7 @@ impl FrequentRows {
     }
 }
 
-/// Where a token stands: in a batch of a chunk.
+/// Location of a token: its batch and chunk.
 struct Stand<'a> {
     chunk: usize,
     batch: &'a Batch,
@@ -118,7 +119,7 @@ impl Nodes {
         Ok(out)
     }
 
-    /// No token yet; takes the features of the rows.
+    /// Nodes without tokens. Takes the features of the rows from `frequent`.
     fn empty(labels: usize, frequent: &mut FrequentRows, slots: usize, group: usize) -> Nodes {
         Nodes {
             labels,
@@ -151,7 +152,8 @@ impl Nodes {
         }
     }
 
-    /// Rows, rare features and gold places of all tokens, slot by slot; answers the first row of each: [slots + 1].
+    /// Read the rows, rare features and gold positions of all tokens in slot order. Return the first row of each:
+    /// [slots + 1].
     fn read_tokens(
         &mut self,
         data: &Dataset,
@@ -164,11 +166,11 @@ impl Nodes {
         let labels = self.labels;
         let mut row_ptr = Vec::with_capacity(plan.slots + 1);
         row_ptr.push(0);
-        // First copy of a rare attribute's features, and the chunk that it is of.
+        // First copy of a rare attribute's features, and the chunk of that copy.
         let mut copy_of = vec![(0u32, u32::MAX); layout.attributes];
         for (chunk, batches) in plan.chunks.iter().enumerate() {
             for batch in &plan.batches[batches.clone()] {
-                // Places are counted within a batch's scores and within the tiles of a group.
+                // Positions are indices into a batch's scores and into the tiles of a group.
                 if batch.positions() * labels.max(self.width * grain.group) * WIDTH >= NOWHERE as usize {
                     return Err(Error::Value(format!(
                         "a sentence of {} tokens with {labels} labels is too long; cut it with max_length",
@@ -243,7 +245,8 @@ impl Nodes {
         self.gold.vec().push(if (gold as usize) < labels { place(gold) } else { NOWHERE });
     }
 
-    /// The vectors of tokens, whose rows begin with row `first`. Their sums are those of all tokens, so all are hot.
+    /// Set the vectors of tokens, whose rows begin with row `first`. Every token contributes to their sums, so all of
+    /// these rows are hot.
     fn take_vectors(&mut self, dense: &Dense, first: usize, data: &Dataset, plan: &Plan) {
         let mut tokens = vec![0; plan.slots];
         plan.for_each_slot(|slot, b, lane, t| {
@@ -263,7 +266,7 @@ impl Nodes {
         self.dense = Some(DenseRows { dense: dense.clone(), at, tokens });
     }
 
-    /// The same entries row by row.
+    /// Group the entries by row.
     fn bundle(&mut self, plan: &Plan, group: usize) {
         if self.is_wide() {
             self.row_steps = self.row_values.to_vec().into();
@@ -285,7 +288,7 @@ impl Nodes {
         (self.bundles, self.row_steps) = (bundles, steps.into());
     }
 
-    /// Most neighbours of a sentence have one of a few pairs of labels.
+    /// Count the gold edges of each sentence. Most neighbouring tokens have one of a few pairs of labels.
     fn count_gold_edges(&mut self, data: &Dataset) {
         let mut edges: Vec<u32> = Vec::new();
         for s in data.sentences.windows(2) {
@@ -300,7 +303,7 @@ impl Nodes {
         }
     }
 
-    /// Lengths of rows that are told apart: with very many labels all rows are of full length.
+    /// Number of row lengths that are distinguished. With very many labels all rows have full length.
     fn classes(&self) -> usize {
         if self.width <= 4 {
             self.width
@@ -309,9 +312,9 @@ impl Nodes {
         }
     }
 
-    /// Give every row as many lanes as it needs, a carrier as many as what it carries, and sort each token's rows by that.
-    /// The tokens of a batch come in the order of how many rows of each length they have: the loops over rows then take
-    /// the same number of turns many times over, and a processor that guesses when they end guesses right.
+    /// Assign lanes to every row, a carrier having at least those of the rows it carries, and sort each token's rows by
+    /// length. The tokens of a batch are ordered by the number of rows of each length, so that consecutive loops over
+    /// rows have equal lengths and their ends are predicted correctly.
     fn sort_by_length(&mut self, row_ptr: &[usize], plan: &Plan) {
         let classes = self.classes();
         let mut lanes: Vec<usize> = (0..self.n_rows())
@@ -339,7 +342,7 @@ impl Nodes {
         self.order.vec().reserve_exact(plan.slots);
         self.row_ptr.vec().reserve_exact(plan.slots * classes + 1);
         self.row_ptr.vec().push(0);
-        let mut tokens: Vec<([u32; 4], u32, usize)> = Vec::new(); // rows of each length, place, slot
+        let mut tokens: Vec<([u32; 4], u32, usize)> = Vec::new(); // rows of each length, position, slot
         for batch in &plan.batches {
             let mut slot = batch.slot;
             tokens.clear();

@@ -1,9 +1,9 @@
-//! Residuals -> gradient rows, row by row: for some batches at a time, which tokens have which row.
+//! Gradient rows from residuals, row by row: the tokens of each row, for a group of batches at a time.
 //!
-//! Token by token, every row would be read and written once for each token that has it, at random over all rows, which
-//! are more than the second cache holds. A group's residuals fit into it, so they are read at random instead, and a row
-//! is touched once a group. Rows come in the order of how many tokens they have, so that the loop over tokens ends when
-//! the processor expects it to.
+//! Token by token, every row would be read and written once for each token that has it, in random order over all rows,
+//! which exceed the L2 cache. A group's residuals fit into it, so they are read in random order instead, and each row
+//! is accessed once per group. Rows are ordered by their number of tokens, so that the end of the loop over tokens is
+//! predicted correctly.
 
 use crate::dataset::plan::{Batch, Plan};
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::machine::system::paged::{Flat, PagedVec, Pages};
 use std::ops::Range;
 
-/// Rows that are asked for before they are needed.
+/// Prefetch distance in rows.
 const AHEAD: usize = 12;
 
 /// A row and the number of a group's tokens that have it.
@@ -29,10 +29,10 @@ unsafe impl Flat for Head {}
 #[derive(Default)]
 pub struct Bundles {
     width: usize,
-    group_of: Vec<u32>,    // [batches] the group that a batch is the first of
-    heads: PagedVec<Head>, // group by group, those of one lane, then those of two, ...
+    group_of: Vec<u32>,    // [batches] group whose first batch this is
+    heads: PagedVec<Head>, // group by group, rows of one lane first, then of two, ...
     head_ptr: Vec<usize>,  // [groups * classes + 1]
-    places: PagedVec<u32>, // first lane among the group's tiles of each head's tokens
+    places: PagedVec<u32>, // first lane of each head's tokens among the group's tiles
     place_ptr: Vec<usize>, // [groups + 1]
 }
 
@@ -43,8 +43,9 @@ impl Bundles {
         pages.take(&mut self.places)
     }
 
-    /// `entries(batch)`: those of a batch as (class, first lane of the row, place within the batch). `values`: of all entries
-    /// in this order, empty for 1; they come back in the order in which `add` takes them.
+    /// Build the bundles. `entries(batch)`: the entries of a batch as (class, first lane of the row, position within
+    /// the batch). `values`: one per entry in this order, empty if all are 1. They are returned in the order in which
+    /// `add` reads them.
     pub fn new(
         plan: &Plan,
         group: usize,
@@ -57,7 +58,7 @@ impl Bundles {
         let mut steps = vec![0.0; values.len()];
         let mut out = Bundles { width, head_ptr: vec![0], place_ptr: vec![0], ..Bundles::default() };
         out.group_of = vec![u32::MAX; plan.batches.len()];
-        // Of each row of the group: its class, its tokens, then where the next of them goes.
+        // For each row of the group: its class, its number of tokens, then the index for the next of them.
         let (mut count, mut next) = (vec![0u32; lanes + 1], vec![0u32; lanes + 1]);
         let mut touched: Vec<Vec<u32>> = vec![Vec::new(); classes];
         let mut found: Vec<(u32, u32)> = Vec::new();
@@ -104,14 +105,14 @@ impl Bundles {
         (out, steps)
     }
 
-    /// Steps by a number a row, times those there are.
+    /// Multiply the existing steps, 1 if empty, by one factor per row.
     pub fn steps(&self, steps: &[f32], of: impl Fn(u32) -> f32) -> Vec<f32> {
         let rows = self.heads.iter().flat_map(|head| std::iter::repeat_n(head.row, head.tokens as usize));
         rows.enumerate().map(|(i, row)| of(row) * steps.get(i).copied().unwrap_or(1.0)).collect()
     }
 
-    /// Add the residuals of a group, given by its first batch, to the rows. `tiles`: those of its batches, one after the
-    /// other; `steps`: what each is multiplied by, empty for 1.
+    /// Add the residuals of a group, given by its first batch, to the rows. `tiles`: the tiles of its batches,
+    /// concatenated. `steps`: a factor per entry, empty if all are 1.
     ///
     /// # Safety
     /// The batch is the first of a group, `tiles` are those of the group, `gradient` is [lanes].
@@ -152,17 +153,17 @@ impl Bundles {
         }
     }
 
-    /// Whether the rows of a group begin inside so many lanes.
+    /// Whether the rows of a group begin within this number of lanes.
     fn are_inside(&self, group: usize, lanes: usize) -> bool {
         let classes = if self.width > 4 { 1 } else { self.width };
         let heads = self.head_ptr[group * classes]..self.head_ptr[(group + 1) * classes];
         self.heads[heads].iter().all(|head| (head.row as usize) < lanes)
     }
 
-    /// Rows of N lanes.
+    /// Add rows of N lanes.
     ///
     /// # Safety
-    /// As for `add`; the heads are rows of at least N lanes, and `at` is where their places begin.
+    /// The requirements of `add`, the heads are rows of at least N lanes, and `at` is the index of their first place.
     #[inline(always)]
     unsafe fn add_class<S: Simd, const N: usize>(
         &self,
@@ -191,14 +192,14 @@ impl Bundles {
             if let Some(steps) = steps.get(range) {
                 for (&place, &step) in places.iter().zip(steps) {
                     for j in 0..N {
-                        // A product, then a sum: the same bits with and without fused instructions.
+                        // A product, then a sum: the same bits with and without fused multiply-add.
                         let x = simd.mul(simd.splat(step), simd.load(&*tiles.add(place as usize + j * WIDTH)));
                         sum[j] = simd.add(sum[j], x);
                     }
                 }
             } else {
                 let mut pairs = places.chunks_exact(2);
-                let mut other = [simd.splat(0.0); N]; // every second token, for half the latency
+                let mut other = [simd.splat(0.0); N]; // every second token, to halve the latency
                 for pair in &mut pairs {
                     for j in 0..N {
                         sum[j] = simd.add(sum[j], simd.load(&*tiles.add(pair[0] as usize + j * WIDTH)));

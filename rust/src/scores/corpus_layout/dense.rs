@@ -1,8 +1,8 @@
-//! Vectors of tokens times weights, and the transpose: products of matrices, blocked so that sums stay in registers.
+//! Products of token vectors and weights, and the transpose, as matrix products blocked so that sums stay in registers.
 //!
-//! The rows of the vectors' numbers lie behind each other, each of `width` lanes, so that they are a matrix [size, L]. The
-//! scores of M tokens are M x W sums of lanes over all numbers; the gradient of M numbers is M x W sums over the tokens of a
-//! batch, whose vectors stay in the second cache meanwhile. Both take numbers and tokens in a fixed order.
+//! The rows of the vectors' numbers are contiguous, each of `width` lanes, and form a matrix [size, L]. The scores of M
+//! tokens are M x W sums of lanes over all numbers. The gradient of M numbers is M x W sums over the tokens of a batch,
+//! whose vectors stay in the L2 cache. Both process numbers and tokens in a fixed order.
 
 use crate::dataset::dense::Dense;
 use crate::machine::simd::blocks::by_block;
@@ -10,18 +10,18 @@ use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::corpus_layout::Nodes;
 use std::ops::Range;
 
-/// The vectors of a training set, and where their rows lie.
+/// Vectors of a training set, and the location of their rows.
 pub struct DenseRows {
     pub dense: Dense,
-    pub at: usize,        // the first lane of the first row
+    pub at: usize,        // first lane of the first row
     pub tokens: Vec<u32>, // [slots] token of each slot, in the order of `Nodes::order`
 }
 
 impl Nodes {
-    /// Adds the products of these slots' vectors and weights to their tiles of some lanes.
+    /// Add the products of these slots' vectors and weights to some lanes of their tiles.
     ///
     /// # Safety
-    /// As for `fill`; `tiles` are those of the slots.
+    /// The requirements of `fill`, and `tiles` are those of the slots.
     #[inline(always)]
     pub(super) unsafe fn add_vectors<S: Simd>(
         &self,
@@ -40,10 +40,10 @@ impl Nodes {
         });
     }
 
-    /// Adds the products of these slots' vectors and residuals to the gradient of their rows.
+    /// Add the products of these slots' vectors and residuals to the gradient of their rows.
     ///
     /// # Safety
-    /// As for `spread`; `tiles` hold the slots' residuals at these lanes.
+    /// The requirements of `spread`, and `tiles` hold the slots' residuals at these lanes.
     #[inline(always)]
     pub(super) unsafe fn spread_vectors<S: Simd>(
         &self,
@@ -63,14 +63,13 @@ impl Nodes {
     }
 }
 
-/// Tokens, or numbers, whose sums are in registers together.
+/// Number of tokens, or numbers, whose sums are in registers together.
 const TALL: usize = 6;
 
-/// W lanes of the scores of tokens.
+/// Add W lanes of the scores of tokens.
 ///
 /// # Safety
-/// `rows` are [size] rows that lie `stride` lanes apart; every place and the W - 1
-/// tiles behind it are inside the tiles.
+/// `rows` are [size] rows, `stride` lanes apart. Every place and the W - 1 following tiles are within the tiles.
 #[inline(always)]
 unsafe fn score<S: Simd, const W: usize>(
     simd: S,
@@ -92,7 +91,7 @@ unsafe fn score<S: Simd, const W: usize>(
 }
 
 /// # Safety
-/// As for `score`; there are M tokens.
+/// The requirements of `score`, and there are M tokens.
 #[inline(always)]
 unsafe fn score_some<S: Simd, const W: usize, const M: usize>(
     simd: S,
@@ -122,10 +121,10 @@ unsafe fn score_some<S: Simd, const W: usize, const M: usize>(
     }
 }
 
-/// W lanes of the gradient of all numbers.
+/// Add W lanes of the gradient of all numbers.
 ///
 /// # Safety
-/// As for `score`; the tiles hold residuals.
+/// The requirements of `score`, and the tiles hold residuals.
 #[inline(always)]
 unsafe fn gather<S: Simd, const W: usize>(
     simd: S,
@@ -147,7 +146,7 @@ unsafe fn gather<S: Simd, const W: usize>(
 }
 
 /// # Safety
-/// As for `gather`; the numbers j to j + M exist.
+/// The requirements of `gather`, and the numbers j to j + M exist.
 #[inline(always)]
 unsafe fn gather_some<S: Simd, const W: usize, const M: usize>(
     simd: S,

@@ -1,35 +1,36 @@
-//! Fewer rows a token, exactly: where row b is present in every token that has row a, b's weights are added to a's once
-//! an evaluation and b is dropped from those tokens.
+//! Exact reduction of the number of rows per token: if row b is present in every token that has row a, b's weights are
+//! added to a's once per evaluation and b is removed from those tokens.
 //!
 //! In each token a row b has at most one *owner*: the last row of the token that implies b (last in the order in which
-//! attributes were written, so that rows made by one template are treated alike). a *carries* b if a owns b in every
-//! token that has a. Owners are unique, so nothing is counted twice. a implies b only if b is at least as frequent;
-//! equal columns are told apart by their number, so that carrying has no cycles.
+//! attributes were written, so that rows of one template are treated alike). a *carries* b if a owns b in every token
+//! that has a. Owners are unique, so nothing is counted twice. a implies b only if b is at least as frequent. Ties
+//! between equal columns are broken by row number, so that carrying has no cycles.
 //!
-//! What is left is shortened further by *joint* rows: two neighbours that often stand together in a token become one new
-//! row that carries both, and is written in their place; the same again with the rows so made (the pairs of byte-pair
-//! encoding). A joint row costs two additions an evaluation and saves one addition for every token that has it.
+//! The remaining rows are reduced further by *joint* rows: two neighbours that often occur together in a token are
+//! replaced by one new row that carries both. This is repeated with the new rows (the pairs of byte-pair encoding). A
+//! joint row costs two additions per evaluation and saves one addition for every token that has it.
 
 use rapidhash::fast::RandomState;
 use rayon::prelude::*;
 use std::collections::HashMap;
 
-/// Two neighbours so often together, over the corpus, get a joint row. Counted on one token in `SAMPLE`.
+/// Number of joint occurrences in the corpus from which two neighbours get a joint row. Counted on one token in
+/// `SAMPLE`.
 const TOGETHER: usize = 192;
 const SAMPLE: usize = 4;
-/// A row stands for at most 2^ROUNDS.
+/// A joint row replaces at most 2^ROUNDS rows.
 const ROUNDS: usize = 4;
-/// Rows that a thread takes at a time.
+/// Minimum number of rows per parallel task.
 const AT_ONCE: usize = 256;
 
-/// Who carries whom.
+/// Relation between carrying and carried rows.
 #[derive(Debug, Default)]
 pub struct Fold {
     ptr: Vec<usize>,   // [rows + 1]
     carried: Vec<u32>, // rows carried by each row
-    order: Vec<u32>,   // carrying rows; a row comes after every row that it carries
-    // Made by `level`: a row's level is above those of all that it carries, so that rows of one level can be worked on at
-    // once; and who carries each row.
+    order: Vec<u32>,   // carrying rows, each after all rows that it carries
+    // Computed by `level`: a row's level is above those of all rows that it carries, so that the rows of one level can
+    // be processed in parallel. Also the carriers of each row.
     carriers_by_level: Vec<Vec<u32>>, // ascending
     carried_by_level: Vec<Vec<u32>>,  // descending
     carrier_ptr: Vec<usize>,          // [rows + 1]
@@ -37,8 +38,9 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Analyse the tokens (rows of token s: `rows[ptr[s]..ptr[s + 1]]`) and drop carried rows from them. Rows for which
-    /// `fixed` holds neither carry nor are carried, and neither do those that a token has twice: they count twice there.
+    /// Analyse the tokens (rows of token s: `rows[ptr[s]..ptr[s + 1]]`) and remove carried rows from them. Rows for
+    /// which `fixed` holds neither carry nor are carried. The same applies to rows that occur twice in a token, because
+    /// they count twice there.
     pub fn new(n_rows: usize, ptr: &mut [usize], rows: &mut Vec<u32>, fixed: impl Fn(u32) -> bool) -> Fold {
         let tokens = ptr.len() - 1;
         let (mut count, mut twice) = (vec![0u32; n_rows], vec![false; n_rows]);
@@ -52,7 +54,7 @@ impl Fold {
         }
         let rank = |r: u32| (count[r as usize], r);
         let fixed = |r: u32| twice[r as usize] || fixed(r);
-        // implied[a]: rows seen in every token so far that has a.
+        // implied[a]: rows present in every token so far that has a.
         let mut implied: Vec<Option<Vec<u32>>> = vec![None; n_rows];
         mark.fill(usize::MAX);
         for s in 0..tokens {
@@ -87,7 +89,7 @@ impl Fold {
                 carried[a as usize].retain(|&b| owner[b as usize] == a);
             }
         }
-        // Drop what is carried.
+        // Remove carried rows.
         mark.fill(usize::MAX);
         let (mut write, mut begin) = (0, 0);
         for s in 0..tokens {
@@ -116,12 +118,13 @@ impl Fold {
         fold
     }
 
-    /// Rows there are, joint ones included.
+    /// Number of rows, including joint ones.
     pub fn n_rows(&self) -> usize {
         self.ptr.len() - 1
     }
 
-    /// Give neighbours that are often together joint rows, in the tokens too. Rows for which `fixed` holds stay alone.
+    /// Replace neighbours that often occur together by joint rows, also in the tokens. Rows for which `fixed` holds are
+    /// never joined.
     pub fn join(&mut self, ptr: &mut [usize], rows: &mut Vec<u32>, fixed: impl Fn(u32) -> bool) {
         let pair = |r: &[u32]| (!fixed(r[0]) && !fixed(r[1])).then_some(u64::from(r[0]) << 32 | u64::from(r[1]));
         let mut pairs: Vec<u64> = Vec::new();
@@ -131,7 +134,7 @@ impl Fold {
                 pairs.extend(rows[ptr[s]..ptr[s + 1]].windows(2).filter_map(pair));
             }
             pairs.par_sort_unstable();
-            // The joint row of a pair, and how often the pair was seen.
+            // Joint row of a pair, and the count of the pair.
             let mut joint: HashMap<u64, (u32, u32), RandomState> = HashMap::default();
             for run in pairs.chunk_by(|a, b| a == b).filter(|run| run.len() >= TOGETHER / SAMPLE) {
                 let row = self.n_rows() as u32;
@@ -149,7 +152,7 @@ impl Fold {
                 let (end, mut at) = (ptr[s + 1], begin);
                 let mut here = if at + 2 <= end { of(&rows[at..at + 2]) } else { None };
                 while at < end {
-                    // The more frequent of two pairs that overlap is taken.
+                    // The more frequent of two overlapping pairs is replaced.
                     let next = if at + 3 <= end { of(&rows[at + 1..at + 3]) } else { None };
                     match here {
                         Some((row, count)) if next.is_none_or(|(_, more)| more <= count) => {
@@ -177,7 +180,7 @@ impl Fold {
         &self.carried[self.ptr[row as usize]..self.ptr[row as usize + 1]]
     }
 
-    /// Find out what can be done at once; to be called when no row is added any more.
+    /// Compute the levels. Call this after the last row was added.
     pub fn level(&mut self) {
         let n = self.ptr.len().saturating_sub(1);
         let mut level = vec![0usize; n];
@@ -210,14 +213,15 @@ impl Fold {
         }
     }
 
-    /// `add(row, carried)` for every row that carries others, these being complete; rows of one level at once.
+    /// Call `add(row, carried)` for every row that carries others, after these are complete. Rows of one level run in
+    /// parallel.
     pub fn gather(&self, add: impl Fn(usize, &[u32]) + Sync) {
         for level in &self.carriers_by_level {
             level.par_iter().with_min_len(AT_ONCE).for_each(|&a| add(a as usize, self.carried(a)));
         }
     }
 
-    /// The transpose: `add(row, carriers)` for every row that is carried, its carriers being complete.
+    /// Transpose of `gather`: call `add(row, carriers)` for every carried row, after its carriers are complete.
     pub fn scatter(&self, add: impl Fn(usize, &[u32]) + Sync) {
         for level in &self.carried_by_level {
             level.par_iter().with_min_len(AT_ONCE).for_each(|&b| {
@@ -226,7 +230,7 @@ impl Fold {
         }
     }
 
-    /// The carrying rows, each after all that it carries, with these.
+    /// Carrying rows with the rows that they carry, each after all of these.
     pub fn in_order(&self) -> impl Iterator<Item = (usize, &[u32])> {
         self.order.iter().map(|&a| (a as usize, self.carried(a)))
     }
@@ -238,7 +242,7 @@ mod tests {
     use crate::machine::system::shuffle::Generator;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// Whatever the tokens, the rows that are left, each with all that it carries, are the rows there were.
+    /// For any tokens, the remaining rows together with all rows that they carry are the original rows.
     #[test]
     fn every_row_is_counted_once() {
         let mut noise = Generator::new(1, 0, 0);
@@ -249,7 +253,7 @@ mod tests {
             let (mut ptr, mut rows) = (vec![0], Vec::new());
             for _ in 0..random(if round % 2 == 0 { 30 } else { 3600 }) {
                 let word = random(5) as u32;
-                // A word implies its class; two classes imply each other; some noise.
+                // A word implies its class, two classes imply each other, and some rows are noise.
                 let mut token = vec![word, 5 + word / 2, 8 + word / 4];
                 for extra in 10..12 {
                     if random(2) == 0 {
@@ -271,14 +275,15 @@ mod tests {
             fold.join(&mut ptr, &mut rows, |r| r == 11);
             joint += fold.n_rows() - n_rows;
             let mut members: Vec<Vec<u32>> = (0..n_rows as u32).map(|r| vec![r]).collect();
-            members.resize(fold.n_rows(), Vec::new()); // joint rows hold nothing of their own
+            members.resize(fold.n_rows(), Vec::new()); // joint rows have no members of their own
             for (a, carried) in fold.in_order() {
                 for &b in carried {
                     let more = members[b as usize].clone();
                     members[a].extend(more);
                 }
             }
-            // By levels the same rows come together, and the transpose brings back to each row what it was given to.
+            // Processing by levels gives the same sums, and the transpose propagates each carrier's number to its
+            // carried rows.
             fold.level();
             let sums: Vec<AtomicU64> = (0..fold.n_rows() as u64).map(|r| AtomicU64::new(r * r + 1)).collect();
             let of = |r: u32| sums[r as usize].load(Relaxed);

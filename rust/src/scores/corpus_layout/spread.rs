@@ -1,4 +1,4 @@
-//! Residuals -> gradient: the transpose of `fill`, and the gradient of features from that of rows and copies.
+//! Gradient from residuals: the transpose of `fill`, and the gradient of features from that of rows and copies.
 
 use crate::dataset::plan::Batch;
 use crate::machine::simd::dispatch::dispatch;
@@ -10,23 +10,22 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 dispatch!(
-    /// `Nodes::spread`, compiled by itself.
+    /// `Nodes::spread`, compiled as a function of its own.
     pub fn spread(
         nodes: &Nodes, group: &[Batch], fields: &mut [Field], gradient: &mut [Lane], rare: &mut [f32], tile: &mut Tile
     ) = |simd| {
-        // SAFETY: the plan that the nodes were made for has this group, and the caller's arrays are of these nodes.
+        // SAFETY: the group belongs to the plan that the nodes were built for, and so do the caller's arrays.
         unsafe { nodes.spread(simd, group, fields, gradient, rare, tile) }
     }
 );
 
 impl Nodes {
-    /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
-    /// slack for a whole tile) minus what is to be subtracted at the gold labels, into the gradient rows and `rare`, the
-    /// chunk's copies.
+    /// Transpose of `fill` for a group of batches: add the residuals ([T, L] plus slack for a whole tile), less the
+    /// amounts to subtract at the gold labels, to the gradient rows and to `rare`, the chunk's copies.
     ///
     /// # Safety
-    /// The group is one of those that the nodes were made for, `fields` are those of its batches, `gradient`
-    /// is [lanes], `rare` the copies of its chunk.
+    /// The group is one of those that the nodes were built for, `fields` are those of its batches, `gradient` is
+    /// [lanes], and `rare` are the copies of its chunk.
     #[inline(always)]
     unsafe fn spread<S: Simd>(
         &self,
@@ -58,10 +57,11 @@ impl Nodes {
         self.bundles.add(simd, &group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
     }
 
-    /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
+    /// Add the residuals of a batch to its rare features, and write them to its tiles. `subtract`: one for all
+    /// positions, or one per position.
     ///
     /// # Safety
-    /// As for `spread`; `tile` has room for the batch.
+    /// The requirements of `spread`, and `tile` is large enough for the batch.
     #[inline(always)]
     unsafe fn spread_batch<S: Simd>(
         &self,
@@ -88,10 +88,10 @@ impl Nodes {
         }
     }
 
-    /// What is to be subtracted at the gold labels of some slots.
+    /// Subtract `less` at the gold labels of some slots.
     ///
     /// # Safety
-    /// The slots are those of the residuals' batch.
+    /// The slots belong to the batch of the residuals.
     #[inline(always)]
     pub(super) unsafe fn subtract_gold(&self, slots: Range<usize>, less: &Lane, residual: &mut [Lane]) {
         let values = residual.as_mut_ptr().cast::<f32>();
@@ -102,10 +102,10 @@ impl Nodes {
         }
     }
 
-    /// Residuals to rare features.
+    /// Add residuals to rare features.
     ///
     /// # Safety
-    /// The features lie inside the copies and the residuals.
+    /// The features are within the copies and the residuals.
     #[inline(always)]
     pub(super) unsafe fn spread_rare(&self, range: Range<usize>, residual: &[Lane], rare: &mut [f32]) {
         debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
@@ -121,8 +121,8 @@ impl Nodes {
         }
     }
 
-    /// Gradient of the rows' features: the chunks are summed in order into `total` ([lanes, 16]) and cleared, what rows
-    /// carried goes back to its own row, and the features that exist are read off.
+    /// Gradient of the features in rows. Sum the chunks in order into `total` ([lanes, 16]) and clear them, distribute
+    /// the sums of carriers to the rows that they carry, and read the existing features.
     pub fn collect_rows<'a>(
         &self,
         chunks: &mut [Vec<Lane>],
@@ -135,7 +135,7 @@ impl Nodes {
         total.par_chunks_mut(WIDTH).enumerate().with_min_len(512).for_each(|(at, part)| {
             let mut sum = [0.0f64; WIDTH];
             for chunk in &chunks {
-                // SAFETY: a lane is read by one thread.
+                // SAFETY: each lane is accessed by one thread.
                 let lane = unsafe { &mut chunk.slice(at, 1)[0] };
                 for (s, &x) in sum.iter_mut().zip(&lane.0) {
                     *s += f64::from(x);
@@ -154,7 +154,7 @@ impl Nodes {
         let shared = Shared::new(&mut total[..]);
         self.fold.scatter(|row, carriers| {
             let to = self.lanes(row);
-            // SAFETY: as in `fill_rows`.
+            // SAFETY: a carried row is written by one thread. Its carriers are complete and have a different level.
             let sum = unsafe { shared.slice(to.start * WIDTH, to.len() * WIDTH) };
             for &a in carriers {
                 // SAFETY: as above.
@@ -171,12 +171,12 @@ impl Nodes {
         });
     }
 
-    /// Gradient of the rare features: their copies, chunk after chunk. `gradient` is zero at them.
+    /// Add the gradient of the rare features, copy by copy in chunk order. `gradient` must be zero at these features.
     pub fn collect_rare(&self, rare: &[f32], gradient: &Shared<'_, f64>) {
         for chunk in self.copy_ptr.windows(2) {
             let (copies, rare) = (&self.copies[chunk[0]..chunk[1]], &rare[chunk[0]..chunk[1]]);
             copies.par_iter().with_min_len(8192).zip(rare).for_each(|(&feature, &x)| {
-                // SAFETY: a feature has one copy in a chunk.
+                // SAFETY: a feature has one copy per chunk.
                 unsafe { gradient.add(feature as usize, f64::from(x)) };
             });
         }

@@ -1,9 +1,9 @@
 //! Very many labels: the tokens of one position at a time.
 //!
-//! Scores of a position of sixteen sentences are 64 bytes a label: with thousands of labels those of a batch are more than
-//! any cache, and every phase that goes over a whole batch waits for the memory. Position by position scores, recursion and
-//! gradient find in the second cache what the phase before them left there. Rows are taken four lanes at a time for
-//! all tokens of the position, so that rows that several of them have are in the first cache.
+//! The scores of one position of sixteen sentences take 64 bytes per label. With thousands of labels a batch exceeds
+//! any cache, and every phase over a whole batch is limited by memory bandwidth. Processed position by position,
+//! scores, recursion and gradient find the results of the previous phase in the L2 cache. Rows are read four lanes at a
+//! time for all tokens of the position, so that rows shared by several tokens are in the L1 cache.
 
 use crate::dataset::plan::Batch;
 use crate::machine::simd::blocks::by_block;
@@ -12,21 +12,21 @@ use crate::scores::corpus_layout::{Masks, Nodes};
 use crate::scores::tile::Tile;
 use std::ops::Range;
 
-/// Lanes of labels up to which a batch goes through the phases as a whole.
+/// Width in lanes up to which a batch is processed as a whole.
 const WIDEST: usize = 16;
-/// Lanes at a time.
+/// Number of lanes processed at a time.
 const SOME: usize = 4;
 
-/// First slot and first rare feature of each position, and of what comes after the last.
+/// First slot and first rare feature of each position, and the end of the last.
 #[derive(Default)]
 pub(super) struct PositionSlots {
-    of: Vec<usize>, // [batches] where the positions of a batch begin
+    of: Vec<usize>, // [batches] index of each batch's first position
     slot: Vec<usize>,
     rare: Vec<usize>,
 }
 
 impl PositionSlots {
-    /// Of the next batch.
+    /// Begin the next batch.
     pub fn begin(&mut self) {
         self.of.push(self.slot.len());
     }
@@ -48,15 +48,15 @@ impl PositionSlots {
 }
 
 impl Nodes {
-    /// Whether batches go position by position.
+    /// Whether batches are processed position by position.
     pub fn is_wide(&self) -> bool {
         self.width > WIDEST
     }
 
-    /// As `fill`, one position; the positions come in order. Adds to `gold`.
+    /// `fill` for one position. Call it in the order of positions. Adds to `gold`.
     ///
     /// # Safety
-    /// As for `fill`; there are very many labels.
+    /// The requirements of `fill`, and there are very many labels.
     #[inline(always)]
     pub unsafe fn fill_step<S: Simd>(
         &self,
@@ -91,10 +91,10 @@ impl Nodes {
         self.add_gold(slots, psi, gold);
     }
 
-    /// As `spread`, one position of one batch.
+    /// `spread` for one position of one batch.
     ///
     /// # Safety
-    /// As for `spread`; there are very many labels, `residual` is that of the batch.
+    /// The requirements of `spread`, there are very many labels, and `residual` is that of the batch.
     #[inline(always)]
     pub unsafe fn spread_step<S: Simd>(
         &self,
@@ -125,10 +125,10 @@ impl Nodes {
         }
     }
 
-    /// N lanes of a token's residuals to the first lanes of its rows.
+    /// Add N lanes of a token's residuals to the first lanes of its rows.
     ///
     /// # Safety
-    /// `place` and the N - 1 tiles behind it hold residuals of the slot's token.
+    /// `place` and the N - 1 following tiles hold residuals of the slot's token.
     #[inline(always)]
     unsafe fn spread_rows<S: Simd, const N: usize>(
         &self,

@@ -7,7 +7,7 @@ use crate::scores::online_layout::TokenCells;
 use std::ops::Range;
 
 impl TokenCells {
-    /// Node scores of position t of the sentence that begins at a token, into a row of the chart.
+    /// Write the node scores of position t of the sentence that begins at token `begin` to a row of the chart.
     ///
     /// # Safety
     /// `weights` are [cells], `out` a row of `width` lanes.
@@ -19,8 +19,8 @@ impl TokenCells {
         self.add_rows(simd, weights, begin + t, out);
     }
 
-    /// The part of the single cells in the node scores of a whole sentence: one loop over all its tokens, because few of
-    /// them have the same number.
+    /// Add the single cells to the node scores of a whole sentence, in one loop over all its tokens, because tokens
+    /// rarely have equal numbers of them.
     ///
     /// # Safety
     /// `weights` are [cells], `out` the rows of the sentence.
@@ -31,10 +31,10 @@ impl TokenCells {
         self.add_rare(weights, first.rare..last.rare, 0, out);
     }
 
-    /// Add some of the single cells; `out` begins at place `base` of the sentence.
+    /// Add some of the single cells. `out` begins at place `base` of the sentence.
     ///
     /// # Safety
-    /// `weights` are [cells]; `which` are of tokens whose rows are in `out`.
+    /// `weights` are [cells], and `which` belong to tokens whose rows are in `out`.
     #[inline(always)]
     pub(super) unsafe fn add_rare(&self, weights: &[Lane], which: Range<usize>, base: usize, out: &mut [Lane]) {
         debug_assert!(self.rare[which.clone()].iter().all(|f| {
@@ -58,7 +58,7 @@ impl TokenCells {
     /// Add a token's rows.
     ///
     /// # Safety
-    /// As for `fill`; the token exists.
+    /// The requirements of `fill`, and the token exists.
     #[inline(always)]
     pub(crate) unsafe fn add_rows<S: Simd>(&self, simd: S, weights: &[Lane], token: usize, out: &mut [Lane]) {
         debug_assert!(token + 1 < self.at.len() && out.len() >= self.width);
@@ -70,7 +70,7 @@ impl TokenCells {
     }
 
     /// # Safety
-    /// As for `fill`; `rows` are those of all tokens.
+    /// The requirements of `fill`, and `rows` are those of all tokens.
     #[inline(always)]
     unsafe fn add_all<S: Simd, I: Copy + Into<u32>>(
         &self,
@@ -91,10 +91,10 @@ impl TokenCells {
         });
     }
 
-    /// N lanes of labels from lane v on, in U sums that do not wait for each other.
+    /// Add N lanes of labels starting at lane v, in U independent accumulators.
     ///
     /// # Safety
-    /// As for `add_all`; v + N <= width.
+    /// The requirements of `add_all`, and v + N <= width.
     #[inline(always)]
     unsafe fn add_some<S: Simd, I: Copy + Into<u32>, const N: usize, const U: usize>(
         &self,
@@ -121,7 +121,7 @@ impl TokenCells {
             }
         } else {
             for (&id, &value) in ids.iter().zip(values) {
-                // A product, then a sum: the same bits with and without fused instructions.
+                // A product, then a sum: the same bits with and without fused multiply-add.
                 let (row, x) = (row(id), simd.splat(value));
                 for (j, s) in sums[0].iter_mut().enumerate() {
                     *s = simd.add(*s, simd.mul(x, simd.load(&*row.add(j))));

@@ -1,4 +1,4 @@
-//! The features of each sentence with the places that have them, as lists.
+//! Features of each sentence with the places at which they occur, as lists.
 
 use crate::error::Result;
 use crate::machine::simd::WIDTH;
@@ -8,12 +8,12 @@ use crate::scores::online_layout::{Cells, Places};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Parts that lists are made in.
+/// Number of parts in which lists are built.
 const PARTS: usize = 8;
-/// Tokens whose lists are in memory at a time on their way to a file.
+/// Number of tokens per round when lists are written to a file. Only one round is in memory.
 const ROUND: usize = 1 << 17;
 
-/// So many features that follow each other in a list, each with so many places.
+/// `many` consecutive features of a list, each with `places` places.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub many: u32,
@@ -21,16 +21,16 @@ pub(super) struct Run {
     pub wide: bool, // rows of all lanes
 }
 
-/// Features of each sentence with their places in it: lists of a feature's number and then its places; narrow rows before wide ones, and
-/// those with few places first, so that the machine can tell how long each is.
+/// Features of each sentence with their places: each list is a feature's number followed by its places. Narrow rows
+/// come before wide ones, and lists with few places first, so that loop lengths are predictable.
 #[derive(Default)]
 pub(super) struct PlaceLists<I: Flat> {
     pub runs: Vec<Run>,
     pub entries: PagedVec<I>,
-    pub values: PagedVec<f32>, // [entries] of the places; empty where all are 1
+    pub values: PagedVec<f32>, // [entries] values of the places, empty if all are 1
 }
 
-/// Where a sentence's lists begin.
+/// Offsets of a sentence's lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Begin {
     pub row_run: usize,
@@ -39,7 +39,7 @@ pub(super) struct Begin {
     pub cell: usize,
 }
 
-/// Rows and tokens, in two bytes each where they fit.
+/// Rows and tokens, in two bytes each if they fit.
 pub(super) enum RowLists {
     Short(PlaceLists<u16>),
     Long(PlaceLists<u32>),
@@ -62,7 +62,8 @@ impl Number for u32 {
     }
 }
 
-/// What one sentence's occurrences are sorted with; `slot` has a place a feature, for the sentence that was there last.
+/// Scratch for sorting the occurrences of one sentence. `slot` has one entry per feature, valid for the sentence stored
+/// in it.
 #[derive(Default)]
 struct Sorter {
     slot: Vec<(u32, u32)>, // [features] sentence, number within it
@@ -91,7 +92,7 @@ impl Sorter {
         self.found.push((slot.1, place, value));
     }
 
-    /// The lists of the sentence, behind those before it; features from `wide` on are wide rows.
+    /// Append the lists of the sentence. Features from `wide` on are wide rows.
     fn finish<I: Number>(&mut self, to: &mut PlaceLists<I>, valued: bool, wide: u32) {
         let most = 1 + self.counts.iter().copied().max().unwrap_or(0) as usize;
         let kind = |feature: u32, count: u32| usize::from(feature >= wide) * most + count as usize;
@@ -100,7 +101,7 @@ impl Sorter {
         for (&feature, &count) in self.features.iter().zip(&self.counts) {
             self.many[kind(feature, count)] += 1;
         }
-        self.at.clear(); // of the next feature of each kind
+        self.at.clear(); // index of the next feature of each kind
         let mut next = to.entries.len();
         for (k, &many) in self.many.iter().enumerate() {
             self.at.push(next);
@@ -136,7 +137,7 @@ impl Sorter {
 }
 
 impl Begin {
-    /// The same where lists that end so come before.
+    /// Offsets after lists that end at `last`.
     fn behind(self, last: Begin) -> Begin {
         Begin {
             row_run: last.row_run + self.row_run,
@@ -148,7 +149,7 @@ impl Begin {
 }
 
 impl<I: Flat> PlaceLists<I> {
-    /// Those of one sentence.
+    /// Lists of one sentence.
     #[inline(always)]
     pub fn some(&self, runs: Range<usize>, entries: Range<usize>) -> RunIter<'_, I> {
         let values = if self.values.is_empty() { &[][..] } else { &self.values[entries.clone()] };
@@ -156,7 +157,7 @@ impl<I: Flat> PlaceLists<I> {
     }
 }
 
-/// Runs that follow each other: (run, entries of each of its lists, all their entries, their values if there are any).
+/// Consecutive runs: (run, entries per list, all their entries, their values if any).
 #[derive(Clone)]
 pub(super) struct RunIter<'a, I> {
     runs: std::slice::Iter<'a, Run>,
@@ -178,7 +179,7 @@ impl<'a, I> Iterator for RunIter<'a, I> {
     }
 }
 
-/// The lists of some sentences, each one's end among them; rows without features are left out.
+/// Build the lists of some sentences, with the end of each. Rows without features are omitted.
 fn read<I: Number + Default>(of: &Cells, places: &Places<'_>, sentences: Range<usize>) -> Result<ListsPart<I>> {
     let (mut begins, mut rows, mut cells) = (Vec::new(), PlaceLists::default(), PlaceLists::default());
     let first_cell = (of.exists.len() * WIDTH) as u32;
@@ -207,10 +208,10 @@ fn read<I: Number + Default>(of: &Cells, places: &Places<'_>, sentences: Range<u
     Ok((begins, rows, cells))
 }
 
-/// Where each sentence's lists begin or end, those of its rows and those of its single cells.
+/// Offsets of each sentence's lists, lists of rows, and lists of single cells.
 pub(super) type ListsPart<I> = (Vec<Begin>, PlaceLists<I>, PlaceLists<u32>);
 
-/// Lists that are appended, to memory or to files.
+/// Lists that are appended to memory or to files.
 struct ListsWriter<I: Flat> {
     runs: Vec<Run>,
     entries: Writer<I>,
@@ -222,7 +223,7 @@ impl<I: Flat> ListsWriter<I> {
         Ok(ListsWriter { runs: Vec::new(), entries: Writer::new(pages)?, values: Writer::new(pages)? })
     }
 
-    /// Make space for these, and no more.
+    /// Reserve exactly the space for these parts.
     fn reserve<'a>(&mut self, parts: impl Iterator<Item = &'a PlaceLists<I>>) {
         let sum =
             parts.fold([0; 3], |n, part| [n[0] + part.runs.len(), n[1] + part.entries.len(), n[2] + part.values.len()]);
@@ -243,8 +244,8 @@ impl<I: Flat> ListsWriter<I> {
     }
 }
 
-/// The lists of all sentences: in parts, one per thread at a time, which are appended in order. Lists that go to files are
-/// read in rounds, so that only those of one round are in memory.
+/// Build the lists of all sentences in parts, one per thread at a time, appended in order. Lists that go to files are
+/// built in rounds, so that only one round is in memory.
 pub(super) fn build<I: Number + Default>(
     of: &Cells,
     places: &Places<'_>,

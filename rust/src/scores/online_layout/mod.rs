@@ -1,14 +1,15 @@
-//! Training data and weights laid out for learning one sentence at a time.
+//! Training data and weights in a layout for learning one sentence at a time.
 //!
-//! A weight lies in a *cell*. Frequent attributes have a row of cells, one a label, padded to whole lanes, so that
-//! scoring adds vectors; the others have a cell a feature. The edge weights are rows too, and so are start and end. Cells
+//! Each weight has a *cell*. Frequent attributes have a row of cells, one per label, padded to whole lanes, so that
+//! scoring adds vectors. Other attributes have one cell per feature. Edge weights, start and end are rows too. Cells
 //! without a feature stay 0.
 //!
-//! Rows are *narrow*, of one lane, where their features are of the first sixteen labels alone, else *wide*, of all lanes. Labels are
-//! numbered by frequency, so nearly all rows are narrow: with 22 labels 98 %, seven tenths of what tokens have.
+//! Rows are *narrow*, of one lane, if their features are all on the first sixteen labels, and *wide*, of all lanes,
+//! otherwise. Labels are numbered by frequency, so nearly all rows are narrow: with 22 labels 98 % of them, and seven
+//! tenths of the occurrences in tokens.
 //!
-//! What has which cells is listed behind each token (`tokens`), for learners that meet a few features of a sentence, or behind each
-//! sentence (`spread`), for those that meet all of them.
+//! Cells are listed per token (`tokens`), for learners that use a few features of a sentence, or per sentence
+//! (`spread`), for learners that use all of them.
 
 mod fill;
 mod lists;
@@ -28,15 +29,15 @@ use std::sync::Arc;
 pub use tokens::TokenCells;
 pub use weights::OnlineWeights;
 
-/// An attribute seen this often gets a row ...
+/// Number of occurrences from which an attribute gets a row.
 const FREQUENT: u32 = 16;
-/// ... and so does one with this many features: a list of so many would be slower.
+/// Number of features from which an attribute gets a row, because a list of that length would be slower.
 const MANY: usize = 8;
 
-/// Entries between asking for what one needs and reading it.
+/// Prefetch distance in entries.
 const SOON: usize = 16;
 
-/// The training data and where each feature lies. Never changes.
+/// Training data and the cell of each feature. Immutable.
 pub struct Cells {
     pub data: Arc<Dataset>,
     pub labels: usize,
@@ -44,14 +45,14 @@ pub struct Cells {
     exists: Vec<u16>,       // [lanes of rows] bit y: the cell has a feature
     wide: usize,            // first lane of the wide rows
     cell_of: Vec<u32>,      // [features]
-    pub edges: [u32; 2],    // first cell of the edge rows, and the one behind their last
+    pub edges: [u32; 2],    // first cell of the edge rows, and the end of the last
     cells: usize,           // a multiple of 16
     masks: Vec<Lane>,       // [sets, width]
     mask_of: Vec<u32>,      // [tokens], empty without support
     pub allowed: Vec<bool>, // [L, L] edges that are not forbidden
 }
 
-/// What lists of tokens and sentences are made with: where the cells of attributes are.
+/// Locations of the cells of attributes, for building the lists of tokens and sentences.
 pub(crate) struct Places<'a> {
     layout: &'a Layout,
     row_of: Vec<u32>,     // [attributes] first lane of the row, or u32::MAX
@@ -59,9 +60,9 @@ pub(crate) struct Places<'a> {
 }
 
 impl Cells {
-    /// `forbidden`: edges (label' * L + label) of score -infinity. Rows: one of no feature and the narrow ones of attributes; one of no
-    /// feature, the wide ones of attributes, start and end, the edges. Single cells: the other attributes in order of their ids, then
-    /// pairs.
+    /// `forbidden`: edges (label' * L + label) of score -infinity. Order of the rows: an empty one, the narrow rows of
+    /// attributes, another empty one, the wide rows of attributes, start and end, and the edges. Order of the single
+    /// cells: the other attributes by id, then pairs.
     pub(crate) fn new<'a>(
         data: Arc<Dataset>,
         layout: &'a Layout,
@@ -79,7 +80,7 @@ impl Cells {
             count[a as usize] = count[a as usize].saturating_add(1);
         }
         let is_row = |a: usize| count[a] >= FREQUENT || layout.node(a as u32).1.len() >= MANY;
-        // The most frequent first: they stay in the nearest cache, on few pages.
+        // Most frequent first, so that they stay in the L1 cache and on few pages.
         let mut with_row: Vec<u32> = (0..layout.attributes as u32).filter(|&a| is_row(a as usize)).collect();
         with_row.sort_by_key(|&a| std::cmp::Reverse(count[a as usize]));
         let is_narrow = |a: u32| width == 1 || layout.node(a).1.iter().all(|&y| (y as usize) < WIDTH);
@@ -122,7 +123,7 @@ impl Cells {
         Ok((out, Places { layout, row_of, boundaries }))
     }
 
-    /// A row of the features from `first` on; its first lane.
+    /// Append a row of the features starting at `first`. Return its first lane.
     fn row(&mut self, first: usize, labels: &[u16], lanes: usize) -> u32 {
         let lane = self.exists.len();
         self.exists.resize(lane + lanes, 0);
@@ -133,7 +134,7 @@ impl Cells {
         lane as u32
     }
 
-    /// One row for each label before.
+    /// Append one row per previous label.
     fn edge_rows(&mut self, layout: &Layout) {
         let l = layout.labels;
         let mut i = 0;
@@ -153,7 +154,7 @@ impl Cells {
         self.edges[1] = self.edges[0] + (l * self.width * WIDTH) as u32;
     }
 
-    /// A cell for each of n features from `first` on.
+    /// Append one cell for each of n features starting at `first`.
     fn single(&mut self, first: usize, n: usize) {
         for cell in &mut self.cell_of[first..first + n] {
             *cell = self.cells as u32;
@@ -161,14 +162,14 @@ impl Cells {
         }
     }
 
-    /// Lanes of the rows of a sentence.
+    /// Number of lanes in the rows of a sentence.
     #[inline(always)]
     pub fn lanes_of(&self, sentence: u32) -> usize {
         let (begin, end) = self.range(sentence);
         (end - begin) * self.width
     }
 
-    /// First token of a sentence and the one behind its last.
+    /// First token of a sentence and the end of the last.
     #[inline(always)]
     pub fn range(&self, sentence: u32) -> (usize, usize) {
         (self.data.sentences[sentence as usize], self.data.sentences[sentence as usize + 1])
@@ -179,7 +180,7 @@ impl Cells {
         &self.data.gold[begin..end]
     }
 
-    /// What the scores of a sentence begin with: 0, or -infinity for labels that a token may not take.
+    /// Initialize the scores of a sentence to 0, or -infinity for labels that a token may not take.
     #[inline(always)]
     pub(crate) fn begin(&self, sentence: u32, out: &mut [Lane]) {
         if self.mask_of.is_empty() {
@@ -191,7 +192,7 @@ impl Cells {
         }
     }
 
-    /// The same of one token.
+    /// Initialize the scores of one token.
     #[inline(always)]
     fn clear(&self, token: usize, out: &mut [Lane]) {
         match self.mask_of.get(token) {
@@ -205,7 +206,7 @@ impl Cells {
         self.cells
     }
 
-    /// Values of the features from those of the cells.
+    /// Return the values of the features, given those of the cells.
     pub fn gather(&self, of_cell: impl Fn(usize) -> f64) -> Vec<f64> {
         self.cell_of.iter().map(|&c| of_cell(c as usize)).collect()
     }
@@ -214,7 +215,7 @@ impl Cells {
         self.cell_of.len()
     }
 
-    /// `set(cell, value)` for the value of every feature.
+    /// Call `set(cell, value)` for the value of every feature.
     pub fn scatter(&self, of_feature: &[f64], mut set: impl FnMut(usize, f64)) {
         for (&c, &x) in self.cell_of.iter().zip(of_feature) {
             set(c as usize, x);
@@ -223,7 +224,8 @@ impl Cells {
 }
 
 impl Places<'_> {
-    /// Ask for what entries to come will need: lists of attributes are read in order, what they name lies anywhere.
+    /// Prefetch the data of later entries. Lists of attributes are read sequentially, but the data they refer to is
+    /// scattered.
     #[inline(always)]
     fn ask(&self, ids: &[u32], at: usize) {
         if let Some(&a) = ids.get(at + 2 * SOON) {
@@ -232,7 +234,7 @@ impl Places<'_> {
         }
     }
 
-    /// What token t of a sentence has: `row(first lane, value)` and `cell(cell, label, value)` of each.
+    /// Call `row(first lane, value)` or `cell(cell, label, value)` for everything that token t of a sentence has.
     #[inline(always)]
     fn each(
         &self,

@@ -1,4 +1,4 @@
-//! The lists of some sentences' tokens, in order, as one thread reads them.
+//! Lists of the tokens of some sentences, in order, as read by one thread.
 
 use super::tokens::{At, RareCell, GROUP};
 use super::{Cells, Places};
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::machine::simd::WIDTH;
 use std::ops::Range;
 
-/// As in `TokenCells`, places counted from the first of these.
+/// Lists as in `TokenCells`, with indices relative to the first of these.
 #[derive(Default)]
 pub(super) struct TokenLists {
     pub at: Vec<At>,    // [tokens]
@@ -15,7 +15,7 @@ pub(super) struct TokenLists {
     pub row_values: Vec<f32>,
     pub rare: Vec<RareCell>,
     pub rare_values: Vec<f32>,
-    pub pair_ptr: Vec<usize>, // [tokens] where each one's end
+    pub pair_ptr: Vec<usize>, // [tokens] end of each token's pairs
     pub pairs: Vec<(u32, u32)>,
     pub pair_values: Vec<f32>,
 }
@@ -25,7 +25,7 @@ impl TokenLists {
         let (data, wide) = (&*of.data, of.wide as u32);
         let valued = !data.node.csr().values.is_empty();
         let mut out = TokenLists::default();
-        let mut here: [Vec<(u32, f32)>; 2] = Default::default(); // of a token: narrow rows, wide ones
+        let mut here: [Vec<(u32, f32)>; 2] = Default::default(); // of a token: narrow rows, wide rows
         for i in sentences {
             let (begin, end) = of.range(i as u32);
             check_length(of, end - begin)?;
@@ -56,7 +56,7 @@ impl TokenLists {
         Ok(out)
     }
 
-    /// Those of the edge attributes of a token.
+    /// Append the edge attributes of a token.
     fn edge_features(&mut self, of: &Cells, places: &Places<'_>, token: usize) {
         if !of.data.has_edge_attributes() {
             return;
@@ -72,7 +72,7 @@ impl TokenLists {
     }
 }
 
-/// Refuses a sentence whose places are beyond four bytes.
+/// Reject a sentence whose places do not fit into four bytes.
 pub(super) fn check_length(of: &Cells, tokens: usize) -> Result<()> {
     match tokens.saturating_mul(of.width * WIDTH) > u32::MAX as usize {
         true => Err(Error::Value("a sentence has more than 4 billion scores; cut it".into())),

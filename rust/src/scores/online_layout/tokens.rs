@@ -1,4 +1,4 @@
-//! What each token has, listed behind it: for learners that meet few features of a sentence.
+//! Rows and cells of each token, for learners that use few features of a sentence.
 
 use super::read::TokenLists;
 use super::{Cells, Places};
@@ -11,27 +11,27 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A token's rows come in groups of this many, filled up with row 0, whose weights stay 0: few lengths, which the
-/// machine's branch prediction learns.
+/// A token's rows are padded to groups of this size with row 0, whose weights stay 0. This leaves few loop lengths,
+/// which branch prediction learns.
 pub(super) const GROUP: usize = 4;
 
-/// Parts that lists are read in.
+/// Number of parts in which lists are read.
 const PARTS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RareCell {
     pub cell: u32,
-    pub at: u32, // place among the node scores of the sentence: t * 16 * width + label
+    pub at: u32, // index among the node scores of the sentence: t * 16 * width + label
 }
 
-/// First lanes of rows, in two bytes each where they fit: reading them is most of what an epoch reads from far memory.
+/// First lanes of rows, in two bytes each if they fit. Most of what an epoch reads from main memory are these numbers.
 pub(super) enum RowNumbers {
     Short(Vec<u16>),
     Long(Vec<u32>),
 }
 
 impl RowNumbers {
-    /// Room for so many numbers below `most`.
+    /// Reserve capacity for `many` numbers below `most`.
     fn with_capacity(many: usize, most: usize) -> RowNumbers {
         match most <= 1 << 16 {
             true => RowNumbers::Short(Vec::with_capacity(many)),
@@ -69,19 +69,19 @@ impl RowNumbers {
     }
 }
 
-/// Where a token's lists begin.
+/// Offsets of a token's lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct At {
     pub row: usize,
-    pub wide: usize, // the first of its wide rows, which are behind the narrow ones
+    pub wide: usize, // first of its wide rows, which follow the narrow ones
     pub rare: usize,
 }
 
-/// The training data and what each token adds to its scores. Never changes.
+/// Training data and the contributions of each token to its scores. Immutable.
 pub struct TokenCells {
     cells: Cells,
     pub(super) at: Vec<At>,      // [tokens + 1]
-    pub(super) spans: Vec<At>,   // [sentences + 1] those of the first tokens
+    pub(super) spans: Vec<At>,   // [sentences + 1] offsets of the first tokens
     pub(super) rows: RowNumbers, // in whole groups
     pub(super) row_values: Vec<f32>,
     pub(super) rare: Vec<RareCell>,
@@ -91,7 +91,7 @@ pub struct TokenCells {
     pub pair_values: Vec<f32>,
 }
 
-/// Lists are of some cells, and are read with them.
+/// Lists refer to cells and are read together with them.
 impl std::ops::Deref for TokenCells {
     type Target = Cells;
 
@@ -102,7 +102,7 @@ impl std::ops::Deref for TokenCells {
 }
 
 impl TokenCells {
-    /// As `Cells::new`.
+    /// Build the cells as `Cells::new` does, and the lists of all tokens.
     pub fn new(
         data: Arc<Dataset>,
         layout: &Layout,
@@ -126,7 +126,7 @@ impl TokenCells {
         Ok(out)
     }
 
-    /// The lists of all tokens: in parts, one a thread at a time, which are put one behind the other.
+    /// Read the lists of all tokens in parts, one per thread at a time, and concatenate them.
     fn read(&mut self, places: &Places<'_>) -> Result<()> {
         let n = self.data.len();
         let at = |part: usize| n * part / PARTS;
@@ -159,7 +159,7 @@ impl TokenCells {
         Ok(())
     }
 
-    /// `add(cell, amount)` for every feature of S(gold) - S(guess), as often as it occurs.
+    /// Call `add(cell, amount)` for every feature of S(gold) - S(guess), once per occurrence.
     #[inline(always)]
     pub fn difference(&self, sentence: u32, gold: &[u16], guess: &[u16], mut add: impl FnMut(u32, f32)) {
         let begin = self.range(sentence).0;
@@ -175,14 +175,15 @@ impl TokenCells {
         }
     }
 
-    /// `add(cell, amount)` for every node feature of a label at position t of the sentence that begins at a token.
+    /// Call `add(cell, amount)` for every node feature of a label at position t of the sentence that begins at token
+    /// `begin`.
     #[inline(always)]
     pub fn label_features(&self, begin: usize, t: usize, label: u16, mut add: impl FnMut(u32, f32)) {
         let (here, next) = (self.at[begin + t], self.at[begin + t + 1]);
         let (lane, bit) = (label as usize / WIDTH, label as usize % WIDTH);
-        // First those that exist, without a branch that nobody can predict.
+        // Collect the existing ones first, without an unpredictable branch.
         let mut found = [(0, 0.0); 32];
-        let mut from = if lane == 0 { here.row } else { here.wide }; // narrow rows have the first lane alone
+        let mut from = if lane == 0 { here.row } else { here.wide }; // narrow rows have only the first lane
         while from < next.row {
             let to = next.row.min(from + found.len());
             let mut n = 0;
@@ -227,7 +228,8 @@ impl TokenCells {
         }
     }
 
-    /// A prefetcher of a sentence's lists: sentences come in any order, so that the processor cannot predict the next.
+    /// Return a prefetcher of a sentence's lists. Sentences come in random order, so the hardware cannot predict the
+    /// next one.
     #[inline(always)]
     pub(crate) fn prefetcher(&self, sentence: u32) -> Prefetcher {
         let (begin, end) = self.range(sentence);
@@ -236,7 +238,7 @@ impl TokenCells {
         Prefetcher::new([rows, bytes(&self.rare[first.rare..last.rare]), bytes(&self.at[begin..=end])])
     }
 
-    /// Ask for the single cells of a sentence whose lists are here.
+    /// Prefetch the single cells of a sentence whose lists are cached.
     #[inline(always)]
     pub(crate) fn prefetch_rare(&self, weights: &[Lane], sentence: u32) {
         let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);

@@ -9,7 +9,7 @@ use crate::scores::online_layout::lists::{Number, RowLists, RunIter};
 use crate::scores::online_layout::Cells;
 
 dispatch!(
-    /// `Spread::weigh`, compiled by itself.
+    /// `Spread::weigh`, compiled as a function of its own.
     pub(crate) fn weigh(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane]) = |simd| {
         assert!(w.len() * WIDTH == of.cells && out.len() >= of.lanes_of(sentence));
         // SAFETY: `w` are [cells], `out` the rows of the sentence.
@@ -18,7 +18,7 @@ dispatch!(
 );
 
 impl Spread {
-    /// Node scores of the sentence under the weights, added to `out`.
+    /// Add the node scores of the sentence under the weights to `out`.
     ///
     /// # Safety
     /// `w` are [cells], `out` the rows of the sentence.
@@ -51,10 +51,10 @@ impl Spread {
     }
 }
 
-/// N lanes of the weights of each row of a sentence added at its places, the one of narrow rows where `narrow`.
+/// Add N lanes of the weights of each row of a sentence at its places: narrow rows if `narrow`, wide rows otherwise.
 ///
 /// # Safety
-/// As for `each_row`; `w` has all rows.
+/// The requirements of `each_row`, and `w` has all rows.
 #[inline(always)]
 unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
     simd: S,
@@ -73,7 +73,7 @@ unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
 }
 
 /// # Safety
-/// As for `weigh_rows`; `lists` are a run of rows with `size` - 1 places.
+/// The requirements of `weigh_rows`, and `lists` are a run of rows with `size` - 1 places.
 #[inline(always)]
 unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
     simd: S,
@@ -99,7 +99,7 @@ unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
         for (list, x) in lists.chunks_exact(size).zip(values.chunks_exact(size)) {
             let row = load(list);
             for (&t, &x) in list[1..].iter().zip(&x[1..]) {
-                // A product, then a sum: the same bits with and without fused instructions.
+                // A product, then a sum: the same bits with and without fused multiply-add.
                 add(t, row.map(|w| simd.mul(simd.splat(x), w)));
             }
         }
