@@ -103,11 +103,11 @@ __all__ = [
 
 __version__: str
 NO_LABEL: int
-# What can be chosen by name, declared in the core alone: with costs the numbers that each takes where none are given,
-# with kernels the names of the numbers that each reads.
+# Names of choices, declared only in the core. COSTS includes the default parameters of each cost, KERNELS the names of
+# the parameters that each kernel uses.
 LOSSES: tuple[str, ...]
-SEQUENTIAL_LOSSES: tuple[str, ...]  # functions of log Z - H; the others are functions of marginals
-EXPONENTIAL_LOSSES: tuple[str, ...]  # that grow as e^l: they begin beyond any float, see Objective.log_value
+SEQUENTIAL_LOSSES: tuple[str, ...]  # functions of log Z - H (the others: of marginals)
+EXPONENTIAL_LOSSES: tuple[str, ...]  # grow as e^l: initially out of range, see Objective.log_value
 RULES: tuple[str, ...]
 COSTS: tuple[tuple[str, tuple[float, ...]], ...]
 KERNELS: tuple[tuple[str, tuple[str, ...]], ...]
@@ -116,10 +116,10 @@ SLACKS: tuple[str, ...]
 BOOSTED: tuple[str, ...]
 BOUNDS: tuple[str, ...]
 SUMS: tuple[str, ...]
-# No group of labels that occur once, and the lists of paths that are searched where the search cannot see to them.
+# Marker for labels in no group, and the lengths of k-best lists searched if the search cannot enforce `once` itself.
 NO_GROUP: int
 ONCE_LISTS: tuple[int, ...]
-# Searches in float32 subtract the best score of a position from this position on, and every so many positions.
+# Searches in float32 subtract the best score of a position: the first such position, and the interval between two.
 RENORMALIZED: tuple[int, int]
 
 _Csr: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]
@@ -135,13 +135,13 @@ class Vocabulary:
     @property
     def locked(self) -> bool: ...
     def lock(self) -> None:
-        """No attribute is added from here on; counts are dropped."""
+        """Stop adding attributes, and drop the counts."""
     def growing(self) -> Vocabulary:
         """A copy to which new attributes can be added. Existing attributes keep their ids."""
     def kept(self, keep: NDArray[np.bool_]) -> Vocabulary:
         """A copy with the attributes that `keep` ([attributes]) marks, in the same order."""
     def get(self, text: str) -> int | None:
-        """Id of an attribute given by its text, or None; those of templates are searched for one by one."""
+        """Id of an attribute by its text, or None. Attributes of templates are found by linear search."""
     def text(self, id: int) -> str:
         """Text of an attribute."""
     def texts(self) -> list[str]:
@@ -159,9 +159,9 @@ class Vocabulary:
         checks: NDArray[np.uint64] | None = None,
         counts: NDArray[np.uint32] | None = None,
     ) -> Vocabulary:
-        """A vocabulary from its arrays: locked, or growing on if checks and counts are given.
+        """Build a vocabulary from its arrays: locked, or growing if checks and counts are passed.
 
-        The table follows from the keys; `None` has it made.
+        The table may be None, since it follows from the keys.
         """
 
 @final
@@ -190,8 +190,8 @@ class Chains:
         n_jobs: int = 0,
     ) -> NDArray[np.float64]:
         """Return the values [B], and write the gradient of their sum, weighted by `weights` (None: 1 per
-        sentence), to the arrays passed: with respect to node scores [B, T, L], edge scores [L,
-        L], start and end scores [L]."""
+        sentence), to the arrays passed: with respect to node scores [B, T, L], edge scores [L, L], start and
+        end scores [L]."""
     def best(self, paths: NDArray[np.int64], n_jobs: int = 0) -> NDArray[np.float64]:
         """Write the best paths to `paths` [B, T], -1 after the end of a sentence. Return their scores [B]."""
 
@@ -230,18 +230,19 @@ class Dataset:
         """Edge attributes in CSR form, without rows if the dataset has none."""
     @staticmethod
     def joined(parts: Iterable[Dataset], folder: str | PathLike[str] | None = None) -> Dataset:
-        """The sentences of several labelled datasets, in order, without edge attributes, vectors and cuts.
+        """Concatenate the sentences of several labelled datasets, without edge attributes, vectors and cuts.
 
-        folder: write the rows to files there, one dataset at a time.
+        folder: write the rows to files in this folder, one dataset at a time.
         """
     def cut(self, most: int) -> tuple[Dataset, NDArray[np.uint32]]:
         """Cut sentences of more than `most` tokens into pieces of similar length. Return the dataset and the
         sentence of each piece. Pieces record their cuts: start and end features fire at the true
         ends of sentences only."""
     def steps(self, first: int, labels: int, start_end: bool = True) -> Dataset:
-        """Every labelled token as a sentence of its own, where it stands as further attributes from `first` on.
+        """Every labelled token as a sentence of its own, with its context as further attributes from `first` on.
 
-        Those are: behind each of the `labels` labels, first in its sentence, last in it.
+        One attribute for each of the `labels` labels as the previous label, one for the first token of a sentence, one
+        for the last.
         """
     @property
     def vectors(self) -> tuple[int, int] | None:
@@ -249,26 +250,26 @@ class Dataset:
     def sparse(self) -> _Csr:
         """Node attributes in CSR form, without those of vectors."""
     def with_vectors(self, first: int, values: NDArray[np.float32], scale: float = 1.0) -> Dataset:
-        """The same sentences with a vector for every token, `values` [tokens, size] times `scale`.
+        """These sentences with a vector for every token, `values` [tokens, size] times `scale`.
 
-        Its numbers are the attributes from `first` on.
+        Its components are the attributes from `first` on.
         """
     @staticmethod
     def from_arrays(
         offsets: NDArray[np.uint64], gold: NDArray[np.uint16], node: _Csr, edge: _Csr | None = None
     ) -> Dataset:
-        """A dataset from its arrays: offsets, gold (empty: unlabelled), and rows as `node` and `edge` give them."""
+        """Build a dataset from its arrays: offsets, gold (empty: unlabelled), rows in the form of `node` and `edge`."""
     def with_gold(self, gold: NDArray[np.uint16]) -> Dataset:
-        """The same sentences with these gold labels ([tokens]; NO_LABEL marks an unknown one)."""
+        """These sentences with other gold labels ([tokens], NO_LABEL for an unknown label)."""
 
 @final
 class Texts:
-    """Sentences of tokens in three arrays, as Arrow has lists of texts; a sequence of lists of strings."""
+    """Sentences of tokens in three arrays, like Arrow's lists of strings. A sequence of lists of strings."""
 
     def __new__(
         cls, data: NDArray[np.uint8], tokens: NDArray[np.int32], sentences: NDArray[np.int32]
     ) -> Texts:
-        """`tokens`: where each begins in `data`, and the end; `sentences`: the first token of each, and the end."""
+        """`tokens`: start of each in `data`, and the end. `sentences`: first token of each, and the end."""
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, index: int, /) -> list[str]: ...
@@ -291,7 +292,7 @@ class Template:
     def columns(self) -> list[str]: ...
     @property
     def used_columns(self) -> list[str]:
-        """The columns that some rule looks at."""
+        """Columns that some rule reads."""
     @property
     def has_edges(self) -> bool: ...
     @property
@@ -301,7 +302,7 @@ class Template:
     def lists(self) -> list[list[str]]:
         """Learned lists of frequent texts, one for each part that uses one. Empty before `learn`."""
     def learn(self, sentences: Iterable[Sequence[Sequence[str]]]) -> Template:
-        """The template with its lists of frequent texts taken from training sentences."""
+        """Return the template with lists of frequent texts learned from training sentences."""
     def render(self, columns: Sequence[Sequence[str]]) -> list[list[str]]:
         """Texts of every token's attributes in one sentence, which is passed by columns."""
 
@@ -313,9 +314,9 @@ def encode_tokens(
     *,
     bare: bool = False,
 ) -> Dataset:
-    """Dataset of sentences given by their columns; a locked vocabulary drops unknown attributes.
+    """Dataset of sentences passed by columns. A locked vocabulary drops unknown attributes.
 
-    bare: a sentence is the values of the template's only column, not a list of columns.
+    bare: a sentence is the list of values of the template's only column, not a list of columns.
     """
 
 def encode_words(
@@ -336,7 +337,7 @@ def encode_attributes(
     edge: Iterable[Iterable[Iterable[Any] | Mapping[str, Any]]] | None = None,
     n_jobs: int = 1,
 ) -> Dataset:
-    """Dataset of attribute lists or feature dicts; `edge` holds edge attributes in the same form."""
+    """Dataset of attribute lists or feature dicts. `edge` holds edge attributes in the same form."""
 
 def tokenize(
     texts: Iterable[str],
@@ -347,10 +348,10 @@ def tokenize(
     sentences: bool = True,
     n_jobs: int = 1,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64]]:
-    """Tokens and sentences of texts.
+    """Split texts into tokens and sentences.
 
-    The first character of each token and the one behind its last, two numbers a token; the first token of each
-    sentence, and the number of tokens last; the first sentence of each text, and their number last.
+    Return three arrays: start and end offset (exclusive, in characters) of each token, the first token of each sentence
+    followed by the number of tokens, and the first sentence of each text followed by the number of sentences.
     """
 
 def prune(vocab: Vocabulary, dataset: Dataset, min_count: int) -> Dataset:
@@ -391,7 +392,7 @@ class WapitiRegex:
         """Start of the leftmost match and the length that Wapiti counts for it, or None if nothing matches."""
 
 def claim(what: str, bytes: int, remedy: str) -> None:
-    """Raise MemoryLimitError if `bytes` are beyond the memory budget; `what` takes them, `remedy` is what to do."""
+    """Raise MemoryLimitError if `bytes` exceed the memory budget. The message includes `what` and `remedy`."""
 
 def force(ways: str = "") -> str:
     """For tests: force these code paths (names separated by commas) wherever the core may choose. Return the
@@ -401,15 +402,15 @@ def taken() -> dict[str, int]:
     """For tests: return how often each code path was taken since the last call."""
 
 _Support: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.uint32]]
-# Labels that may occur once: group [L], 2^32 - 1 for none; begins [L + 1, L], whether a span begins between two labels.
+# Labels that may occur once: group [L], 2^32 - 1 for no group. begins [L + 1, L]: whether a span begins there.
 _Groups: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.bool_]]
 
 @final
 class Limits:
-    """What paths of sentences may be.
+    """Constraints on the paths of sentences.
 
-    forbidden: edges (label' * L + label); allowed: sets of labels [sets, L] and the set of each token [tokens]; once:
-    labels that form one span at most.
+    forbidden: edges (label' * L + label). allowed: sets of labels [sets, L] and the set of each token [tokens]. once:
+    labels that form at most one span.
     """
 
     def __new__(
@@ -432,9 +433,9 @@ class Layout:
     def from_arrays(n_attributes: int, n_labels: int, arrays: dict[str, Any]) -> Layout:
         """Build a layout from the arrays that `arrays` returns."""
     def united(self, other: Layout) -> tuple[Layout, NDArray[np.int64]]:
-        """The layout with the features of both, and the place of each feature of this one in it."""
+        """Return the layout with the features of both, and the position in it of each feature of this one."""
     def narrowed(self, dataset: Dataset) -> tuple[Layout, Dataset, NDArray[np.int64]] | None:
-        """The part of the layout that these sentences see, the sentences in attributes of the part, and places."""
+        """Return the part of the layout that these sentences use, the sentences renumbered, and the positions."""
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays of the layout."""
     def __len__(self) -> int:
@@ -465,14 +466,14 @@ class Objective:
         cost: NDArray[np.float64] | None = None,
         folder: str | PathLike[str] | None = None,
     ) -> Objective:
-        """`folder`: keep large arrays in files there."""
+        """`folder`: keep large arrays in files in this folder."""
     def evaluate(self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
         """Return the loss at `w` and write the gradient to `gradient`. Both arrays have one entry per
         feature."""
     def value(
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
-        """The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or 1/p)."""
+        """Like `evaluate`: (loss, largest log of e^l or of 1/p, the distance from the safe range)."""
     def log_value(
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
@@ -526,9 +527,9 @@ class Stochastic:
     def order(self, seed: int, epoch: int) -> NDArray[np.uint32]:
         """Order of the batches in an epoch."""
     def run(self, order: NDArray[np.uint32], eta: float, l2: float, seen: float) -> float:
-        """Steps over the batches of `order`, `seen` sentences after the start: the sum of the losses met on the way.
+        """Take steps over the batches of `order`, starting after `seen` sentences.
 
-        NaN where the steps were too long.
+        Return the sum of the losses before each step, or NaN if the steps were too long.
         """
 
 @final
@@ -546,9 +547,9 @@ class Dual:
         sweeps: int = 0,
         folder: str | PathLike[str] | None = None,
     ) -> Dual:
-        """`sweeps`: that the visits of an epoch come in, each in the order of the sentences; 0 for any order.
+        """`sweeps`: number of sweeps of an epoch, each in the order of the sentences, or 0 for any order.
 
-        `folder`: keep large arrays in files there.
+        `folder`: keep large arrays in files in this folder.
         """
     @property
     def paged_bytes(self) -> int:
@@ -558,11 +559,11 @@ class Dual:
     def prefetch(self) -> None:
         """Have the system read arrays in files in the background."""
     def epoch(self, seed: int = 0, n_jobs: int = 0, together: bool | None = None) -> tuple[int, int, float]:
-        """One epoch of visits.
+        """Run one epoch of visits.
 
-        together: by two threads, each visit at the weights behind the second before it; None: where there are 512
-        sentences and more. The bits do not depend on n_jobs.
-        Tokens visited, visits that float32 could not do, sum of the distances that the visits found.
+        Return (tokens visited, visits out of range for float32, sum of the distances that the visits found).
+        together: two threads share the visits, and each visit reads the weights after the visit two before it. None:
+        use two threads for 512 sentences or more. The result does not depend on n_jobs, bit for bit.
         """
     def primal(self, n_jobs: int = 0) -> float:
         """Primal objective of the current weights in single precision. NaN if a sentence is out of range."""
@@ -579,10 +580,10 @@ class Dual:
     def set_weights(self, weights: NDArray[np.float64]) -> None:
         """Replace the weights, one per feature. The dual point is unchanged."""
     def terms(self, n_jobs: int = 0) -> tuple[float, float, float, NDArray[np.float64]]:
-        """(loss, divergence, slack, [features] observed less expected), in double precision, without the penalty.
+        """(loss, divergence, slack, [features] observed minus expected), in double precision, without the penalty.
 
-        divergence: bound of sum s KL(q | p) of the chains q of the certificate, the error of the loss included. slack:
-        bound of the rounding of the last one, as a Euclidean norm. The loss is NaN if a sentence is out of range.
+        divergence: bound of sum s KL(q | p) of the chains q of the certificate, including the error of the loss. slack:
+        bound of the rounding error of the array, as a Euclidean norm. The loss is NaN if a sentence is out of range.
         """
     def loss(self, n_jobs: int = 0) -> float:
         """Loss of the current weights in single precision, without the penalty. NaN if a sentence is out of
@@ -643,9 +644,9 @@ class ModelFile:
     """An open, verified model file: read into memory, or used in place (`mmap`)."""
 
     def __new__(cls, file: int, name: str, *, mmap: bool = False) -> ModelFile:
-        """The model of an open file, from its first byte.
+        """Read the model of an open file, from its first byte.
 
-        file: The descriptor of the open file; its handle on Windows.
+        file: The descriptor of the open file, or its handle on Windows.
         name: Its path, for messages.
         """
     @property
@@ -673,7 +674,7 @@ class ArrayFile:
     """An open, verified, memory-mapped file of arrays. Arrays are copied on access."""
 
     def __new__(cls, file: int, name: str) -> ArrayFile:
-        """The arrays of an open file; see `ModelFile`."""
+        """Open the arrays of an open file. See `ModelFile` for the arguments."""
     @property
     def header(self) -> str:
         """The JSON header."""
@@ -687,7 +688,7 @@ class ArrayFile:
         """A copy of an array."""
 
 def write_arrays(stream: IO[bytes], header: str, arrays: dict[str, NDArray[Any]]) -> int:
-    """Write arrays (unsigned integers and floats of one dimension) and a header to a stream; the file's checksum."""
+    """Write one-dimensional arrays (unsigned integers, floats) and a header to a stream. Return the checksum."""
 
 def write_model(
     stream: IO[bytes], header: str, vocabulary: Vocabulary, scorer: Scorer, extra: dict[str, NDArray[Any]]
@@ -698,12 +699,12 @@ def row_lists(rows: NDArray[np.int64], lengths: NDArray[np.int32] | None = None)
     """Return the rows of an array [B, T] as lists, each cut to its length if lengths are passed."""
 
 def count_texts(sentences: object) -> dict[str, int] | None:
-    """How often each string occurs, in order of first occurrence; None for all but lists or tuples of strings."""
+    """Count each string, in order of first occurrence. None if `sentences` are not lists or tuples of strings."""
 
 def text_ids(sentences: object, texts: list[str]) -> NDArray[np.uint16] | None:
-    """The number of each string among `texts`, all sentences one behind the other.
+    """Return the index in `texts` of each string, all sentences concatenated.
 
-    None for all but lists or tuples of strings, and where one is not among them.
+    None if `sentences` are not lists or tuples of strings, or if a string is not in `texts`.
     """
 
 def name_paths(path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]) -> list[list[str]]:
@@ -712,7 +713,7 @@ def name_paths(path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: li
 
 @final
 class CrfsuiteSequence:
-    """Attributes of the items of one sequence, as python-crfsuite takes them, read once."""
+    """Attributes of the items of one sequence, in the forms that python-crfsuite accepts, parsed once."""
 
     @staticmethod
     def read(sequence: Any) -> CrfsuiteSequence | None:
@@ -730,7 +731,7 @@ class CrfsuiteModel:
         """Read a model from the bytes of a file."""
     @staticmethod
     def open(file: int) -> CrfsuiteModel:
-        """The model of an open file (its descriptor; its handle on Windows), read into memory of its own."""
+        """Read a model into memory from an open file: its descriptor, or its handle on Windows."""
     def data(self) -> bytes:
         """Bytes of the file."""
     @property
@@ -743,14 +744,15 @@ class CrfsuiteModel:
         tuple[NDArray[np.int64], NDArray[np.float64]],
         tuple[NDArray[np.int64], NDArray[np.float64]],
     ]:
-        """Attributes, and codes and weights of state features and transitions by their lists; all of it is checked.
+        """Return the contents of the file after checking all of it.
 
-        `told` gives the texts of names that are no plain texts.
+        Attributes, and codes and weights of state features and transitions in the order of the lists. The callback
+        converts the bytes of names that are not plain text.
         """
     def tag(self, sequence: CrfsuiteSequence) -> list[str]:
         """Return the labels of a sequence."""
     def tag_many(self, sequences: list[Any], other: Callable[[Any], Any], n_jobs: int = 0) -> list[list[str]]:
-        """The labels of sequences; `other` reads those that the package has to, as lists of pairs."""
+        """Return the labels of sequences. `other` converts those that Python has to read to lists of pairs."""
     def marginals(self, sequence: CrfsuiteSequence) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
         """Node scores [T, L], log Z and marginals [T, L] of a sequence."""
     def edge(self) -> NDArray[np.float64]:
@@ -763,11 +765,11 @@ def crfsuite_written(
     edge: tuple[NDArray[np.int64], NDArray[np.float64]],
     raw: Callable[[str], bytes],
 ) -> bytes:
-    """The file of a model, as CRFsuite writes it; `raw` gives the bytes of names that are no plain texts."""
+    """Return a model file in CRFsuite's format. `raw` converts names that are not plain text to bytes."""
 
 @final
 class CrfsuiteInstances:
-    """What was appended to a trainer of CRFsuite."""
+    """Instances appended to a CRFsuite trainer."""
 
     def __new__(cls) -> CrfsuiteInstances: ...
     def append(self, sequence: Any, labels: Any, group: int) -> bool:
@@ -787,7 +789,7 @@ class CrfsuiteInstances:
     def features(
         self, holdout: int, least: float, states: bool, transitions: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """Codes of state features and transitions, and how many with a sum below 0 were left out."""
+        """Codes of state features and transitions, and the number left out because their sum is below 0."""
     def dataset(self, holdout: int, inside: bool) -> Dataset:
         """Dataset of the training sequences, or of those of the holdout group."""
 
@@ -886,10 +888,10 @@ _Entities: TypeAlias = tuple[NDArray[np.uint16], NDArray[np.uint8]]
 
 @final
 class Epochs:
-    """How an online learner goes through its training set.
+    """Schedule of an online learner's epochs.
 
-    batch: the updates of an epoch are applied at its end; shards: parts that are learnt at once and mixed after each
-    epoch, or threads that decode in batch mode.
+    batch: apply the updates of an epoch at its end. shards: number of parts that learn in parallel and are mixed after
+    each epoch, or of threads that decode in batch mode.
     """
 
     def __new__(
@@ -904,9 +906,9 @@ class Epochs:
 
 @final
 class Cost:
-    """What a wrong path costs: one of COSTS and its numbers, or a function of (gold, guess), lists of label ids.
+    """Cost of a wrong path: one of COSTS and its parameters, or a function of (gold, guess), lists of label ids.
 
-    entities: the type of each label [L] and what lies between two labels [L + 1, L]; augment: the cost is added to the
+    entities: the type of each label [L] and the boundary between two labels [L + 1, L]. augment: add the cost to the
     scores while decoding.
     """
 
@@ -921,9 +923,9 @@ class Cost:
 
 @final
 class Rule:
-    """What an online learner does with a wrong guess: one of RULES and its numbers.
+    """Update rule of an online learner for a wrong guess: one of RULES and its parameters.
 
-    k, limit: MIRA; variant, limit: passive-aggressive; gamma, variance: AROW. Without a cost, wrong labels are counted.
+    MIRA: k, limit. Passive-aggressive: variant, limit. AROW: gamma, variance. Without a cost, wrong labels are counted.
     """
 
     def __new__(
@@ -974,7 +976,7 @@ class Online:
 class WordSets:
     """Words of a tag dictionary and a number for each.
 
-    words: their UTF-8, lone surrogates passed on; of: the number of each, 1 or more.
+    words: their UTF-8, with lone surrogates passed through. of: the number of each, 1 or more.
     """
 
     def __new__(cls, words: Sequence[bytes], of: Sequence[int]) -> WordSets: ...
@@ -1029,7 +1031,7 @@ class Svm:
 class Kernel:
     """A kernel: one of KERNELS and its numbers, or a function of two blocks of rows (ptr, ids, values) -> [rows, rows].
 
-    form: one of FORMS, how its values are kept; cache_bytes: in how much memory while training.
+    form: one of FORMS, in which its values are kept. cache_bytes: memory for them during training.
     """
 
     def __new__(
@@ -1061,7 +1063,7 @@ class KernelPerceptron:
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
         """Run one pass over the training set, or over the sentences of `order`. Return sums over its steps."""
     def weights(self, averaged: bool = True) -> NDArray[np.float64]:
-        """Weights of the layout's features, then beta [distinct tokens, L]: those now, or their average."""
+        """Weights of the layout's features, then beta [distinct tokens, L]: current values, or averages."""
     @property
     def epochs(self) -> int:
         """Number of epochs so far."""
@@ -1108,14 +1110,14 @@ class KernelSvm:
 
 @final
 class KernelScorer:
-    """Support tokens, ready to label sentences; `base` has the transitions, starts and ends."""
+    """Support tokens, ready to label sentences. `base` has the transitions, starts and ends."""
 
     def __new__(cls, base: Scorer, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> KernelScorer: ...
     @staticmethod
     def of_training(
         base: Scorer, kernel: Kernel, dataset: Dataset, beta: NDArray[np.float64]
     ) -> KernelScorer:
-        """From the training set and beta [distinct tokens, L] in order of first occurrence."""
+        """Build from the training set and beta [distinct tokens, L] in order of first occurrence."""
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The support tokens and their betas, for a model file."""
     def __len__(self) -> int:
@@ -1146,7 +1148,7 @@ def sequence_cost(cost: Cost, gold: NDArray[np.uint16], guess: NDArray[np.uint16
 
 @final
 class LookbackSpec:
-    """Which features on labels further back exist: F_2 .. F_far, those of documents, those of label tuples."""
+    """Set of features on labels further back: F_2 .. F_far, those of documents, those of label tuples."""
 
     def __new__(
         cls,
@@ -1181,10 +1183,10 @@ class HistoryScorer:
         allowed: _Support | None = None,
         n_jobs: int = 0,
     ) -> _Lists:
-        """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
+        """The k best paths of each sentence: the number per sentence [N], their scores, their labels concatenated.
 
         words: the word of each token [tokens] and the first sentence of each document. before: words of the first
-        document [n] and how often each label was given to them before [n, L].
+        document [n] and how often each label was assigned to them before [n, L].
         """
 
 @final
@@ -1252,13 +1254,13 @@ def chunk_probabilities(
 ) -> NDArray[np.float64]:
     """Probability of each chunk, [chunks].
 
-    chunks: their sentences, first tokens, tokens behind their last, and types. entities: the type of each label [L]
-    and what lies between two labels [L + 1, L], as a cost takes it.
+    chunks: their sentences, first tokens, end tokens (exclusive) and types. entities: the type of each label [L] and
+    the boundary between two labels [L + 1, L], in the form that a cost takes.
     """
 
 @final
 class Order:
-    """States and features of order 2 or 3 of a training set; features are the tuples that its gold labels have."""
+    """States and features of order 2 or 3 of a training set. Features are the tuples in its gold labels."""
 
     def __new__(
         cls, dataset: Dataset, layout: Layout, order: int, forbidden: NDArray[np.uint32] | None = None
@@ -1291,7 +1293,7 @@ class OrderObjective:
     def value(
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
-        """Loss at `w`, the gradient written to `gradient`; no log-loss can leave its range: the second number is 0."""
+        """Return (loss at `w`, 0) and write the gradient. A log loss cannot leave its range, hence the 0."""
     def precise_value(
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
@@ -1329,7 +1331,7 @@ class Rounds:
 class Boosting:
     """A boosting run and its training set.
 
-    loss: what is boosted, one of BOOSTED.
+    loss: the boosted loss, one of BOOSTED.
     over: whether the loss sums over the wrong label sequences or over all.
     """
 
@@ -1346,8 +1348,9 @@ class Boosting:
         n_jobs: int = 0,
     ) -> Boosting: ...
     def run(self, most: int, seconds: float = ...) -> dict[str, Any]:
-        """Up to `most` rounds, fewer once `seconds` have passed. Arrays of one entry a chosen feature, and whether more
-        rounds may follow. `raised` is what a signal's handler raised meanwhile, which ended them early, or None."""
+        """Run up to `most` rounds, fewer once `seconds` have passed. Return arrays with one entry per chosen feature,
+        and whether more rounds may follow. `raised` is the exception of a signal handler that ended the rounds early, or
+        None."""
     def weights(self) -> NDArray[np.float64]:
         """Weights of all features."""
     @property

@@ -103,8 +103,8 @@ impl Moments {
     }
 
     /// Upper bound on the gain of any step. Jensen's inequality over the cells leaves two points, -A = -down / low and
-    /// B = up / high, whose best gain is Q (1 - e^{-KL(q || p)}) with Q = low + high. Since 1 - e^{-KL} <= chi^2 / (1
-    /// + chi^2), the rational bound is M^2 / (A B Q + (B - A) M) with M = up - down.
+    /// B = up / high, whose best gain is Q (1 - e^{-KL(q || p)}) with Q = low + high. From 1 - e^{-KL} <= chi^2 / (1 +
+    /// chi^2) follows the rational bound M^2 / (A B Q + (B - A) M) with M = up - down.
     #[inline(always)]
     pub fn optimistic(&self) -> f64 {
         let q = self.low + self.high;
