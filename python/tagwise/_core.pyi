@@ -1349,8 +1349,8 @@ class Boosting:
     ) -> Boosting: ...
     def run(self, most: int, seconds: float = ...) -> dict[str, Any]:
         """Run up to `most` rounds, fewer once `seconds` have passed. Return arrays with one entry per chosen feature,
-        and whether more rounds may follow. `raised` is the exception of a signal handler that ended the rounds early, or
-        None."""
+        and whether more rounds may follow. `raised` is the exception of a signal handler that ended the rounds
+        early, or None."""
     def weights(self) -> NDArray[np.float64]:
         """Weights of all features."""
     @property
@@ -1369,7 +1369,8 @@ class Boosting:
     def losses(self) -> NDArray[np.float64]:
         """Logarithm of every sentence's loss over all label sequences, [N]: -log P(gold), or of sum_t 1 / p_t(gold)."""
     def slopes(self) -> NDArray[np.float64]:
-        """Derivative of the logarithm of the loss in every weight, [features]: the kept sums over N."""
+        """Derivative of the logarithm of the loss with respect to every weight, [features]: the kept sums
+        divided by N."""
     def recompute(self) -> None:
         """Compute all sentences and all sums again."""
     def state(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-//! Scores and gold to weights.
+//! Learners: from scores and gold labels to weights.
 
 pub mod batch;
 pub mod boosting;

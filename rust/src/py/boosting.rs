@@ -142,7 +142,7 @@ impl PyBoosting {
         PyArray1::from_slice(py, &self.inner.state.l)
     }
 
-    /// Derivative of the logarithm of the loss in every weight, [features]: the kept sums over N.
+    /// Derivative of the logarithm of the loss with respect to every weight, [features]: the kept sums divided by N.
     fn slopes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         let state = &self.inner.state;
         PyArray1::from_iter(py, (0..state.layout.len()).map(|k| state.slope(k) / state.n))

@@ -44,7 +44,7 @@ pub struct Fallback64 {
     sum: Option<Sum>, // replaces the trellis if labels may occur once
     precise: Scaled64,
     points: Pointwise,
-    expected: Vec<Doubles>, // [L, width] pairs of the scaled recursions, over the factors of the edges
+    expected: Vec<Doubles>, // [L, width] pairs of the scaled recursions, divided by the factors of the edges
     residual: Vec<f64>,     // [T, L]
     pairs: Vec<f64>,        // [T, L, L] weighted pair residuals, block 0 unused
 }
@@ -216,7 +216,7 @@ impl Fallback64 {
         Some(if beyond { setting.loss.sequential(weight, l, 0.0).0 } else { value })
     }
 
-    /// The pointwise losses of the scores that `scaled_log_z` was called for.
+    /// The pointwise losses after `scaled_log_z`, without residuals.
     fn pointwise_loss(&mut self, loss: Loss, factors: &Factors, gold: &[u16], weight: f64) -> f64 {
         let width = factors.labels().div_ceil(WIDTH);
         self.expected.clear();

@@ -145,7 +145,7 @@ impl Objective {
         Ok(value)
     }
 
-    /// The loss times e^-shift (exponential loss), and its gradient. Sentences beyond range count as infinite.
+    /// The loss times e^-shift (exponential loss), and its gradient. Sentences out of range count as infinite.
     fn sum(&self, w: &[f64], gradient: &mut [f64], shift: f64, precise: bool) -> Result<Value> {
         let layout = &self.layout;
         let l = layout.labels;

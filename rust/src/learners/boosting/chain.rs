@@ -44,7 +44,7 @@ impl EdgeFactors {
 #[derive(Default)]
 pub struct ChainWork {
     pub(super) precise: Scaled64,
-    pub(super) expected: Vec<Doubles>, // [L, width] pairs over the factors of the edges
+    pub(super) expected: Vec<Doubles>, // [L, width] pairs divided by the factors of the edges
     pub(super) points: Pointwise,
     pub(super) trellis: Trellis,
     pub(super) node: Vec<f64>, // [T, L] for log space
@@ -120,7 +120,7 @@ pub fn loss(x: &SentenceScores<'_>, work: &mut ChainWork) -> f64 {
     (trellis.forward(&scores) - gold_score(x)).max(0.0)
 }
 
-/// Marginals into `p` [T, P] and sum_t p_t(y', y) into `pairs` [L, P], if that is not empty. Returns -log P(gold).
+/// Write marginals to `p` [T, P] and sum_t p_t(y', y) to `pairs` [L, P], if that is not empty. Return -log P(gold).
 pub fn marginals(x: &SentenceScores<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> f64 {
     let (l, padded, n) = (x.edges.labels, x.edges.padded, x.gold.len());
     pairs.fill(0.0);

@@ -93,7 +93,7 @@ impl Exact {
         };
         let gold = &state.data.gold[begin..end];
         let right: f64 = (0..gold.len()).map(|t| fires(t, gold[t.saturating_sub(1)] as usize, gold[t] as usize)).sum();
-        // Masses are normalised at every token: factors of a row, or of all edges, do not matter.
+        // Masses are normalised at every token, so factors of a row, or of all edges, have no effect.
         let largest = |of: &[f64]| of.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let psi = |t: usize, y: usize| {
             let row = &state.node[(begin + t) * width..][..l];

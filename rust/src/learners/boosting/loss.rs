@@ -12,7 +12,7 @@
 //! changes a token's loss to
 //!
 //! ```text
-//! E_P[e^{step S}] / (p_t E_Qt[e^{step S}])  <=  E_P[e^{step (S - E_Qt[S])}] / p_t       (Jensen, of the sum below)
+//! E_P[e^{step S}] / (p_t E_Qt[e^{step S}])  <=  E_P[e^{step (S - E_Qt[S])}] / p_t       (Jensen, in the denominator)
 //! ```
 //!
 //! which is convex in the step, has the value and slope of the loss at 0, and is a sum over paths of e^{step u} with u

@@ -81,7 +81,7 @@ pub struct RoundStep {
     pub round: u64,
     pub feature: u32,
     pub step: f64,
-    /// Upper bound on N after this step over N before its round.
+    /// Upper bound on N after this step, divided by N before its round.
     pub bound: f64,
     /// log N after this step.
     pub log_loss: f64,

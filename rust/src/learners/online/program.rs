@@ -257,7 +257,7 @@ mod tests {
             for x in &d {
                 g.extend(d.iter().map(|y| x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>()));
             }
-            // Without a limit contradicting constraints make the program unbounded: feasible ones only.
+            // Without a limit contradictory constraints make the program unbounded, so only feasible ones are drawn.
             let w: Vec<f64> = (0..n).map(|_| draw()).collect();
             let reachable: Vec<f64> =
                 d.iter().zip(&b).map(|(x, &b)| b.min(x.iter().zip(&w).map(|(a, b)| a * b).sum())).collect();

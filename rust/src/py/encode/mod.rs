@@ -98,7 +98,7 @@ impl PyVocab {
         Ok(PyVocab { inner })
     }
 
-    /// Id of an attribute given by its text, or None.
+    /// Id of an attribute by its text, or None.
     fn get(&self, text: &str) -> Option<u32> {
         Some(self.inner.find(text)).filter(|&id| id != NONE)
     }
