@@ -29,7 +29,9 @@ from tagwise.features.derived_columns import typed_features
 
 
 def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> int | None:
-    """Parse a size such as ``2G`` as a number of bytes."""
+    """Parse a size such as ``2G`` as a number of bytes. A number without a unit is rejected."""
+    if given is not None and given.strip()[-1:].isdigit():
+        raise click.BadParameter(f"{given!r} has no unit. Give an amount such as 500M or 2G")
     try:
         return memory_of(given)
     except ParameterError as error:
