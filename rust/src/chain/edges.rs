@@ -1,4 +1,4 @@
-//! Edge scores of a first-order chain as the recursions of `lanes` need them.
+//! Edge scores of a first-order chain, in the form used by the recursions of `sums::batch`.
 
 use crate::chain::lists::{Pattern, Sparse};
 use crate::chain::sums::underflow::{Underflow, MAX_RANGE};
@@ -6,28 +6,29 @@ use crate::machine::simd::{Lane, WIDTH};
 use once_cell::race::OnceBox;
 use std::sync::Arc;
 
-/// Matrices, or lists in their place.
+/// Matrices, or lists instead of them.
 #[derive(Clone, Debug)]
 pub struct Edges {
     pub labels: usize,
     pub sparse: Option<Sparse>,
-    pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
+    pub score: Vec<f32>, // [L, L] A[y', y], -infinity if forbidden
     columns: OnceBox<Vec<Lane>>,
     padded: OnceBox<(Vec<Lane>, Vec<Lane>)>,
     pub m: Vec<f32>, // [L, L] exp(A - max)
-    /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
-    /// them, so that one edge's rounding error, met hundreds of thousands of times, cancels in log Z - H.
+    /// [L, L] max + log M: the scores actually used by the recursions, including the rounding of M. The gold path is
+    /// scored with them, so that the rounding error of an edge that occurs hundreds of thousands of times cancels in
+    /// log Z - H.
     pub rounded: Vec<f64>,
     pub transposed: Vec<f32>, // [L, L] M[y', y] at [y, y']
     pub max: f64,
     /// Whether the scaled recursions may be used at all.
     pub scaled: bool,
-    /// The sentences that they flag.
+    /// Thresholds for flagging sentences.
     pub underflow: Underflow,
 }
 
 impl Edges {
-    /// By lists: edge features of these weights, in the order of the pattern's.
+    /// Build lists from the weights of the edge features, in the order of the pattern's.
     pub fn listed(pattern: &Arc<Pattern>, weights: &[f64]) -> Edges {
         let (sparse, max, span) = Sparse::new(pattern, weights);
         Edges {
@@ -45,7 +46,7 @@ impl Edges {
         }
     }
 
-    /// Edges that pair expectations are kept for: all, or the listed ones.
+    /// Number of edges with pair expectations: all, or the listed ones.
     pub fn len(&self) -> usize {
         self.sparse.as_ref().map_or(self.labels * self.labels, |sparse| sparse.pattern.len())
     }
@@ -54,8 +55,8 @@ impl Edges {
         self.len() == 0
     }
 
-    /// Scores of all edges into each label, A[., y] for y = 0..L: [L, L padded to 16], behind them no numbers. Made when
-    /// first asked for.
+    /// Scores of all edges into each label, A[., y] for y = 0..L: [L, L padded to 16], NaN in the padding. Computed on
+    /// first use.
     pub fn columns(&self) -> &[Lane] {
         let width = self.labels.div_ceil(WIDTH);
         self.columns.get_or_init(|| {
@@ -78,7 +79,7 @@ impl Edges {
         (m, transposed)
     }
 
-    /// Where those of an edge (label' * L + label) are kept.
+    /// Index of the pair expectation of an edge (label' * L + label).
     #[inline(always)]
     pub fn place(&self, edge: u32) -> Option<usize> {
         match &self.sparse {
@@ -87,7 +88,7 @@ impl Edges {
         }
     }
 
-    /// The score of an edge that the recursions really use.
+    /// Score of an edge as actually used by the recursions.
     #[inline(always)]
     pub fn rounded_score(&self, edge: u32) -> f64 {
         match &self.sparse {

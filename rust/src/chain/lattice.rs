@@ -1,7 +1,7 @@
-//! Scores of one sentence: what every recursion in log space reads, and the sums that all of them take.
+//! Scores of one sentence, as read by every recursion in log space, and shared sums.
 
-/// Scores of one sentence: node [T, L]; edge [L, L], or [T, L, L] whose block t belongs to the step from t-1 to t (block
-/// 0 is not used). -infinity forbids. Start and end scores are part of the first and last node row.
+/// Scores of one sentence: node [T, L] and edge [L, L], or [T, L, L] whose block t belongs to the step from t-1 to t
+/// (block 0 is not used). -infinity forbids. Start and end scores are part of the first and last node row.
 pub struct Scores<'a> {
     pub labels: usize,
     pub node: &'a [f64],
@@ -25,7 +25,7 @@ impl Scores<'_> {
     }
 }
 
-/// log sum exp; -infinity of nothing.
+/// log sum exp, or -infinity for an empty sum.
 #[inline]
 pub fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let top = values.clone().fold(f64::NEG_INFINITY, f64::max);
@@ -35,7 +35,8 @@ pub fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
     top + values.map(|v| (v - top).exp()).sum::<f64>().ln()
 }
 
-/// e^{v - m} with m the largest, which is returned; -infinity and zeros where nothing is finite.
+/// Write e^{v - m} to `out`, where m is the largest value, and return m. If no value is finite, write zeros and return
+/// -infinity.
 pub fn weigh(values: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) -> f64 {
     let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
     out.clear();

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Number of tokens from which the weights are packed first. Packing takes as long as some thousand tokens and is kept.
 const WORTH_A_TABLE: usize = runs::WORTH;
-/// Nanoseconds that the attributes of a token take, a score of them with as much each.
+/// Nanoseconds for the attributes of a token: about twenty attributes at twenty nanoseconds each.
 const A_TOKEN: usize = 400;
 
 /// Features and their weights, prepared for scoring.
@@ -125,8 +125,9 @@ impl Scorer {
         !self.layout.pair.is_empty() || data.has_edge_attributes()
     }
 
-    /// About how many steps of a nanosecond the best paths of these sentences take: pairs of labels and attributes of each
-    /// token, of which nothing is counted: where they lie in runs, no rows are made of them.
+    /// Estimate the time for the best paths of these sentences in nanoseconds, from the label pairs and attributes of
+    /// each token. A typical number of attributes is assumed: counting them would create rows for attributes that are
+    /// stored in runs.
     pub fn steps(&self, data: &Dataset) -> usize {
         let (labels, tokens) = (self.layout.labels, data.tokens());
         tokens.saturating_mul(labels * labels + A_TOKEN).saturating_add(100 * labels)

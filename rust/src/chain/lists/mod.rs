@@ -1,7 +1,7 @@
-//! Edges of many labels, most of which score the same.
+//! Edges between many labels, most of which have the same score.
 //!
-//! Edges that are no features score 0. Of L^2 edges a corpus of many labels has seen a few per cent, so that with
-//! base = exp(0 - max A) and a list of the edges that differ
+//! Edges without a feature score 0. A corpus with many labels contains a few per cent of the L^2 edges. With base =
+//! exp(0 - max A) and a list of the edges that differ,
 //!
 //! ```text
 //! M[y', y]                 = base from(y') to(y) + D[y', y],                              D = 0 but for the listed edges
@@ -9,13 +9,14 @@
 //! max_y' a(y') + A[y', y]  = max(max_{y' not in list of y} a(y'),  max_{y' in list of y} a(y') + A[y', y])
 //! ```
 //!
-//! exactly, in as many steps as there are labels and listed edges (a rank-one matrix and a sparse one; Lavergne, Cappé and
-//! Yvon 2010 make use of the same for sums). `from` and `to` are 0 for labels most of whose edges are forbidden, 1 otherwise.
+//! exactly, in a number of steps proportional to the labels and listed edges (a rank-one matrix plus a sparse one,
+//! which Lavergne, Cappé and Yvon 2010 also use for sums). `from` and `to` are 0 for labels most of whose edges are
+//! forbidden, 1 otherwise.
 //!
-//! The trap of the sum: D < 0 takes off what the first term put there, and where nearly all of a(.) lies in front of an edge
-//! with a small M, what is left is rounding. Labels behind or ahead of such edges (M < base / SAFE) are *risky*: where their
-//! sum comes out below 1 / SAFE of the first term it is taken again over all labels, without a difference. All other sums
-//! lose at most the digits of SAFE.
+//! The trap of the sum is cancellation: D < 0 subtracts part of the first term, and if nearly all of a(.) is on labels
+//! with a small M, only rounding error remains. Labels with such an edge (M < base / SAFE) on either end are *risky*:
+//! if their sum is below 1 / SAFE of the first term, it is computed again over all labels, without differences. All
+//! other sums lose at most the digits of SAFE.
 
 mod one;
 mod pattern;
@@ -29,38 +30,38 @@ use pattern::EdgeSource;
 use std::sync::Arc;
 pub(crate) use viterbi::best_paths;
 
-/// How much of a sum differences may take: a decimal digit.
+/// Largest factor by which differences may reduce a sum: about a decimal digit.
 const SAFE: f32 = 16.0;
 
-/// A label of a list, and what belongs to the edge.
+/// Label of a list, and the value of the edge.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     label: u32,
     value: f32,
 }
 
-/// Factors and scores of the listed edges at some weights.
+/// Factors and scores of the listed edges for given weights.
 #[derive(Clone, Debug)]
 pub struct Sparse {
     pub pattern: Arc<Pattern>,
     base: f32,
     m: Vec<f32>,        // [edges] M
-    ahead: Vec<Entry>,  // [edges] D by number
-    behind: Vec<Entry>, // [edges] the same by the label that the edge leads to
-    scores: Vec<Entry>, // [edges] A by the label that the edge leads to, those of `less` first
-    rows: Vec<Entry>,   // [edges] the same by number
-    most: Vec<f32>,     // [L] the largest of the edges from a label
-    before: Vec<bool>,  // [L] risky as the label that edges lead to
-    after: Vec<bool>,   // [L] risky as the label that edges come from
-    less: Vec<u32>,     // [L] edges that lead here and score less than those not listed
+    ahead: Vec<Entry>,  // [edges] D by edge number
+    behind: Vec<Entry>, // [edges] D by next label
+    scores: Vec<Entry>, // [edges] A by next label, those of `less` first
+    rows: Vec<Entry>,   // [edges] A by edge number
+    most: Vec<f32>,     // [L] largest score of the listed edges from a label
+    before: Vec<bool>,  // [L] risky as next label
+    after: Vec<bool>,   // [L] risky as previous label
+    less: Vec<u32>,     // [L] number of listed edges to this label that score less than unlisted ones
     from: Vec<u32>,     // labels with from = 1
     to: Vec<u32>,       // labels with to = 1
     max: f64,
 }
 
 impl Sparse {
-    /// At these weights of the edge features, scaled by the largest edge score; that score, and the span of the finite
-    /// ones, which is NaN if a weight is not finite.
+    /// Compute the factors for these weights of the edge features, scaled by the largest edge score. Return also that
+    /// score and the span of the finite scores, which is NaN if a weight is not finite.
     pub(crate) fn new(pattern: &Arc<Pattern>, weights: &[f64]) -> (Sparse, f64, f64) {
         debug_assert!(weights.len() >= pattern.features);
         let of = |source: &EdgeSource| match *source {
@@ -105,7 +106,7 @@ impl Sparse {
                 out.behind.push(Entry { label, value: out.ahead[e].value });
                 out.scores.push(Entry { label, value: scores[e] as f32 });
             }
-            // What is no number is as good as any: whoever meets it has no path.
+            // NaN scores may be in either part: a search that reads one finds no path.
             let is_less = |e: &Entry| pattern.to[to] && pattern.from[e.label as usize] && e.value < 0.0;
             out.scores[first..].sort_by_key(|e| !is_less(e));
             out.less[to] = out.scores[first..].iter().filter(|e| is_less(e)).count() as u32;
@@ -113,7 +114,7 @@ impl Sparse {
         (out, max, if proper { max - min } else { f64::NAN })
     }
 
-    /// The next edge. Where M is not small, it is what the sums make of it: base + D as rounded.
+    /// Append the next edge. Unless M is small, it is stored as the sums compute it: base + rounded D.
     fn push(&mut self, from: usize, to: usize, score: f64) {
         let exact = (score - self.max).exp();
         if !(self.pattern.from[from] && self.pattern.to[to]) {

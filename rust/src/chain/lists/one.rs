@@ -1,14 +1,15 @@
-//! A step of the best paths of one sentence with lists of edges.
+//! One Viterbi step of a single sentence with lists of edges.
 
 use super::Sparse;
 
 impl Sparse {
-    /// best(y) = max_y' a(y') + A[y', y] for every label: the same floats as of whole matrices. What is before and behind the
-    /// labels of `a` and `best` is neither read nor written.
+    /// best(y) = max_y' a(y') + A[y', y] for every label, with the same floats as with whole matrices. Numbers of `a`
+    /// and `best` after the last label are neither read nor written.
     ///
-    /// Labels whose edge to y is not listed share one maximum, that of the first label in descending order that y does not
-    /// list; only labels that score less behind the very first one have another. Lists are looked at for those labels
-    /// alone that can change anything: a(y') plus the largest score of y' is more than the least of these maxima.
+    /// Labels y' whose edge to y is not listed contribute one maximum, a(y') of the first label in descending order
+    /// that y does not list. It is the same for all y except those that list the top label with a negative score. Lists
+    /// are read only for labels y' that can change a result: a(y') plus the largest score of its edges exceeds the
+    /// smallest of these maxima.
     pub fn advance(&self, a: &[f32], best: &mut [f32]) {
         let (p, l) = (&*self.pattern, self.pattern.labels);
         let (a, best) = (&a[..l], &mut best[..l]);
@@ -38,7 +39,7 @@ impl Sparse {
         }
     }
 
-    /// The labels of the three largest numbers, the largest first.
+    /// Labels of the three largest numbers, largest first.
     fn tops(&self, a: &[f32]) -> [Option<u32>; 3] {
         let mut tops = [None; 3];
         let mut values = [f32::NEG_INFINITY; 3];
@@ -60,7 +61,8 @@ impl Sparse {
         tops
     }
 
-    /// The largest of the labels whose edge to y is not listed, among these in descending order or, where all are, of all.
+    /// Largest number of the labels whose edge to y is not listed: the first of `tops`, in descending order, or if all
+    /// of these are listed, the maximum over all labels.
     fn first_not_listed(&self, a: &[f32], tops: &[Option<u32>], y: usize) -> f32 {
         for top in tops {
             match top {

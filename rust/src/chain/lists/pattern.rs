@@ -1,16 +1,16 @@
-//! Which edges differ from the others.
+//! Selection of the edges that differ from the others.
 
 use crate::error::{Error, Result};
 use crate::machine::system::testing::{self, CodePath};
 
-/// Fewer labels than this are multiplied as whole matrices.
+/// Minimum number of labels for lists. With fewer labels whole matrices are used.
 const LABELS: usize = 48;
-/// What edges are listed for. Lists of at most one pair of labels in so many take less time than matrices.
+/// Use of the lists. It determines the largest share of label pairs for which lists are faster than matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Sums and pair expectations.
     Training,
-    /// Best paths, whose maxima take more steps a listed edge, and marginals.
+    /// Best paths, whose maxima take more steps per listed edge, and marginals.
     Decoding,
 }
 
@@ -23,18 +23,18 @@ impl Purpose {
     }
 }
 
-/// What an edge of the lists scores.
+/// Score of a listed edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EdgeSource {
-    /// What the feature of this number weighs.
+    /// Weight of the feature with this number.
     Feature(u32),
-    /// 0, as edges without a feature.
+    /// 0, like edges without a feature.
     Plain,
     /// -infinity.
     Forbidden,
 }
 
-/// Lists of labels, one for each label: ascending.
+/// Lists of labels, one per label, ascending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelLists {
     pub ptr: Vec<u32>,   // [L + 1]
@@ -48,24 +48,24 @@ impl LabelLists {
     }
 }
 
-/// The edges (y', y) whose factor is not base from(y') to(y), where `from` and `to` are 0 or 1: those of features, and those
-/// that are forbidden. Labels that hardly any label may follow, or may come before, have 0: then what is allowed is
-/// listed in place of what is not.
+/// Edges (y', y) whose factor is not base from(y') to(y), where `from` and `to` are 0 or 1: edges with features and
+/// forbidden edges. `from` or `to` is 0 for labels most of whose edges are forbidden. For these the allowed edges are
+/// listed instead of the forbidden ones.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     pub labels: usize,
     pub(super) from: Vec<bool>,         // [L]
     pub(super) to: Vec<bool>,           // [L]
-    pub(super) ahead: LabelLists,       // of y': the labels y, numbered as edges
-    pub(super) behind: LabelLists,      // of y: the labels y'
+    pub(super) ahead: LabelLists,       // for y': the labels y, numbered as edges
+    pub(super) behind: LabelLists,      // for y: the labels y'
     pub(super) number: Vec<u32>,        // number of each edge of `behind`
     pub(super) source: Vec<EdgeSource>, // [edges]
     pub(super) features: usize,
 }
 
 impl Pattern {
-    /// None where whole matrices are faster. `edges` are those of features (label' * L + label), `forbidden` others or the
-    /// same.
+    /// Return `None` if whole matrices are faster. `edges` are those with features (label' * L + label). `forbidden`
+    /// may overlap with them.
     pub fn new(labels: usize, edges: &[u32], forbidden: &[u32], purpose: Purpose) -> Result<Option<Pattern>> {
         let pairs = labels * labels;
         if edges.iter().chain(forbidden).any(|&e| e as usize >= pairs) {
@@ -79,7 +79,7 @@ impl Pattern {
         Ok(Pattern::within(labels, edges, forbidden, most))
     }
 
-    /// None where there are more edges than `most`.
+    /// Return `None` if there are more edges than `most`.
     fn within(labels: usize, edges: &[u32], forbidden: &[u32], most: usize) -> Option<Pattern> {
         let mut forbidden = forbidden.to_vec();
         forbidden.sort_unstable();
@@ -122,7 +122,7 @@ impl Pattern {
         Some(out)
     }
 
-    /// The listed edges from label y, whose features and forbidden ones are given.
+    /// List the edges from label y, given its features and forbidden edges.
     fn list_row(
         &self,
         y: usize,
@@ -151,7 +151,7 @@ impl Pattern {
         }
     }
 
-    /// `behind` from `ahead`.
+    /// Compute `behind` from `ahead`.
     fn turn(&mut self) {
         let (l, n) = (self.labels, self.source.len());
         let mut ptr = vec![0u32; l + 1];
@@ -172,7 +172,7 @@ impl Pattern {
         }
     }
 
-    /// Listed edges.
+    /// Number of listed edges.
     pub fn len(&self) -> usize {
         self.source.len()
     }
@@ -181,12 +181,12 @@ impl Pattern {
         self.source.is_empty()
     }
 
-    /// Whether an edge is forbidden, listed or not.
+    /// Whether any edge is forbidden, listed or not.
     pub fn forbids(&self) -> bool {
         self.source.contains(&EdgeSource::Forbidden) || !self.from.iter().chain(&self.to).all(|&x| x)
     }
 
-    /// The number of an edge (label' * L + label), where it is listed.
+    /// Number of an edge (label' * L + label), if it is listed.
     #[inline]
     pub fn find(&self, edge: u32) -> Option<usize> {
         let (from, to) = (edge as usize / self.labels, (edge as usize % self.labels) as u16);
@@ -201,7 +201,7 @@ impl Pattern {
     }
 }
 
-/// Labels that most labels may come from and go to, as far as edges are forbidden.
+/// Whether most edges from each label, and most edges to each label, are allowed.
 fn masks(labels: usize, forbidden: &[u32]) -> (Vec<bool>, Vec<bool>) {
     let mut count = vec![0usize; labels];
     forbidden.iter().for_each(|&e| count[e as usize % labels] += 1);

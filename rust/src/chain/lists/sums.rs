@@ -4,23 +4,25 @@ use super::{Entry, Sparse, SAFE};
 use crate::machine::simd::{Lane, Simd};
 use std::ops::Range;
 
-/// What becomes of the sum of every label. No closure: that would not be compiled for the machine's vectors.
+/// Operation on the sum of every label. A trait rather than a closure, because a closure would not be compiled for the
+/// vector instruction set.
 pub trait Finish<S: Simd> {
     fn finish(&mut self, simd: S, y: usize, sum: S::F);
 }
 
-/// One way along the edges.
+/// One direction along the edges.
 struct EdgeDirection<'a> {
     list: &'a [Entry],
     ptr: &'a [u32],
-    inside: &'a [u32],   // labels that the first term is a sum over
-    outside: &'a [bool], // labels that have it
+    inside: &'a [u32],   // labels over which the first term sums
+    outside: &'a [bool], // labels that have the first term
     risky: &'a [bool],
-    number: Option<&'a [u32]>, // of each edge of `list`, where that is not its place
+    number: Option<&'a [u32]>, // number of each edge of `list`, if it differs from its index
 }
 
 impl Sparse {
-    /// sum_y' a(y') M[y', y] of every label y, for `finish`. `SIGNED`: a may be negative, and nothing is seen from a sum.
+    /// Pass sum_y' a(y') M[y', y] of every label y to `finish`. `SIGNED`: a may be negative, so cancellation cannot be
+    /// detected from the sum.
     #[inline(always)]
     pub fn forward<S: Simd, const SIGNED: bool>(&self, simd: S, a: &[Lane], finish: &mut impl Finish<S>) {
         let p = &*self.pattern;
@@ -35,7 +37,7 @@ impl Sparse {
         self.sum::<S, SIGNED>(simd, &way, a, finish);
     }
 
-    /// sum_y M[y', y] a(y) of every label y', for `finish`.
+    /// Pass sum_y M[y', y] a(y) of every label y' to `finish`.
     #[inline(always)]
     pub fn backward<S: Simd, const SIGNED: bool>(&self, simd: S, a: &[Lane], finish: &mut impl Finish<S>) {
         let p = &*self.pattern;
@@ -68,7 +70,7 @@ impl Sparse {
         for y in 0..l {
             let (mut at, end) = (way.ptr[y] as usize, way.ptr[y + 1] as usize);
             let (mut sum, mut other) = (if way.outside[y] { first } else { zero }, zero);
-            // SAFETY: a pattern's `ptr` are places of its list, and the labels listed are below l.
+            // SAFETY: a pattern's `ptr` are indices into its list, and the listed labels are below l.
             unsafe {
                 while at + 1 < end {
                     let (e, f) = (*list.add(at), *list.add(at + 1));
@@ -89,8 +91,8 @@ impl Sparse {
         }
     }
 
-    /// The sum of a label without differences: the labels between the listed ones, and these. The label is risky, and so
-    /// has the first term.
+    /// Sum of a label without differences: unlisted labels, plus listed ones. The label is risky and therefore has the
+    /// first term.
     #[inline(always)]
     fn exactly<S: Simd>(&self, simd: S, way: &EdgeDirection<'_>, a: &[Lane], y: usize) -> S::F {
         let range = way.ptr[y] as usize..way.ptr[y + 1] as usize;
@@ -111,7 +113,8 @@ impl Sparse {
         simd.fma(others, simd.splat(self.base), listed)
     }
 
-    /// Add sum_t left_{t-1}(y') right_t(y) over these positions, from 1 on, to `pairs` for every listed edge, by number.
+    /// Add sum_t left_{t-1}(y') right_t(y) over the given positions, the first of which is at least 1, to `pairs` for
+    /// every listed edge, by number.
     #[inline(always)]
     pub fn add_pairs<S: Simd>(
         &self,
@@ -127,7 +130,7 @@ impl Sparse {
         }
     }
 
-    /// Add left(y') right(y) to `pairs`: what `add_pairs` does at one position.
+    /// Add left(y') right(y) to `pairs`: `add_pairs` for one position.
     #[inline(always)]
     pub fn add_step<S: Simd>(&self, simd: S, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
         let lists = &self.pattern.ahead;
@@ -139,7 +142,7 @@ impl Sparse {
             let a = simd.load(a);
             let end = lists.ptr[y + 1] as usize;
             while e < end {
-                // SAFETY: there are as many pairs as labels listed, or more, and these are below l.
+                // SAFETY: there are at least as many pairs as listed labels, which are below l.
                 let (to, b) = unsafe { (&mut *pairs.add(e), simd.load(&*right.add(*labels.add(e) as usize))) };
                 simd.store(simd.fma(a, b, simd.load(to)), to);
                 e += 1;
@@ -147,7 +150,7 @@ impl Sparse {
         }
     }
 
-    /// Move the lanes of `pairs` into pair expectations by number and clear them.
+    /// Add the lanes of `pairs` to the pair expectations, by number, and zero them.
     pub fn drain_pairs(&self, pairs: &mut [Lane], expected: &mut [f64]) {
         for ((lane, &m), out) in pairs.iter_mut().zip(&self.m).zip(expected) {
             *out += lane.0.iter().map(|&x| f64::from(x)).sum::<f64>() * f64::from(m);

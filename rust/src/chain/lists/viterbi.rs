@@ -1,5 +1,5 @@
-//! Best paths of sixteen sentences with lists of edges: the same sums of the same floats as with whole matrices, and so the
-//! same paths; ties go to the lower label.
+//! Viterbi for sixteen sentences with lists of edges. It adds the same floats as with whole matrices and therefore
+//! finds the same paths. Ties: the lower label.
 
 use super::{Entry, Sparse};
 use crate::chain::sums::batch::{Shape, Work};
@@ -7,17 +7,17 @@ use crate::chain::viterbi::renormalize;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
-/// The three largest numbers before a step, lane by lane, among the labels whose edges need not be listed.
+/// The three largest numbers before a step, per lane, among the labels whose edges need not be listed.
 struct Tops<S: Find> {
     first: S::F,
     second: S::F,
     third: S::F,
-    tied: u32, // lanes where two of them are equal
+    tied: u32, // lanes in which two of them are equal
 }
 
 impl<S: Find> Tops<S> {
     /// # Safety
-    /// The labels `inside` are those of `a`.
+    /// The labels `inside` are indices into `a`.
     #[inline(always)]
     unsafe fn new(simd: S, a: &[Lane], inside: &[u32]) -> Tops<S> {
         let none = simd.splat(f32::NEG_INFINITY);
@@ -38,10 +38,10 @@ impl<S: Find> Tops<S> {
         Tops { first, second, third, tied }
     }
 
-    /// The largest without those of some edges, and the lanes where that is another than one of the three.
+    /// Return the maximum without the labels of some edges, and the lanes in which it may be none of the three.
     ///
     /// # Safety
-    /// The labels of `list` are those of `a`, and inside.
+    /// The labels of `list` are indices into `a`, and are inside.
     #[inline(always)]
     unsafe fn without(&self, simd: S, a: &[Lane], list: &[Entry]) -> (S::F, u32) {
         let none = simd.splat(f32::NEG_INFINITY);
@@ -60,7 +60,7 @@ impl<S: Find> Tops<S> {
     }
 }
 
-/// As `best::viterbi`; `work.alpha` holds the best score of each label before its node score.
+/// `viterbi::batch` with lists. `work.alpha` holds the best score of each label before its node score.
 #[inline(always)]
 pub(crate) fn best_paths<S: Find>(
     simd: S,
@@ -77,7 +77,7 @@ pub(crate) fn best_paths<S: Find>(
         let (before, here) = work.psi.split_at_mut(t * l);
         let from = &before[(t - 1) * l..]; // [L]
         let active = (0..WIDTH).fold(0, |bits, i| bits | u32::from(shape.lengths[i] as usize > t) << i);
-        // SAFETY: the labels of `sparse`, here and below, are those of the shape.
+        // SAFETY: the labels of `sparse`, also below, are those of the shape.
         let tops = unsafe { Tops::new(simd, from, &sparse.from) };
         for y in 0..l {
             let list = sparse.list(y);
@@ -109,7 +109,7 @@ pub(crate) fn best_paths<S: Find>(
 }
 
 impl Sparse {
-    /// Scores of the edges that lead to a label.
+    /// Scores of the edges to a label.
     #[inline(always)]
     fn list(&self, y: usize) -> &[Entry] {
         &self.scores[self.pattern.behind.of(y)]
@@ -121,7 +121,8 @@ impl Sparse {
         self.pattern.behind.label[self.pattern.behind.of(to)].binary_search(&(from as u16)).is_ok()
     }
 
-    /// The largest of the labels whose edge to y is not listed, one by one for some lanes; `best` for the others.
+    /// Maximum over the labels whose edge to y is not listed, searched one by one for some lanes. Other lanes keep
+    /// `best`.
     #[inline(always)]
     fn search<S: Find>(&self, simd: S, a: &[Lane], y: usize, best: S::F, lanes: u32) -> S::F {
         let mut out = Lane::ZERO;
@@ -140,8 +141,8 @@ impl Sparse {
     }
 }
 
-/// From the last labels to the first, sixteen sentences side by side: which label gave the best score of the next one?
-/// The best score of each last token is added to `scores`.
+/// Backward pass for sixteen sentences at a time: find the label that gave the best score of the next one. The best
+/// score of each last token is added to `scores`.
 #[inline(always)]
 fn ways_back<S: Find>(
     simd: S,
@@ -179,7 +180,7 @@ fn ways_back<S: Find>(
     }
 }
 
-/// The labels before those of `at`, whose best scores are known.
+/// Find the labels before those of `at`, given the best scores of the latter.
 #[inline(always)]
 fn before<S: Find>(simd: S, sparse: &Sparse, a: &[Lane], known: &Lane, open: u32, at: &mut [usize; WIDTH]) {
     let mut found = [u32::MAX; WIDTH];

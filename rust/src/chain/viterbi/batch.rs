@@ -1,4 +1,4 @@
-//! Best paths of sixteen sentences side by side (Viterbi 1967).
+//! Viterbi for sixteen sentences at a time (Viterbi 1967).
 
 use crate::chain::edges::Edges;
 use crate::chain::lists;
@@ -9,12 +9,13 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::machine::system::testing::{self, CodePath, PathCount};
 
-/// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
+/// Number of labels from which searching for the previous labels of one path is faster than storing back pointers for
+/// all labels.
 const MANY: usize = 32;
 
-/// Best path of each sentence: node scores in `work.psi` -> labels through `emit(lane, t, label)`, and its score.
-/// Ties go to the lower label.
-/// `edges` is of the shape's labels, `work` reserved for the shape.
+/// Find the best path of each sentence from the node scores in `work.psi`. Pass its labels to `emit(lane, t, label)`
+/// and return its score. Ties: the lower label. `edges` must have the shape's labels, and `work` must be reserved for
+/// the shape.
 #[inline(always)]
 pub(crate) fn viterbi<S: Find>(
     simd: S,
@@ -38,8 +39,9 @@ pub(crate) fn viterbi<S: Find>(
     }
 }
 
-/// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score: then
-/// the way back looks for the label that gave it. Both directions add the same two floats, so that equality is exact.
+/// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score. In
+/// the latter case the backward pass searches for the label that gave it. Both directions add the same two floats, so
+/// equality is exact.
 #[inline(always)]
 fn best_paths<S: Find, const NOTED: bool>(
     simd: S,
@@ -48,7 +50,7 @@ fn best_paths<S: Find, const NOTED: bool>(
     work: &mut Work,
     mut emit: impl FnMut(usize, usize, u16),
 ) -> [f64; WIDTH] {
-    // Labels are noted in as many registers again.
+    // Back pointers take the same number of registers again.
     let most = if NOTED { 6 } else { S::BLOCK.max(6) };
     let (l, positions) = (shape.labels, shape.positions());
     debug_assert!(edges.labels == l && work.is_reserved(shape));
@@ -85,7 +87,7 @@ fn best_paths<S: Find, const NOTED: bool>(
             renormalize::sentences(simd, shape, t, &mut here[..l], &mut score);
         }
     }
-    // Sentences step back side by side: what each waits for is one number after the other.
+    // All sentences step back together, because each backward pass is a chain of dependent loads.
     let mut label = [0usize; WIDTH];
     let mut rows = BestRows::default();
     let columns = if NOTED { &[] } else { edges.columns() };
@@ -115,12 +117,12 @@ fn best_paths<S: Find, const NOTED: bool>(
     score
 }
 
-/// Best scores of the labels of a position, sentence by sentence, for the search of the label that a path came from.
+/// Best scores of the labels of a position, by sentence, for finding the previous label of a path.
 #[derive(Default)]
-struct BestRows(Vec<[Lane; WIDTH]>); // [L / 16] squares, a sentence a lane
+struct BestRows(Vec<[Lane; WIDTH]>); // [L / 16] squares, one sentence per lane
 
 impl BestRows {
-    /// Transpose the lanes of the labels, which `here` begins with.
+    /// Transpose the lanes of the labels at the start of `here`.
     #[inline(always)]
     fn turn<S: Simd>(&mut self, simd: S, here: &[Lane], labels: usize) {
         self.0.resize(labels.div_ceil(WIDTH), [Lane::ZERO; WIDTH]);
@@ -136,8 +138,8 @@ impl BestRows {
         }
     }
 
-    /// The first label from which the step into `after` scores `known`. Behind the last label columns hold no numbers, which
-    /// are equal to nothing.
+    /// First label from which the step into `after` scores `known`. After the last label columns are NaN, which equals
+    /// nothing.
     #[inline(always)]
     fn find<S: Find>(&self, simd: S, columns: &[Lane], after: usize, lane: usize, known: f32) -> usize {
         let (width, known) = (self.0.len(), simd.splat(known));

@@ -1,18 +1,18 @@
-//! The best path of one sentence in double precision, for any finite scores.
+//! Viterbi for one sentence in double precision, for any finite scores.
 
 use crate::chain::lattice::Scores;
 
-/// Scratch of one thread; grows to the longest sentence.
+/// Scratch of one thread. It grows to the longest sentence.
 #[derive(Default)]
 pub struct Viterbi64 {
     now: Vec<f64>,  // [L] best scores of the prefixes that end in each label
     next: Vec<f64>, // [L]
-    from: Vec<u64>, // [L] labels before, as wide as the scores so that both are selected alike
+    from: Vec<u64>, // [L] previous labels, as wide as the scores so that both use the same selection
     back: Vec<u16>, // [T - 1, L]
 }
 
 impl Viterbi64 {
-    /// Write the best path; return its score. Ties go to the lower label: of two labels that are level, the one met first stays.
+    /// Write the best path and return its score. Ties: the lower label, because the first of equal labels is kept.
     pub fn run(&mut self, scores: &Scores<'_>, path: &mut Vec<u16>) -> f64 {
         let (l, n) = (scores.labels, scores.positions());
         path.clear();

@@ -2,7 +2,8 @@
 //!
 //! - `batch`: 16 sentences at a time, one in each SIMD lane
 //! - `sentence`: one sentence, its labels in SIMD lanes, with its k best paths
-//! - `double`: one sentence in double precision; `kbest`: its k best paths
+//! - `double`: one sentence in double precision
+//! - `kbest`: k best paths of one sentence in double precision
 //! - `renormalize`: keeps the scores of long sentences exact
 
 pub mod batch;

@@ -1,4 +1,4 @@
-//! The weights of an online learner, cell by cell, and the scores that a sentence has under them.
+//! Weights of an online learner by cell, and the scores of a sentence under them.
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
 
@@ -6,18 +6,19 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::scores::online_layout::TokenCells;
 
-/// Cache lines of the lists to come that are asked for with each token.
+/// Cache lines of the next sentence's lists to prefetch per token.
 const LINES: usize = 3;
 
-/// The weights, and what their average is made from: w_avg = w - u / steps (Daume 2006, figure 2.3), where u collects
-/// every change times the number of steps before it. A change costs two additions, the average nothing until asked for.
+/// Weights, and the data of their average: w_avg = w - u / steps (Daume 2006, figure 2.3), where u accumulates every
+/// change times the number of steps before it. A change costs two additions, and the average is computed only on
+/// demand.
 #[derive(Clone)]
 pub struct OnlineWeights {
     w: Vec<Lane>,           // [cells]
     pub u: Vec<f64>,        // [cells], empty without averaging
     pub variance: Vec<f64>, // [cells], empty except for AROW
     pub clock: f64,         // steps so far
-    steps: Steps,           // edge scores as the chart reads them
+    steps: Steps,           // edge scores in the layout of the chart
 }
 
 impl OnlineWeights {
@@ -33,7 +34,7 @@ impl OnlineWeights {
         bank
     }
 
-    /// Bring the edge scores up to date with the weights.
+    /// Update the edge scores from the weights.
     pub fn refresh(&mut self, tokens: &TokenCells) {
         let l = tokens.labels;
         for pair in 0..l * l {
@@ -56,23 +57,24 @@ impl OnlineWeights {
         &self.w
     }
 
-    /// Edge scores as the chart reads them.
+    /// Edge scores in the layout of the chart.
     pub(crate) fn edge_scores(&self) -> &Steps {
         &self.steps
     }
 
-    /// All weights, cell by cell.
+    /// All weights in cell order.
     pub fn lanes_mut(&mut self) -> &mut [Lane] {
         &mut self.w
     }
 
-    /// Ask for what `add` will need of a cell.
+    /// Prefetch the data that `add` will access for a cell.
     #[inline(always)]
     pub fn touch(&self, cell: u32) {
         prefetch(self.u.as_ptr().wrapping_add(cell as usize));
     }
 
-    /// w += amount at a cell. u takes what float32 really added, so that the average is that of the real weights.
+    /// w += amount at a cell. u uses the change after float32 rounding, so that the average is that of the actual
+    /// weights.
     #[inline(always)]
     pub fn add(&mut self, tokens: &TokenCells, cell: u32, amount: f32) {
         let at = cell as usize;
@@ -91,7 +93,7 @@ impl OnlineWeights {
         }
     }
 
-    /// The edge scores of the sentence at hand: `varied`, as `run` left it, with edge attributes.
+    /// Edge scores of the current sentence: `varied`, as left by `run`, if there are edge attributes.
     #[inline(always)]
     pub fn steps<'a>(&'a self, tokens: &TokenCells, varied: &'a Steps) -> &'a Steps {
         if tokens.data.has_edge_attributes() {
@@ -101,8 +103,8 @@ impl OnlineWeights {
         }
     }
 
-    /// Fill and advance the chart for a sentence, `next` being the one after it; `cost` [L, width] is added to the node
-    /// scores of each gold label.
+    /// Fill and advance the chart for a sentence. `next` is the sentence after it, to prefetch. `cost` [L, width] is
+    /// added to the node scores by gold label.
     #[inline(always)]
     pub(crate) fn run<S: Find>(
         &self,
@@ -123,13 +125,13 @@ impl OnlineWeights {
         }
         let steps = self.steps(tokens, varied);
         assert!(self.w.len() * WIDTH == tokens.cells);
-        // SAFETY: the weights are those of the cells; the rows are those of the sentence.
+        // SAFETY: the weights are those of the cells, and the rows are those of the sentence.
         unsafe { tokens.begin_fill(&self.w, sentence, &mut chart.node[..n * width]) };
         let mut upcoming = tokens.prefetcher(next);
         for t in 0..=n {
-            // One token ahead of the recursion, which waits for the one before it.
+            // Fill one token ahead of the recursion, which depends on the previous token.
             if t < n {
-                // SAFETY: as above; the token is one of the sentence.
+                // SAFETY: as above, and the token belongs to the sentence.
                 unsafe { tokens.add_rows(simd, &self.w, begin + t, &mut chart.node[t * width..(t + 1) * width]) };
                 if !cost.is_empty() {
                     let y = tokens.data.gold[begin + t] as usize;
@@ -147,7 +149,8 @@ impl OnlineWeights {
         tokens.prefetch_rare(&self.w, next);
     }
 
-    /// Node scores of some positions of a sentence, without the recursion; the rest of the chart is left as it is.
+    /// Recompute the node scores of some positions of a sentence, without the recursion. The rest of the chart is
+    /// unchanged.
     #[inline(always)]
     pub(crate) fn refill<S: Find>(
         &self,
@@ -180,7 +183,7 @@ impl OnlineWeights {
         }
     }
 
-    /// Edge scores position by position: A_t = A + sum of the edge attributes' weights.
+    /// Edge scores by position: A_t = A + sum of the edge attributes' weights.
     fn vary(&self, tokens: &TokenCells, varied: &mut Steps, begin: usize, n: usize) {
         let l = tokens.labels;
         varied.resize(n);

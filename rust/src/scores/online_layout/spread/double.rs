@@ -14,12 +14,12 @@ dispatch!(
         weigh_kernel
 );
 dispatch!(
-    /// to [cells] += step F(d) of the rows d [T, width]; cells of rows without a feature are written too.
+    /// to [cells] += step F(d) of the rows d [T, width]. Cells of rows without a feature are written too.
     pub(crate) fn add_doubles(spread: &Spread, of: &Cells, sentence: u32, d: &[Doubles], step: f64, to: &mut [f64]) =
         add_kernel
 );
 
-/// The value of place k of list i, which lists without values leave out.
+/// Value of place k of list i, or 1 if the lists have no values.
 #[inline(always)]
 fn value(values: &[f32], size: usize, i: usize, k: usize) -> f64 {
     values.get(i * size + 1 + k).map_or(1.0, |&x| f64::from(x))

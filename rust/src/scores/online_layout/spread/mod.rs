@@ -1,7 +1,8 @@
-//! The other way: what the labels of a sentence's tokens are to add, collected on their features, and applied to weights.
+//! Transpose of scoring: updates of the labels of a sentence's tokens, summed over their features and applied to
+//! weights.
 //!
-//! A sentence's tokens are listed behind each of its rows, and behind each of its single cells: F(d) of a feature is then a
-//! sum in registers over a few places of d, which are near, and weights are met once a sentence.
+//! The tokens of a sentence are listed for each of its rows and for each of its single cells. F(d) of a feature is then
+//! a sum in registers over a few places of d, which are in the cache, and each weight is accessed once per sentence.
 
 use crate::error::Result;
 use crate::machine::simd::blocks::by_block;
@@ -12,21 +13,22 @@ use crate::machine::system::paged::Pages;
 use crate::scores::online_layout::lists::{build, Begin, Number, PlaceLists, RowLists, RunIter};
 use crate::scores::online_layout::{Cells, Places};
 
-/// The features of each sentence and where they occur. Never changes.
+/// Features of each sentence and the places at which they occur. Immutable.
 pub(crate) struct Spread {
     begins: Vec<Begin>,     // [sentences + 1]
-    rows: RowLists,         // numbers are first lanes, places are tokens of the sentence
-    cells: PlaceLists<u32>, // places are those of the node scores of a sentence: t * 16 * width + label
+    rows: RowLists,         // numbers are first lanes, places are token positions in the sentence
+    cells: PlaceLists<u32>, // places are indices into the node scores of a sentence: t * 16 * width + label
 }
 
-/// What is done with the sums of a row. No closure, since its instructions must be those of its caller.
+/// Operation on the sums of a row. A trait rather than a closure, so that it is compiled with the caller's instruction
+/// set.
 trait RowVisitor<S: Find, I, const N: usize> {
     /// # Safety
-    /// The row exists, the places are tokens of the sentence.
+    /// The row exists, and the places are tokens of the sentence.
     unsafe fn visit(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]);
 }
 
-/// `keep` of the lanes of a row, from lane v on.
+/// Apply `keep` to the lanes of a row, starting at lane v.
 ///
 /// # Safety
 /// The lanes exist.
@@ -38,9 +40,9 @@ unsafe fn real<S: Find, const N: usize>(simd: S, exists: *const u16, at: usize, 
     x
 }
 
-/// The square of the sums.
+/// Sum of the squares.
 struct Square<F> {
-    exists: *const u16, // from lane v on, as below
+    exists: *const u16, // starting at lane v, also below
     sums: [F; 4],
 }
 
@@ -92,10 +94,11 @@ impl<S: Find, I: Number, const N: usize> RowVisitor<S, I, N> for (AddScores, S) 
     }
 }
 
-/// Sums of d over the places of each row of a sentence: N lanes of wide rows, the one of narrow ones where `narrow`.
+/// Sum d over the places of each row of a sentence: N lanes of wide rows, or the single lane of narrow rows if
+/// `narrow`.
 ///
 /// # Safety
-/// The lists are a sentence's, whose rows of `width` lanes `d` has.
+/// The lists belong to a sentence, and `d` has its rows of `width` lanes.
 #[inline(always)]
 unsafe fn each_row<S: Find, I: Number, const N: usize>(
     simd: S,
@@ -115,7 +118,7 @@ unsafe fn each_row<S: Find, I: Number, const N: usize>(
 }
 
 /// # Safety
-/// As for `each_row`; `lists` are a run of rows with `size` - 1 places.
+/// The requirements of `each_row`, and `lists` are a run of rows with `size` - 1 places.
 #[inline(always)]
 unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
     simd: S,
@@ -157,14 +160,14 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
     }
 }
 
-/// The feature that a list begins with.
+/// Feature at the start of a list.
 #[inline(always)]
 fn feature<I: Number>(list: &[I]) -> usize {
     let number: u32 = list[0].into();
     number as usize
 }
 
-/// `with_rows!(self, sentence, lists => body)` runs `body` for the row lists of a sentence, whatever their numbers are.
+/// `with_rows!(self, sentence, lists => body)` runs `body` for the row lists of a sentence, with either number type.
 macro_rules! with_rows {
     ($spread:expr, $sentence:expr, $lists:ident => $body:expr) => {{
         let (here, next) = $spread.span($sentence);
@@ -181,7 +184,7 @@ macro_rules! with_rows {
     }};
 }
 
-// Behind the macros that they use.
+// Declared after the macros that they use.
 mod double;
 mod weigh;
 
@@ -189,7 +192,8 @@ pub(crate) use double::{add_doubles, weigh_doubles};
 pub(crate) use weigh::weigh;
 
 dispatch!(
-    /// `Spread::square`, compiled by itself: what calls it is compiled sooner. So are the others.
+    /// `Spread::square`, compiled as a function of its own, like the others here, to reduce the compile time of
+    /// callers.
     pub(crate) fn square(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 = |simd| {
         assert!(d.len() == of.lanes_of(sentence));
         // SAFETY: `d` are the rows of the sentence.
@@ -222,7 +226,7 @@ impl Spread {
         Ok(Spread { begins, rows: RowLists::Long(rows), cells })
     }
 
-    /// Ask for the cells of a sentence whose lists are here.
+    /// Prefetch the cells of a sentence whose lists are cached.
     #[inline(always)]
     pub(crate) fn prefetch_cells(&self, of: &Cells, cells: &[Lane], sentence: u32) {
         let lanes = cells.as_ptr();
@@ -243,7 +247,7 @@ impl Spread {
         }
     }
 
-    /// The lists of its single cells.
+    /// Lists of the sentence's single cells.
     #[inline(always)]
     fn cells_of(&self, sentence: u32) -> RunIter<'_, u32> {
         let (here, next) = self.span(sentence);
@@ -293,7 +297,7 @@ impl Spread {
         self.each_cell(sentence, d, |cell, x, _, _| *to.add(cell) += step * x);
     }
 
-    /// Node scores of the sentence where F(d) are the weights, into `out`.
+    /// Write the node scores of the sentence under the weights F(d) to `out`.
     ///
     /// # Safety
     /// `d` and `out` are the rows of the sentence.
@@ -313,7 +317,7 @@ impl Spread {
         });
     }
 
-    /// Sums of d over the places of each single cell of a sentence: `visit(cell, sum, places, values)`.
+    /// Sum d over the places of each single cell of a sentence: `visit(cell, sum, places, values)`.
     ///
     /// # Safety
     /// `d` are the rows of the sentence.
