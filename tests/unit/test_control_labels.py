@@ -23,7 +23,7 @@ def test_refused_by_all(mark: str, tmp_path: Path) -> None:
     label, code = f"B{mark}X", f"U\\+{ord(mark):04X}"
     X, y = [["a", "b"], ["c", "d", "e"]], [["O", "O"], ["O", label, "O"]]
     for tagger in (tw.CRF(max_iter=1), tw.Perceptron(epochs=1), tw.HMM(), tw.Boosting(rounds=1)):
-        with pytest.raises(tw.CorpusError, match=f"sentence 1, token 1: .*{code}.*rename"):
+        with pytest.raises(tw.CorpusError, match=f"sentence 1, token 1: .*{code}.*Rename"):
             tagger.fit(X, y)
     for partial in ([[None, "O"], [None, {"O", label}, "O"]], [["O", None], ["O", label, "O"]]):
         with pytest.raises(tw.CorpusError, match=f"sentence 1, token 1: .*{code}"):

@@ -128,5 +128,5 @@ def test_models_of_bare_attributes_say_so(tmp_path: Path) -> None:
     tw.Perceptron(epochs=1).fit([[["a"], ["b"]]], [["X", "Y"]]).save(tmp_path / "m")
     code, out = tag(tmp_path / "m", "a\nb\n", tmp_path)
     assert code == 2
-    assert "trained on attributes" in out
+    assert "trained on lists of attributes" in out
     assert np.isfinite(tw.load(tmp_path / "m").model_.scorer.weights).all()
