@@ -35,8 +35,7 @@ pub fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
     top + values.map(|v| (v - top).exp()).sum::<f64>().ln()
 }
 
-/// Write e^{v - m} to `out`, where m is the largest value, and return m. If no value is finite, write zeros and return
-/// -infinity.
+/// Write e^{v - m} to `out`, where m is the largest value, or zeros if m is not finite. Return m.
 pub fn weigh(values: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) -> f64 {
     let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
     out.clear();

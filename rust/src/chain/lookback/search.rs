@@ -6,8 +6,8 @@
 //! score + A[y_{t-1}, y] + sum_{q=2..p} F_q[y_{t-q}, y] + sum_{u: same word} R[y_u, y] + tuples,   then + s_t(y)
 //! ```
 //! where every label further back is taken from the entry's own path. All labels y form one row of lanes, and a row is
-//! merged into the k rows of its cell by k comparisons. With m >= p this is exact Viterbi. With m < p each entry represents
-//! only for its winning prefix, as in the paper. Cost per token: cells x k x (p + k) rows, less if `Reach` excludes an
+//! merged into the k rows of its cell by k comparisons. With m >= p this is exact Viterbi. With m < p each entry
+//! represents only its winning prefix, as in the paper. Cost per token: cells x k x (p + k) rows, less if `Reach` excludes an
 //! entry from all lists beforehand. If there are only first-order features, `Chart` finds the lists. With m = p = 2
 //! `BoundedSearch` does, if few entries can be on the best paths.
 //!

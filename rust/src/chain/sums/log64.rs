@@ -1,38 +1,38 @@
-//! The same recursions for one sentence in double precision and log space: any finite scores, edges that change from
-//! position to position. The exact path behind the lattice functions, edge attributes, and the sentences that the
-//! scaled recursions of `lanes` flag.
+//! Forward-backward for one sentence in double precision and log space, for any finite scores and for edges that change
+//! between positions. The exact implementation behind the lattice functions and edge attributes, and for the sentences
+//! flagged by the scaled recursions of `batch`.
 
 use crate::chain::lattice::{log_sum_exp, weigh, Scores};
 use crate::machine::system::testing::{self, CodePath};
 
-/// Forward and backward log sums [T, L] of one sentence, each row less its largest.
+/// Forward and backward log sums [T, L] of one sentence, each row less its largest number.
 ///
-/// log sum_k e^{a_k + A[k, y]} = m + top + log sum_k e^{a_k - m} e^{A[k, y] - top}: one exp a label, and the edges' once
-/// as long as they stay the same. A sum so small that it may have lost terms below the range of f64 is taken again the
-/// slow way, so any finite scores are safe.
+/// log sum_k e^{a_k + A[k, y]} = m + top + log sum_k e^{a_k - m} e^{A[k, y] - top} takes one exp per label, and one per
+/// edge whenever the edges change. A sum so small that it may have lost terms below the range of f64 is computed again
+/// term by term in log space, so any finite scores are safe.
 ///
-/// Rows are kept near 0: node scores, edges and sums are taken off their largest before they are added to each other, and
-/// probabilities off the sum of their own row. A score of 1e12 at one token would leave no digits for the others else,
-/// and probabilities that do not add up to 1.
+/// Rows are kept near 0: the largest number is subtracted from node scores, edges and sums before they are added to
+/// each other, and probabilities are normalized by the sum of their own row. Otherwise a score of 1e12 at one token
+/// would leave no digits for the others, and probabilities would not sum to 1.
 #[derive(Default)]
 pub struct Trellis {
     labels: usize,
-    alpha: Vec<f64>, // log sum over prefixes that end in y at t, node score of t included, less `rise`
-    beta: Vec<f64>,  // log sum over suffixes behind y at t, less `fall`
+    alpha: Vec<f64>, // log sum over prefixes that end in y at t, including the node score of t, less `rise`
+    beta: Vec<f64>,  // log sum over suffixes after y at t, less `fall`
     pub log_z: f64,
     rise: Vec<f64>,        // [T]
     fall: Vec<f64>,        // [T]
     lift: Vec<f64>,        // [T] largest node score
-    crest: Vec<f64>,       // [T] what was taken off the forward sums of t, after `lift` and the largest edge
+    crest: Vec<f64>,       // [T] largest forward sum of t, subtracted after `lift` and the largest edge
     norm: Vec<(f64, f64)>, // [T] log sum of alpha + beta: the largest, and the log of the sum of e^{x - largest}
-    edge: Vec<f64>,        // the edges that `factors` are of
+    edge: Vec<f64>,        // edges that `factors` were computed from
     factors: Vec<f64>,     // [L, L] e^{A - top}
     top: f64,
     weights: Vec<f64>, // [L]
     sums: Vec<f64>,    // [L]
 }
 
-/// The largest, or 0 where that is no number to take off.
+/// Largest value, or 0 if it is not finite.
 fn largest(values: impl Iterator<Item = f64>) -> f64 {
     let most = values.fold(f64::NEG_INFINITY, f64::max);
     if most.is_finite() {
@@ -42,10 +42,10 @@ fn largest(values: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// Sums under this may have lost terms.
+/// Sums below this may have lost terms.
 pub(crate) const TINY: f64 = 1e-250;
 
-/// The least sum that is taken as it is.
+/// Smallest sum that is accepted without recomputation.
 pub(crate) fn least() -> f64 {
     if testing::is_forced(CodePath::Slow) {
         f64::INFINITY
@@ -54,7 +54,7 @@ pub(crate) fn least() -> f64 {
     }
 }
 
-/// Factors e^{A - top} of edges, which are noted.
+/// Compute the factors e^{A - top} of edges and copy the edges to `noted`.
 fn prepare(edge: &[f64], noted: &mut Vec<f64>, factors: &mut Vec<f64>, top: &mut f64) {
     noted.clear();
     noted.extend_from_slice(edge);
@@ -64,7 +64,7 @@ fn prepare(edge: &[f64], noted: &mut Vec<f64>, factors: &mut Vec<f64>, top: &mut
 }
 
 impl Trellis {
-    /// Factors of the edges of a step.
+    /// Compute the factors of the edges of a step.
     fn prepare(&mut self, edge: &[f64]) {
         if self.edge != edge {
             prepare(edge, &mut self.edge, &mut self.factors, &mut self.top);
@@ -117,7 +117,7 @@ impl Trellis {
         self.log_z
     }
 
-    /// After `forward` over the same scores.
+    /// Compute the backward sums, after `forward` over the same scores.
     pub fn backward(&mut self, scores: &Scores<'_>) {
         let (l, n) = (scores.labels, scores.positions());
         self.beta.clear();
@@ -151,23 +151,23 @@ impl Trellis {
         }
     }
 
-    /// Log sum over the prefixes that end in y at t, `at` = t L + y, node score of t included.
+    /// Log sum over the prefixes that end in y at t, including the node score of t, with `at` = t L + y.
     pub fn alpha(&self, at: usize) -> f64 {
         self.alpha[at] + self.rise[at / self.labels]
     }
 
-    /// Log sum over the suffixes behind y at t, `at` = t L + y.
+    /// Log sum over the suffixes after y at t, with `at` = t L + y.
     pub fn beta(&self, at: usize) -> f64 {
         self.beta[at] + self.fall[at / self.labels]
     }
 
-    /// log p_t(y), `at` = t L + y.
+    /// log p_t(y), with `at` = t L + y.
     pub fn log_marginal(&self, at: usize) -> f64 {
         let (most, log_sum) = self.norm[at / self.labels];
         self.alpha[at] + self.beta[at] - most - log_sum
     }
 
-    /// p_t(y), `at` = t L + y.
+    /// p_t(y), with `at` = t L + y.
     pub fn node_marginal(&self, at: usize) -> f64 {
         self.log_marginal(at).exp()
     }
@@ -208,21 +208,22 @@ impl Trellis {
     }
 }
 
-/// Scores of a chain whose every step is a classifier of y_t given y_{t-1} and x_t (a maximum-entropy Markov model;
-/// McCallum, Freitag and Pereira 2000):
+/// Convert scores to those of a chain in which every step is a classifier of y_t given y_{t-1} and x_t (a
+/// maximum-entropy Markov model, McCallum, Freitag and Pereira 2000):
 ///
 ///   log P(y_t | y_{t-1}, x_t) = node_t(y_t) + edge_t(y_{t-1}, y_t) - Z_t(y_{t-1}),
 ///   Z_t(y') = log sum_y exp(node_t(y) + edge_t(y', y)).
 ///
-/// Z_t depends on the label that is left alone, so it is taken off the node score of that label at t-1, and the edges
-/// stay as they are: every decoder of ordinary chains serves. Here the node scores must still hold all labels;
-/// constraints come afterwards. Ascending t reads each row before it is changed. log Z of the result is 0.
+/// Z_t depends only on the previous label, so it is subtracted from the node score of that label at t-1, and the edges
+/// are unchanged. Every decoder of ordinary chains can then be used. The node scores must include all labels here,
+/// because constraints are applied afterwards. In ascending order of t each row is read before it is changed. log Z of
+/// the result is 0.
 pub fn normalize_locally(labels: usize, node: &mut [f64], edge: &[f64]) {
     let l = labels;
     if node.is_empty() {
         return;
     }
-    // A constant of a row is nothing to its classifier: near 0 no digits are lost to the rows before.
+    // A constant in a row does not affect its classifier. Near 0 no digits of the rows before are lost.
     for row in node.chunks_exact_mut(l) {
         let lift = largest(row.iter().copied());
         row.iter_mut().for_each(|x| *x -= lift);
@@ -234,7 +235,7 @@ pub fn normalize_locally(labels: usize, node: &mut [f64], edge: &[f64]) {
         let block = if edge.len() == l * l { edge } else { &edge[t * l * l..(t + 1) * l * l] };
         for (k, x) in before[(t - 1) * l..].iter_mut().enumerate() {
             let z = log_sum_exp((0..l).map(|y| here[y] + block[k * l + y]));
-            // A label that cannot be left keeps -infinity through its edges; subtracting it would give NaN.
+            // A label that cannot be left keeps -infinity through its edges. Subtracting it would give NaN.
             if z.is_finite() {
                 *x -= z;
             }

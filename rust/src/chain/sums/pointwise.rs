@@ -1,7 +1,8 @@
 //! Conditional expectations for the pointwise losses, sixteen sentences at a time.
 //!
 //! With token weights omega_t and gold labels c_t, sum_t omega_t (E[S] - E[S | y_t = c_t]) needs two more recursions
-//! (Kakade, Teh and Roweis 2002). In the quantities of `lanes`, with omega_s / p_s(c_s) taken off at the gold label alone,
+//! (Kakade, Teh and Roweis 2002). In the notation of `batch`, with omega_s / p_s(c_s) subtracted only at the gold
+//! label,
 //!
 //! ```text
 //! u_s = psi_s / c_s * (M^T u_{s-1}) + omega_s alpha_s (1 - [y = c_s] / p_s(c_s))
@@ -10,16 +11,16 @@
 //! pair residual (s-1, s)  = M [u_{s-1} gamma_s + alpha_{s-1} v_s]
 //! ```
 //!
-//! These are the differences of sums over all tokens, never the sums themselves, which are larger by the length of the
-//! sentence. Both terms with M add up to 0 over the labels; what rounding adds to that is taken off at every step, so that
-//! it does not add up along a sentence.
+//! The recursions compute the differences of sums over all tokens and never the sums themselves, which are larger by
+//! the length of the sentence. Both terms with M sum to 0 over the labels. The rounding error of these sums is
+//! subtracted at every step, so that it does not accumulate along a sentence.
 
 use crate::chain::edges::Edges;
 use crate::chain::lists::Finish;
 use crate::chain::sums::batch::{product, Shape, Work};
 use crate::machine::simd::{Lane, Simd, WIDTH};
 
-/// Further scratch: each [T, L].
+/// Additional scratch, each [T, L].
 #[derive(Default)]
 pub struct More {
     pub p: Vec<Lane>, // marginals, then residuals
@@ -42,7 +43,7 @@ impl More {
     }
 }
 
-/// Sums that are kept as they are.
+/// Stores sums unchanged.
 struct StoreSums<'a>(&'a mut [Lane]);
 
 impl<S: Simd> Finish<S> for StoreSums<'_> {
@@ -92,10 +93,10 @@ fn inner<S: Simd>(simd: S, a: &[Lane], b: &[Lane]) -> S::F {
     sum
 }
 
-/// Residuals (the gold label's omega not yet subtracted) into `more.p`, and the factors of the pair residuals into `more.u`
-/// and `more.v`. Before: alpha in `work.alpha`, gamma in `work.gamma`, psi in `work.psi`, p in `more.p`, and `more.omega`.
-/// `gold(t, lane)` is the gold label.
-/// `edges` is of the shape's labels, `work` and `more` reserved for the shape.
+/// Write residuals, without subtracting omega at the gold label, to `more.p`, and the factors of the pair residuals to
+/// `more.u` and `more.v`. Inputs: alpha in `work.alpha`, gamma in `work.gamma`, psi in `work.psi`, p in `more.p`, and
+/// `more.omega`. `gold(t, lane)` is the gold label. `edges` must have the shape's labels, and `work` and `more` must be
+/// reserved for the shape.
 #[inline(always)]
 pub fn residuals<S: Simd>(
     simd: S,
@@ -107,7 +108,7 @@ pub fn residuals<S: Simd>(
 ) {
     let (l, n) = (shape.labels, shape.positions());
     debug_assert!(edges.labels == l && [&more.p, &more.u, &more.v].iter().all(|v| v.len() >= n * l));
-    // Gold marginals, before `p` turns into residuals.
+    // Gold marginals, before `p` is overwritten by residuals.
     let active = |t: usize, lane: usize| (t as u32) < shape.lengths[lane] && more_active(work, t, lane);
     let mut share = vec![Lane::ZERO; n];
     for (t, s) in share.iter_mut().enumerate() {
@@ -170,7 +171,7 @@ pub fn residuals<S: Simd>(
     }
 }
 
-/// Whether a lane takes part at position t: a flagged lane's scales were cleared.
+/// Whether a lane is used at position t. The scales of a flagged lane were cleared.
 #[inline(always)]
 fn more_active(work: &Work, t: usize, lane: usize) -> bool {
     work.inverse[t].0[lane] != 0.0

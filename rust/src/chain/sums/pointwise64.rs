@@ -1,7 +1,7 @@
 //! Residuals of the pointwise losses of one sentence in double precision, from scaled sums or from log sums.
 //!
-//! With token weights omega_t and gold labels c_t, sum_t omega_t (E[S] - E[S | y_t = c_t]) is a sum over the tokens before a
-//! position, U, and one over those after it, V:
+//! With token weights omega_t and gold labels c_t, sum_t omega_t (E[S] - E[S | y_t = c_t]) is the sum of a part from
+//! the tokens before a position, U, and a part from the tokens after it, V:
 //!
 //! ```text
 //! seed_t(y) = omega_t (p_t(y) - [y = c_t])
@@ -10,8 +10,8 @@
 //! node residual  U_t + V_t - seed_t,   pair residual  U_{t-1}(a) P(b | a) + V_t(b) P(a | b)
 //! ```
 //!
-//! The seed of the gold label is minus the sum of the others. So all terms are as small as what is left to learn, and have
-//! all their digits.
+//! The seed of the gold label is minus the sum of the others. All terms are therefore as small as the remaining error
+//! of the model, and keep all their digits.
 
 use crate::chain::lattice::Scores;
 use crate::chain::sums::log64::Trellis;
@@ -21,7 +21,7 @@ use crate::machine::simd::double::Doubles;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::WIDTH;
 
-/// A gold marginal under this leaves the sentence to log space.
+/// Gold marginal below which the sentence needs log space.
 const LEAST: f64 = 1e-200;
 
 /// Scratch of one thread: rows [T, width] of labels.
@@ -35,7 +35,7 @@ pub(crate) struct Pointwise {
     rows: [Vec<Doubles>; 3], // [width] each
 }
 
-/// The distributions of neighbours given each other.
+/// Distributions of neighbouring labels given each other.
 trait Conditionals {
     /// to(b) += sum_a u(a) P(y_t = b | y_{t-1} = a).
     fn forward(&mut self, t: usize, u: &[Doubles], to: &mut [Doubles]);
@@ -44,7 +44,7 @@ trait Conditionals {
     fn backward(&mut self, t: usize, u: &[Doubles], v: &[Doubles], to: &mut [Doubles]);
 }
 
-/// The number of label y in a row.
+/// Number of label y in a row.
 #[inline(always)]
 fn at(row: &[Doubles], y: usize) -> f64 {
     row[y / WIDTH].0[y % WIDTH]
@@ -56,7 +56,7 @@ fn at_mut(row: &mut [Doubles], y: usize) -> &mut f64 {
 }
 
 impl Pointwise {
-    /// Seed of the next token from its marginals.
+    /// Append the seed of the next token, given its marginals.
     #[inline(always)]
     fn push_seed(&mut self, marginals: &[Doubles], gold: u16, omega: f64) {
         let begin = self.seed.len();
@@ -71,7 +71,7 @@ impl Pointwise {
         *at_mut(row, gold as usize) = -total(row);
     }
 
-    /// U, V and the residuals from the seeds.
+    /// Compute U, V and the residuals from the seeds.
     #[inline(always)]
     fn run(&mut self, width: usize, conditionals: &mut impl Conditionals) {
         let n = self.seed.len() / width;
@@ -99,7 +99,8 @@ impl Pointwise {
     }
 }
 
-/// From scaled sums: P(b | a) = M[a, b] gamma_t(b) / beta_{t-1}(a) and P(a | b) = p_{t-1}(a) P(b | a) / p_t(b).
+/// Conditionals from scaled sums: P(b | a) = M[a, b] gamma_t(b) / beta_{t-1}(a) and P(a | b) = p_{t-1}(a) P(b | a) /
+/// p_t(b).
 struct Scaled<'a, S> {
     precise: &'a Scaled64,
     factors: &'a Factors,
@@ -149,8 +150,8 @@ impl<S: Find> Conditionals for Scaled<'_, S> {
     }
 }
 
-/// After `backward` and `marginals`: p_t(gold), and the probability of the other labels. None if a gold marginal is so small
-/// that log space is needed.
+/// Return p_t(gold) and the probability of the other labels, after `backward` and `marginals`. Return `None` if a gold
+/// marginal is so small that log space is needed.
 pub(crate) fn gold_shares(precise: &Scaled64, width: usize, gold: &[u16]) -> Option<Vec<(f64, f64)>> {
     let share = |(p, &y): (&[Doubles], &u16)| {
         let right = at(p, y as usize);
@@ -162,8 +163,8 @@ pub(crate) fn gold_shares(precise: &Scaled64, width: usize, gold: &[u16]) -> Opt
 }
 
 dispatch!(
-    /// After `backward` and `marginals` of `precise`: residuals of the nodes into `out`. Adds to `pairs` [L, width], if that is
-    /// not empty: times M these are the residuals of pairs of labels.
+    /// Write node residuals to `out`, after `backward` and `marginals` of `precise`. Unless `pairs` [L, width] is
+    /// empty, add to it. Multiplied by M, these are the residuals of pairs of labels.
     pub(crate) fn scaled(
         out: &mut Pointwise,
         precise: &Scaled64,
@@ -195,7 +196,7 @@ fn scaled_kernel<S: Find>(
     out.rows = rows;
 }
 
-/// From log sums.
+/// Conditionals from log sums.
 struct Logs<'a, F> {
     trellis: &'a Trellis,
     scores: &'a Scores<'a>,
@@ -203,7 +204,7 @@ struct Logs<'a, F> {
 }
 
 impl<F> Logs<'_, F> {
-    /// [L, L] of (P(b | a), P(a | b)).
+    /// (a, b, P(b | a), P(a | b)) for all pairs [L, L].
     fn step(&self, t: usize) -> impl Iterator<Item = (usize, usize, f64, f64)> + '_ {
         let l = self.scores.labels;
         let share = |pair: f64, whole: f64| if whole > f64::NEG_INFINITY { (pair - whole).exp() } else { 0.0 };
@@ -231,8 +232,8 @@ impl<F: FnMut(usize, usize, usize, f64)> Conditionals for Logs<'_, F> {
     }
 }
 
-/// After `forward` and `backward` of the trellis: residuals of the nodes into `out`; `pair(t, a, b, residual)` gets those of
-/// pairs.
+/// Write node residuals to `out`, after `forward` and `backward` of the trellis. Pair residuals are passed to `pair(t,
+/// a, b, residual)`.
 pub(crate) fn in_log_space(
     out: &mut Pointwise,
     trellis: &Trellis,

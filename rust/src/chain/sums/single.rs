@@ -1,8 +1,8 @@
 //! Marginals of one sentence with its labels in SIMD lanes.
 //!
-//! The operations are those of `batch`, on the same numbers and in the same order: sums over labels run from the first to the
-//! last, products of a row with M likewise. Both modules give the same bits, so that the marginals of a sentence do not depend on
-//! the sentences of the same call. (`sentence` adds in another order, which is faster.)
+//! The operations are those of `batch`, on the same numbers and in the same order: sums over labels, and products of a
+//! row with M, run from the first label to the last. Both modules give the same bits, so the marginals of a sentence do
+//! not depend on the other sentences of a call. `sentence` adds in another order, which is faster.
 
 use crate::chain::edges::Edges;
 use crate::chain::sums::batch::LogScales;
@@ -10,14 +10,14 @@ use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
-/// Scratch of one thread; grows to the longest sentence.
+/// Scratch of one thread. It grows to the longest sentence.
 #[derive(Default)]
 pub struct Single {
-    /// [T, width] node scores, -infinity after the last label; then psi.
+    /// [T, width] node scores, -infinity after the last label, then psi.
     pub psi: Vec<Lane>,
     alpha: Vec<Lane>,  // [T, width]
     inverse: Vec<f32>, // [T] 1 / c_t
-    gamma: Vec<Lane>,  // [width] of the position after
+    gamma: Vec<Lane>,  // [width] of the next position
     row: Vec<Lane>,    // [width]
 }
 
@@ -57,7 +57,7 @@ unsafe fn some_lanes<S: Find, const N: usize>(
     }
 }
 
-/// The sum over labels, from the first to the last.
+/// Sum over labels, from the first to the last.
 #[inline(always)]
 fn total(row: &[Lane], labels: usize) -> f32 {
     let whole = labels / WIDTH;
@@ -87,8 +87,8 @@ impl Single {
         self.inverse.resize(self.inverse.len().max(n), 0.0);
     }
 
-    /// psi, alpha and 1 / c from the node scores of n > 0 tokens. Returns log Z, or None if the sentence is flagged.
-    /// Room is reserved for n tokens and the labels of `edges`.
+    /// Compute psi, alpha and 1 / c from the node scores of n > 0 tokens. Return log Z, or `None` if the sentence is
+    /// flagged. The buffers must be reserved for n tokens and the labels of `edges`.
     #[inline(always)]
     pub(crate) fn forward<S: Find>(&mut self, simd: S, edges: &Edges, n: usize) -> Option<f64> {
         let (l, width) = (edges.labels, edges.labels.div_ceil(WIDTH));
@@ -129,7 +129,8 @@ impl Single {
         edges.underflow.bounds(worst, entry).filter(|_| z.is_finite()).map(|_| z)
     }
 
-    /// After `forward`: `visit(t, p)` with the marginals of each position, in lanes, from the last position to the first.
+    /// Call `visit(t, p)` with the marginals of each position, in lanes, from the last position to the first, after
+    /// `forward`.
     #[inline(always)]
     pub(crate) fn backward<S: Find>(
         &mut self,

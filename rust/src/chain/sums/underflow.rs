@@ -1,12 +1,12 @@
-//! What the scaled float32 recursions lose to underflow, and the sentences for which that is too much.
+//! Bounds on the loss of the scaled float32 recursions to underflow, and the thresholds for flagging sentences.
 //!
-//! Notation of `lanes`: L labels, R the span of the finite edge scores, so M is in [e^-R, 1] where it is not 0;
-//! S_t(y) = sum_y' alpha_{t-1}(y') M[y', y]; x_t = psi_t S_t; c_t = sum_y x_t(y); alpha_t = x_t / c_t. A product below
-//! the normal range becomes 0, and psi of a finite score is at least u = e^-87: an error of at most u, since 2^-126 < u.
-//! Rounding is relative and adds up over positions. An entry that underflows is different: it can be all that the rest
+//! Notation of `batch`: L labels, R the span of the finite edge scores, so M is 0 or in [e^-R, 1]. S_t(y) = sum_y'
+//! alpha_{t-1}(y') M[y', y], x_t = psi_t S_t, c_t = sum_y x_t(y), alpha_t = x_t / c_t. A product below the normal range
+//! becomes 0, and psi of a finite score is at least u = e^-87: an error of at most u, since 2^-126 < u. Rounding is
+//! relative and accumulates over positions. An entry that underflows is different: it can be the only one that the rest
 //! of the sentence allows.
 //!
-//! **No forbidden edge.** Labels may be forbidden: the bounds hold for any node scores, -infinity among them.
+//! **No forbidden edge.** Labels may be forbidden: the bounds hold for any node scores, including -infinity.
 //!
 //! 1. alpha_{t-1} adds up to 1, so S_t(y) >= e^-R, and the products that S_t(y) loses are at most L u e^R of it.
 //! 2. The error of x_t(y) is at most u, that of alpha_t(y) at most u / c_t.
@@ -32,16 +32,16 @@
 //! 3. Backward, step 4 above holds, and an underflow of beta itself or of M gamma is a path of probability u at most.
 //! 4. beta_t(y) = p_t(y) / alpha_t(y) <= L / min x, and gamma_t(y) <= 1 / min x. Unreachable labels have gamma = 0.
 //!
-//! The same bounds serve `beside`, which runs the backward recursion as a forward recursion from the other end: there
-//! the conditions hold for both directions.
+//! The same bounds apply to `sentence`, which runs the backward recursion as a forward recursion from the other end.
+//! There the conditions hold for both directions.
 //!
-//! Where a quantity is conditional on a label of probability p (the pointwise losses), losses count by 1 / p: p is then
-//! compared with `lost`.
+//! If a quantity is conditional on a label of probability p (the pointwise losses), losses are multiplied by 1 / p. p
+//! is then compared with `lost`.
 
 use crate::machine::simd::FLOOR;
 
-/// Widest span of finite edge scores that the scaled float32 recursions take: e^R times the factor e^31 of the
-/// exponential loss is still a float32.
+/// Largest span of finite edge scores for the scaled float32 recursions: e^R times the factor e^31 of the exponential
+/// loss is still a float32.
 pub const MAX_RANGE: f32 = 56.0;
 /// One rounding error of float32, as a share of the probability of all paths: 2^-24.
 const ROUNDING: f64 = 1.0 / (1u64 << 24) as f64;
@@ -51,9 +51,9 @@ const ROUNDING: f64 = 1.0 / (1u64 << 24) as f64;
 pub struct Underflow {
     /// Whether an edge is forbidden.
     pub forbids: bool,
-    /// A scale c_t under this flags the sentence.
+    /// Scale c_t below which the sentence is flagged.
     pub least_scale: f32,
-    /// An entry x_t(y) of a reachable label under this flags the sentence; 0 if no edge is forbidden.
+    /// Entry x_t(y) of a reachable label below which the sentence is flagged, 0 if no edge is forbidden.
     pub least_entry: f32,
     /// Probability lost at a position of scale c_t, times c_t.
     loss: f32,
@@ -62,7 +62,7 @@ pub struct Underflow {
 }
 
 impl Underflow {
-    /// For edges whose finite scores span so much.
+    /// Compute the thresholds for edges whose finite scores have this span.
     pub fn new(labels: usize, span: f64, forbids: bool) -> Underflow {
         let (l, widest) = (labels as f64, span.exp());
         let unit = l * f64::from(FLOOR).exp();
@@ -76,15 +76,16 @@ impl Underflow {
         }
     }
 
-    /// Most that a position of a sentence loses, as a probability, and the largest beta and gamma at weight 1. Of a
-    /// sentence whose least scale and least entry of a reachable label these are; None if it is flagged.
+    /// Return the largest probability that a position of a sentence loses, and the largest beta and gamma at weight 1,
+    /// given the smallest scale and the smallest entry of a reachable label. Return `None` if the sentence is flagged.
     pub fn bounds(&self, scale: f32, entry: f32) -> Option<(f32, f32)> {
         let kept = scale >= self.least_scale && entry >= self.least_entry;
         kept.then(|| (self.loss / scale, if self.forbids { self.most / entry } else { self.most }))
     }
 }
 
-/// Whether a path of so many positions scores more than all paths together, beyond rounding. No scores lead to that.
+/// Whether a path of this many positions scores more than all paths together, beyond rounding. No valid scores lead to
+/// that.
 pub fn is_beyond(score: f64, log_z: f64, positions: usize) -> bool {
     score - log_z > 1e-3 * positions as f64 + 1e-5 * log_z.abs()
 }

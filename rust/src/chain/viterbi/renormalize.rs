@@ -4,12 +4,11 @@
 //! delta_t(y) <- delta_t(y) - m_t,      m_t = max_y delta_t(y)          at the positions of `is_due`
 //! ```
 //!
-//! The score of a prefix grows by some s per token. Without the subtraction a comparison at token t is off by half an ulp
-//! of t s: at 60,000 tokens of score 10 that is 2^-5, and best paths are wrong by tenths. With it |delta| stays below
-//! EVERY s plus the spread of the labels at one position, so that comparisons at token 100,000 are as exact as at token
-//! 200.
-//! Paths that never share a cell (no transition leads from one to the other) still accumulate the rounding of every
-//! token.
+//! The score of a prefix grows by some s per token. Without the subtraction a comparison at token t is off by half an
+//! ulp of t s: at 60,000 tokens of score 10 that is 2^-5, and best paths are wrong by tenths. With it |delta| stays
+//! below EVERY s plus the spread of the labels at one position, so that comparisons at token 100,000 are as exact as at
+//! token 200. Paths that never share a cell (no transition leads from one to the other) still accumulate the rounding
+//! of every token.
 //!
 //! Labels are compared only with labels of the same position, so a constant does not change the winner. Rounding is
 //! monotone: a larger score does not become the smaller one, and equal scores stay equal. Within a factor of two of m_t

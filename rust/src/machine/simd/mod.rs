@@ -1,7 +1,7 @@
 //! SIMD lanes of sixteen numbers, one per sentence.
 //!
-//! Every recursion of `chain::lanes` is written once over the `Simd` trait and compiled for AVX-512, AVX2 with FMA and
-//! the baseline. The instruction set is chosen at run time, so that one wheel runs on all machines.
+//! Every recursion of `chain` is written once over the `Simd` trait and compiled for AVX-512, AVX2 with FMA and the
+//! baseline. The instruction set is chosen at run time, so that one wheel runs on all machines.
 
 pub mod blocks;
 pub mod dispatch;
@@ -44,7 +44,7 @@ pub fn prefetch_all<T>(slice: &[T]) {
     }
 }
 
-/// Where the bytes of a slice are.
+/// Address range of a slice in bytes.
 #[inline(always)]
 pub fn bytes<T>(slice: &[T]) -> std::ops::Range<*const u8> {
     let range = slice.as_ptr_range();
@@ -64,7 +64,7 @@ impl Prefetcher {
         Prefetcher { slices, now: 0 }
     }
 
-    /// Prefetch the next line; do nothing after the last.
+    /// Prefetch the next line. After the last line this does nothing.
     #[inline(always)]
     pub fn line(&mut self) {
         if let Some(slice) = self.slices.get_mut(self.now) {

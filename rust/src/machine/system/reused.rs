@@ -1,4 +1,4 @@
-//! A value that one call leaves for the next.
+//! Value kept from one call for the next.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ impl<T> Default for Reused<T> {
 }
 
 impl<T> Reused<T> {
-    /// Return the value, which the caller then owns; None if there is none or another call has it.
+    /// Return the value, which the caller then owns, or `None` if there is none or another call has it.
     pub fn take(&self) -> Option<T> {
         self.0.try_lock().ok().and_then(|mut kept| kept.take())
     }

@@ -1,23 +1,23 @@
-//! Kernels written out: the linear one as attributes, the polynomial of degree 2 as products of two of them.
+//! Expanded kernels: the linear kernel as attributes, the polynomial of degree 2 as products of two attributes.
 //!
 //! ```text
 //! (c + g <x, x'>)^2 = c^2 + sum_a 2cg x_a x'_a + sum_a g^2 (x_a^2)(x'_a^2) + sum_{a<b} 2g^2 (x_a x_b)(x'_a x'_b)
 //! ```
 //!
-//! A *term* is one of these products; its share of K is m * f(x) * f(x') with the factor m above. With weights
-//! W = sum_s beta_s f(x_s) a token's score is sum m f(x) W over its own terms: n^2/2 of them, however many support
-//! tokens there are. Products of whole numbers stay whole: no square roots anywhere.
+//! A *term* is one of these products. It contributes m * f(x) * f(x') to K, with the factor m above. With weights W =
+//! sum_s beta_s f(x_s) a token's score is sum m f(x) W over its own n^2/2 terms, independent of the number of support
+//! tokens. Products of whole numbers stay whole, since there are no square roots.
 
 use crate::dataset::csr::Csr;
 use crate::scores::kernel::Kernel;
 
-/// No second attribute.
+/// Marks a term without a second attribute.
 const SINGLE: u32 = u32::MAX;
 
-/// Terms by their attributes: open addressing, linear probing.
+/// Numbers of terms by their attributes: open addressing, linear probing.
 #[derive(Clone, Debug, Default)]
 pub struct Products {
-    keys: Vec<u64>, // 0 is empty: key + 1
+    keys: Vec<u64>, // key + 1, 0 if empty
     ids: Vec<u32>,
     len: usize,
 }
@@ -38,7 +38,7 @@ impl Products {
         u64::from(a) << 32 | u64::from(b)
     }
 
-    /// The number of a term, where it has one.
+    /// Return the number of a term, if it has one.
     #[inline(always)]
     pub fn get(&self, a: u32, b: u32) -> Option<u32> {
         if self.keys.is_empty() {
@@ -48,7 +48,7 @@ impl Products {
         (self.keys[at] != 0).then(|| self.ids[at])
     }
 
-    /// The number of a term, a new one where it had none.
+    /// Return the number of a term, assigning a new one if needed.
     pub fn intern(&mut self, a: u32, b: u32) -> u32 {
         if (self.len + 1) * 2 > self.keys.len() {
             let old = std::mem::take(&mut self.keys);
@@ -78,12 +78,12 @@ impl Products {
     }
 }
 
-/// Whether a kernel can be written out.
+/// Whether a kernel can be expanded.
 pub fn possible(kernel: &Kernel) -> bool {
     matches!(kernel, Kernel::Linear | Kernel::Poly { degree: 1 | 2, .. })
 }
 
-/// Terms of a token of n attributes, at most.
+/// Maximum number of terms of a token with n attributes.
 pub fn count(kernel: &Kernel, n: usize) -> usize {
     match kernel {
         Kernel::Poly { degree: 2, .. } => 1 + n + n * (n + 1) / 2,
@@ -91,7 +91,7 @@ pub fn count(kernel: &Kernel, n: usize) -> usize {
     }
 }
 
-/// `each(a, b, f, m)` for every term of a token: attributes, f(x), factor. The constant has no attribute.
+/// Call `each(a, b, f, m)` for every term of a token: attributes, f(x), factor. The constant has no attribute.
 #[inline(always)]
 pub fn terms(kernel: &Kernel, row: &[(u32, f32)], mut each: impl FnMut(u32, u32, f64, f64)) {
     match *kernel {
@@ -130,7 +130,7 @@ pub fn terms(kernel: &Kernel, row: &[(u32, f32)], mut each: impl FnMut(u32, u32,
 pub struct Expanded {
     pub ptr: Vec<usize>,
     pub term: Vec<u32>,
-    pub value: Vec<f32>,  // f(x), empty: all 1
+    pub value: Vec<f32>,  // f(x), empty if all are 1
     pub factor: Vec<f64>, // [terms] m
 }
 

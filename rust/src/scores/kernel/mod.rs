@@ -1,4 +1,4 @@
-//! Kernels on attribute vectors: scores that come from training tokens in place of weights of attributes.
+//! Kernels on attribute vectors: scores computed from training tokens instead of weights of attributes.
 //!
 //! ```text
 //! s_t(y) = sum_s beta_s(y) K(x_t, x_s)         linear  <x, x'>
@@ -6,11 +6,11 @@
 //!                                              rbf     exp(-gamma ||x - x'||^2)
 //! ```
 //!
-//! Only tokens with beta != 0 count, the *support tokens*; equal tokens share one. Transitions, starts and ends keep a
-//! weight each. `rows` computes K of one token with all others through an inverted index; `table` keeps the scores of
-//! all training tokens while betas change; `expand` writes the polynomial of degree 2 out as products of attributes. The
-//! perceptron is `learners::online::kernel`, the feature space of the Hidden Markov SVM `learners::svm::kernel`, and
-//! `decoding::kernel` labels sentences.
+//! Only tokens with beta != 0 contribute, the *support tokens*. Equal tokens share one. Transitions, starts and ends
+//! have a weight each. `rows` computes K of one token with all others through an inverted index, `table` maintains the
+//! scores of all training tokens while betas change, and `expand` expands the polynomial of degree 2 into products of
+//! attributes. The perceptron is `learners::online::kernel`, the feature space of the Hidden Markov SVM is
+//! `learners::svm::kernel`, and `decoding::kernel` labels sentences.
 
 pub mod expand;
 pub mod rows;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub type KernelFunction = Arc<dyn Fn(&Csr, &Csr) -> Result<Vec<f64>> + Send + Sync>;
 
 named!(
-    /// Kernels that have a name and numbers; another is a function.
+    /// Kernels with a name and parameters. Any other kernel is a function.
     pub enum KernelKind: "kernel" {
         Linear = "linear",
         Poly = "poly",
@@ -34,7 +34,7 @@ named!(
 );
 
 impl KernelKind {
-    /// The numbers that it reads.
+    /// Names of the parameters that the kernel uses.
     pub fn numbers(self) -> &'static [&'static str] {
         match self {
             KernelKind::Linear => &[],
@@ -62,7 +62,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// K from <x, x'>, ||x||^2 and ||x'||^2; 0 for a function, which has no such form.
+    /// K from <x, x'>, ||x||^2 and ||x'||^2, or 0 for a function, which has no such form.
     #[inline(always)]
     pub fn of(&self, dot: f64, square: f64, other: f64) -> f64 {
         match *self {
@@ -91,7 +91,7 @@ impl Kernel {
 }
 
 named!(
-    /// How scores are kept.
+    /// Representation of the scores.
     pub enum Form: "form" {
         /// The cheaper of the two.
         Auto = "auto",

@@ -5,20 +5,20 @@ use crate::error::{Error, Result};
 use crate::scores::kernel::Kernel;
 use std::collections::HashMap;
 
-/// The distinct tokens of a dataset: attributes ascending, repeated ones added up.
+/// Distinct tokens of a dataset: attributes ascending, values of repeated ones added up.
 #[derive(Clone, Debug, Default)]
 pub struct Distinct {
     pub rows: Csr,        // [U]
-    pub of: Vec<u32>,     // [tokens] the distinct token of each
+    pub of: Vec<u32>,     // [tokens] index of the distinct token
     pub square: Vec<f64>, // [U] ||x||^2
 }
 
 impl Distinct {
-    /// In order of first occurrence.
+    /// Collect the distinct tokens in order of first occurrence.
     pub fn new(tokens: CsrRef<'_>) -> Distinct {
         let mut out = Distinct::default();
         let mut first: HashMap<u64, u32> = HashMap::new();
-        let mut next: Vec<u32> = Vec::new(); // the next row with the same hash
+        let mut next: Vec<u32> = Vec::new(); // next row with the same hash
         let mut row: Vec<(u32, f32)> = Vec::new();
         for t in 0..tokens.rows() {
             row.clear();
@@ -64,7 +64,7 @@ impl Distinct {
         self.len() == 0
     }
 
-    /// <x, x'> of two of them.
+    /// <x, x'> of two distinct tokens.
     pub fn dot(&self, a: usize, b: usize) -> f64 {
         let (mut i, mut j) = (self.rows.ptr[a], self.rows.ptr[b]);
         let (ends, ids) = ((self.rows.ptr[a + 1], self.rows.ptr[b + 1]), &self.rows.ids);
@@ -88,7 +88,7 @@ impl Distinct {
 pub struct Inverted {
     ptr: Vec<usize>, // [A + 1]
     row: Vec<u32>,
-    value: Vec<f32>, // empty: all 1
+    value: Vec<f32>, // empty if all are 1
 }
 
 impl Inverted {
@@ -116,7 +116,7 @@ impl Inverted {
         Inverted { ptr, row, value }
     }
 
-    /// <x, x_r> of a token with every row: `out` [rows]. Attributes outside the index meet nothing.
+    /// <x, x_r> of a token with every row: `out` [rows]. Attributes outside the index are ignored.
     pub fn dots(&self, token: impl Iterator<Item = (u32, f32)>, out: &mut [f32]) {
         out.fill(0.0);
         for (a, v) in token {
@@ -134,14 +134,14 @@ impl Inverted {
         }
     }
 
-    /// Rows that a token of this attribute meets.
+    /// Number of rows that have this attribute.
     pub fn count(&self, attribute: u32) -> usize {
         let a = attribute as usize;
         self.ptr.get(a + 1).map_or(0, |end| end - self.ptr[a])
     }
 }
 
-/// A block of some rows.
+/// Return a block of some rows.
 pub fn block(rows: &Csr, which: impl Iterator<Item = usize>) -> Csr {
     let mut out = Csr::default();
     for r in which {
@@ -153,13 +153,13 @@ pub fn block(rows: &Csr, which: impl Iterator<Item = usize>) -> Csr {
     out
 }
 
-/// Kernel rows K(x_u, .) over all distinct tokens, computed when asked for and kept while there is room: the second
-/// chance algorithm, a row that was used since the hand passed it last is passed over once more.
+/// Kernel rows K(x_u, .) over all distinct tokens, computed on demand and cached up to a memory limit. Replacement is
+/// by second chance (CLOCK): a row that was used since the hand last passed it is skipped once.
 pub struct KernelRows {
     pub kernel: Kernel,
     index: Inverted,
-    room: usize,      // rows that fit
-    place: Vec<u32>,  // [U] slot of a token's row, u32::MAX where it is not kept
+    room: usize,      // maximum number of cached rows
+    place: Vec<u32>,  // [U] slot of a token's row, u32::MAX if it is not cached
     owner: Vec<u32>,  // [slots]
     used: Vec<bool>,  // [slots]
     values: Vec<f32>, // [slots, U]
@@ -168,7 +168,7 @@ pub struct KernelRows {
 }
 
 impl KernelRows {
-    /// `bytes`: what the kept rows may take; one row always fits.
+    /// `bytes`: limit on the memory of cached rows. At least one row is always cached.
     pub fn new(kernel: Kernel, distinct: &Distinct, attributes: usize, bytes: usize) -> KernelRows {
         let n = distinct.len();
         KernelRows {
@@ -184,7 +184,7 @@ impl KernelRows {
         }
     }
 
-    /// K of token u with every distinct token: [U].
+    /// Return K of token u with every distinct token: [U].
     pub fn row(&mut self, distinct: &Distinct, u: u32) -> Result<&[f32]> {
         let n = distinct.len();
         let mut slot = self.place[u as usize] as usize;
@@ -243,7 +243,7 @@ impl KernelRows {
     }
 }
 
-/// Products of a token with others into kernel values.
+/// Convert dot products of a token with others to kernel values.
 pub fn apply(kernel: &Kernel, square: f64, others: &[f64], out: &mut [f32]) {
     match *kernel {
         Kernel::Linear | Kernel::Function(_) => {}

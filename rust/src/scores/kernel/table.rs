@@ -1,8 +1,8 @@
-//! Scores of all training tokens under betas that change.
+//! Scores of all training tokens under changing betas.
 //!
-//! A change of beta_s(y) by x moves the score of every distinct token u by x K(x_u, x_s): one pass along a kernel row,
-//! which the next decodings get for nothing. Where the kernel can be written out and that is cheaper, the weights of
-//! its terms are kept instead, and a token's scores are summed when asked for.
+//! A change of beta_s(y) by x adds x K(x_u, x_s) to the score of every distinct token u: one pass over a kernel row,
+//! after which decoding needs no kernel values. If the kernel can be expanded and that is cheaper, the weights of its
+//! terms are stored instead, and a token's scores are summed on demand.
 
 use crate::chain::limits::support::Support;
 use crate::chain::limits::Limits;
@@ -18,7 +18,7 @@ use crate::scores::kernel::rows::{Distinct, KernelRows};
 use crate::scores::kernel::{Form, Kernel};
 use std::sync::Arc;
 
-/// betas of distinct tokens, and a weight for each transition, start and end.
+/// Betas of distinct tokens, and a weight for each transition, start and end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Weights {
     pub beta: Vec<f64>, // [U, L]
@@ -32,7 +32,7 @@ impl Weights {
         Weights { beta: vec![0.0; tokens * l], edge: vec![0.0; l * l], start: vec![0.0; l], end: vec![0.0; l] }
     }
 
-    /// One number a feature of the layout (transitions, starts, ends), then the betas.
+    /// Return one number per feature of the layout (transitions, starts, ends), then the betas.
     pub fn flat(&self, layout: &Layout) -> Vec<f64> {
         let mut out: Vec<f64> = layout.edges.iter().map(|&e| self.edge[e as usize]).collect();
         out.extend(layout.starts.iter().map(|&y| self.start[y as usize]));
@@ -47,7 +47,7 @@ enum KernelScores {
     Expanded { terms: Expanded, weight: Vec<f64> },  // [terms, L]
 }
 
-/// A training set, its betas and its scores.
+/// Training set, its betas and its scores.
 pub struct Betas {
     pub data: Arc<Dataset>,
     pub layout: Arc<Layout>,
@@ -65,7 +65,7 @@ pub struct Betas {
 
 dispatch!(fn add_scaled(to: &mut [f64], row: &[f32], x: f64) = add_kernel);
 
-/// to += x * row: what training with kernel rows spends its time on. S is for `dispatch`: the compiler makes the vectors.
+/// to += x * row, the inner loop of training with kernel rows. S is for `dispatch!`: the compiler vectorizes the loop.
 #[inline(always)]
 fn add_kernel<S: Simd>(_: S, to: &mut [f64], row: &[f32], x: f64) {
     for (s, &k) in to.iter_mut().zip(row) {
@@ -73,18 +73,18 @@ fn add_kernel<S: Simd>(_: S, to: &mut [f64], row: &[f32], x: f64) {
     }
 }
 
-/// Whether to write the kernel out, by the work of an epoch in which one token in ten changes.
+/// Whether expanding the kernel is cheaper, by the work of an epoch in which one token in ten changes.
 fn cheaper(kernel: &Kernel, data: &Dataset, distinct: &Distinct, l: usize, bytes: usize) -> bool {
     let (tokens, u) = (data.tokens() as f64, distinct.len() as f64);
     let terms: f64 = distinct.rows.ptr.windows(2).map(|w| expand::count(kernel, w[1] - w[0]) as f64).sum();
     let each = terms / u.max(1.0);
-    // Every term may be a new one; most are seen several times.
+    // Every term may be new, but most occur several times.
     let memory = terms * 8.0 + 0.3 * terms * 8.0 * l as f64;
     memory <= bytes as f64 && tokens * each * (0.25 * l as f64 + 2.0) < 0.1 * tokens * u * 3.0
 }
 
 impl Betas {
-    /// `bytes`: what kernel rows, or written-out terms under `Auto`, may take.
+    /// `bytes`: memory limit of kernel rows, or of expanded terms under `Auto`.
     pub fn new(
         data: Arc<Dataset>,
         layout: Arc<Layout>,
@@ -154,8 +154,8 @@ impl Betas {
         matches!(self.scores, KernelScores::Expanded { .. })
     }
 
-    /// What the betas have summed up to: scores of tokens [L, U], or weights of terms [terms, L]. They are sums of changes
-    /// in the order in which these came, which the betas alone do not tell.
+    /// Accumulated sums: scores of tokens [L, U], or weights of terms [terms, L]. They depend on the order of the
+    /// changes, so they cannot be recomputed exactly from the betas.
     pub fn kept(&self) -> &[f64] {
         match &self.scores {
             KernelScores::Rows { score, .. } => score,
@@ -163,7 +163,7 @@ impl Betas {
         }
     }
 
-    /// Weights, and what they have summed up to, of a table of the same data.
+    /// Restore weights and accumulated sums from a table of the same data.
     pub fn restore(&mut self, weights: Weights, kept: &[f64]) -> Result<()> {
         let (l, own) = (self.layout.labels, &mut self.weights);
         let scores = match &mut self.scores {
@@ -188,7 +188,7 @@ impl Betas {
         Ok(())
     }
 
-    /// First token of a sentence and the one behind its last.
+    /// First token of a sentence and the end of the last.
     pub fn range(&self, sentence: u32) -> (usize, usize) {
         (self.data.sentences[sentence as usize], self.data.sentences[sentence as usize + 1])
     }
@@ -219,7 +219,7 @@ impl Betas {
         Ok(())
     }
 
-    /// A weight of a transition, where it is a feature; whether it is.
+    /// Add x to the weight of a transition, if it is a feature. Return whether it is.
     pub fn change_edge(&mut self, from: u16, to: u16, x: f64) -> bool {
         let at = from as usize * self.layout.labels + to as usize;
         if self.edge_exists[at] {
@@ -243,7 +243,7 @@ impl Betas {
         exists
     }
 
-    /// Scores of a distinct token: out [L].
+    /// Write the scores of a distinct token to `out` [L].
     pub fn score(&self, u: u32, out: &mut [f64]) {
         let (l, n) = (self.layout.labels, self.distinct.len());
         match &self.scores {
@@ -265,7 +265,8 @@ impl Betas {
         }
     }
 
-    /// Node scores of position t of a sentence into the chart, -infinity where a label is not allowed; `cost` [L, width] or empty is added by gold label.
+    /// Write the node scores of position t of a sentence to the chart, -infinity for labels that are not allowed.
+    /// `cost`, [L, width] or empty, is added by gold label.
     pub fn fill(&self, chart: &mut Chart, sentence: u32, t: usize, cost: &[Lane], scratch: &mut Vec<f64>) {
         let (begin, end) = self.range(sentence);
         let (l, token, width) = (self.layout.labels, begin + t, chart.width);
@@ -290,7 +291,7 @@ impl Betas {
         }
     }
 
-    /// K of two distinct tokens, as `change` sees it.
+    /// K of two distinct tokens, as used by `change`.
     pub fn kernel_of(&mut self, a: u32, b: u32) -> Result<f64> {
         match &mut self.scores {
             KernelScores::Rows { rows, .. } => Ok(f64::from(rows.row(&self.distinct, a)?[b as usize])),
@@ -317,7 +318,7 @@ impl Betas {
         sum + w.edge.iter().chain(&w.start).chain(&w.end).map(|x| x * x).sum::<f64>()
     }
 
-    /// Start, end and transition features that exist: of the transition from -> to, and of y at the ends.
+    /// Whether a start, end or transition feature exists: here for the transition from -> to, below for y at the ends.
     pub fn has_edge(&self, from: u16, to: u16) -> bool {
         self.edge_exists[from as usize * self.layout.labels + to as usize]
     }
