@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Entities {
     pub kind: Vec<u16>,    // [L] type of each label, `OUTSIDE` if it belongs to none
-    pub boundary: Vec<u8>, // [L + 1, L] bit 0: an entity ends between two labels, bit 1: one begins. Row L is before the first
+    pub boundary: Vec<u8>, // [L + 1, L] bit 0: an entity ends between two labels, bit 1: one begins, row L: at the start
 }
 
 /// Type of a label outside all entities.

@@ -201,7 +201,8 @@ impl Pattern {
     }
 }
 
-/// Whether most edges from each label, and most edges to each label, are allowed.
+/// Return (from, to): `to` for labels to which at least half of the edges are allowed, and `from` for labels from which
+/// at least half of the edges to those are.
 fn masks(labels: usize, forbidden: &[u32]) -> (Vec<bool>, Vec<bool>) {
     let mut count = vec![0usize; labels];
     forbidden.iter().for_each(|&e| count[e as usize % labels] += 1);

@@ -60,7 +60,7 @@ struct BeamPath {
 /// Scratch for one sentence at a time.
 #[derive(Default)]
 pub struct BoundedSearch {
-    ahead: Vec<Lane>, // [T, LIKELY + 1, width] by the class of the previous label (likely ones, then all others) and the label
+    ahead: Vec<Lane>, // [T, LIKELY + 1, width] by class of the previous label and label, the last class for unlikely ones
     class: Vec<u8>,   // [T, L] index of a label among the likely ones, LIKELY for the others
     likely: Vec<usize>, // [T, LIKELY], or [T, L] with fewer labels
     rows: Vec<Lane>,  // [LIKELY + 1, width] F_2 of the likely labels, then the largest of the others

@@ -97,7 +97,7 @@ impl Lookback {
         (self.far - 1 + usize::from(self.document)) * self.labels
     }
 
-    /// Row of G_n for the n labels before a token, numbered with the last as the lowest digit; n = 2 or 3.
+    /// Row of G_n for the n labels before a token, numbered with the last as the lowest digit, where n is 2 or 3.
     #[inline(always)]
     pub fn tuple_row(&self, n: usize, labels: usize) -> usize {
         self.tuple_begin() + labels + if n == 3 { self.labels * self.labels } else { 0 }

@@ -7,9 +7,9 @@
 //! ```
 //! where every label further back is taken from the entry's own path. All labels y form one row of lanes, and a row is
 //! merged into the k rows of its cell by k comparisons. With m >= p this is exact Viterbi. With m < p each entry
-//! represents only its winning prefix, as in the paper. Cost per token: cells x k x (p + k) rows, less if `Reach` excludes an
-//! entry from all lists beforehand. If there are only first-order features, `Chart` finds the lists. With m = p = 2
-//! `BoundedSearch` does, if few entries can be on the best paths.
+//! represents only its winning prefix, as in the paper. Cost per token: cells x k x (p + k) rows, less if `Reach`
+//! excludes an entry from all lists beforehand. If there are only first-order features, `Chart` finds the lists. With m
+//! = p = 2 `BoundedSearch` does, if few entries can be on the best paths.
 //!
 //! Ties: the lower dropped label wins, then its better prefix. At the end, the lower last label, then the lower label
 //! before it.

@@ -1,10 +1,10 @@
 //! Bounds on the loss of the scaled float32 recursions to underflow, and the thresholds for flagging sentences.
 //!
-//! Notation of `batch`: L labels, R the span of the finite edge scores, so M is 0 or in [e^-R, 1]. S_t(y) = sum_y'
-//! alpha_{t-1}(y') M[y', y], x_t = psi_t S_t, c_t = sum_y x_t(y), alpha_t = x_t / c_t. A product below the normal range
-//! becomes 0, and psi of a finite score is at least u = e^-87: an error of at most u, since 2^-126 < u. Rounding is
-//! relative and accumulates over positions. An entry that underflows is different: it can be the only one that the rest
-//! of the sentence allows.
+//! Notation of `batch`: L labels, R the span of the finite edge scores, so M is 0 or in [e^-R, 1].
+//! S_t(y) = sum_y' alpha_{t-1}(y') M[y', y], x_t = psi_t S_t, c_t = sum_y x_t(y), alpha_t = x_t / c_t. A product below
+//! the normal range becomes 0, and psi of a finite score is at least u = e^-87: an error of at most u, since 2^-126 <
+//! u. Rounding is relative and accumulates over positions. An entry that underflows is different: it can be the only
+//! one that the rest of the sentence allows.
 //!
 //! **No forbidden edge.** Labels may be forbidden: the bounds hold for any node scores, including -infinity.
 //!

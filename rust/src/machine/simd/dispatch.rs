@@ -65,8 +65,9 @@ impl FlushToZero {
     pub fn new() -> FlushToZero {
         #[cfg(target_arch = "x86_64")]
         {
-            let (mut before, flags) = (0u32, 0x8040u32); // flush-to-zero and denormals-are-zero of MXCSR
-                                                         // SAFETY: reads and writes the floating-point control register of this thread; `drop` restores it.
+            // Flush-to-zero and denormals-are-zero of MXCSR.
+            let (mut before, flags) = (0u32, 0x8040u32);
+            // SAFETY: reads and writes the floating-point control register of this thread, which `drop` restores.
             unsafe {
                 std::arch::asm!("stmxcsr [{}]", in(reg) &mut before, options(nostack));
                 let now = before | flags;

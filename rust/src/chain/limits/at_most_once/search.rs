@@ -163,8 +163,8 @@ fn list(ends: &[u32], at: usize) -> std::ops::Range<usize> {
     begin..ends[at] as usize
 }
 
-/// Mask before a step into `mask` by a label whose bit is `bit`, or `None` if the step is impossible: the span was
-/// begun before, or its bit is missing.
+/// Mask before a step into `mask` by a label whose bit is `bit`, or `None` if the step begins a tracked span that is
+/// not in `mask`.
 #[inline(always)]
 pub fn source(mask: usize, bit: usize, begins: bool) -> Option<usize> {
     match begins && bit != 0 {

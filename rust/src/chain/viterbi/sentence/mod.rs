@@ -6,9 +6,9 @@
 //! best_t(y)  = max_y' delta_{t-1}(y') + A_t[y', y]          delta_t(y) = best_t(y) + s_t(y)
 //! ```
 //!
-//! No back pointers are kept. The backward pass finds the y' that gave best_t(y) by one comparison per row on the path,
-//! which is cheaper than many selections off the path. Both directions add the same two floats, so the comparison is
-//! exact.
+//! No back pointers are kept. The backward pass finds the y' that gave best_t(y) by comparing one row per position of
+//! the path, instead of a selection in every cell of the forward pass. Both directions add the same two floats, so the
+//! comparison is exact.
 //!
 //! Ties are broken as in `kbest`.
 
@@ -257,8 +257,8 @@ impl Chart {
             return;
         }
         let mut best = [[simd.splat(f32::NEG_INFINITY); N]; U];
-        // SAFETY: `from` has the labels of the `width` lanes before `at - v`, and there are `labels` rows of `width` lanes, of
-        // which v..v + N are read, by the assertions.
+        // SAFETY: by the assertions, `from` has the labels of the `width` lanes before `at - v`, and there are `labels`
+        // rows of `width` lanes, of which v..v + N are read.
         unsafe {
             let from = self.delta.as_ptr().add(at - v - self.width).cast::<f32>();
             let mut row = steps.rows.as_ptr().add(self.block(t) * self.labels * self.width + v);

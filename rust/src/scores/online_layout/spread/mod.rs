@@ -94,7 +94,7 @@ impl<S: Find, I: Number, const N: usize> RowVisitor<S, I, N> for (AddScores, S) 
     }
 }
 
-/// Sum d over the places of each row of a sentence: N lanes of wide rows, or the single lane of narrow rows if
+/// Sum d over the places of each row of a sentence: N lanes of wide rows, and the lane of narrow rows if
 /// `narrow`.
 ///
 /// # Safety

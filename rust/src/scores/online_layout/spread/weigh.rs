@@ -51,7 +51,8 @@ impl Spread {
     }
 }
 
-/// Add N lanes of the weights of each row of a sentence at its places: narrow rows if `narrow`, wide rows otherwise.
+/// Add the weights of each row of a sentence at its places: N lanes of wide rows, and the lane of narrow rows if
+/// `narrow`.
 ///
 /// # Safety
 /// The requirements of `each_row`, and `w` has all rows.
