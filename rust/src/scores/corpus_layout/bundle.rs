@@ -58,7 +58,7 @@ impl Bundles {
         let mut steps = vec![0.0; values.len()];
         let mut out = Bundles { width, head_ptr: vec![0], place_ptr: vec![0], ..Bundles::default() };
         out.group_of = vec![u32::MAX; plan.batches.len()];
-        // For each row of the group: its class, its number of tokens, then the index for the next of them.
+        // For each row of the group: its number of tokens, and the index for the next of them. Then the rows by class.
         let (mut count, mut next) = (vec![0u32; lanes + 1], vec![0u32; lanes + 1]);
         let mut touched: Vec<Vec<u32>> = vec![Vec::new(); classes];
         let mut found: Vec<(u32, u32)> = Vec::new();

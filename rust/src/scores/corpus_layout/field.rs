@@ -6,7 +6,7 @@ use crate::machine::simd::{Lane, WIDTH};
 /// Data passed between the phases of a batch.
 #[derive(Default)]
 pub struct Field {
-    pub nodes: Vec<Lane>, // [T, L] node scores, then residuals without the gold labels, plus slack for a whole tile
+    pub nodes: Vec<Lane>, // [T, L] node scores, then residuals with gold labels not yet subtracted, plus slack for a tile
     pub gold: [f64; WIDTH], // scores of the gold labels
     pub subtract: Vec<Lane>, // amount to subtract at the gold labels, one for all positions or one per position
 }

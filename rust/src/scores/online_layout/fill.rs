@@ -19,8 +19,8 @@ impl TokenCells {
         self.add_rows(simd, weights, begin + t, out);
     }
 
-    /// Add the single cells to the node scores of a whole sentence, in one loop over all its tokens, because tokens
-    /// rarely have equal numbers of them.
+    /// Initialize the node scores of a whole sentence and add the single cells, in one loop over all its tokens,
+    /// because tokens rarely have equal numbers of them.
     ///
     /// # Safety
     /// `weights` are [cells], `out` the rows of the sentence.
