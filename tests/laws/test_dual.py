@@ -363,14 +363,15 @@ def test_the_certificate_is_in_the_file_the_log_and_the_line(tmp_path, caplog):
     assert last["gap"] == pytest.approx((last["objective"] - last["dual"]) / last["objective"])
     assert f"gap {last['gap']:.3g}" in caplog.messages[-1]
     tagger.save(tmp_path / "m.tagwise")
-    assert f"; {tagger.stopped_}; " in summary(tagger, train, str(tmp_path / "m.tagwise"), 0.1)
+    line = summary(tagger, train, str(tmp_path / "m.tagwise"), 0.1)
+    assert f"Training stopped at a certified gap of {last['gap']:.1e}" in line
     with pytest.importorskip("sklearn").config_context(display="text"):
         assert f">{last['gap']:.1e}</td>" in tagger._repr_html_()
     kept = tw.load(tmp_path / "m.tagwise").model_.meta["metrics"]
     assert (kept["dual"], kept["gap"]) == (last["dual"], last["gap"])
-    line = TrainingProgress(Console(file=StringIO()), "x")
+    progress = TrainingProgress(Console(file=StringIO()), "x")
     seen = []
-    line.update = lambda *told: seen.append(told)
-    line(Iteration(3, 9, 120.0, 0.02, None, 0.1, 4, 117.6, 0.02))
-    line(Iteration(4, 9, 120.0, 0.02, None, 0.1, 5))
+    progress.update = lambda *shown: seen.append(shown)
+    progress(Iteration(3, 9, 120.0, 0.02, None, 0.1, 4, 117.6, 0.02))
+    progress(Iteration(4, 9, 120.0, 0.02, None, 0.1, 5))
     assert [state for _, _, state in seen] == ["objective 120.00  gap 2e-02", "objective 120.00"]

@@ -96,7 +96,7 @@ def test_what_breaks_the_rules_is_named_by_file_and_line(tmp_path: Path) -> None
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1")
     with pytest.raises(tw.TrainingError, match=r"a\.conll:1: "):
         tw.fit_shards(tw.CRF(constraints="IOB2"), shards)
-    with pytest.raises(tw.ParameterError, match=r"constraints='auto'.*name it"):
+    with pytest.raises(tw.ParameterError, match=r"constraints='auto'.*Name the scheme"):
         tw.fit_shards(tw.MIRA(constraints="auto"), shards)
 
 

@@ -380,7 +380,7 @@ def save_format(learner: str, folder: File) -> None:
     assert (folder / "plain").read_bytes()[:4] != b"lCRF"
     assert (folder / "foreign").read_bytes()[:4] == b"lCRF"
     assert tw.load(folder / "foreign").predict(attributes) == tagger.predict(attributes)
-    with pytest.raises(tw.ModelFileError, match=r"format=.nonsense.: unknown"):
+    with pytest.raises(tw.ModelFileError, match=r"format=.nonsense.: expected one of tagwise, crfsuite"):
         tagger.save(folder / "no", format="nonsense")
     assert not (folder / "no").exists()
 
