@@ -24,7 +24,7 @@ from rich.console import Console
 
 import tagwise as tw
 import tagwise.torch as tt
-from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
+from tagwise.apps.compare.report.svg import Chart
 
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#17becf")
 
@@ -89,10 +89,7 @@ def picture(rows: Sequence[dict[str, Any]], score: str = "dev score, %") -> str:
         runs = [row["dev"] for row in rows if row["loss"] == loss]
         if runs:
             curve = [(k, 100 * statistics.mean(at)) for k, at in enumerate(zip(*runs), 1)]
-            chart.lines.append(Line(curve, loss, colour, loss))
-            chart.points.append(
-                PlotPoint(*curve[-1], loss, colour, f"{loss}: {curve[-1][1]:.1f}", label=loss)
-            )
+            chart.curve(curve, loss, colour, f"{loss}: {curve[-1][1]:.1f}")
     return chart.document()
 
 

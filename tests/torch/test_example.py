@@ -82,5 +82,5 @@ def test_losses_are_compared(example: Any, tmp_path: Path, monkeypatch: pytest.M
         "| `hinge` | 10.0 | 1.0 | 25.0 | 50.0 | 12.5 |",
     ]
     drawn = ElementTree.fromstring(module.picture(rows))
-    curves = [path for path in drawn.iter() if path.tag.endswith("}path") and path.get("class") == "line"]
+    curves = [line for line in drawn.iter() if line.tag.endswith("}polyline") and line.get("class") == "line"]
     assert [curve.findtext("{*}title") for curve in curves] == ["log", "hinge"]
