@@ -98,8 +98,8 @@ def _drawn(what: str, seed: int, index: int) -> str:
         return f"{what}: --first {index} --trace shows it"
     from .trial import draw
 
-    path, _, deeds = draw(seed, index)
-    return f"{path.stem}: {'; '.join(deeds)}"
+    path, _, actions = draw(seed, index)
+    return f"{path.stem}: {'; '.join(actions)}"
 
 
 def main() -> int:
@@ -133,8 +133,8 @@ def main() -> int:
         return 0
 
     if given.keep or given.trace:
-        original, forged, deeds = draw(given.seed, given.first)
-        print(f"{original.stem}: {'; '.join(deeds)}")
+        original, forged, actions = draw(given.seed, given.first)
+        print(f"{original.stem}: {'; '.join(actions)}")
         if given.keep:
             forged.write(given.keep)
             return 0

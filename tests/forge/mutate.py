@@ -150,21 +150,23 @@ def break_header(rng: random.Random, forged: Forgery) -> str:
         return "nothing left"
     place = rng.choice(everywhere)
     old, shown = find(forged.header, place), ".".join(map(str, place))
-    deed = rng.choice(("set", "set", "set", "drop", "near", "near", "swap", "add", "list", "deep", "rename"))
-    if deed == "drop":
+    action = rng.choice(
+        ("set", "set", "set", "drop", "near", "near", "swap", "add", "list", "deep", "rename")
+    )
+    if action == "drop":
         forged.drop(*place)
         return f"without {shown}"
-    if deed == "swap":
+    if action == "swap":
         other = rng.choice(everywhere)
         forged.set(*place, to=json.loads(json.dumps(find(forged.header, other))))
         return f"{shown} := {'.'.join(map(str, other))}"
-    if deed == "add" and isinstance(old, dict):
+    if action == "add" and isinstance(old, dict):
         name = rng.choice(
             ("kind", "name", "function", "local", "kernel", "history", "state", "arrays", "x", "\ud800")
         )
         old[name] = copy.deepcopy(rng.choice(ODD))
         return f"{shown} with {name!a} := {old[name]!a:.60}"
-    if deed == "list" and isinstance(old, list) and old:
+    if action == "list" and isinstance(old, list) and old:
         way = rng.choice(("twice", "none", "shuffle", "cut", "odd"))
         if way == "shuffle":
             rng.shuffle(old)
@@ -175,19 +177,19 @@ def break_header(rng: random.Random, forged: Forgery) -> str:
             "odd": [*old, copy.deepcopy(rng.choice(ODD))],
         }.get(way, old)
         return f"{shown}: {way}"
-    if deed == "deep":
+    if action == "deep":
         depth = rng.choice((2, 14, 18, 200))
         for _ in range(depth):
             old = [old] if rng.random() < 0.5 else {"a": old}
         forged.set(*place, to=old)
         return f"{shown} {depth} levels deep"
-    if deed == "rename" and isinstance(place[-1], str):
+    if action == "rename" and isinstance(place[-1], str):
         forged.drop(*place)
         forged.set(*place[:-1], rng.choice(("", "x", place[-1] + "s", "\udc00")), to=old)
         return f"{shown} renamed"
-    if deed == "near" and type(old) in (int, float):
+    if action == "near" and type(old) in (int, float):
         new: Any = rng.choice((old + 1, old - 1, -old, old * 2, old + 0.5, str(old), [old], old * 10**9))
-    elif deed == "near" and isinstance(old, str):
+    elif action == "near" and isinstance(old, str):
         new = rng.choice(
             (old + "x", old[:-1], old * 2, old.upper(), old + "\ud800", [old], old.replace("]", "..9]"))
         )
@@ -203,71 +205,73 @@ def break_array(rng: random.Random, forged: Forgery) -> str:
         return "nothing left"
     array = rng.choice(forged.arrays)
     data, name = array.data, array.name
-    deed = rng.choice(
+    action = rng.choice(
         ("element",) * 6 + ("elements", "cut", "longer", "empty", "type", "view", "turn", "swap")
     )
-    if deed in ("element", "elements") and len(data):
+    if action in ("element", "elements") and len(data):
         pool = REALS if data.dtype.kind == "f" else NUMBERS
         with np.errstate(all="ignore"):
-            for _ in range(1 if deed == "element" else rng.randint(2, len(data) + 1)):
+            for _ in range(1 if action == "element" else rng.randint(2, len(data) + 1)):
                 number = np.array(rng.choice(pool)).astype(data.dtype)
                 at = rng.choice((0, len(data) - 1, rng.randrange(len(data))))
                 data[at] = number if rng.random() < 0.7 else data[rng.randrange(len(data))]
-        return f"{name}: {deed} -> {data[at]}"
-    if deed == "cut":
+        return f"{name}: {action} -> {data[at]}"
+    if action == "cut":
         array.data = data[: rng.randrange(len(data) + 1)]
-    elif deed == "longer":
+    elif action == "longer":
         array.data = np.concatenate(
             [data, np.resize(data if len(data) else np.zeros(1, data.dtype), rng.choice((1, 2, 64)))]
         )
-    elif deed == "empty":
+    elif action == "empty":
         array.data = data[:0]
-    elif deed == "type":
+    elif action == "type":
         with np.errstate(all="ignore"):
             array.data = data.astype(rng.choice(list(TYPES.values())))
-    elif deed == "view":
+    elif action == "view":
         array.dtype = rng.choice((*TYPES, "i8", "", "f32x"))
-    elif deed == "turn":
+    elif action == "turn":
         array.data = data[::-1].copy()
     else:
         other = rng.choice(forged.arrays)
         array.data, other.data = other.data, array.data
-        deed += f" with {other.name}"
-    return f"{name}: {deed}"
+        action += f" with {other.name}"
+    return f"{name}: {action}"
 
 
 def break_table(rng: random.Random, forged: Forgery) -> str:
     """Change the table of arrays once."""
-    deed = rng.choice(("twice", "drop", "rename", "add", "offset", "length", "count", "size", "keys", "text"))
-    if not forged.arrays and deed in ("twice", "drop", "rename", "offset", "length"):
+    action = rng.choice(
+        ("twice", "drop", "rename", "add", "offset", "length", "count", "size", "keys", "text")
+    )
+    if not forged.arrays and action in ("twice", "drop", "rename", "offset", "length"):
         return "nothing left"
     array = rng.choice(forged.arrays) if forged.arrays else None
     big = rng.choice((0, 1, 63, 64, 2**20, 2**31, 2**63, 2**64 - 64, 2**64 - 1))
-    if array is not None and deed == "twice":
+    if array is not None and action == "twice":
         forged.arrays.insert(
             rng.randrange(len(forged.arrays) + 1), Array(array.name, array.data[::-1].copy())
         )
-    elif array is not None and deed == "drop":
+    elif array is not None and action == "drop":
         forged.arrays.remove(array)
-    elif array is not None and deed == "rename":
+    elif array is not None and action == "rename":
         array.name = rng.choice(
             ("", "weights", "history", "x" * 24, "dictionary.x", "kernel", array.name.upper())
         )
-    elif deed == "add":
+    elif action == "add":
         name = rng.choice(
             ("dictionary.of", "boosting.feature", "state.weights", "history", "mine", "support.ptr")
         )
         forged.add(name, np.zeros(rng.choice((0, 1, 3)), rng.choice(list(TYPES.values()))))
-        deed += f" {name}"
-    elif array is not None and deed == "offset":
+        action += f" {name}"
+    elif array is not None and action == "offset":
         array.offset = big
-    elif array is not None and deed == "length":
+    elif array is not None and action == "length":
         array.length = big
-    elif deed == "count":
+    elif action == "count":
         forged.count = len(forged.arrays) + rng.choice((-1, 1, big))
-    elif deed == "size":
+    elif action == "size":
         forged.size = big
-    elif deed == "keys":  # a duplicate key in an object
+    elif action == "keys":  # a duplicate key in an object
         text = json.dumps(forged.header)
         forged.text = (
             text.replace('"kind"', '"kind": "x", "kind"', 1)
@@ -290,10 +294,10 @@ def break_table(rng: random.Random, forged: Forgery) -> str:
                 "1" * 5000,
             )
         )
-    return f"table: {deed}" + (f" of {array.name}" if array is not None else "")
+    return f"table: {action}" + (f" of {array.name}" if array is not None else "")
 
 
 def mutate(rng: random.Random, forged: Forgery) -> list[str]:
     """Apply one to three changes and return their descriptions."""
-    deeds = rng.choices((break_header, break_array, break_table), (10, 8, 3), k=rng.choice((1, 1, 1, 2, 3)))
-    return [deed(rng, forged) for deed in deeds]
+    actions = rng.choices((break_header, break_array, break_table), (10, 8, 3), k=rng.choice((1, 1, 1, 2, 3)))
+    return [action(rng, forged) for action in actions]

@@ -50,7 +50,7 @@ def load(kind: str, seed: int, first: int, count: int) -> tuple[Counter[str], li
     seen, found = run(seed, first, count, kind)
     return (
         Counter({f"forged {kind}: {what}": n for what, n in seen.items()}),
-        [f"forged {kind} {seed}:{index} {outcome}\n    {deeds}" for index, deeds, outcome in found],
+        [f"forged {kind} {seed}:{index} {outcome}\n    {actions}" for index, actions, outcome in found],
     )
 
 
@@ -60,7 +60,7 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--count", type=int, help="end after so many inputs, whatever the time")
+    parser.add_argument("--count", type=int, help="end after this number of inputs, regardless of time")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()

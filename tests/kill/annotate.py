@@ -106,14 +106,14 @@ def killed(folder: Path, seconds: float, whole: bool) -> int:
     while piece := os.read(reading, 1 << 16):
         text += piece
     os.close(reading)
-    assert os.WIFSIGNALED(status), "the child ended by itself"
+    assert os.WIFSIGNALED(status), "the child ended before it was killed"
     return int(text.split()[-1]) if text.split() else 0
 
 
 def main(kills: int, seed: int) -> dict[str, int]:
     """Kill a child `kills` times in one folder that each child continues. Return counts of what was found."""
     rng = random.Random(seed)
-    counts = {"kills": 0, "lost": 0, "deeds": 0, "one more than told": 0, "torn lines": 0}
+    counts = {"kills": 0, "lost": 0, "deeds": 0, "one more than reported": 0, "torn lines": 0}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         begun(folder).close()
@@ -124,10 +124,10 @@ def main(kills: int, seed: int) -> dict[str, int]:
             entries, labels, done, undone = expected(len(found))
             counts["kills"] += 1
             counts["lost"] += max(0, told - len(found))
-            counts["one more than told"] += len(found) - told == 1
+            counts["one more than reported"] += len(found) - told == 1
             counts["torn lines"] += work.journal.cut > 0
-            assert told <= len(found) <= told + 1, f"told of {told} deeds, found {len(found)}"
-            assert found == entries, "other deeds than were done"
+            assert told <= len(found) <= told + 1, f"reported {told} actions, found {len(found)}"
+            assert found == entries, "actions differ from those performed"
             assert (work.accepted, work.undoable) == (labels, (done > 0, undone > 0)), "another state"
             work.close()
         counts["deeds"] = len(found)

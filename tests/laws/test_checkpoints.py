@@ -467,7 +467,7 @@ def test_states_of_other_data_are_refused_by_the_core(name: str, monkeypatch: py
 
     trained(data, Noting())
     (state,) = states
-    with pytest.raises(tw.TrainingError, match=r"train anew|finite numbers|steps"):
+    with pytest.raises(tw.TrainingError, match=r"train again|finite numbers|steps"):
         trained(data[:-2], Noting(state))
 
 

@@ -98,7 +98,7 @@ LESS = "improved by less than 0.01 over {} iterations"
 NO_BETTER = "no better dev score for {} iterations"
 
 CASES = {
-    "the learner ends by itself": Case(steady(3), Stopping(9, 0.01, 1, 0), None, 3, 3, FALLS),
+    "the learner ends on its own": Case(steady(3), Stopping(9, 0.01, 1, 0), None, 3, 3, FALLS),
     "max_iter": Case(steady(9), Stopping(4, 0.01, 1, 0), None, 4, 4, "reached max_iter=4"),
     "max_iter of one": Case(steady(9), Stopping(1, 0.01, 1, 0), None, 1, 1, "reached max_iter=1"),
     "max_iter of none is the start": Case(
@@ -110,7 +110,7 @@ CASES = {
     "a window of three": Case(LEVEL, Stopping(99, 0.01, 3, 0), None, 7, 7, LESS.format(3)),
     "the start counts as a value": Case([4.0, 4.0, 1.0], Stopping(9, 0.01, 1, 0), None, 1, 1, LESS.format(1)),
     "no tolerance never stops": Case(LEVEL, Stopping(99, 0.0, 1, 0), None, 9, 9, FALLS),
-    "the window is asked before max_iter": Case(LEVEL, Stopping(5, 0.01, 1, 0), None, 5, 5, LESS.format(1)),
+    "the window is checked before max_iter": Case(LEVEL, Stopping(5, 0.01, 1, 0), None, 5, 5, LESS.format(1)),
     "the best on dev is kept": Case(steady(4), Stopping(9, 0.01, 1, 0), [0.1, 0.9, 0.5, 0.6], 4, 2, FALLS),
     "of equals on dev the first": Case(
         steady(5), Stopping(9, 0.01, 1, 0), [0.1, 0.7, 0.7, 0.2, 0.7], 5, 2, FALLS
@@ -137,7 +137,7 @@ CASES = {
         steady(9), Stopping(9, 0.01, 1, 0), [0.9] + [0.1] * 8, 9, 1, "reached max_iter=9"
     ),
     "patience without dev never stops": Case(steady(6), Stopping(9, 0.01, 1, 2), None, 6, 6, FALLS),
-    "patience is asked before max_iter": Case(
+    "patience is checked before max_iter": Case(
         steady(9), Stopping(3, 0.01, 1, 2), [0.9, 0.1, 0.1], 3, 1, NO_BETTER.format(2)
     ),
     "the window stops with the best on dev": Case(

@@ -91,10 +91,10 @@ CELLS: dict[str, tuple[str, Cell, Cell]] = {
     "folds of a choice": ("folds", TUNED, replace(TUNED, folds=2)),
     "the dev part for a choice": ("folds", TUNED, replace(TUNED, folds=0)),
     "the dev part scored": ("dev", BASE, SCORED),
-    "the dev part scored beside tracking": ("dev", TRACKED, BOTH),
+    "the dev part scored and tracked": ("dev", TRACKED, BOTH),
     "the dev part tracked": ("track", BASE, replace(BASE, track=True)),
     "gold paths ranked": ("risks", BASE, replace(BASE, risks=5)),
-    "the dev part tracked beside its score": ("track", replace(BOTH, track=False), BOTH),
+    "the dev part tracked and scored": ("track", replace(BOTH, track=False), BOTH),
 }
 
 #: The field in which the data differ from DATA, a cell that reads it, and the data.
@@ -263,7 +263,7 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
     "what is logged": (BASE, DATA, replace(BASE, params={"verbose": 1}), DATA),
     "folds without a choice": (BASE, DATA, replace(BASE, folds=3), DATA),
     "sentences of no choice": (BASE, DATA, replace(BASE, tune_size=3), DATA),
-    "a dev part nobody looks at": (BASE, DATA, BASE, replace(DATA, dev=None)),
+    "an unused dev part": (BASE, DATA, BASE, replace(DATA, dev=None)),
     "comments, lines, sources": (
         BASE,
         DATA,

@@ -21,7 +21,7 @@ PATIENCE = 120
 
 BEGIN = """
 import os, socket, sys, threading, warnings
-warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads, which is what is tried here
+warnings.simplefilter("ignore")  # Python 3.12 warns of forks in processes with threads, which this test needs
 import tagwise as tw
 from tests.corpora import X, Y
 X, y = X * 6, Y * 6
@@ -145,16 +145,16 @@ def test_a_prefork_server() -> None:
                 os._exit(0)
         children.append(pid)
 
-    def ask(i):
+    def request(i):
         with socket.create_connection(listening.getsockname()) as connection, connection.makefile("rw") as stream:
             stream.write(json.dumps(i) + "\\n")
             stream.flush()
             return stream.readline()
 
     for i in range(40):
-        assert json.loads(ask(i)) == want[i]
+        assert json.loads(request(i)) == want[i]
     for _ in children:
-        ask(None)
+        request(None)
     stop.set()
     thread.join()
     assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)

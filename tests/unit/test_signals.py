@@ -40,8 +40,8 @@ def long(f):
     except KeyboardInterrupt:
         print("interrupted", flush=True)
         sys.exit(0)
-    # Training that was stopped keeps what it reached, and says so.
-    stopped = getattr(answer, "stopped_", "ended by itself")
+    # Interrupted training keeps the last iteration and sets `stopped_`.
+    stopped = getattr(answer, "stopped_", "ended on its own")
     print(stopped.partition(";")[0], flush=True)
     sys.exit(0)
 """
@@ -159,12 +159,12 @@ import threading
 X, y = corpus(50, 40, 10)
 tagger = tw.Perceptron(epochs=1, features="S1").fit(X, y)
 want = tagger.predict(X * 40)
-beside, heard = [], threading.Event()
+results, heard = [], threading.Event()
 
 def other():
     while not heard.is_set():
-        beside.append(tagger.predict(X * 40) == want)
-    beside.append(tagger.predict(X * 40) == want)
+        results.append(tagger.predict(X * 40) == want)
+    results.append(tagger.predict(X * 40) == want)
 
 thread = threading.Thread(target=other)
 thread.start()
@@ -175,7 +175,7 @@ def both():
     finally:
         heard.set()
         thread.join()
-        assert beside and all(beside)
+        assert results and all(results)
 
 long(both)
 """

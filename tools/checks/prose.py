@@ -5,6 +5,7 @@ The word list finds habits, not bad sentences. A file that passes still has to b
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -24,7 +25,7 @@ _UNIT = (
 IDIOMS = {
     "a for per": r"\b(?:one|two|\d[\d,.]*|bytes?|tokens?|words?|lines?|times?|ms|seconds?|labels?|file|page|module|"
     rf"process|thread|slack)\s+an?\s+(?:{_UNIT})\b",
-    "is no": r"\b(?:is|are|was|were)\s+no\s+(?!longer|more\b|need|way|reason|such|other|better|worse|doubt)\w+",
+    "is no": r"(?<!there )\b(?:is|are|was|were)\s+no\s+(?!longer|more\b|need|way|reason|such|other|better|worse|doubt)\w+",
     "stands, lies": r"\b(?:stands?|lies?|lay)\s+(?:in|on|beside|behind|before|there|above|below|under|apart|for)\b",
     "beside": r"\bbeside\b",
     "where with a pronoun": r"\bwhere\s+(?:it|they|there|that|this|one|all|none|he|she|its|what|nothing)\b",
@@ -54,11 +55,20 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, re.sub(r"`[^`]*`", "", line)
     elif path.suffix == ".py":
         middle = getattr(tokenize, "FSTRING_MIDDLE", -1)
+        docstrings = {
+            node.body[0].lineno
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        }
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
             elif token.type in {tokenize.STRING, middle} and " " in token.string:
-                yield from enumerate(token.string.splitlines(), token.start[0])
+                # Semicolons of style sheets, HTTP headers and programs in strings are not prose.
+                is_prose = token.start[0] in docstrings
+                shown = token.string if is_prose else token.string.replace(";", ",")
+                yield from enumerate(shown.splitlines(), token.start[0])
     else:
         for number, line in enumerate(text.splitlines(), 1):
             if "//" in line:

@@ -89,7 +89,7 @@ impl PyChains {
         if let Some(tags) = &tags {
             let array = tags.try_readonly()?;
             if array.as_slice().is_err() || array.as_array().dim() != (shape.0, shape.1) {
-                return Err(Error::Value("tags must be one a token and lie one after the other".into()).into());
+                return Err(Error::Value("tags must be contiguous, with one tag per token".into()).into());
             }
         }
         let edge = edge.as_array().iter().map(|&x| f64::from(x)).collect();

@@ -17,7 +17,7 @@ pub fn check_labels(data: &Dataset, labels: usize) -> Result<()> {
 pub fn check_weights<T: Copy + Into<f64>>(weights: &[T], n: usize) -> Result<()> {
     let bad = |&w: &T| !w.into().is_finite() || w.into() < 0.0;
     match weights.len() != n || weights.iter().any(bad) {
-        true => Err(Error::Value(format!("sample_weight needs {n} finite numbers >= 0, one a sentence"))),
+        true => Err(Error::Value(format!("sample_weight needs {n} finite numbers >= 0, one per sentence"))),
         false => Ok(()),
     }
 }

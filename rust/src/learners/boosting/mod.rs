@@ -185,7 +185,7 @@ impl Boosting {
     pub fn run(&mut self, most: u64, patience: Duration, steps: &mut Vec<RoundStep>) -> Result<bool> {
         if self.is_torn() {
             return Err(Error::Value(
-                "boosting was stopped in the middle of a round; restore a state, or train anew".into(),
+                "boosting was stopped in the middle of a round; restore a state, or train again".into(),
             ));
         }
         let begin = Instant::now();

@@ -49,13 +49,13 @@ impl Boosting {
         for (name, own) in self.saved() {
             let given = array(name)?;
             if given.len() != own.len() {
-                return Err(Error::Value("the state is of other data; train anew".into()));
+                return Err(Error::Value("the state belongs to other data; train again from the start".into()));
             }
             // The lower limit of N for estimates (`floor`), the last of the numbers, is infinite initially.
             let finite = if name == "numbers" { &given[..given.len() - 1] } else { &given[..] };
             if let Some(x) = finite.iter().find(|x| x.is_nan() || x.abs() > MOST) {
                 return Err(Error::Value(format!(
-                    "{name} of the state has {x}, which no training leads to; train anew"
+                    "{name} of the state has {x}, which training cannot produce; train again from the start"
                 )));
             }
             found.push(given);

@@ -299,7 +299,7 @@ impl Dual {
             && state.pairs.len() == self.pairs.len()
             && state.blocks.len() == self.blocks.len();
         if !fits {
-            return Err(Error::Value("the state is of other data; train anew".into()));
+            return Err(Error::Value("the state belongs to other data; train again from the start".into()));
         }
         let fill = |lanes: &mut [Lane], from: &[f32]| {
             lanes.iter_mut().zip(from.chunks_exact(WIDTH)).for_each(|(lane, x)| lane.0.copy_from_slice(x));

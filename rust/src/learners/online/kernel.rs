@@ -124,7 +124,7 @@ impl KernelPerceptron {
             && sums.edge.len() == own.edge.len()
             && [sums.start.len(), sums.end.len()] == [l, l];
         if !fits {
-            return Err(Error::Value("the state is of other data; train anew".into()));
+            return Err(Error::Value("the state belongs to other data; train again from the start".into()));
         }
         self.table.restore(weights, kept)?;
         (self.sums, self.clock, self.epochs) = (sums, clock, epochs);

@@ -59,7 +59,7 @@ impl SvmOptions {
             return value(format!("the tolerance must be a number >= 0, got {}", self.tolerance));
         }
         if self.most == 0 {
-            return value("a working set needs room for at least 1 path".into());
+            return value("the working set must hold at least 1 path".into());
         }
         check_given_weights(&self.sample_weight, n)
     }

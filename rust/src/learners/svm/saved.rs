@@ -49,7 +49,7 @@ impl<S: Space> Solver<S> {
 
     /// Resume from a state of a solver with the same data and options.
     pub fn restore(&mut self, state: SvmState) -> Result<()> {
-        let other = || Error::Value("the state is of other data; train anew".into());
+        let other = || Error::Value("the state belongs to other data; train again from the start".into());
         let n = self.sets.len();
         if [state.sizes.len(), state.quiet.len()] != [n, n]
             || state.paths.iter().any(|&y| y as usize >= self.work.chart.labels)

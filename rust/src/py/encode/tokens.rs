@@ -260,7 +260,7 @@ fn push(tokens: &mut Tokens, template: &Template, s: usize, columns: &Bound<'_, 
             return Err(corpus_error(
                 py,
                 format!(
-                    "sentence {s}: column {:?} has {n} tokens, column {:?} has {}; every column needs one value a token",
+                    "sentence {s}: column {:?} has {n} tokens, column {:?} has {}; every column needs one value per token",
                     names[c],
                     names[0],
                     length.unwrap_or(0)

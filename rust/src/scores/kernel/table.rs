@@ -178,7 +178,7 @@ impl Betas {
             (scores.len(), kept.len()),
         ];
         if parts.iter().any(|(wanted, given)| wanted != given) {
-            return Err(Error::Value("the state is of other data; train anew".into()));
+            return Err(Error::Value("the state belongs to other data; train again from the start".into()));
         }
         scores.copy_from_slice(kept);
         for at in (0..l * l).filter(|&at| self.edge_exists[at] && self.edge_allowed[at]) {
