@@ -25,7 +25,8 @@ _UNIT = (
 IDIOMS = {
     "a for per": r"\b(?:one|two|\d[\d,.]*|bytes?|tokens?|words?|lines?|times?|ms|seconds?|labels?|file|page|module|"
     rf"process|thread|slack)\s+an?\s+(?:{_UNIT})\b",
-    "is no": r"(?<!there )\b(?:is|are|was|were)\s+no\s+(?!longer|more\b|need|way|reason|such|other|better|worse|doubt)\w+",
+    "is no": r"(?<!there )\b(?:is|are|was|were)\s+no\s+"
+    r"(?!longer|more\b|need|way|reason|such|other|better|worse|doubt)\w+",
     "stands, lies": r"\b(?:stands?|lies?|lay)\s+(?:in|on|beside|behind|before|there|above|below|under|apart|for)\b",
     "beside": r"\bbeside\b",
     "where with a pronoun": r"\bwhere\s+(?:it|they|there|that|this|one|all|none|he|she|its|what|nothing)\b",
