@@ -1,1 +1,1 @@
-"""Tests of the web: guards, limits, the server. What needs a package of `tagwise[web]` skips where it is missing."""
+"""Tests of the guards, limits and servers. Tests that need `tagwise[web]` are skipped if it is not installed."""

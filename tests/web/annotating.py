@@ -1,4 +1,4 @@
-"""A session behind its guards, for tests."""
+"""Helpers for tests of `tagwise annotate`: sentences, a session and requests to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.web.asking import Answer, ask
 
 TOKEN = "t" * 43
 NAMES, PLACES = ["Peter", "Anna", "Mary", "John"], ["Paris", "Rome", "London", "Oslo"]
-#: Sentences with their gold spans; some are hostile.
+#: Sentences of a new session. The last one is hostile.
 TEXT = [[a, "went", "to", b, "."] for a in NAMES for b in PLACES]
 HOSTILE = [
     "<script>window.hit=1</script>",
@@ -26,13 +26,13 @@ TEXT.append(HOSTILE)
 
 
 def gold(tokens: list[str]) -> list[dict[str, Any]]:
-    """What a person would label."""
+    """Return the correct spans of a sentence."""
     kinds = {**dict.fromkeys(NAMES, "PER"), **dict.fromkeys(PLACES, "LOC")}
     return [{"begin": t, "end": t + 1, "label": kinds[w]} for t, w in enumerate(tokens) if w in kinds]
 
 
 def session_of(folder: Path, labels: tuple[str, ...] = ("PER", "LOC"), **settings: Any) -> Session:
-    """A session in a folder; a new one has the sentences above."""
+    """Return a session on a folder. A new folder gets the sentences of TEXT."""
     work = Work(folder, ProjectSettings(labels=list(labels)))
     if not work.sentences:
         work.add(tw.Corpus.from_lists(TEXT), "text")
@@ -40,7 +40,7 @@ def session_of(folder: Path, labels: tuple[str, ...] = ("PER", "LOC"), **setting
 
 
 def send(app: Any, method: str, path: str, value: Any = None, **changed: Any) -> Answer:
-    """A request with the token, and JSON where there is some."""
+    """Send a request with the token, and with `value` as a JSON body if it is not None."""
     headers = {
         "authorization": f"Bearer {TOKEN}",
         "content-type": "application/json",

@@ -1,4 +1,4 @@
-"""Requests to an ASGI application by hand: no package, no socket."""
+"""Requests to an ASGI application without a client package and without a socket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
@@ -24,7 +24,7 @@ def ask(
     host: str | None = "127.0.0.1:8000",
     port: int = 8000,
 ) -> Answer:
-    """Send one request; a piece of the body that is a float is a pause of as many seconds."""
+    """Send one request and return the response. A float among the pieces of the body is a pause in seconds."""
     return asyncio.run(asked(app, method, path, headers, body, query, host, port))
 
 
@@ -38,7 +38,7 @@ async def asked(
     host: str | None = "127.0.0.1:8000",
     port: int = 8000,
 ) -> Answer:
-    """`ask`, inside a loop that runs already."""
+    """Send one request inside a running event loop and return the response."""
     pairs = [(b"host", host.encode())] if host is not None else []
     pairs += [(k.lower().encode(), v.encode("latin-1")) for k, v in (headers or {}).items()]
     scope = {

@@ -1,6 +1,6 @@
-"""Requests that are meant to stop a server, while others ask whether it is well.
+"""Requests that try to block a server, while /health measures its response time.
 
-python -m tests.web.attacks      # the table: needs the environment of make test-browser
+python -m tests.web.attacks      # print the table, in the environment of make test-browser
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pathlib import Path
 import tagwise as tw
 
 Address = tuple[str, int]
-#: Deadline of the servers, in seconds; limits beyond which nothing is refused.
+#: Timeout of the servers in seconds, and options that raise the limits on explained tokens and on token length.
 SECONDS = 2.0
 HIGH = ("--max-explained", 200_000, "--max-token-length", 1_000_000)
 PATTERNS = 'u00:%x[0,0]\nu01:%t[0,0,"\\d.*\\p"]\nu02:%m[0,0,"a*a*b?$"]\nu03:%t[-1,0,".*.*.*.*.*x"]\nb\n'
 
 
 def model(path: Path) -> Path:
-    """The file of a model with Wapiti's patterns."""
+    """Train a model with Wapiti's patterns, save it and return the path."""
     sentences = [["Rosa", "runs", "to", "Lund", "1a."], ["Lund", "is", "1.", "x"]] * 5
     labels = [["B-PER", "O", "O", "B-LOC", "O"], ["B-LOC", "O", "O", "O"]] * 5
     tw.CRF(features=PATTERNS, max_iter=10).fit(sentences, labels).save(path)
@@ -40,7 +40,7 @@ def model(path: Path) -> Path:
 
 @contextlib.contextmanager
 def serving(path: Path, *options: object) -> Iterator[tuple[subprocess.Popen[str], Address]]:
-    """`tagwise serve` of a model at a free port."""
+    """Run `tagwise serve` with a model on a free port, and yield the process and its address."""
     command = [sys.executable, "-m", "tagwise", "serve", path, "--port", 0, "--timeout", SECONDS, *options]
     server = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
@@ -48,7 +48,7 @@ def serving(path: Path, *options: object) -> Iterator[tuple[subprocess.Popen[str
         line = server.stderr.readline()
         assert "serving" in line, line + server.stderr.read()
         address = ("127.0.0.1", int(line.rstrip().rpartition(":")[2]))
-        for _ in range(3):  # how long a token takes is known from the first requests on
+        for _ in range(3):  # the first requests measure the time per token
             assert posted(address, {"tokens": ["Rosa", "runs"] * 30})[0] == 200
         yield server, address
     finally:
@@ -59,7 +59,7 @@ def serving(path: Path, *options: object) -> Iterator[tuple[subprocess.Popen[str
 
 
 def posted(address: Address, request: object, path: str = "/tag") -> tuple[int, float]:
-    """Status and seconds of a request."""
+    """Send a request and return its status and its duration in seconds."""
     connection = http.client.HTTPConnection(*address, timeout=60)
     begin = time.perf_counter()
     try:
@@ -73,7 +73,7 @@ def posted(address: Address, request: object, path: str = "/tag") -> tuple[int, 
 
 @dataclass
 class Health:
-    """Asks /health every 10 ms while its block runs; seconds: of each answer."""
+    """Context manager that requests /health every 10 ms. `seconds` has the duration of each response."""
 
     address: Address
     seconds: list[float] = field(default_factory=list)
@@ -99,23 +99,23 @@ class Health:
 
     @property
     def worst(self) -> float:
-        """The longest answer."""
+        """Duration of the slowest response in seconds."""
         return max(self.seconds)
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far."""
+    """Return the CPU time that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def chunk(data: bytes) -> bytes:
-    """A chunk of a body without a length."""
+    """Return data as one chunk of a chunked body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def long_line(address: Address, seconds: float = 3.0) -> tuple[int, float]:
-    """Send a line of 7 MB, then more of it byte by byte; the number of these bytes."""
+    """Send a line of 7 MB, then single bytes of it for `seconds`. Return the number of single bytes, and `seconds`."""
     head = (
         b"POST /tag HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
         b"Transfer-Encoding: chunked\r\n\r\n"
@@ -130,7 +130,7 @@ def long_line(address: Address, seconds: float = 3.0) -> tuple[int, float]:
 
 
 WORDS = [f"w{i}" for i in range(100_000)]
-#: Requests that are too much, with the statuses they get: with limits as they are by default, and without.
+#: Expensive requests: path, body, status under the default limits, possible statuses under the limits of HIGH.
 REQUESTS: dict[str, tuple[str, object, int, set[int]]] = {
     "/explain, 100,000 tokens": ("/explain", {"tokens": WORDS}, 413, {200, 503}),
     "/explain, 100,000 tokens of a text": ("/explain", {"text": " ".join(WORDS)}, 413, {200, 503}),
@@ -144,7 +144,10 @@ REQUESTS: dict[str, tuple[str, object, int, set[int]]] = {
 
 
 def until_idle(pid: int, least: float = 0.5) -> float:
-    """Seconds until a process, which answers /health meanwhile, does next to nothing for a tenth of a second."""
+    """Return the seconds until a process uses less than `least` of a core for 0.1 s, at most 30.
+
+    The threshold leaves CPU time for responses to /health.
+    """
     begin = time.perf_counter()
     while (at := time.perf_counter() - begin) < 30:
         before = cpu_seconds(pid)
@@ -155,7 +158,7 @@ def until_idle(pid: int, least: float = 0.5) -> float:
 
 
 def terminated(server: subprocess.Popen[str], address: Address) -> float:
-    """Seconds until a server ends that is told to while it explains 100,000 tokens."""
+    """Return the seconds that a server needs to end after SIGTERM while it explains 100,000 tokens."""
 
     def ask() -> None:
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -173,7 +176,7 @@ def terminated(server: subprocess.Popen[str], address: Address) -> float:
 
 
 def measured(path: Path, row: Callable[[str, str, float, str], None]) -> None:
-    """Run every attack and report: what, status, longest /health in seconds, the rest in words."""
+    """Run every attack and call `row` with its name, status, slowest /health in seconds, and details as text."""
     for name, options in (("default limits", ()), ("high limits", HIGH)):
         with serving(path, *options) as (server, address):
             with Health(address) as health:

@@ -1,4 +1,4 @@
-"""A small tagger of names, of a learner with probabilities and one without, and its file."""
+"""Fixtures: small taggers of names, with and without probabilities, and a model file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 import tagwise as tw
 
-#: The servers need tagwise[web]: `make test-browser` has it.
+#: The servers need tagwise[web], which `make test-browser` installs.
 collect_ignore_glob = [] if importlib.util.find_spec("starlette") else ["test_*.py"]
 
 LABELS = {"Rosa": "B-PER", "Lund": "B-LOC", "Berg": "I-PER", "runs": "O", "to": "O", ".": "O"}
 
 
 def corpus(seed: int = 0, n: int = 40) -> tw.Corpus:
-    """Sentences whose labels are nearly what their words say."""
+    """Return random sentences. A label is that of its word in LABELS, or O with probability 0.05."""
     rng = random.Random(seed)
     out = []
     for _ in range(n):
@@ -30,19 +30,19 @@ def corpus(seed: int = 0, n: int = 40) -> tw.Corpus:
 
 @pytest.fixture(scope="session")
 def tagger() -> tw.CRF:
-    """Fitted once."""
+    """A fitted CRF."""
     return tw.CRF(features="S1", max_iter=10).fit(corpus())
 
 
 @pytest.fixture(scope="session")
 def perceptron() -> tw.Perceptron:
-    """A learner whose scores are no probabilities."""
+    """A fitted perceptron, whose scores are not probabilities."""
     return tw.Perceptron(features="S1", epochs=2).fit(corpus())
 
 
 @pytest.fixture
 def model(tagger: tw.CRF, tmp_path: Path) -> Path:
-    """Its file."""
+    """Path of the model file of `tagger`."""
     path = tmp_path / "names.tagwise"
     tagger.save(path)
     return path

@@ -1,4 +1,4 @@
-"""`tagwise annotate` over HTTP: what the page asks for, and who is refused."""
+"""`tagwise annotate` over HTTP: the requests of the page, and rejected requests."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_comparison_is_told_while_it_runs(served: tuple[Any, Any]) -> None:
     assert send(app, "GET", "/api/compare/report").status == 404
 
 
-# --- who may ask ----------------------------------------------------------------------------------------------
+# --- access control -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", READS + [f"/api/{name}" for name in WRITES])
@@ -144,7 +144,7 @@ def test_the_token_in_the_url_becomes_a_cookie(served: tuple[Any, Any]) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/api/state"])
 def test_other_hosts_are_refused(served: tuple[Any, Any], path: str) -> None:
-    """DNS rebinding: the name of the attacker's page comes with the request."""
+    """DNS rebinding: the Host header contains the attacker's domain."""
     app, _ = served
     for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", None):
         assert send(app, "GET", path, host=host).status in (400, 421)
@@ -160,7 +160,7 @@ def test_pages_of_other_sites_change_nothing(served: tuple[Any, Any], name: str)
 
 @pytest.mark.parametrize("name", ["accept", "skip", "label", "strategy", "compare"])
 def test_forms_are_no_json(served: tuple[Any, Any], name: str) -> None:
-    """What a form of another page can send has another type."""
+    """Forms of other pages cannot send the content type application/json."""
     app, _ = served
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None):
         assert send(app, "POST", f"/api/{name}", {}, headers={"content-type": kind}).status == 415
@@ -180,7 +180,7 @@ def test_the_policy_lets_nothing_else_in(served: tuple[Any, Any], path: str) -> 
 
 
 def test_the_page_has_no_script_of_its_own_and_asks_nobody_else() -> None:
-    """No inline script or style, no handler, no address of another host, and text goes in by textContent alone."""
+    """The page has no inline script, style or handler, and no URL of another host. It never parses text as markup."""
     page = pages.asset("index.html").decode()
     assert not re.search(r"<script(?![^>]*\bsrc=)", page)
     assert "<style" not in page
@@ -188,7 +188,7 @@ def test_the_page_has_no_script_of_its_own_and_asks_nobody_else() -> None:
     for name in ["index.html", *pages.FILES]:
         text = pages.asset(name).decode()
         hosts = set(re.findall(r"https?://([\w.-]+)", text))
-        assert hosts <= {"www.w3.org"}, name  # the name of SVG, which is no address
+        assert hosts <= {"www.w3.org"}, name  # the namespace of SVG, which is never requested
         for way in (
             "innerHTML",
             "outerHTML",
@@ -267,7 +267,7 @@ def test_what_cannot_be_is_refused_in_words(served: tuple[Any, Any], name: str, 
 
 
 def test_half_a_surrogate_pair_is_not_kept(served: tuple[Any, Any]) -> None:
-    """A browser sends it if an emoji is cut in half. The page works as before, and the search is the one before."""
+    """Browsers send lone surrogates if an emoji is cut in half. The request is rejected and the search is unchanged."""
     app, session = served
     assert send(app, "POST", "/api/strategy", {"search": "Rome"}).status == 200
     assert send(app, "POST", "/api/strategy", {"search": "\ud83d"}).status == 400
@@ -295,7 +295,7 @@ def test_what_grows_is_limited(served: tuple[Any, Any], monkeypatch: pytest.Monk
 
 
 def test_hostile_text_is_data(served: tuple[Any, Any]) -> None:
-    """It comes out as it went in, as JSON that is called so; errors too."""
+    """Hostile tokens are returned unchanged. Responses and errors have the content type of JSON."""
     app, _ = served
     place = TEXT.index(HOSTILE)
     found = send(app, "GET", f"/api/state?focus={place}")

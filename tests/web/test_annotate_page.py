@@ -1,4 +1,4 @@
-"""The page in a real browser: Chromium by Playwright, where both are installed (`make test-browser`)."""
+"""The page in Chromium, controlled by Playwright. Skipped if either is not installed (`make test-browser`)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ api = pytest.importorskip(
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
-#: Browsers start slowly on a machine that has much else to do; nothing waits so long where it goes well.
+#: Timeout of the browser in milliseconds. It is long because browsers start slowly on a busy machine.
 PATIENCE = 60_000
 KEYS = {**dict.fromkeys(NAMES, "1"), **dict.fromkeys(PLACES, "2")}
 
 
 @contextmanager
 def server(folder: Path, *args: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """`tagwise annotate` as people start it: the URL that it prints, and the process."""
+    """Run `tagwise annotate` as a command, and yield the URL that it prints and the process."""
     command = [sys.executable, "-m", "tagwise", "annotate", "--work", str(folder), "--port", "0", *args]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
@@ -60,7 +60,11 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def visit(browser: Any, url: str, blocked: int = 0, **settings: Any) -> Iterator[Any]:
-    """A page that is ready; complaints of its console, scripts or requests fail, but for so much `blocked` script."""
+    """Open a page and yield it when it is ready.
+
+    Console errors and warnings, script errors and requests to other hosts fail the test. The only exception is exactly
+    `blocked` reports of inline scripts that the content security policy blocks.
+    """
     context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, **settings})
     page, wrong = context.new_page(), []
     page.set_default_timeout(PATIENCE)
@@ -89,7 +93,7 @@ def tokens(page: Any) -> list[str]:
 
 
 def spans(page: Any) -> list[tuple[str, str]]:
-    """Words of each span on the page, and its label."""
+    """Return the words and the label of each span on the page."""
     found = page.eval_on_selector_all(
         "#sentence .span",
         "found => found.map(e => [[...e.querySelectorAll('[data-t]')].map(t => t.textContent).join(' '), "
@@ -103,7 +107,7 @@ def accepted(page: Any) -> int:
 
 
 def accept(page: Any, way: str = "Enter") -> None:
-    """Accept, and wait until the next sentence is there."""
+    """Accept the sentence and wait until the page counts it."""
     before = accepted(page)
     if way == "Enter":
         page.keyboard.press("Enter")
@@ -115,7 +119,7 @@ def accept(page: Any, way: str = "Enter") -> None:
 
 
 def by_keys(page: Any) -> None:
-    """Label the sentence on the page by the keyboard alone."""
+    """Label the sentence on the page with the keyboard only."""
     words = tokens(page)
     for key in ("Home", "Shift+End", "Delete", "Home"):
         page.keyboard.press(key)
@@ -127,7 +131,7 @@ def by_keys(page: Any) -> None:
 
 
 def by_mouse(page: Any) -> None:
-    """Label it by dragging and clicking."""
+    """Label the sentence on the page by dragging and clicking."""
     words = tokens(page)
     page.keyboard.press("Home")
     page.keyboard.press("Shift+End")
@@ -149,7 +153,7 @@ def text_file(folder: Path) -> str:
 
 
 def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromium: Any) -> None:
-    """From nothing, with labels typed in: ten sentences, learned as they are accepted; a kill loses nothing."""
+    """Label ten sentences in a new folder with typed labels. The tagger learns each one, and SIGKILL loses none."""
     work = tmp_path / "work"
     with server(work, text_file(tmp_path), "--format", "text", "--strategy", "order") as (url, process):
         with visit(chromium, url) as page:
@@ -167,7 +171,7 @@ def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromiu
             assert spans(page) == [(TEXT[0][0], "PER"), (TEXT[0][3], "LOC")]
             accept(page)
             assert tokens(page) == TEXT[1]
-            assert (TEXT[1][0], "PER") in spans(page)  # the same name: the tagger has learned it
+            assert (TEXT[1][0], "PER") in spans(page)  # learned from the first sentence
             for k in range(1, 10):
                 (by_keys if k % 2 else by_mouse)(page)
                 assert spans(page) == [(TEXT[k][0], "PER"), (TEXT[k][3], "LOC")]
@@ -202,7 +206,7 @@ def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromiu
 
 
 def test_hostile_text_is_shown_and_not_obeyed(tmp_path: Path, chromium: Any) -> None:
-    """Markup is text, bidirectional controls are seen, a selection on a phone works, and nothing is run."""
+    """Markup is shown as text, bidirectional controls are visible, and no script runs, on a screen of phone size."""
     with (
         server(tmp_path / "work", text_file(tmp_path), "--format", "text", "--labels", "<b>x</b>,ORG") as (
             url,
@@ -231,7 +235,7 @@ def test_hostile_text_is_shown_and_not_obeyed(tmp_path: Path, chromium: Any) -> 
 
 
 def test_everything_has_a_name_for_screen_readers(tmp_path: Path, chromium: Any) -> None:
-    """Buttons, fields and the tokens say what they are; tab reaches all of them from the keyboard."""
+    """Every visible button, field and link has an accessible name, and tokens have ARIA attributes."""
     with (
         server(tmp_path / "work", text_file(tmp_path), "--format", "text", "--labels", "PER") as (url, _),
         visit(chromium, url) as page,
@@ -248,7 +252,8 @@ def test_everything_has_a_name_for_screen_readers(tmp_path: Path, chromium: Any)
         assert page.locator("[role=status]").count() == 1
 
 
-#: How many elements a correction makes: from the answer to the page made anew nothing else runs in it.
+#: Script that accepts a sentence and returns the number of elements created between the response and the updated
+#: page. No other code of the page runs in between.
 MADE = """() => new Promise(done => {
   let made = 0, found = null;
   const own = { mark: performance.mark.bind(performance) };
@@ -273,7 +278,10 @@ MADE = """() => new Promise(done => {
 def test_a_correction_draws_as_much_for_a_long_queue_as_for_a_short_one(
     tmp_path: Path, chromium: Any
 ) -> None:
-    """Elements that the page has, and that a correction makes, do not grow with the queue; nor do marks of its time."""
+    """The number of elements on the page, and of elements that a correction creates, does not depend on the queue.
+
+    The number of performance marks does not grow with the number of corrections.
+    """
     made, there = {}, {}
     for n in (30, 1000):
         path = tmp_path / f"{n}.txt"

@@ -1,4 +1,4 @@
-"""While a request is too much for the server, others are answered; afterwards nothing of it is left."""
+"""An expensive request does not block others and leaves no work behind. Needs uvicorn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed: make test-brows
 
 from tests.web import attacks
 
-#: Seconds within which /health has to answer, in one of so many trials: other processes take the cores at times.
+#: Limit on the slowest /health in seconds, and the number of trials. One trial has to meet the limit, because other
+#: processes may occupy the cores.
 PROMPT, TRIALS = 0.2, 3
 
 
@@ -22,7 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["default", "high"])
 def server(request: pytest.FixtureRequest, model: Path) -> Iterator[tuple[bool, int, attacks.Address]]:
-    """A server with limits as they are by default, or with none that matters."""
+    """Run a server with the default limits or with those of HIGH. Yield whether they are HIGH, its pid and address."""
     high = request.param == "high"
     with attacks.serving(model, *(attacks.HIGH if high else ())) as (process, address):
         yield high, process.pid, address
@@ -30,7 +31,7 @@ def server(request: pytest.FixtureRequest, model: Path) -> Iterator[tuple[bool, 
 
 @pytest.mark.parametrize("name", attacks.REQUESTS)
 def test_one_request_does_not_stop_the_server(server: tuple[bool, int, attacks.Address], name: str) -> None:
-    """It is answered, refused, or stopped at the deadline; then the thread of the model is free."""
+    """The request is answered, rejected, or stopped at the deadline. Then the thread of the model is free."""
     high, pid, address = server
     path, request, by_default, otherwise = attacks.REQUESTS[name]
     worst = []
@@ -47,7 +48,7 @@ def test_one_request_does_not_stop_the_server(server: tuple[bool, int, attacks.A
 
 
 def test_a_long_line_in_small_pieces(server: tuple[bool, int, attacks.Address]) -> None:
-    """A piece costs what a piece costs, however long the line is that it belongs to."""
+    """The cost of a chunk does not depend on the length of its line."""
     _, pid, address = server
     worst = []
     while not worst or (worst[-1] > PROMPT and len(worst) < TRIALS):
@@ -60,7 +61,7 @@ def test_a_long_line_in_small_pieces(server: tuple[bool, int, attacks.Address]) 
 
 
 def test_sigterm_ends_a_server_that_works(model: Path) -> None:
-    """At the deadline of what it does, at the latest."""
+    """The server ends at the deadline of the current request at the latest."""
     with attacks.serving(model, *attacks.HIGH) as (process, address):
         assert attacks.terminated(process, address) < attacks.SECONDS + 5
         assert process.returncode == 0

@@ -1,4 +1,4 @@
-"""The guards, one promise a test."""
+"""The guards and limits, one property per test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKEN = "t" * 43
 
 
 async def plain(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with the body that it got."""
+    """Application that responds with the body of the request, or with "hello" if it is empty."""
     got = b""
     while True:
         message = await receive()
@@ -41,7 +41,7 @@ async def plain(scope: Any, receive: Any, send: Any) -> None:
     ],
 )
 def test_a_strange_host_is_refused(host: str) -> None:
-    """DNS rebinding: a page's own name arrives, whatever address it has come to mean."""
+    """DNS rebinding: the Host header contains the attacker's domain, even if it resolves to this server."""
     found = ask(Guards(plain), host=host)
     assert found.status == 421
     assert json.loads(found.body)["error"]["type"] == "HostError"
@@ -49,12 +49,12 @@ def test_a_strange_host_is_refused(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:1", "LOCALHOST", "[::1]:8000", "localhost."])
 def test_names_of_loopback_are_taken(host: str) -> None:
-    """With any port, in any case."""
+    """Loopback names are accepted with any port and in upper or lower case."""
     assert ask(Guards(plain), host=host).status == 200
 
 
 def test_hosts_beyond_loopback() -> None:
-    """Bound to all addresses: any address, and the names that were told; "*" is any."""
+    """A server on all addresses accepts any IP address and the names in `hosts`. "*" accepts every host."""
     app = Guards(plain, bound="0.0.0.0", hosts=["tagger.internal"])
     assert [ask(app, host=h).status for h in ("10.0.0.7:80", "Tagger.internal", "evil.example")] == [
         200,
@@ -65,13 +65,13 @@ def test_hosts_beyond_loopback() -> None:
 
 
 def test_a_request_has_one_host() -> None:
-    """Two Host headers, or none: proxies and servers would read different ones."""
+    """Zero or two Host headers are rejected. With two, a proxy and the server may read different ones."""
     assert ask(Guards(plain), host=None).status == 400
     assert ask(Guards(plain), headers={"host": "localhost"}).status == 400
 
 
 def test_host_names() -> None:
-    """As a header has them."""
+    """`host_name` removes the port and returns None for a malformed header."""
     assert host_name("[::1]:80") == "::1"
     assert host_name("a.b:80") == "a.b"
     assert [host_name(x) for x in ("a:b", "a@b", "a/b", "[::1", "a:123456")] == [None] * 5
@@ -92,21 +92,21 @@ def test_host_names() -> None:
     ],
 )
 def test_posts_of_other_sites(headers: dict[str, str], status: int) -> None:
-    """A page of another site, another port included, changes nothing; programs send no Origin."""
+    """Pages of another site or port cannot change state. Programs send no Origin and are accepted."""
     for method in ("POST", "PUT", "DELETE", "PATCH", "BREW"):
         assert ask(Guards(plain), method, headers=headers).status == status
     assert ask(Guards(plain), "GET", headers=headers).status == 200
 
 
 def test_the_token_becomes_a_cookie() -> None:
-    """The printed URL sets it, HttpOnly and SameSite=Strict, and leads on to the address without the token."""
+    """The printed URL sets an HttpOnly, SameSite=Strict cookie and redirects to the URL without the token."""
     app = Guards(plain, token=TOKEN)
     found = ask(app, query=f"a=1&token={TOKEN}&b=%26", path="/page")
     assert (found.status, found.headers["location"]) == (303, "/page?a=1&b=%26")
     cookie, *marks = found.headers["set-cookie"].split("; ")
     assert set(marks) == {"HttpOnly", "SameSite=strict", "Path=/"}
     assert ask(app, headers={"cookie": f"x=1; {cookie}"}).status == 200
-    assert ask(app, headers={"cookie": cookie}, port=8001).status == 401  # another server of the same host
+    assert ask(app, headers={"cookie": cookie}, port=8001).status == 401  # another server on the same host
     assert ask(app, "POST", headers={"authorization": f"Bearer {TOKEN}"}).status == 200
 
 
@@ -123,7 +123,7 @@ def test_the_token_becomes_a_cookie() -> None:
     ],
 )
 def test_without_the_token_nothing_is_told(wrong: dict[str, Any]) -> None:
-    """401, and a sentence that says where the URL is; the answer does not hold the token."""
+    """The response is 401, sets no cookie and does not contain the token."""
     found = ask(Guards(plain, token=TOKEN, open_paths=["/health"]), **wrong)
     assert found.status == 401
     assert "set-cookie" not in found.headers
@@ -131,7 +131,7 @@ def test_without_the_token_nothing_is_told(wrong: dict[str, Any]) -> None:
 
 
 def test_open_paths_need_no_token_and_tokens_differ() -> None:
-    """A probe of health; 32 random bytes."""
+    """Health probes work without a token. A token has 32 random bytes, which are 43 characters."""
     assert ask(Guards(plain, token=TOKEN, open_paths=["/health"]), path="/health").status == 200
     assert len({new_token() for _ in range(100)}) == 100
     assert len(new_token()) == 43
@@ -139,7 +139,7 @@ def test_open_paths_need_no_token_and_tokens_differ() -> None:
 
 @pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example", "/a\r\nset-cookie: b"])
 def test_the_way_on_stays_here(path: str) -> None:
-    """No path leads to another host or into another header."""
+    """The redirect never leads to another host and never injects a header."""
     location = ask(Guards(plain, token=TOKEN), path=path, query=f"token={TOKEN}").headers["location"]
     assert location[0] == "/"
     assert location[1:2] not in ("/", "\\")
@@ -147,7 +147,7 @@ def test_the_way_on_stays_here(path: str) -> None:
 
 
 def test_headers_of_every_answer() -> None:
-    """Refusals have them too; no inline script, no other host, no frames; what the application says is kept."""
+    """Responses and rejections forbid inline scripts, other hosts and frames. Headers of the application are kept."""
     for found in (
         ask(Guards(plain)),
         ask(Guards(plain), host="evil.example"),
@@ -173,7 +173,7 @@ def test_headers_of_every_answer() -> None:
 
 
 def test_websockets_are_closed() -> None:
-    """Nobody speaks them here."""
+    """The guards do not support WebSockets."""
     sent = []
 
     async def send(message: Any) -> None:
@@ -184,7 +184,7 @@ def test_websockets_are_closed() -> None:
 
 
 def test_errors_are_json(caplog: pytest.LogCaptureFixture) -> None:
-    """What was given is 400 with the house's own message; a defect is 500 and tells the client nothing of itself."""
+    """Invalid input gets 400 with the message of the exception. A bug gets 500, and its details are only logged."""
 
     def raising(error: Exception) -> Any:
         async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -206,7 +206,7 @@ def test_errors_are_json(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_who_has_gone_is_not_answered_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Half a request fills no log."""
+    """A closed connection gets no response and no log record."""
     sent: list[Any] = []
 
     async def gone(scope: Any, receive: Any, send: Any) -> None:
@@ -230,7 +230,7 @@ def limited(**limits: Any) -> Any:
 
 
 def test_bodies_have_a_length() -> None:
-    """By what the header says, before anything is read, and by what arrives."""
+    """Content-Length is checked before the body is read, then the received bytes. Streams have no limit on the body."""
     app = limited(body=10)
     assert ask(app, "POST", body=[b"12345", b"67890"]).body == b"1234567890"
     said = ask(app, "POST", headers={"content-length": "11"}, body=[9.0])
@@ -240,7 +240,7 @@ def test_bodies_have_a_length() -> None:
 
 
 def test_slow_senders_are_told() -> None:
-    """The whole body has its time; a stream has it anew for each piece."""
+    """The time limit applies to the whole body, or to each chunk of a stream."""
     app = limited(seconds=0.05)
     found = ask(app, "POST", body=[b"1", 5.0, b"2"])
     assert (found.status, json.loads(found.body)["error"]["type"]) == (408, "SlowError")
@@ -261,7 +261,7 @@ def test_slow_senders_are_told() -> None:
 def test_a_client_that_goes_away_is_no_defect(
     error: Exception, logged: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """uvloop raises a RuntimeError when a closed connection is used; any other one is logged."""
+    """uvloop raises a RuntimeError if a closed connection is used. Any other RuntimeError is logged."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise error

@@ -1,4 +1,4 @@
-"""What the page of the server asks by curl is answered: each command as a request, without a socket."""
+"""The curl commands of docs/serve.md work, each sent as a request without a socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.web.test_serve import app_of
 
 
 def test_the_requests_of_the_page_are_answered(tagger: tw.CRF) -> None:
-    """Every `curl` of docs/serve.md: 200, and JSON without an error."""
+    """Every `curl` command gets status 200 and JSON without an error."""
     app = app_of(tagger)
     lines = [row for b in pages.of("docs/serve.md") if b.language == "sh" for row in b.code.splitlines()]
     asked = [row for row in lines if "curl " in row]
@@ -25,7 +25,7 @@ def test_the_requests_of_the_page_are_answered(tagger: tw.CRF) -> None:
         headers, body = {}, b""
         if "-d" in words:
             body = words[words.index("-d") + 1].encode()
-        elif "--data-binary" in words:  # what printf writes into the pipe
+        elif "--data-binary" in words:  # the output of printf
             body = words[words.index("printf") + 1].replace("\\n", "\n").encode()
             headers = dict([words[words.index("-H") + 1].split(": ")])
         found = ask(app, "POST" if body else "GET", path, headers, body)

@@ -35,7 +35,7 @@ REQUEST = json.dumps({"tokens": SENTENCE}).encode()
 
 @contextlib.contextmanager
 def served(tagger: tw.CRF, seconds: float, **settings: Any) -> Iterator[tuple[str, int]]:
-    """A server of a tagger, and where."""
+    """Serve a tagger in a thread and yield the host and port."""
     shelf = Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])
     app = application(Service(shelf, ServiceSettings(RequestLimits(body=10_000, seconds=seconds))))
     with running.running(app, **settings) as url:
@@ -44,20 +44,20 @@ def served(tagger: tw.CRF, seconds: float, **settings: Any) -> Iterator[tuple[st
 
 @pytest.fixture(scope="module")
 def address(tagger: tw.CRF) -> Iterator[tuple[str, int]]:
-    """A server that waits for a while."""
+    """Address of a server with long timeouts."""
     with served(tagger, 60.0) as place:
         yield place
 
 
 @pytest.fixture(scope="module")
 def hasty(tagger: tw.CRF) -> Iterator[tuple[str, int]]:
-    """A server that waits for nobody."""
+    """Address of a server with short timeouts."""
     with served(tagger, 0.2, headers=0.2, idle=1) as place:
         yield place
 
 
 def raw(address: tuple[str, int], *pieces: bytes) -> bytes:
-    """What comes back until the server closes; our side stays open, and silent behind the pieces."""
+    """Send the pieces and return all bytes until the server closes. The client sends nothing more but stays open."""
     with socket.create_connection(address, timeout=60) as connection:
         out = b""
         with contextlib.suppress(ConnectionError):
@@ -73,14 +73,14 @@ def status(answer: bytes) -> int:
 
 
 def post(body: bytes, *lines: str, length: int | None = None) -> bytes:
-    """A request as bytes, whose connection ends with it."""
+    """Return the bytes of a request with `Connection: close`."""
     head = ["POST /tag HTTP/1.1", "Host: localhost", "Connection: close", *lines]
     head.append(f"Content-Length: {len(body) if length is None else length}")
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
 def asked(address: tuple[str, int], body: bytes = REQUEST) -> tuple[int, Any]:
-    """One request by a client of the standard library."""
+    """Send one request with `http.client` and return its status and JSON."""
     connection = http.client.HTTPConnection(*address, timeout=30)
     try:
         connection.request("POST", "/tag", body, {"Content-Type": "application/json"})
@@ -91,7 +91,7 @@ def asked(address: tuple[str, int], body: bytes = REQUEST) -> tuple[int, Any]:
 
 
 def test_an_answer_over_a_socket(address: tuple[str, int], tagger: tw.CRF) -> None:
-    """The tagger's labels; the headers of the guards; no name of the server."""
+    """The response has the tagger's labels and the headers of the guards, and does not name uvicorn."""
     answer = raw(address, post(REQUEST))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert status(answer) == 200
@@ -117,32 +117,32 @@ def test_an_answer_over_a_socket(address: tuple[str, int], tagger: tw.CRF) -> No
     ],
 )
 def test_hostile_requests(address: tuple[str, int], pieces: tuple[bytes, ...], statuses: set[int]) -> None:
-    """Refused by a status, or closed; the server goes on."""
+    """The server rejects the request or closes the connection, and continues to serve others."""
     answer = raw(address, *pieces)
     assert not answer or status(answer) in statuses
     assert asked(address)[0] == 200
 
 
 def test_slow_headers_are_cut_off(hasty: tuple[str, int]) -> None:
-    """Nothing, half a request, half a request behind a whole one: closed."""
+    """The server closes connections that send nothing, half a request, or half a request after a complete one."""
     whole = post(REQUEST).replace(b"Connection: close\r\n", b"")
     for pieces in ((), (b"GET / HT",), (whole, b"POST /t"), (b"GET / HTTP/1.1\r\nHost: localhost\r\n",)):
         raw(hasty, *pieces)
 
 
 def test_long_headers_are_cut_off(address: tuple[str, int]) -> None:
-    """Headers without end, while others are served."""
+    """Headers that are too long are rejected, and other clients are served."""
     long = b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"y" * 100) for i in range(1000))
     assert not (answer := raw(address, long)) or status(answer) >= 400
     assert asked(address)[0] == 200
 
 
 def test_slow_bodies_are_told(hasty: tuple[str, int]) -> None:
-    """408, and the connection ends; a stream as well."""
+    """Slow bodies and streams get 408, and the connection is closed."""
     lines = "Content-Type: application/x-ndjson"
     for request in (post(b'{"to', length=100), post(b'{"to', lines, length=100)):
         answer = raw(hasty, request)
-        assert not answer or status(answer) == 408  # nothing: the headers themselves were late
+        assert not answer or status(answer) == 408  # empty if the headers were also late
 
 
 def send_for_ever(connection: socket.socket, data: bytes) -> None:
@@ -151,7 +151,7 @@ def send_for_ever(connection: socket.socket, data: bytes) -> None:
 
 
 def test_clients_that_do_not_read_are_cut_off(tagger: tw.CRF) -> None:
-    """Answers of a stream that nobody reads fill the buffers; then the connection ends."""
+    """Unread responses of a stream fill the buffers, and the server closes the connection."""
     line = json.dumps({"tokens": SENTENCE * 50}).encode() + b"\n"
     head = (
         b"POST /tag HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
@@ -168,7 +168,7 @@ def test_clients_that_do_not_read_are_cut_off(tagger: tw.CRF) -> None:
 
 
 def test_many_clients_at_once(address: tuple[str, int], tagger: tw.CRF) -> None:
-    """Each gets its own answer."""
+    """Each client gets the response to its own request."""
     wanted = {n: tagger.predict([SENTENCE[:n]])[0] for n in range(1, 7)}
     wrong: list[Any] = []
 
@@ -199,7 +199,7 @@ assert COMMANDS, "the page has no commands that ask a server"
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_of_the_page(address: tuple[str, int], command: str) -> None:
-    """Every line of the page's shell block gives an answer, line by line, and no error."""
+    """Every command of docs/serve.md prints lines of JSON without an error."""
     here = command.replace("localhost:8000", f"localhost:{address[1]}")
     found = subprocess.run(["bash", "-c", here], capture_output=True, check=True, timeout=60)
     answers = [json.loads(line) for line in found.stdout.splitlines()]
@@ -208,7 +208,7 @@ def test_commands_of_the_page(address: tuple[str, int], command: str) -> None:
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the way to install it."""
+    """The message names the packages and the command that installs them."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(TagwiseError, match=r"needs starlette and uvicorn.*pip install 'tagwise\[web\]'"):
         need("tagwise serve")
@@ -219,7 +219,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def process(*args: object) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """`tagwise serve` at a free port, and where."""
+    """Run `tagwise serve` on a free port, and yield the process and its address."""
     command = [sys.executable, "-m", "tagwise", "serve", "--port", "0", *map(str, args)]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
@@ -235,13 +235,13 @@ def process(*args: object) -> Iterator[tuple[subprocess.Popen[str], tuple[str, i
 
 
 def test_sigterm_lets_requests_in_flight_end(model: Path) -> None:
-    """A request whose body is half there is answered when the rest comes; new ones are not taken; the code is 0."""
+    """After SIGTERM, a partly sent request is still answered, new connections are refused, and the exit code is 0."""
     with process(model) as (server, address):
         assert asked(address)[0] == 200
         with socket.create_connection(address, timeout=30) as connection:
             whole = post(REQUEST)
             connection.sendall(whole[:-10])
-            asked(address)  # a later request is answered, so that the first has been read
+            asked(address)  # when this later request is answered, the server has read the first
             server.send_signal(signal.SIGTERM)
             while True:  # until the socket is closed
                 try:
@@ -257,7 +257,7 @@ def test_sigterm_lets_requests_in_flight_end(model: Path) -> None:
 
 
 def test_workers_share_a_socket_and_are_replaced(model: Path) -> None:
-    """Killed, another takes the place; SIGTERM ends all of them."""
+    """A killed worker is replaced. SIGTERM ends all workers."""
     with process(model, "--workers", 2) as (server, address):
         assert asked(address)[0] == 200
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children")

@@ -1,4 +1,4 @@
-"""The service, asked without a socket: answers, refusals, batches, reloads. Expected labels are the tagger's own."""
+"""The service without a socket: responses, rejections, batches, reloads. The tagger gives the expected labels."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ SENTENCE = ["Rosa", "Berg", "runs", "to", "Lund", "."]
 
 
 def app_of(tagger: Any, **settings: Any) -> Any:
-    """A service of one tagger, behind guards and limits."""
+    """Return the application for one tagger, with guards and limits."""
     return application(
         Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]), ServiceSettings(**settings))
     )
 
 
 def post(app: Any, request: Any, path: str = "/tag", **more: Any) -> Answer:
-    """One request as JSON."""
+    """Send one request as JSON."""
     return ask(app, "POST", path, body=json.dumps(request).encode(), **more)
 
 
 def results(app: Any, request: Any) -> Any:
-    """What a request that goes well gives."""
+    """Send a request that has to succeed and return its results."""
     found = post(app, request)
     assert found.status == 200, found.body
     return json.loads(found.body)["results"]
 
 
 def error(found: Answer) -> tuple[int, str, str]:
-    """Status, type and message of a refusal."""
+    """Return the status, type and message of a rejection."""
     said = json.loads(found.body)["error"]
     assert said["status"] == found.status
     return found.status, said["type"], said["message"]
 
 
-# --- answers ------------------------------------------------------------------------------------------------
+# --- responses ----------------------------------------------------------------------------------------------
 
 
 def test_text_and_tokens_are_labelled_as_by_the_tagger(tagger: tw.CRF) -> None:
-    """Labels of `predict`, spans of `tag` with their characters."""
+    """Labels are those of `predict`. Spans and their character offsets are those of `tag`."""
     app = app_of(tagger)
     (one,) = results(app, {"text": TEXT})
     cut = tw.Tokenizer()(TEXT)
@@ -82,7 +82,7 @@ def test_text_and_tokens_are_labelled_as_by_the_tagger(tagger: tw.CRF) -> None:
 
 
 def test_probabilities_and_lists(tagger: tw.CRF, perceptron: tw.Perceptron) -> None:
-    """Those of `predict_confidence` and `predict_kbest`; a learner without probabilities says so."""
+    """Values equal `predict_confidence` and `predict_kbest`. Learners without probabilities reject `probabilities`."""
     app = app_of(tagger)
     (one,) = results(app, {"tokens": SENTENCE, "probabilities": True, "kbest": 3})
     (sure,) = tagger.predict_confidence([SENTENCE])
@@ -100,7 +100,7 @@ def test_probabilities_and_lists(tagger: tw.CRF, perceptron: tw.Perceptron) -> N
 
 
 def test_explanations(tagger: tw.CRF) -> None:
-    """Votes of `explain_prediction`, as many as are asked for."""
+    """Votes are the first `top` of `explain_prediction`. Invalid requests get 400."""
     app = app_of(tagger)
     request = {"tokens": SENTENCE, "token": 4, "against": "O", "top": 2}
     found = json.loads(post(app, request, "/explain").body)
@@ -121,7 +121,7 @@ def test_explanations(tagger: tw.CRF) -> None:
 
 
 def test_the_other_paths(tagger: tw.CRF) -> None:
-    """Models, health, metrics; ready only while it runs."""
+    """/models, /health, /metrics, and /ready, which is 503 unless the service runs."""
     app = app_of(tagger)
     (described,) = json.loads(ask(app, path="/models").body)["models"]
     assert (described["name"], described["version"], described["error"]) == ("names", 1, None)
@@ -136,7 +136,7 @@ def test_the_other_paths(tagger: tw.CRF) -> None:
     assert all(line.startswith("# ") or sample.fullmatch(line) for line in text.splitlines())
 
 
-# --- refusals -----------------------------------------------------------------------------------------------
+# --- rejections ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_other_paths(tagger: tw.CRF) -> None:
     ],
 )
 def test_what_is_wrong_is_said(tagger: tw.CRF, body: bytes, kind: str | None, says: str) -> None:
-    """400, its type, and a message that says where."""
+    """The status is 400, with the type of the error and a message that gives the position."""
     status, found, message = error(ask(app_of(tagger), "POST", "/tag", body=body))
     assert status == 400
     assert kind in (None, found)
@@ -186,7 +186,7 @@ def test_what_is_wrong_is_said(tagger: tw.CRF, body: bytes, kind: str | None, sa
 
 
 def test_paths_methods_models_and_types(tagger: tw.CRF) -> None:
-    """404, 405 with Allow, 415."""
+    """Unknown paths and models get 404, wrong methods 405 with Allow, and wrong content types 415."""
     app = app_of(tagger)
     assert error(ask(app, path="/nowhere"))[:2] == (404, "PathError")
     found = ask(app, path="/tag")
@@ -201,7 +201,7 @@ def test_paths_methods_models_and_types(tagger: tw.CRF) -> None:
 
 
 def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
-    """Of sentences as they are given, of texts as they are cut, of explanations."""
+    """The limit applies to given sentences, tokenized texts, paths times tokens, and explanations."""
     app = app_of(tagger, limits=RequestLimits(tokens=10))
     assert len(results(app, {"sentences": [["a"] * 5] * 2})) == 2
     for request in (
@@ -219,7 +219,7 @@ def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
 
 
 def test_explanations_have_a_limit_of_their_own(tagger: tw.CRF) -> None:
-    """Of tokens as they are given and of texts as they are cut; /tag takes more."""
+    """The limit applies to given tokens and to tokenized texts. /tag accepts more."""
     app = app_of(tagger, limits=RequestLimits(explained=5))
     assert len(json.loads(post(app, {"tokens": ["a"] * 5}, "/explain").body)["decisions"]) == 5
     for request in ({"tokens": ["a"] * 6}, {"tokens": {"word": ["a"] * 6}}, {"text": "a " * 6}):
@@ -231,7 +231,7 @@ def test_explanations_have_a_limit_of_their_own(tagger: tw.CRF) -> None:
 
 
 def test_tokens_have_a_limit_of_their_length(tagger: tw.CRF) -> None:
-    """Of words, of columns, of texts as they are cut, of explanations, of lines; the message says which token."""
+    """The limit applies to words, columns, tokenized texts, explanations and streams. The message names the token."""
     app = app_of(tagger, limits=RequestLimits(characters=20))
     long, fits = "x" * 21, "x" * 20
     for request in (
@@ -255,7 +255,7 @@ def test_tokens_have_a_limit_of_their_length(tagger: tw.CRF) -> None:
 
 
 def counted(patch: pytest.MonkeyPatch) -> list[int]:
-    """How many sentences each call of the model was given, from now on."""
+    """Patch the model and return a list that gets the number of sentences of each call."""
     calls: list[int] = []
     inner = Model.predict_numbers
 
@@ -272,13 +272,13 @@ def body_of(request: Any) -> bytes:
 
 
 def test_requests_that_wait_together_are_one_call(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen requests, one call; what is wrong with one of them is told to that one."""
+    """Sixteen requests become one call. An invalid request among them gets its own error and the others succeed."""
     calls = counted(monkeypatch)
     service = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]))
     app = application(service)
 
     async def main() -> list[Answer]:
-        service.batchers["names"].pace = 1e-9  # seconds a token: all of them fit into one turn
+        service.batchers["names"].pace = 1e-9  # seconds per token, so small that one batch takes all requests
         requests: list[Any] = [{"tokens": SENTENCE[: 1 + i % 6]} for i in range(16)]
         good = await asyncio.gather(*(asked(app, "POST", "/tag", body=body_of(r)) for r in requests))
         assert calls == [16]
@@ -297,7 +297,7 @@ def test_requests_that_wait_together_are_one_call(tagger: tw.CRF, monkeypatch: p
 
 
 class Held:
-    """A batch that begins, and ends when it is told to."""
+    """Patch that holds batches. `begun` is set when a batch starts, and it continues when `go` is set."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
@@ -312,7 +312,7 @@ class Held:
 
 
 def test_the_queue_is_bounded(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has no place to wait is told when to come back; what waits is answered."""
+    """A request beyond the queue gets 503 with Retry-After. Queued requests are answered."""
     held = Held(monkeypatch)
     app = app_of(tagger, waiting=2)
 
@@ -334,7 +334,7 @@ def test_the_queue_is_bounded(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_answer_has_its_time(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 and when to come back; the batch of one that has gone does no harm."""
+    """A late response is 503 with Retry-After. The batch of the timed-out request does not break later requests."""
     held = Held(monkeypatch)
     app = app_of(tagger, limits=RequestLimits(seconds=0.05))
 
@@ -349,7 +349,7 @@ def test_an_answer_has_its_time(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch)
 
 
 class Endless:
-    """Work that goes on until it is stopped, for requests whose first token is `token`; `ended` counts its ends."""
+    """Patch that runs until stopped for sentences whose first token is `token`. `ended` counts stopped runs."""
 
     def __init__(self, patch: pytest.MonkeyPatch, token: str) -> None:
         self.begun, self.ended = threading.Event(), 0
@@ -376,7 +376,7 @@ class Endless:
 
 @pytest.mark.parametrize("path", ["/tag", "/explain"])
 def test_after_a_deadline_the_work_ends(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    """The thread of the model is free for the next request."""
+    """After a timeout, the thread of the model is free for the next request."""
     endless = Endless(monkeypatch, "endless")
     service = Service(
         Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]),
@@ -398,7 +398,7 @@ def test_after_a_deadline_the_work_ends(tagger: tw.CRF, monkeypatch: pytest.Monk
 
 
 def test_the_rest_of_a_stopped_batch_is_answered(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One job of a batch runs out of time: the batch begins again without it."""
+    """If one job of a batch is cancelled, the batch is run again without it."""
     endless, held = Endless(monkeypatch, "endless"), Held(monkeypatch)
     batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
 
@@ -443,7 +443,10 @@ def stream(app: Any, body: bytes | list[Any]) -> Answer:
 
 
 def test_lines_in_lines_out(tagger: tw.CRF) -> None:
-    """In order, whatever pieces they arrive in; a wrong line is a line that says so; a body has no length."""
+    """Responses are in the order of the lines, for any chunks of the body. An invalid line gets an error on its line.
+
+    The limit on the body applies to each line.
+    """
     app = app_of(tagger, limits=RequestLimits(body=200))
     lines = [body_of({"tokens": SENTENCE[: 1 + i % 6]}) for i in range(150)]
     lines[70] = b"{"
@@ -463,7 +466,7 @@ def test_lines_in_lines_out(tagger: tw.CRF) -> None:
 
 
 async def windowed(pieces: list[bytes], longest: int = 1 << 30) -> list[bytes]:
-    """The lines of a body that arrives in these pieces."""
+    """Return the lines of a body that arrives in these pieces."""
 
     async def chunks() -> AsyncIterator[bytes]:
         for piece in pieces:
@@ -474,13 +477,13 @@ async def windowed(pieces: list[bytes], longest: int = 1 << 30) -> list[bytes]:
 
 @given(st.lists(st.sampled_from([b"", b"a", b"\n", b"ab\nc", b"\n\n", b" \n", b"d\n"]), min_size=1))
 def test_lines_do_not_depend_on_the_pieces(pieces: list[bytes]) -> None:
-    """They are those of the whole body, without blank ones."""
+    """The lines equal those of the whole body, without blank lines."""
     wanted = [line for line in b"".join(pieces).split(b"\n") if line.strip()]
     assert asyncio.run(windowed(pieces)) == wanted
 
 
 def test_a_long_line_is_split_once() -> None:
-    """Time grows with the bytes of a body, however small the pieces are that its lines come in."""
+    """The time is linear in the bytes of the body, for pieces of any size."""
     pieces = [b"x" * (8 << 20), *([b"y"] * 20_000), b"\n"]
     begin = time.process_time()
     (line,) = asyncio.run(windowed(pieces))
@@ -492,7 +495,7 @@ def test_a_long_line_is_split_once() -> None:
 
 
 def test_a_replaced_file_is_served_without_a_dropped_request(model: Path, perceptron: tw.Perceptron) -> None:
-    """Under traffic: every answer is of the old model or of the new one, whole; a broken file changes nothing."""
+    """Each response comes from one version of the model, old or new. A broken file leaves the loaded version in use."""
     shelf = Shelf.read([str(model)])
     app = application(Service(shelf))
     new = model.with_name("new")
@@ -539,7 +542,7 @@ def test_a_replaced_file_is_served_without_a_dropped_request(model: Path, percep
 
 
 def test_models_by_name(model: Path, tagger: tw.CRF, perceptron: tw.Perceptron) -> None:
-    """The first is the one of requests that name none; two of one name are refused."""
+    """Requests without a model name use the first model. Duplicate names are rejected."""
     other = model.with_name("other.tagwise")
     perceptron.save(other)
     app = application(Service(Shelf.read([str(model), f"p={other}"])))
@@ -553,12 +556,12 @@ def test_models_by_name(model: Path, tagger: tw.CRF, perceptron: tw.Perceptron) 
 
 
 def lowered(sentence: Any) -> list[list[str]]:
-    """A feature function that a model file names."""
+    """Feature function that a model file refers to by name."""
     return [[word.lower()] for word in sentence]
 
 
 def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
-    """Files that name functions are not trusted; attributes are no tokens; nothing is imported."""
+    """Models with feature functions are rejected without an import. Models of attributes are rejected too."""
     words = [["a", "b"]]
     tw.Perceptron(features=lowered, epochs=1).fit(words, [["x", "y"]]).save(tmp_path / "f.tagwise")
     with pytest.raises(tw.MissingFunctionError, match="lowered"):
@@ -572,7 +575,7 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_description_is_what_handlers_take(tagger: tw.CRF) -> None:
-    """Every path and method that is described is there and no other; so is every member of a request."""
+    """The described paths and methods equal the routes, and every described member of a request is accepted."""
     service = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]))
     described = json.loads(ask(application(service), path="/openapi.json").body)
     assert {p: {m.upper() for m in methods} for p, methods in described["paths"].items()} == {
@@ -605,7 +608,7 @@ def test_the_description_is_what_handlers_take(tagger: tw.CRF) -> None:
 
 
 def test_the_page_has_no_script_and_no_foreign_host(tagger: tw.CRF) -> None:
-    """Nothing inline, nothing from elsewhere; names of models are escaped."""
+    """The page has no inline code and no external resources. Names of models are escaped."""
     app = application(Service(Shelf([Shelved("<script>", None, Loaded.of(tagger, "x"))])))
     page = ask(app).body.decode()
     assert "<script" not in page

@@ -1,4 +1,4 @@
-"""The shorter way of usual requests gives, byte for byte, what the way of all others gives."""
+"""The fast path for usual requests and the general path give identical bytes. Invalid requests are rejected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REQUESTS: list[dict[str, Any]] = [
 
 
 def parts_of_speech() -> tw.Perceptron:
-    """Labels that mark no spans, some of which JSON has to escape."""
+    """Return a tagger with labels that do not mark spans and that JSON has to escape."""
     sentences = [tw.Sentence({"word": ["a", "b"], "label": ['"quoted"', "é\\n"]}, "label")] * 3
     return tw.Perceptron(features="S1", epochs=2).fit(tw.Corpus(sentences))
 
@@ -111,7 +111,7 @@ def test_words_have_the_limit_of_all_requests() -> None:
 
 
 def test_the_cost_of_a_job_grows_with_characters_and_paths() -> None:
-    """Long tokens, and many paths, are never taken for work that is soon done."""
+    """Long tokens and many paths count as expensive work."""
     limits = RequestLimits()
 
     def cost(request: dict[str, Any]) -> int:

@@ -1,8 +1,8 @@
-// Small helpers. Text from outside goes into the page by textContent alone; nothing here takes markup.
+// DOM and HTTP helpers. All text is set with textContent, never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-// Characters that turn the direction of text, or are not seen: shown by their number, so that nobody is misled.
+// Invisible characters and characters that change the direction of text. `visible` replaces them by their code points.
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu;
 
 export const visible = (text) =>
@@ -31,7 +31,7 @@ export function draw(tag, attributes, ...children) {
 
 export const percent = (p) => (p >= 0.995 ? "99+ %" : `${Math.round(100 * p)} %`);
 
-// Tokens with spans, to look at only.
+// Return a read-only element with tokens and spans.
 export function phrase(tokens, spans, labels, marked = new Set()) {
   const out = make("span", { class: "phrase", dir: "auto" });
   let t = 0;

@@ -1,4 +1,4 @@
-// The sentence that is labelled: tokens, spans on them, a selection that keys and the pointer move.
+// Editor of one sentence: its tokens, its spans, and a selection that the keyboard and the pointer move.
 import { byId, make, percent, visible } from "./dom.js";
 
 export const KEYS = "123456789".split("");
@@ -6,7 +6,7 @@ export const KEYS = "123456789".split("");
 export class Editor {
   constructor(changed) {
     this.box = byId("sentence");
-    this.changed = changed; // told when the cursor moves
+    this.changed = changed; // callback after each update of the selection
     this.sentence = null;
     this.labels = [];
     this.kind = "spans";
@@ -18,11 +18,11 @@ export class Editor {
     window.addEventListener("pointerup", () => (this.dragging = false));
   }
 
-  // Show a sentence: the labels it has, or those that are proposed.
+  // Show a sentence with its undone or accepted labels, or with the proposal if it has none.
   show(sentence, labels, kind) {
     const same = this.sentence && sentence && this.sentence.id === sentence.id;
     this.sentence = sentence;
-    this.touched = false; // whether somebody has set or taken a label here
+    this.touched = false; // whether the user has set or removed a label since `show`
     this.labels = labels;
     this.kind = kind;
     if (!same) this.anchor = this.head = 0;
@@ -63,7 +63,7 @@ export class Editor {
     this.render();
   }
 
-  // Spans that a stretch of tokens touches go.
+  // Remove the spans that overlap the tokens from begin to end (exclusive).
   take(begin, end) {
     this.spans = this.spans.filter((one) => one.end <= begin || one.begin >= end);
   }

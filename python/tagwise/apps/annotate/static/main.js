@@ -1,4 +1,4 @@
-// The page: state comes from the server whole, keys and buttons send deeds to it.
+// Main script of the page. Keys and buttons send actions, and the server returns the complete new state.
 import { byId, get, make, post, upload, visible } from "./dom.js";
 import { Editor, KEYS } from "./editor.js";
 import * as panels from "./panels.js";
@@ -77,8 +77,8 @@ function put(label) {
 }
 
 const plain = () => editor.spans.map(({ begin, end, label }) => ({ begin, end, label }));
-// Marks of a correction, for the browser's own tools and for measuring: asked, answered, shown (the page is made anew), frame
-// (the next one begins), painted (it has been drawn). Those of the one before go: nothing grows.
+// Performance marks of a correction: asked (request sent), answered (response received), shown (page updated), frame (next
+// frame begins), painted (frame drawn). Each correction clears the previous marks, so that they do not accumulate.
 const MARKS = ["asked", "answered", "shown", "frame", "painted"];
 const mark = (name) => performance.mark(name);
 function painted() {
@@ -103,7 +103,7 @@ const accept = () => {
       return found;
     },
     (found) => {
-      queueMicrotask(painted); // behind `show`, which runs in the same turn
+      queueMicrotask(painted); // runs after `show`, which is called in the current task
       return `Learned in ${found.milliseconds.learning.toFixed(1)} ms.`;
     },
   );
@@ -207,12 +207,12 @@ const dark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: da
 try {
   const kept = localStorage.getItem("tagwise-theme");
   if (kept === "dark" || kept === "light") root.dataset.theme = kept;
-} catch { /* a browser that keeps nothing */ }
+} catch { /* local storage is not available */ }
 byId("theme").addEventListener("click", () => {
   root.dataset.theme = dark() ? "light" : "dark";
   try {
     localStorage.setItem("tagwise-theme", root.dataset.theme);
-  } catch { /* the same */ }
+  } catch { /* local storage is not available */ }
 });
 
 // --- keys -----------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// --- what happens in the background ------------------------------------------------------------------------------
+// --- events from the server --------------------------------------------------------------------------------------
 
 async function refresh(id) {
   const found = await get(`api/state?focus=${id}`);
@@ -279,7 +279,7 @@ function listen() {
     if (!state) return;
     state.curve = found.curve;
     panels.curve(state.curve, state.dev);
-    // A better model: new proposals, unless somebody is at work on the sentence.
+    // The model was updated: refresh the proposals, unless the user is editing the sentence.
     if (state.sentence && !state.sentence.spans && !editor.touched && !busy && editor.anchor === editor.head) refresh(state.sentence.id);
   });
   source.addEventListener("compare", (event) => panels.comparison(JSON.parse(event.data)));

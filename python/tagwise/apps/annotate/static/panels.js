@@ -1,4 +1,4 @@
-// What stands beside the sentence: the queue, the curve, why, mistakes, agreement, the comparison, files.
+// Panels of the page: queue, learning curve, explanation, mistakes, agreement, comparison, files, progress.
 import { byId, draw, make, percent, phrase, visible } from "./dom.js";
 
 export function queue(list, current, choose) {

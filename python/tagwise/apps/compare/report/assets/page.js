@@ -9,7 +9,7 @@
   };
   const at = (id) => document.getElementById(id);
 
-  // Light and dark: as the system says, until the button is pressed.
+  // Theme: `?theme=` or the system's preference, until the button is pressed.
   const root = document.documentElement;
   const wanted = new URLSearchParams(location.search).get("theme");
   if (wanted) root.dataset.theme = wanted;
@@ -18,7 +18,7 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
-  // Tables sort by the column whose head is pressed; figures first by the largest.
+  // A click on a column's head sorts the table by it. Numbers are sorted in descending order first.
   for (const table of document.querySelectorAll("table.sortable")) {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => head.addEventListener("click", () => {
@@ -34,7 +34,7 @@
       const rows = [...table.tBodies[0].rows];
       rows.sort((a, b) => {
         const x = value(a), y = value(b);
-        if (x === null || y === null) return (x === null) - (y === null); // nothing last
+        if (x === null || y === null) return (x === null) - (y === null); // missing values last
         const order = typeof x === "number" ? x - y : x.localeCompare(y);
         return down ? -order : order;
       });
@@ -42,7 +42,7 @@
     }));
   }
 
-  // Pointing at a learner shows it in every chart of its section.
+  // Highlight a learner in every chart of its section while the pointer is on it.
   for (const section of document.querySelectorAll("section")) {
     const light = (name) => {
       section.classList.toggle("dimmed", name !== null);
@@ -143,7 +143,7 @@
       const line = el("div", { class: "sentence" });
       tokens.forEach((token, t) => {
         const plain = gold[t] === predicted[t];
-        if (t) line.append(" "); // where a line may be broken
+        if (t) line.append(" "); // allow a line break
         if (plain && (gold[t] === "O" || !model.chunked)) { line.append(el("span", {}, token)); return; }
         const tag = el("span", { class: plain ? "tag" : "tag wrong" }, el("span", {}, token), el("em", {}, gold[t]));
         if (!plain) tag.append(el("s", {}, predicted[t]));
