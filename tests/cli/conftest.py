@@ -1,4 +1,4 @@
-"""A small model and two ways to run commands: in this process, and as a process of its own."""
+"""A small model, and helpers that run commands in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run() -> Run:
-    """Run a command in this process."""
+    """Return a function that runs a command in this process."""
 
     def invoke(*args: object, text: str | bytes | None = None) -> Result:
         result = CliRunner().invoke(cli, [str(a) for a in args], input=text)
@@ -32,17 +32,17 @@ def run() -> Run:
 
 
 def command(*args: object) -> list[str]:
-    """The command line of a process of its own."""
+    """Return the command line for a separate process."""
     return [sys.executable, "-m", "tagwise", *map(str, args)]
 
 
 def environment() -> dict[str, str]:
-    """A plain terminal, wide enough not to fold messages."""
+    """Return the environment of a plain terminal, wide enough not to wrap messages."""
     return {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "PYTHONUNBUFFERED": ""}
 
 
 def shell(*args: object, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command as a process of its own."""
+    """Run a command in a separate process."""
     return subprocess.run(
         command(*args),
         input=text,
@@ -55,26 +55,26 @@ def shell(*args: object, text: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def columns(sentences: Sequence[Sequence[Sequence[str]]]) -> str:
-    """Sentences, each a list of rows, as CoNLL text."""
+    """Format sentences, each a list of rows, as CoNLL text."""
     return "".join("\n".join(map("\t".join, rows)) + "\n\n" for rows in sentences)
 
 
 @pytest.fixture(scope="session")
 def small() -> tuple[tw.Corpus, tw.Corpus]:
-    """A slice of a bundled corpus: training and test sentences."""
+    """Return training and test sentences from a bundled corpus."""
     train, _, test = tw.load_corpus("wnut17-ner")
     return train[:150], test[:40]
 
 
 @pytest.fixture(scope="session")
 def tagger(small: tuple[tw.Corpus, tw.Corpus]) -> tw.CRF:
-    """A quickly trained tagger."""
+    """Return a quickly trained tagger."""
     return tw.CRF(features="S2", max_iter=12).fit(small[0])
 
 
 @pytest.fixture(scope="session")
 def model(tagger: tw.CRF, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its model file."""
+    """Return the path of the tagger's model file."""
     path = tmp_path_factory.mktemp("model") / "ner.tagwise"
     tagger.save(path)
     return path
@@ -82,7 +82,7 @@ def model(tagger: tw.CRF, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def train_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
-    """The training sentences as a file."""
+    """Return the path of a file with the training sentences."""
     path = tmp_path / "train.txt"
     tw.write_conll(small[0], path)
     return path
@@ -90,7 +90,7 @@ def train_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def test_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
-    """The test sentences as a file."""
+    """Return the path of a file with the test sentences."""
     path = tmp_path / "test.txt"
     tw.write_conll(small[1], path)
     return path
@@ -98,7 +98,7 @@ def test_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A folder with corpora and a model, far from the user's cache."""
+    """Return a folder with corpora and a model, separate from the user's cache."""
     monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "usual"))
     monkeypatch.setenv("COLUMNS", "200")
     return Bench(tmp_path, monkeypatch)

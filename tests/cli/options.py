@@ -1,4 +1,4 @@
-"""Rows for options: what each spelling of each parameter of each command does, and files to try it on."""
+"""Table of checks, one per option of each command, and the files that the checks run on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS: dict[tuple[str, str], Row] = {}
 
 
 def row(command: str, *spellings: str) -> Callable[[Row], Row]:
-    """Enter a row: what the option of these spellings does."""
+    """Register the check of an option under each of its spellings."""
 
     def enter(check: Row) -> Row:
         for spelling in spellings:
@@ -42,7 +42,7 @@ def spellings(command: str) -> set[str]:
 
 
 def invoke(*args: object, text: str | None = None) -> Result:
-    """Run a command in this process; whatever it raises is in the result."""
+    """Run a command in this process. The result holds any exception that it raised."""
     return CliRunner().invoke(cli, [str(a) for a in args], input=text, terminal_width=200)
 
 
@@ -57,7 +57,7 @@ WORDS = {
 
 @functools.cache
 def corpus(n: int, seed: int) -> tw.Corpus:
-    """Sentences of three columns whose labels are not quite what their words say."""
+    """Return sentences with three columns. About a fifth of the labels are drawn at random instead of from WORDS."""
     rng = random.Random(seed)
     out = []
     for i in range(n):
@@ -73,7 +73,7 @@ QUICK = ("-q", "-f", "S1", "--set", "max_iter=4")
 
 
 class Here:
-    """Stands for `tagwise.ray.jobs.Jobs`: the workers' jobs, done in this process. `asked`: addresses, workers."""
+    """Replacement for `tagwise.ray.jobs.Jobs`: runs jobs in this process and records addresses and worker counts."""
 
     asked: ClassVar[list[object]] = []
     ray = SimpleNamespace(put=lambda value: value)
@@ -89,7 +89,7 @@ class Here:
         pass
 
     def run(self, jobs: Sequence[tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
-        """Answers in their order."""
+        """Yield the results in the order of the jobs."""
         for i, (_, given) in enumerate(jobs):
             try:
                 yield i, self.worker.work(*given)
@@ -98,7 +98,7 @@ class Here:
 
 
 class Bench:
-    """Files to work on, and commands that must go well."""
+    """Corpora, a model and helpers that run commands and require success."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder, self.patch = folder, patch
@@ -109,43 +109,43 @@ class Bench:
         self.model = self.saved(fitted())
 
     def cluster(self, *where: str) -> list[object]:
-        """Let Ray be this process for the modules that know `Jobs`; the list of what it will be told."""
+        """Replace Ray by this process in modules that import `Jobs`. Return the list of its addresses and workers."""
         for module in ("tagwise.ray.jobs", *where):
             self.patch.setattr(importlib.import_module(module), "Jobs", Here)
         self.patch.setattr("tagwise.ray.pool.connected", lambda address=None: Here.asked.append(address))
         return Here.asked
 
     def path(self, name: str, text: str | None = None) -> Path:
-        """A place for a file, or a file."""
+        """Return a path in the folder. If `text` is given, write it to the file."""
         path = self.folder / name
         if text is not None:
             path.write_text(text, encoding="utf-8")
         return path
 
     def saved(self, tagger: Tagger, name: str = "m.tagwise", **options: Any) -> Path:
-        """A tagger's file."""
+        """Save a tagger and return the path."""
         tagger.save(self.path(name), **options)
         return self.path(name)
 
     def ok(self, *args: object, text: str | None = None) -> Result:
-        """The result of a command that must end with 0."""
+        """Run a command, require exit code 0 and return the result."""
         result = invoke(*args, text=text)
         assert result.exit_code == 0, (args, result.output, result.exception)
         return result
 
     def made(self, *args: object, quick: tuple[object, ...] = QUICK) -> bytes:
-        """The model file that ``train`` writes."""
+        """Return the bytes of the model file that ``train`` writes."""
         out = self.path("made.tagwise")
         out.unlink(missing_ok=True)
         self.ok("train", *args, "-o", out, *quick)
         return out.read_bytes()
 
     def bytes_of(self, tagger: Tagger, **options: Any) -> bytes:
-        """The model file of a tagger fitted without any command."""
+        """Return the bytes of the model file of a tagger fitted through the Python interface."""
         return self.saved(tagger, "expected.tagwise", **options).read_bytes()
 
     def threads(self) -> list[Any]:
-        """A list that grows by the threads of every call of ``fit`` and ``predict``."""
+        """Return a list to which every call of ``fit`` and ``predict`` appends its ``n_jobs``."""
         seen: list[Any] = []
         for name in ("fit", "predict"):
             inner = getattr(Tagger, name)
@@ -159,28 +159,28 @@ class Bench:
 
 
 def crf(**params: Any) -> tw.CRF:
-    """The CRF of QUICK's options."""
+    """Return a CRF with the parameters of QUICK."""
     return tw.CRF(**{"features": "S1", "max_iter": 4, **params})
 
 
 @functools.cache
 def fitted() -> Tagger:
-    """The model that most rows share."""
+    """Return the model that most checks share."""
     return crf().fit(TRAIN)
 
 
 def own_features(sentence: Any) -> list[list[str]]:
-    """A feature function that models of these tests name."""
+    """Feature function that models of these tests refer to by import path."""
     return [["w=" + word, "end=" + word[-1]] for word in sentence.fields["word"]]
 
 
 def functional(bench: Bench) -> tuple[Path, str]:
-    """A model that names a feature function, and the function's import path."""
+    """Save a model that refers to a feature function. Return its path and the function's import path."""
     return bench.saved(crf(features=own_features).fit(TRAIN), "f.tagwise"), f"{__name__}:own_features"
 
 
 def function_rows(command: str, *args: str) -> None:
-    """Rows of --functions and --trust: without either the function is missing, with either it is there."""
+    """Register --functions and --trust: the function is missing without them and available with either of them."""
 
     @row(command, "--functions", "--trust")
     def functions(bench: Bench) -> None:
@@ -205,13 +205,13 @@ def function_rows(command: str, *args: str) -> None:
 
 
 def cases(*commands: str) -> dict[str, Row]:
-    """The rows of some commands by their names; spellings of one option are one row."""
+    """Return the checks of some commands by name. All spellings of an option share one check."""
     named = {check: key for key, check in ROWS.items() if key[0] in commands}
     return {" ".join(key).strip(): check for check, key in named.items()}
 
 
 def debug(command: str, *args: object) -> None:
-    """An error is one line and code 2; with --debug before or behind the command it is itself."""
+    """Check that an error is one line with exit code 2, and that --debug before or after the command raises it."""
     result = invoke(command, *args)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
@@ -223,5 +223,5 @@ def debug(command: str, *args: object) -> None:
 
 
 def debug_row(command: str, *args: str) -> None:
-    """A row of --debug: a call that fails."""
+    """Register the check of --debug with a call that fails."""
     row(command, "--debug")(lambda bench: debug(command, *args))

@@ -1,4 +1,4 @@
-"""How commands end and what they show meanwhile: errors, Ctrl-C, closed pipes, progress, the table as it grows."""
+"""Errors, Ctrl-C, closed pipes and the progress display of commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .options import DEV, TEST, TRAIN, Bench, crf, invoke
 
 
 class Wrong(Exception):
-    """An error nobody expects."""
+    """Unexpected error."""
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ class Wrong(Exception):
 def test_every_error_is_a_line_and_a_code(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str
 ) -> None:
-    """One line on stderr, nothing on stdout, and a code that tells what happened."""
+    """An error prints one line to stderr and nothing to stdout. The exit code depends on the kind of error."""
 
     def raising(*_: Any, **__: Any) -> None:
         raise error
@@ -69,7 +69,7 @@ def test_every_error_is_a_line_and_a_code(
 
 
 def test_the_first_interrupt_is_a_wish_the_second_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    """Once: training is told to stop and goes on to its end. Twice: at once. Afterwards everything is as before."""
+    """The first SIGINT requests a stop, the second raises KeyboardInterrupt. The previous handler is restored."""
     before = signal.getsignal(signal.SIGINT)
     interrupt = Interrupt()
     with interrupt.armed():
@@ -83,7 +83,7 @@ def test_the_first_interrupt_is_a_wish_the_second_is_none(capsys: pytest.Capture
 
 
 def test_a_second_interrupt_keeps_its_model_too(bench: Bench) -> None:
-    """At once, not after the iteration: the model of the last one is written all the same."""
+    """An interrupt within an iteration still writes the model of the last complete one."""
 
     def interrupting(self: TrainingProgress, step: Any) -> None:
         if step.iteration == 2:
@@ -98,7 +98,7 @@ def test_a_second_interrupt_keeps_its_model_too(bench: Bench) -> None:
 
 
 def test_an_interrupted_path_keeps_the_best_so_far(bench: Bench) -> None:
-    """The steps that came to their end count; none: nothing is written."""
+    """The best of the finished steps is saved. If no step has finished, no file is written."""
     real, calls = tw.CRF.fit, 0
 
     def interrupted(self: Any, *args: Any, **named: Any) -> Any:
@@ -122,7 +122,7 @@ def test_an_interrupted_path_keeps_the_best_so_far(bench: Bench) -> None:
 
 
 def test_an_interrupted_training_keeps_its_model(bench: Bench) -> None:
-    """The file holds the model of the last iteration, stderr says so, and the code is 130."""
+    """The file holds the model of the last iteration, stderr reports it, and the exit code is 130."""
     shown = TrainingProgress.__call__
 
     def interrupting(self: TrainingProgress, step: Any) -> None:
@@ -139,7 +139,7 @@ def test_an_interrupted_training_keeps_its_model(bench: Bench) -> None:
 
 
 def test_an_interrupted_comparison_shows_what_it_has(bench: Bench) -> None:
-    """The rows that are done, how many there were to be, and code 130."""
+    """The finished rows are written, stderr reports how many were planned, and the exit code is 130."""
 
     def interrupted(*args: Any, **options: Any) -> Any:
         for number, event in enumerate(run(*args, **options)):
@@ -189,7 +189,7 @@ def test_progress_of_a_comparison_counts_finished_cells(capsys: pytest.CaptureFi
 
 
 def test_a_model_must_have_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder, a folder that is not there, one that cannot be written to: each is said before training."""
+    """A folder, a missing parent folder and an unwritable file are each rejected before training."""
     check_output(str(tmp_path / "x"))
     for path, said in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "No such file or directory")):
         with pytest.raises(click.BadParameter, match=said):
@@ -202,7 +202,7 @@ def test_a_model_must_have_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_column_names_as_they_are_typed() -> None:
-    """By commas or spaces; the label is the last that has a name, unless one is called label, or one is said."""
+    """Commas or spaces separate names. The label is the given one, else ``label``, else the last name except _."""
     assert names_of(None, None) == (None, None)
     assert names_of("", "x") == (None, "x")
     assert names_of("word,pos, ner", None) == (["word", "pos", "ner"], "ner")
@@ -213,7 +213,7 @@ def test_column_names_as_they_are_typed() -> None:
 
 
 def test_a_corpus_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The part asked for, or the one meant; a file of that name comes first; what is not there is said."""
+    """A name may include the part. An existing file of that name takes precedence. Missing parts are errors."""
     files = sys.modules["tagwise.cli.files"]
     monkeypatch.setattr(files, "load_corpus", lambda name, label: (TRAIN, None, TEST))
     monkeypatch.chdir(tmp_path)
@@ -231,7 +231,7 @@ def test_a_corpus_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_model_lends_its_columns() -> None:
-    """Those of training; where the file says nothing, those that its features look at and a label."""
+    """The columns are those of training or, if not recorded, those that the features read and a label."""
     tagger = crf(features="word[0]\npos[0]").fit(DEV)
     assert model_columns(tagger) == (["word", "pos", "label"], "label")
     tagger.model_.meta.pop("columns")

@@ -41,7 +41,7 @@ def test_every_name_stands_for_a_learner_that_can_be_made() -> None:
         assert set(preset.limits) <= set(preset.corpora)
         assert preset.note or not preset.published
     names = {cell.learner.kind for cell in PRESETS["bundled"].cells()}
-    assert names == set(LEARNERS)  # every learner there is
+    assert names == set(LEARNERS)  # every learner
 
 
 # --- learners, plans ----------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def test_a_settled_feature_set_stands_once() -> None:
 
 
 def test_processes_find_what_this_one_finds(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    """Two at a time, or one if there is not enough memory for two."""
+    """Results do not depend on processes. Cells run one at a time if memory does not suffice for two."""
     args = {"corpus": small, "features": ["S1", "S2"], "params": FAST}
     here = tw.compare(["crf"], **args)
     cells = plan(["crf"], ["a"], ["S1", "S2"], params=FAST)
@@ -89,7 +89,7 @@ def test_the_command_shows_what_went_well_before_what_did_not(
 def test_a_cell_whose_process_dies_is_reported_and_the_others_are_trained(
     small: tuple[tw.Corpus, tw.Corpus],
 ) -> None:
-    """SIGKILL, as the kernel does when memory ends; cells before and after it are not disturbed."""
+    """SIGKILL, as sent by the kernel's out-of-memory killer, does not affect cells before and after."""
     cells = plan(["hmm", "perceptron(epochs=100000)", "memm"], ["a"], ["S1"], params=FAST)
     events = []
     for event in run(cells, resolve_corpora({"a": small}), jobs=1):
@@ -107,7 +107,7 @@ def test_a_cell_whose_process_dies_is_reported_and_the_others_are_trained(
 def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
     train_file: Path, test_file: Path, tmp_path: Path
 ) -> None:
-    """kill -9 in the middle: workers go with it, finished cells stay as they are, the rest is trained."""
+    """After kill -9, workers exit too. Finished cells stay cached, and a second run trains the rest."""
     cache = tmp_path / "cache"
     args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", 2]
     args += ["--learner", "perceptron(epochs=2)", "--learner", "perceptron(epochs=3)"]
@@ -142,12 +142,12 @@ def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
 
 
 def heeds_ctrl_c() -> None:
-    """In the child: a background job of a shell is born deaf to SIGINT, and its children with it."""
+    """Restore the default SIGINT handler. Background jobs of a shell and their children ignore SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tmp_path: Path) -> None:
-    """Ctrl-C reaches the whole process group; what was training then is trained again, what was done stays."""
+    """Ctrl-C signals the whole process group. Finished cells stay cached, and unfinished ones are not."""
     for jobs in (1, 0):
         cache = tmp_path / f"cache{jobs}"
         args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", jobs]
@@ -164,7 +164,7 @@ def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tm
         while not list(cache.rglob("*.json")):
             assert time.monotonic() < limit
             time.sleep(0.05)
-        time.sleep(0.3)  # the second is training, or about to
+        time.sleep(0.3)  # the second cell is training or about to start
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=100)
         assert process.returncode == 130, err
@@ -172,13 +172,13 @@ def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tm
 
 
 def children(pid: int) -> list[int]:
-    """Processes started by one; skips where the system does not tell."""
+    """Return the child processes of a process. Skip the test on systems without /proc."""
     tasks = Path(f"/proc/{pid}/task")
     if not tasks.exists():
         pytest.skip("no /proc here")
     found = []
     for task in tasks.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # a thread that has just ended
+        with contextlib.suppress(FileNotFoundError):  # the thread has just ended
             found += [int(child) for child in (task / "children").read_text().split()]
     return found
 

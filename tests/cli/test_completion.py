@@ -1,4 +1,4 @@
-"""The shell is told what may follow, as the page of the command line says."""
+"""Shell completion proposes commands, options, files and names, as described in docs/cli.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def asked(**environment: str) -> str:
     [("tagwise tr", {"train"}), ("tagwise train --wa", {"--warm-start"}), ("tagwise comp", {"compare"})],
 )
 def test_words_are_completed(words: str, wanted: set[str]) -> None:
-    """By the protocol that the script of the shell speaks."""
+    """Completion follows the protocol of click's shell scripts."""
     said = asked(_TAGWISE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert {line.partition(",")[2] for line in said.splitlines()} == wanted
 
@@ -64,7 +64,7 @@ def test_words_are_completed(words: str, wanted: set[str]) -> None:
 def test_files_and_names_are_completed(
     words: str, wanted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files by the shell's own way, which goes into folders; names that are known; both where both begin so."""
+    """The shell completes files and folders. Known names are proposed, together with files that share the prefix."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "words.txt").touch()
     (tmp_path / "model.tagwise").touch()
@@ -75,6 +75,6 @@ def test_files_and_names_are_completed(
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_script_of_a_shell_is_printed(shell: str) -> None:
-    """The page names the variable and the value that the command answers to."""
+    """The page names the variable and a value that prints the script."""
     assert re.search(rf"_TAGWISE_COMPLETE={shell}_source tagwise", PAGE.read_text("utf-8"))
     assert "_TAGWISE_COMPLETE" in asked(_TAGWISE_COMPLETE=f"{shell}_source")

@@ -29,7 +29,7 @@ def command_of(name: str) -> click.Command:
 
 
 def page(name: str, width: int) -> list[str]:
-    """The lines of a help page without trailing spaces, as a terminal of that width shows it."""
+    """Return the lines of a help page on a terminal of that width, without trailing spaces."""
     result = CliRunner().invoke(
         cli, [*name.split(), "--help"], prog_name="tagwise", env={"COLUMNS": str(width)}
     )
@@ -40,7 +40,7 @@ def page(name: str, width: int) -> list[str]:
 
 
 def examples_of(name: str) -> list[str]:
-    """The lines of a command's examples, as its docstring has them."""
+    """Return the lines of a command's examples as written in its docstring."""
     _, _, block = inspect.cleandoc(command_of(name).help or "").partition("Examples:\n")
     return block.rstrip().splitlines()
 

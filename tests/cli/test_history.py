@@ -16,7 +16,7 @@ from .conftest import Run
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """Training and test files with -DOCSTART- rows; the second is longer than a batch."""
+    """Return training and test files with -DOCSTART- rows. The test file is longer than a batch."""
     paths = tmp_path / "train.txt", tmp_path / "test.txt"
     tw.write_conll(documents(20), paths[0])
     tw.write_conll(documents(90, seed=1), paths[1])
@@ -24,7 +24,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_documents_are_streamed(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
-    """Batches end inside documents; the labels are those of the whole file, and documents are marked in the output."""
+    """Labels equal those of the whole file although batches end within documents. The output keeps document marks."""
     train, test, model = files[0], tmp_path / "shifted.txt", tmp_path / "m.tagwise"
     short = [tw.Sentence({"word": ["in"], "label": ["O"]}, "label", doc=f"short {i}") for i in range(3)]
     tw.write_conll(tw.Corpus([*short, *documents(90, seed=1)]), test)
@@ -37,7 +37,7 @@ def test_documents_are_streamed(run: Run, files: tuple[Path, Path], tmp_path: Pa
     corpus = tw.read_conll(test)
     (cut,) = [d for d in corpus.documents if d.start < BATCH < d.stop]
     whole = tagger.predict(corpus)
-    assert tagger.predict(corpus[BATCH : cut.stop]) != whole[BATCH : cut.stop]  # without what came before
+    assert tagger.predict(corpus[BATCH : cut.stop]) != whole[BATCH : cut.stop]  # without earlier sentences
     result = run("tag", model, test)
     assert result.exit_code == 0
     tagged = tmp_path / "tagged.txt"

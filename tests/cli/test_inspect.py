@@ -19,7 +19,7 @@ from .conftest import Run
 def test_inspect_of_other_programs_models_names_no_parameters(
     run: Run, tmp_path: Path, data: bytes, program: str
 ) -> None:
-    """Their files do not say how they were trained, so nothing is said of it; nor after they were converted."""
+    """Model files of other programs do not record training parameters, so none are shown, even after conversion."""
     path, ours = tmp_path / "model", tmp_path / "model.tagwise"
     path.write_bytes(data)
     tw.load(path).save(ours)

@@ -1,4 +1,4 @@
-"""Every option of every command matters: with and without it the outcome differs as its help says."""
+"""Every option of every command has a check. Those of ``train`` and of ``tagwise`` itself are in this file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .options import (
 
 
 def test_every_option_has_a_row() -> None:
-    """Each spelling of each option and argument of each command has a row, and each row such an option."""
+    """Each spelling of each option and argument of each command has a check, and each check belongs to one."""
     from . import (
         test_options_annotate,
         test_options_compare,
@@ -67,7 +67,7 @@ def test_every_option_has_a_row() -> None:
 
 @row("", "--version")
 def version(bench: Bench) -> None:
-    """The version on stdout; without it the menu."""
+    """--version prints the version to stdout. Without it, the menu is shown."""
     assert bench.ok("--version").stdout == f"tagwise {tw.__version__}\n"
     assert tw.__version__ not in invoke().output
 
@@ -83,14 +83,14 @@ Case = tuple[tuple[object, ...], Callable[[Bench], tw.Tagger]]
 
 
 def old(bench: Bench) -> tw.Tagger:
-    """A model of other words and labels, saved as ``old.tagwise``."""
+    """Save a model of other words and labels as ``old.tagwise`` and return it."""
     tagger = crf(max_iter=5).fit([["Nils", "sings"]], [["NEW", "X"]])
     bench.saved(tagger, "old.tagwise")
     return tagger
 
 
 def best_of_path(bench: Bench) -> tw.Tagger:
-    """The strengths one after the other, from strong to weak, and the best on DEV."""
+    """Fit the strengths in order from strong to weak, each from the last, and return the best on DEV."""
     taggers, last = [], None
     for l2 in (50.0, 1.0, 0.01):
         last = crf(l2=l2).fit(TRAIN, warm_start=last)
@@ -207,7 +207,7 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
 
 
 def model_row(spellings: tuple[str, ...], calls: list[Case]) -> None:
-    """Enter the row of an option by the models that it makes, none of them the one without the option."""
+    """Register an option by the models that it writes. Each differs from the model without the option."""
 
     @row("train", *spellings)
     def check(bench: Bench) -> None:
@@ -232,7 +232,7 @@ for _spellings, _calls in MODELS.items():
 
 
 def test_without_options(bench: Bench) -> None:
-    """A CRF with the default features and seed 0."""
+    """The default is a CRF with the default features and seed 0."""
     assert bench.made(bench.train, quick=("-q", "--set", "max_iter=4")) == bench.bytes_of(
         crf(features="default").fit(TRAIN)
     )
@@ -241,7 +241,7 @@ def test_without_options(bench: Bench) -> None:
 
 @row("train", "--label")
 def train_label(bench: Bench) -> None:
-    """The column that is learnt; the last one if not given."""
+    """--label chooses the column to learn. Default: the last one."""
     named = ("--columns", "word,pos,entity")
     for options, column in (
         ((), "label"),
@@ -271,7 +271,7 @@ def train_label(bench: Bench) -> None:
     ],
 )
 def test_wrong_usage(bench: Bench, args: tuple[str, ...], said: str) -> None:
-    """Code 2, a reason, and no file."""
+    """Wrong usage exits with code 2 and a reason, and writes no file."""
     files = {"TRAIN": bench.train, "train.jsonl": bench.path("train.jsonl", bench.train.read_text())}
     result = invoke("train", *(files.get(word, word) for word in args), "-o", bench.path("x"))
     assert (result.exit_code, result.stdout, bench.path("x").exists()) == (2, "", False)
@@ -301,7 +301,7 @@ def train_quiet(bench: Bench) -> None:
 
 @row("train", "-o", "--output")
 def train_output(bench: Bench) -> None:
-    """The model lies where it was asked for, and it is asked for."""
+    """-o is required and gives the path of the model."""
     for spelling in ("-o", "--output"):
         out = bench.path(f"x{spelling}")
         bench.ok("train", bench.train, spelling, out, *QUICK)
@@ -315,7 +315,7 @@ def train_output(bench: Bench) -> None:
 
 @row("train", "--memory", "--backend")
 def train_shards(bench: Bench) -> None:
-    """A folder of shards in the place of a corpus; how it is worked on does not show in the model."""
+    """A folder of shards replaces the corpus. --memory and --backend do not change the model."""
     folder = bench.path("enc")
     bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1", "--shard-tokens", 20)
     plain = bench.made(folder)
@@ -333,7 +333,7 @@ def train_shards(bench: Bench) -> None:
 
 @row("train", "--parts")
 def train_parts(bench: Bench) -> None:
-    """So many parts of the shards are trained at the same time."""
+    """--parts N trains N parts of the shards at the same time."""
     folder = bench.path("enc")
     bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1", "--shard-tokens", 20)
     expected = [
@@ -346,7 +346,7 @@ def train_parts(bench: Bench) -> None:
 
 @row("train", "--on-error")
 def train_on_error(bench: Bench) -> None:
-    """A damaged shard stops the run, or is named and left out."""
+    """A damaged shard stops the run, or with ``skip`` is reported and left out."""
     folder = bench.path("enc")
     bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1", "--shard-tokens", 20)
     expected = bench.bytes_of(tw.fit_shards(crf(), tw.Shards(folder, skipped=[1])))
@@ -362,7 +362,7 @@ def train_on_error(bench: Bench) -> None:
 
 @row("train", "--address", "--workers")
 def train_cluster(bench: Bench) -> None:
-    """They are about Ray, which is told them."""
+    """--address and --workers require --backend ray and are passed to Ray."""
     folder = bench.path("enc")
     bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1")
     for option in (("--address", "auto"), ("--workers", 2)):
@@ -385,7 +385,7 @@ def train_cluster(bench: Bench) -> None:
 
 @row("train", "--checkpoint", "--resume")
 def train_checkpoint(bench: Bench) -> None:
-    """The state lies beside the model while it is trained; --resume goes on from it, and begins where there is none."""
+    """The checkpoint is next to the model during training. --resume continues from it, or starts over without one."""
     out, kept = bench.path("c.tagwise"), bench.path("c.tagwise.checkpoint")
     plain = bench.made(bench.train)
     call = ("train", bench.train, "-o", out, *QUICK)
@@ -420,7 +420,7 @@ def train_checkpoint(bench: Bench) -> None:
 
 @row("train", "--n-jobs")
 def train_n_jobs(bench: Bench) -> None:
-    """The threads that train; the model is the same."""
+    """--n-jobs sets the number of training threads and does not change the model."""
     threads = bench.threads()
     plain = bench.made(bench.train)
     assert bench.made(bench.train, "--n-jobs", 3) == plain
@@ -430,7 +430,7 @@ def train_n_jobs(bench: Bench) -> None:
 
 @row("train", "--device")
 def train_device(bench: Bench) -> None:
-    """The engine of that name trains; one that is not there, or a learner without any, is refused at once."""
+    """The chosen backend trains. An unavailable backend and a learner without a device parameter are rejected."""
     used: list[str] = []
     cpu = BACKENDS["cpu"]
 
@@ -461,7 +461,7 @@ def train_device(bench: Bench) -> None:
 
 @row("train", "--params")
 def train_params(bench: Bench) -> None:
-    """A table of every learner's parameters, on stdout; nothing is trained or asked for."""
+    """--params prints every learner's parameters to stdout. It needs no other argument and trains nothing."""
     listed = bench.ok("train", "--params").stdout
     for name, kind in LEARNERS.items():
         (begin,) = [i for i, line in enumerate(listed.splitlines()) if line.strip() == name]
@@ -474,7 +474,7 @@ def train_params(bench: Bench) -> None:
 
 @row("train", "--prune")
 def train_prune(bench: Bench) -> None:
-    """Features of weight zero are not in the file, and its labels are the same; also at the end of a path."""
+    """--prune leaves features of weight zero out of the file, also after --path. Predictions stay equal."""
     sparse = ("--set", "l1=0.7", "--set", "l2=0", "--set", "max_iter=30")
     for more in ((), ("--path", "l1=0.7", "--dev", bench.dev)):
         whole = bench.made(bench.train, *sparse, *more)
@@ -488,5 +488,5 @@ def train_prune(bench: Bench) -> None:
 
 @pytest.mark.parametrize("case", cases("", "train"))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases("", "train")[case](bench)

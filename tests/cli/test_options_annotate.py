@@ -1,4 +1,4 @@
-"""Every option matters: those of annotate. Nothing is served: the session is looked at instead."""
+"""Every option of ``annotate`` changes the session as its help says. No server is started."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tagwise.corpus import schemes
 from .conftest import columns
 from .options import DEV, TRAIN, Bench, cases, debug_row, fitted, invoke, row
 
-#: The module: in its package the command has its name.
+#: The module. The attribute of that name in the package is the command.
 MODULE = sys.modules["tagwise.cli.annotate"]
 
 debug_row("annotate", "absent.txt", "--work", "/nonexistent/absent")
 
 
 def begun(bench: Bench, *args: object, folder: str = "w") -> dict[str, Any]:
-    """What a session that the command opens is, and how it would be served."""
+    """Return the state of the session that the command opens, with the host and port it would be served at."""
     seen: dict[str, Any] = {}
 
     def run(session: Session, host: str, port: int) -> None:
@@ -40,7 +40,7 @@ def begun(bench: Bench, *args: object, folder: str = "w") -> dict[str, Any]:
 
 @row("annotate", "corpus", "--work")
 def corpus_and_work(bench: Bench) -> None:
-    """The sentences of a file, kept in a folder that is gone on with; beside the command if not given."""
+    """The --work folder keeps the sentences and can be reopened. Default: a folder named after the file."""
     found = begun(bench, bench.train)
     assert found["tokens"] == TRAIN.tokens
     assert (bench.path("w") / "work.json").exists()
@@ -53,7 +53,7 @@ def corpus_and_work(bench: Bench) -> None:
 
 @row("annotate", "--labels")
 def labels(bench: Bench) -> None:
-    """Label types behind those of the file."""
+    """--labels adds label types to those of the file."""
     text = bench.path("t.txt", "Rosa runs\n")
     assert begun(bench, text, "--format", "text", "--labels", "A,B")["settings"]["labels"] == ["A", "B"]
     assert begun(bench, text, folder="v")["settings"]["labels"] == []
@@ -61,7 +61,7 @@ def labels(bench: Bench) -> None:
 
 @row("annotate", "--model")
 def model(bench: Bench) -> None:
-    """Who proposes before anything is learned; nobody if not given."""
+    """--model proposes labels until a model has been trained. Default: no proposals."""
     given = bench.path("bare.txt", "\n".join(" ".join(s.tokens) for s in TRAIN) + "\n")
     tagger = tw.MIRA(features="word[0]\n", epochs=2).fit(TRAIN.tokens, TRAIN.labels)
     found = begun(bench, given, "--format", "text", "--model", bench.saved(tagger, "mira.tagwise"))
@@ -73,21 +73,21 @@ def model(bench: Bench) -> None:
 
 @row("annotate", "--dev")
 def dev(bench: Bench) -> None:
-    """The held-out corpus; none if not given."""
+    """--dev gives the held-out corpus. Default: none."""
     assert begun(bench, bench.train, "--dev", bench.dev)["dev"].labels == DEV.labels
     assert begun(bench, bench.train, folder="v")["dev"] is None
 
 
 @row("annotate", "--fresh")
 def fresh(bench: Bench) -> None:
-    """Without the labels of the file all is open."""
+    """--fresh ignores the labels of the file, so every sentence is open."""
     assert begun(bench, bench.train)["counts"]["given"] == len(TRAIN)
     assert begun(bench, bench.train, "--fresh", folder="v")["counts"]["open"] == len(TRAIN)
 
 
 @row("annotate", "--learner", "--features", "-f", "--strategy")
 def learner(bench: Bench) -> None:
-    """What learns, what it looks at, what comes next: kept with the work."""
+    """The work folder stores the learner, the features and the strategy."""
     plain = begun(bench, bench.train)["saved"]
     assert (plain.learner, plain.features, plain.strategy) == ("mira", "default", "margin")
     for short, name in (("-f", "v"), ("--features", "u")):
@@ -100,7 +100,7 @@ def learner(bench: Bench) -> None:
 
 @row("annotate", "--host", "--port")
 def place(bench: Bench) -> None:
-    """Where it is served: this machine alone, unless told."""
+    """--host and --port set the address. Default: loopback only."""
     found = begun(bench, bench.train)
     assert (found["host"], found["port"]) == ("127.0.0.1", 8765)
     found = begun(bench, "--host", "0.0.0.0", "--port", 7)
@@ -109,7 +109,7 @@ def place(bench: Bench) -> None:
 
 @row("annotate", "--columns", "--label", "--format")
 def reading(bench: Bench) -> None:
-    """How files are read."""
+    """--columns, --label and --format control how files are read."""
     args = ("--columns", "word,pos,label", "--label", "pos", "--format", "conll")
     found = begun(bench, bench.train, *args)
     assert found["settings"]["kind"] == "tokens"
@@ -118,7 +118,7 @@ def reading(bench: Bench) -> None:
 
 @row("annotate", "--export", "--output", "-o")
 def export(bench: Bench) -> None:
-    """What is labelled, as a file."""
+    """--export writes the labelled sentences to a file."""
     for option in ("-o", "--output"):
         out = bench.path(f"out{option}.jsonl")
         bench.ok("annotate", bench.train, "--work", bench.path("w"), "--export", "jsonl", option, out)
@@ -132,7 +132,7 @@ def export(bench: Bench) -> None:
 
 @row("annotate", "--agreement")
 def agreement(bench: Bench) -> None:
-    """How far two files agree, and where they do not."""
+    """--agreement reports the agreement of two files and lists the differences."""
     rows = [list(zip(s.tokens, s.labels)) for s in TRAIN]
     one = bench.path("one.txt", columns(rows))
     rows[1][0] = (rows[1][0][0], "B-ORG")
@@ -146,7 +146,7 @@ def agreement(bench: Bench) -> None:
 
 @row("annotate", "--simulate", "--seeds")
 def simulate(bench: Bench) -> None:
-    """Labelling played through, as often as told; the picture where it is asked for."""
+    """--simulate replays labelling once per seed. -o writes the chart."""
     bench.patch.setattr(MODULE, "SIMULATED", ("margin",))
     args = ("annotate", bench.train, "--simulate", "--dev", bench.test, "-f", "S1")
     once = bench.ok(*args)
@@ -160,7 +160,7 @@ def simulate(bench: Bench) -> None:
 
 @row("annotate", "--growth", "--epochs")
 def played(bench: Bench) -> None:
-    """How large steps are, how long training takes, and which orders are played; spans are those of the page."""
+    """--growth sets the step size, --epochs the training length, --strategy the orders. Spans are converted to IOB2."""
     seen: list[dict[str, Any]] = []
 
     def simulate(name: str, pool: tw.Corpus, test: tw.Corpus, make: Any, **settings: Any) -> Any:
@@ -185,5 +185,5 @@ def played(bench: Bench) -> None:
 
 @pytest.mark.parametrize("case", cases("annotate"))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases("annotate")[case](bench)

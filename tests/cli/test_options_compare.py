@@ -1,6 +1,6 @@
-"""Every option of ``compare`` matters: what it plans, and what is done with the table.
+"""Every option of ``compare`` changes the plan, the table or its output as the help says.
 
-Effects of the plan are laws of `tests/unit/test_compare_fields.py`: an option only has to reach its field.
+`tests/unit/test_compare_fields.py` tests the effects of the plan, so an option only has to reach its field here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ debug_row("compare", "--train", "absent.txt", "--test", "absent.txt")
 
 
 def planned(bench: Bench, *args: object) -> SimpleNamespace:
-    """Cells, data and bounds that a command would train. ``TRAIN`` and ``DEV`` stand for files."""
+    """Return the cells, data and limits that a command would train with. Capitals such as ``TRAIN`` are files."""
     found: list[SimpleNamespace] = []
 
     def run(cells: Any, data: Any, **options: Any) -> Any:
@@ -49,17 +49,17 @@ def planned(bench: Bench, *args: object) -> SimpleNamespace:
 
 
 def of_cells(read: Callable[[Any], Any]) -> Callable[[SimpleNamespace], Any]:
-    """A property of each cell."""
+    """Return a reader of one property of each cell."""
     return lambda plan: [read(cell) for cell in plan.cells]
 
 
 def setting(*names: str) -> Callable[[SimpleNamespace], Any]:
-    """Parameters of the estimator of each cell."""
+    """Return a reader of estimator parameters of each cell."""
     return of_cells(lambda cell: tuple(cell.settings().get(name) for name in names))
 
 
 def sentences(part: str) -> Callable[[SimpleNamespace], Any]:
-    """Labels of a part of each corpus."""
+    """Return a reader of the labels in one part of each corpus."""
     return lambda plan: {
         name: found.labels for name, data in plan.data.items() if (found := getattr(data, part))
     }
@@ -67,7 +67,7 @@ def sentences(part: str) -> Callable[[SimpleNamespace], Any]:
 
 FILES = ("--train", "TRAIN", "--test", "TEST")
 MANY = (*FILES, *CRF, "--seeds", 9)
-#: Spellings; the call without the option; the option; what of the plan changes; its value.
+#: Spellings, the call without the option, the option, a reader of the plan, the expected value.
 PLANS: list[tuple[tuple[str, ...], tuple[object, ...], tuple[object, ...], Any, Any]] = [
     (
         ("preset",),
@@ -161,7 +161,7 @@ PLANS: list[tuple[tuple[str, ...], tuple[object, ...], tuple[object, ...], Any, 
 
 
 def plan_row(plan: Any) -> None:
-    """Enter the row of an option that changes the plan."""
+    """Register an option that changes the plan."""
     spellings, base, option, read, expected = plan
 
     @row("compare", *spellings)
@@ -174,7 +174,7 @@ for _plan in PLANS:
 
 
 def test_bounds_of_processes(bench: Bench) -> None:
-    """All threads where one process works alone; never more processes than cells; units of memory."""
+    """A single process uses all threads. Processes never outnumber cells. --memory accepts units."""
     for more, found in (((), (3, 1)), (("--jobs", 0), (0, None)), (("--jobs", 1), (1, None))):
         plan = planned(bench, *MANY, *more)
         assert (plan.jobs, plan.n_jobs) == found
@@ -182,7 +182,7 @@ def test_bounds_of_processes(bench: Bench) -> None:
     for text, size in (("8G", 8 << 30), ("2 MiB", 2 << 20), ("1T", 1 << 40)):
         assert planned(bench, *MANY, "--memory", text).memory == size
     folds = [cell.folds for cell in planned(bench, *FILES, *CRF, "--dev", "DEV", "--tune", "l2=1,2").cells]
-    assert folds == [0]  # on the dev part
+    assert folds == [0]  # tuned on the dev part
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_bounds_of_processes(bench: Bench) -> None:
     ],
 )
 def test_wrong_usage(bench: Bench, args: tuple[object, ...], said: str) -> None:
-    """Code 2, nothing on stdout, and the option or the value is named."""
+    """Wrong usage exits with code 2, prints nothing to stdout and names the option or the value."""
     files = {"TRAIN": bench.train, "DEV": bench.dev, "TEST": bench.test}
     found = invoke("compare", *(files.get(str(arg), arg) for arg in args))
     assert (found.exit_code, found.stdout) == (2, "")
@@ -224,20 +224,20 @@ def test_wrong_usage(bench: Bench, args: tuple[object, ...], said: str) -> None:
 
 
 def shown(bench: Bench, *args: object, base: tuple[object, ...] = HMM) -> dict[str, Any]:
-    """The table of a call on the bench's files, as JSON has it; ``said`` is what stderr says."""
+    """Return the table of a call on the bench's files as JSON, with stderr as ``said`` and stdout as ``text``."""
     out = bench.path("table.json")
     result = bench.ok("compare", "--train", bench.train, "--test", bench.test, *base, *args, "-o", out)
     return {**json.loads(out.read_text()), "said": result.stderr, "text": result.stdout}
 
 
 def column(table: dict[str, Any], name: str) -> list[Any]:
-    """One measure of all rows."""
+    """Return one measure of all rows."""
     return [entry[name] for entry in table["rows"]]
 
 
 @row("compare", "--backend", "--address")
 def backend(bench: Bench) -> None:
-    """The same table by the workers of a cluster, --jobs of them."""
+    """--backend ray uses --jobs workers of a cluster and gives an identical table."""
     plain = column(shown(bench), "accuracy")
     assert plain == [tw.HMM(features="S1").fit(TRAIN).evaluate(TEST).accuracy]
     asked = bench.cluster("tagwise.apps.compare.cluster")
@@ -248,7 +248,7 @@ def backend(bench: Bench) -> None:
 
 @row("compare", "--list")
 def listed(bench: Bench) -> None:
-    """The presets with their help, one per line, and nothing is trained."""
+    """--list prints the presets with their help, one per line, and trains nothing."""
     lines = bench.ok("compare", "--list", "--learner", "oracle").stdout.splitlines()
     assert [(line.split()[0], line.endswith(PRESETS[line.split()[0]].help)) for line in lines] == [
         (name, True) for name in PRESETS
@@ -257,7 +257,7 @@ def listed(bench: Bench) -> None:
 
 @row("compare", "--against")
 def against(bench: Bench) -> None:
-    """The learner that others are tested against; the preset's if not given, where it is among them."""
+    """--against names the learner that others are tested against. Default: the preset's, if it is compared."""
     base = ("--learner", "hmm", "--learner", "perceptron", "-f", "S1", "--jobs", 0, "--set", "epochs=2")
     for more, without in (
         ((), [True, True]),
@@ -270,7 +270,7 @@ def against(bench: Bench) -> None:
 
 @row("compare", "--wide")
 def wide(bench: Bench) -> None:
-    """Every column; without it those that fit, and the names of the others."""
+    """--wide shows every column. Without it, only columns that fit are shown and the others are listed."""
     bench.patch.setenv("COLUMNS", "50")
     narrow, whole = shown(bench)["text"], shown(bench, "--wide")["text"]
     assert "omitted at this width" in narrow
@@ -280,7 +280,7 @@ def wide(bench: Bench) -> None:
 
 @row("compare", "--cache", "--fresh")
 def cache(bench: Bench) -> None:
-    """Results are kept in that folder, in the usual one if not given; --fresh neither reads nor writes any."""
+    """--cache sets the folder of cached results. --fresh neither reads nor writes the cache."""
     usual, own = bench.path("usual"), bench.path("own")
 
     def entries() -> tuple[int, int]:
@@ -304,7 +304,7 @@ def cache(bench: Bench) -> None:
 
 @row("compare", "-o", "--output", "--report")
 def output(bench: Bench) -> None:
-    """The table in each of these files, in the format of its ending, and one HTML page; none if not given."""
+    """-o writes the table in the format of the file extension, --report an HTML page. Default: no files."""
     paths = [bench.path(f"t{suffix}") for suffix in (".csv", ".md", ".tex", ".html")]
     shown(bench)
     assert not any(path.exists() for path in paths)
@@ -334,5 +334,5 @@ def test_the_losses_in_every_format(bench: Bench) -> None:
 
 @pytest.mark.parametrize("case", cases("compare"))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases("compare")[case](bench)

@@ -1,4 +1,4 @@
-"""Every option matters: those of encode."""
+"""Every option of ``encode`` changes the outcome as its help says."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ debug_row("encode", "absent.txt", "-o", "enc")
 
 
 def encoded(bench: Bench, *args: object, name: str = "enc") -> tw.Shards:
-    """The shards that a command makes."""
+    """Return the shards that a command writes."""
     bench.ok("encode", bench.train, "-o", bench.path(name), "-q", "-f", "S1", *args)
     return tw.Shards(bench.path(name))
 
 
 def manifest(bench: Bench, *files: Any, **options: Any) -> dict[str, Any]:
-    """What shards made without any command say, but for where their files lie."""
+    """Return the manifest of shards written through the Python interface."""
     found = tw.encode(files or bench.train, bench.path("expected"), **{"features": "S1", **options})
     return found.manifest
 
 
 @row("encode", "files")
 def files(bench: Bench) -> None:
-    """Files and patterns in their order; there must be some."""
+    """Files and patterns are read in the given order. At least one is required."""
     both = encoded(bench, bench.dev)
     assert both.manifest == manifest(bench, bench.train, bench.dev)
     assert both.n_sentences == len(TRAIN) + len(DEV)
@@ -38,7 +38,7 @@ def files(bench: Bench) -> None:
 
 @row("encode", "-o", "--output")
 def output(bench: Bench) -> None:
-    """The folder, which is asked for, and told what to do with."""
+    """-o is required. A second run reuses the shards in the folder."""
     for spelling in ("-o", "--output"):
         said = bench.ok("encode", bench.train, spelling, bench.path(f"x{spelling}"), "-f", "S1").stderr
         assert tw.Shards(bench.path(f"x{spelling}")).manifest == manifest(bench)
@@ -50,7 +50,7 @@ def output(bench: Bench) -> None:
 
 @row("encode", "--features", "-f")
 def features(bench: Bench) -> None:
-    """A set, a template or a sum; the default if not given."""
+    """--features accepts a feature set, a template or a sum. Default: the default features."""
     for spelling in ("--features", "-f"):
         for given, expected in (("S2", "S2"), ("word[0]\npos[1]", "word[0]\npos[1]"), (None, "default")):
             options = () if given is None else (spelling, given)
@@ -68,7 +68,7 @@ def shard_tokens(bench: Bench) -> None:
 
 @row("encode", "--memory")
 def memory(bench: Bench) -> None:
-    """More than that is refused; what is no amount is wrong usage."""
+    """Exceeding --memory is an error, and so is a value that is not a size."""
     assert encoded(bench, "--memory", "1G").manifest == manifest(bench)
     refused = invoke("encode", bench.train, "-o", bench.path("enc"), "--memory", "1M")
     assert refused.exit_code == 2
@@ -83,7 +83,7 @@ def n_jobs(bench: Bench) -> None:
 
 @row("encode", "--backend", "--address", "--workers")
 def backend(bench: Bench) -> None:
-    """The same shards by the workers of a cluster."""
+    """The workers of a cluster write identical shards."""
     plain = encoded(bench, "--shard-tokens", 20, name="one").manifest
     assert encoded(bench, "--shard-tokens", 20, "--backend", "local").manifest == plain
     asked = bench.cluster("tagwise.ray.encoding")
@@ -99,7 +99,7 @@ def backend(bench: Bench) -> None:
 
 @row("encode", "--columns", "--label", "--format")
 def reading(bench: Bench) -> None:
-    """Columns by other names, another one as the label, a format in spite of the ending."""
+    """--columns renames columns, --label chooses the label, and --format overrides the file extension."""
     names = ["form", "tag", "kind"]
     tagged = encoded(bench, "--columns", "form,tag,kind", "--label", "tag")
     assert tagged.manifest == manifest(bench, columns=names, label="tag")
@@ -118,5 +118,5 @@ def quiet(bench: Bench) -> None:
 
 @pytest.mark.parametrize("case", cases("encode"))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases("encode")[case](bench)

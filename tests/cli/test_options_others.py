@@ -1,4 +1,4 @@
-"""Every option matters: those of eval, inspect, convert and bench."""
+"""Every option of ``eval``, ``inspect``, ``convert`` and ``bench`` changes the outcome as its help says."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ function_rows("inspect")
 
 
 def scores(bench: Bench, *args: object, text: str | None = None) -> dict[str, Any]:
-    """What ``eval`` says as JSON."""
+    """Return the JSON output of ``eval``."""
     found: dict[str, Any] = json.loads(bench.ok("eval", *args, "--json", text=text).stdout)
     return found
 
 
 def expected(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, Any]:
-    """The scores of label sequences, as JSON has them."""
+    """Return the scores of label sequences after a round trip through JSON."""
     found: dict[str, Any] = json.loads(json.dumps(tw.evaluate(gold, predicted).to_dict()))
     return found
 
 
 def guess(bench: Bench, *, pos: str | None = None) -> Any:
-    """A file of TEST's sentences with other labels: those of the model; and, if asked for, other tags."""
+    """Write TEST's sentences with the labels that the model predicts. `pos` replaces every part-of-speech tag."""
     path = bench.path("guess.txt")
     sentences = []
     for sentence, labels in zip(TEST, fitted().predict(TEST)):
@@ -51,7 +51,7 @@ def guess(bench: Bench, *, pos: str | None = None) -> Any:
 
 @row("eval", "first")
 def eval_first(bench: Bench) -> None:
-    """A gold file, or a model that tags first; the roles of the two files are not the same."""
+    """The first argument is a gold file or a model. Exchanging gold and predicted exchanges precision and recall."""
     other = guess(bench)
     right = expected(TEST.labels, fitted().predict(TEST))
     assert scores(bench, bench.test, other) == scores(bench, bench.model, bench.test) == right
@@ -62,7 +62,7 @@ def eval_first(bench: Bench) -> None:
 
 @row("eval", "second")
 def eval_second(bench: Bench) -> None:
-    """The predicted file, or the corpus to tag; without it the last two columns of the first."""
+    """The second argument is the predicted file or the corpus to tag. Default: the last two columns of the first."""
     assert scores(bench, bench.model, bench.dev) == expected(DEV.labels, fitted().predict(DEV))
     both = columns([list(zip(s.tokens, s.labels, labels)) for s, labels in zip(TEST, fitted().predict(TEST))])
     assert scores(bench, "-", text=both) == expected(TEST.labels, fitted().predict(TEST))
@@ -76,7 +76,7 @@ def eval_second(bench: Bench) -> None:
 
 @row("eval", "--columns")
 def eval_columns(bench: Bench) -> None:
-    """Names of the columns: which of them is the label, and which the features of a model look at."""
+    """--columns names the columns, including the label and the columns that features of a model read."""
     other = guess(bench, pos="V")
     tags = expected(TEST.column("pos"), [["V"] * len(s) for s in TEST])
     assert scores(bench, bench.test, other, "--columns", "word,label,_") == tags
@@ -90,7 +90,7 @@ def eval_columns(bench: Bench) -> None:
 
 @row("eval", "--label")
 def eval_label(bench: Bench) -> None:
-    """The column that is scored: of two files, and of the corpus of a model."""
+    """--label chooses the scored column, both for two files and for a model with a corpus."""
     other = guess(bench, pos="N")
     tags = expected(TEST.column("pos"), [["N"] * len(s) for s in TEST])
     named = ("--columns", "word,pos,entity")
@@ -108,7 +108,7 @@ def eval_label(bench: Bench) -> None:
 
 @row("eval", "--format")
 def eval_format(bench: Bench) -> None:
-    """The format of the files, whatever their names say."""
+    """--format overrides the format that a file name implies."""
     liar = bench.path("test.jsonl", bench.test.read_text())
     assert invoke("eval", bench.model, liar).exit_code == 2
     right = scores(bench, bench.model, bench.test)
@@ -121,7 +121,7 @@ def eval_format(bench: Bench) -> None:
 
 @row("eval", "--confusion")
 def eval_confusion(bench: Bench) -> None:
-    """The N most frequent confusions below the scores; none if not given."""
+    """--confusion N prints the N most frequent confusions below the scores. Default: none."""
     gold = columns([[("a", "A", p)] for p in "AAABBBBCC"] + [[("a", "B", "C")]] * 3)
     wrong = [["A", "B", "4"], ["B", "C", "3"], ["A", "C", "2"]]
     for n in (0, 1, 2, 9):
@@ -136,7 +136,7 @@ def eval_confusion(bench: Bench) -> None:
 
 @row("eval", "--min-probability")
 def eval_min_probability(bench: Bench) -> None:
-    """Scores without the spans that are less probable; for models that have probabilities of spans alone."""
+    """--min-probability drops less probable spans before scoring. It requires a model with span probabilities."""
     sure = sorted(p for one in fitted().predict_confidence(TEST) for _, p in one.chunks)
     least = sure[len(sure) // 2]
     found = scores(bench, bench.model, bench.test, "--min-probability", repr(least))
@@ -156,7 +156,7 @@ def eval_min_probability(bench: Bench) -> None:
 
 @row("eval", "--threshold")
 def eval_threshold(bench: Bench) -> None:
-    """The threshold of `choose_threshold`, the scores that it gives, and the option that has it in another command."""
+    """--threshold reports the result of `choose_threshold`, its scores, and the equivalent --min-probability."""
     for goal, options in (("precision=0.6", {"precision": 0.6}), ("beta=0.5", {"beta": 0.5}), ("beta=1", {})):
         chosen = fitted().choose_threshold(DEV, **options)  # type: ignore[arg-type]
         found = scores(bench, bench.model, bench.dev, "--threshold", goal)
@@ -178,7 +178,7 @@ def eval_threshold(bench: Bench) -> None:
 
 @row("eval", "--json")
 def eval_json(bench: Bench) -> None:
-    """The scores as JSON; without it a table with the same figures in percent."""
+    """--json prints the scores as JSON. Without it, a table shows the same figures in percent."""
     found = scores(bench, bench.model, bench.test)
     text = bench.ok("eval", bench.model, bench.test).stdout
     with pytest.raises(ValueError, match="Expecting value"):
@@ -191,14 +191,14 @@ def eval_json(bench: Bench) -> None:
 
 
 def seen(bench: Bench, *args: object) -> dict[str, Any]:
-    """What ``inspect`` says as JSON."""
+    """Return the JSON output of ``inspect``."""
     found: dict[str, Any] = json.loads(bench.ok("inspect", *args, "--json").stdout)
     return found
 
 
 @row("inspect", "model")
 def inspect_model(bench: Bench) -> None:
-    """Facts of that model: learner, features, labels, how many weights."""
+    """The output describes the given model: learner, features, labels, number of weights."""
     assert seen(bench, bench.model)["meta"]["learner"] == "crf"
     other = bench.saved(tw.Perceptron(features="S2", epochs=1).fit(TRAIN), "other.tagwise")
     assert seen(bench, other)["meta"]["learner"] == "perceptron"
@@ -214,7 +214,7 @@ def inspect_model(bench: Bench) -> None:
 
 @row("inspect", "--top")
 def inspect_top(bench: Bench) -> None:
-    """So many features of each label, the strongest first; ten if not given."""
+    """--top N shows the N strongest features of each label in descending order. Default: 10."""
     model = bench.saved(crf(features="S3", all_pairs=True).fit(TRAIN), "many.tagwise")
     whole = tw.load(model).explain(top=1000).labels
     assert min(map(len, whole.values())) > 12
@@ -232,7 +232,7 @@ def inspect_top(bench: Bench) -> None:
 
 @row("inspect", "--label")
 def inspect_label(bench: Bench) -> None:
-    """Only these labels, in the order asked for; all if not given. One that is not there is wrong usage."""
+    """--label restricts the output to the given labels, in the given order. Default: all. Unknown labels are errors."""
     every = seen(bench, bench.model)["labels"]
     assert set(every) == set(fitted().classes_)
     assert list(seen(bench, bench.model, "--label", "O", "--label", "B-LOC")["labels"]) == ["O", "B-LOC"]
@@ -246,7 +246,7 @@ def inspect_label(bench: Bench) -> None:
 
 @row("inspect", "--json")
 def inspect_json(bench: Bench) -> None:
-    """The same as JSON: what the file says of its training, features, transitions."""
+    """--json prints the metadata of training, the features and the transitions."""
     found = seen(bench, bench.model)
     tagger = tw.load(bench.model)
     assert found["meta"]["params"]["max_iter"] == 4
@@ -260,7 +260,7 @@ def inspect_json(bench: Bench) -> None:
 
 @row("inspect", "--plot")
 def inspect_plot(bench: Bench) -> None:
-    """The curves of a boosted model's rounds as a file; other models have none."""
+    """--plot writes the curves of a boosted model's rounds to a file. Other models are rejected."""
     tagger = tw.Boosting(features="S1", rounds=4).fit(TRAIN)
     boosted = bench.saved(tagger, "boosted.tagwise")
     assert [entry["step"] for entry in seen(bench, boosted)["rounds"]] == [r.step for r in tagger.rounds_]
@@ -283,7 +283,7 @@ CHUNKS = "a\tB-X\nb\tI-X\nc\tB-X\nd\tO\n\n"
 
 @row("convert", "source")
 def convert_source(bench: Bench) -> None:
-    """That file, or a part of a known corpus: the training part by its bare name."""
+    """The source is a file or a part of a bundled corpus. A bare corpus name means its training part."""
     assert bench.ok("convert", bench.test).stdout == bench.test.read_text()
     assert bench.ok("convert", bench.dev).stdout == bench.dev.read_text()
     bench.patch.setattr("tagwise.cli.files.load_corpus", lambda *_: (TRAIN, DEV, TEST))
@@ -298,7 +298,7 @@ def convert_source(bench: Bench) -> None:
 
 @row("convert", "target")
 def convert_target(bench: Bench) -> None:
-    """Into that file, in the format of its name; CoNLL on stdout if not given."""
+    """The target is a file whose name implies the format. Default: CoNLL on stdout."""
     assert bench.ok("convert", "-", text=CHUNKS).stdout == CHUNKS
     assert bench.ok("convert", "-", "-", text=CHUNKS).stdout == CHUNKS
     out = bench.path("x.jsonl")
@@ -308,7 +308,7 @@ def convert_target(bench: Bench) -> None:
 
 @row("convert", "--columns")
 def convert_columns(bench: Bench) -> None:
-    """Names of the columns, kept in formats that name them; what is called _ is left out."""
+    """--columns names the columns. JSONL keeps the names, and a column called _ is dropped."""
     text = bench.ok("convert", "-", "--to", "jsonl", "--columns", "word,_,kind", text="a\tx\tK\n\n").stdout
     assert json.loads(text) == {"tokens": ["a"], "kind": ["K"]}
     text = bench.ok("convert", "-", "--to", "jsonl", text="a\tx\tK\n\n").stdout
@@ -317,7 +317,7 @@ def convert_columns(bench: Bench) -> None:
 
 @row("convert", "--label")
 def convert_label(bench: Bench) -> None:
-    """The column whose scheme is changed; the last one if not given."""
+    """--label chooses the column whose scheme is converted. Default: the last one."""
     given = "a\tI-X\tI-Y\nb\tO\tO\n\n"
     named = ("--columns", "word,one,two", "--scheme", "IOBES")
     assert bench.ok("convert", "-", *named, text=given).stdout == "a\tI-X\tS-Y\nb\tO\tO\n\n"
@@ -333,7 +333,7 @@ def convert_label(bench: Bench) -> None:
 
 @row("convert", "--format")
 def convert_format(bench: Bench) -> None:
-    """The format of IN; seen by itself if not given."""
+    """--format sets the input format. Default: detected automatically."""
     two = "a b\nc d\n\ne f\n"
     as_columns = bench.ok("convert", "-", "--to", "jsonl", text=two).stdout.splitlines()
     assert json.loads(as_columns[0]) == {"tokens": ["a", "c"], "labels": ["b", "d"]}
@@ -343,7 +343,7 @@ def convert_format(bench: Bench) -> None:
 
 @row("convert", "--to")
 def convert_to(bench: Bench) -> None:
-    """The format of OUT, whatever its name says."""
+    """--to overrides the output format that the file name implies."""
     out = bench.path("x.jsonl")
     bench.ok("convert", "-", out, "--to", "conll", text=CHUNKS)
     assert out.read_text() == CHUNKS
@@ -354,7 +354,7 @@ def convert_to(bench: Bench) -> None:
 
 @row("convert", "--scheme")
 def convert_scheme(bench: Bench) -> None:
-    """Labels in that scheme; as they are if not given."""
+    """--scheme converts labels to that scheme. Default: unchanged."""
     assert bench.ok("convert", "-", text=CHUNKS).stdout == CHUNKS
     for scheme, labels in (
         ("IOB1", "I-X I-X B-X O"),
@@ -372,7 +372,7 @@ def convert_scheme(bench: Bench) -> None:
 
 @row("convert", "--from-scheme")
 def convert_from_scheme(bench: Bench) -> None:
-    """Labels must be of that scheme; any are read by conlleval's rules if it is not given."""
+    """--from-scheme requires labels of that scheme. Default: any labels, read by conlleval's rules."""
     given = "a\tI-X\nb\tE-X\nc\tI-X\n\n"
     for scheme in ((), ("--from-scheme", "IOE1"), ("--from-scheme", "IOE2")):
         found = bench.ok("convert", "-", "--scheme", "IOB2", *scheme, text=given).stdout
@@ -391,7 +391,7 @@ def convert_from_scheme(bench: Bench) -> None:
 
 
 def measured(bench: Bench, *args: object, **corpora: int) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """The lines of ``bench`` on a small corpus, and the parameters of what it trained."""
+    """Return the lines of ``bench`` on a small corpus, and the parameters of the taggers that it trained."""
     trained: list[dict[str, Any]] = []
     inner = Tagger.fit
 
@@ -400,7 +400,7 @@ def measured(bench: Bench, *args: object, **corpora: int) -> tuple[dict[str, str
         tagger.set_params(max_iter=min(tagger.get_params()["max_iter"], 2))
         return inner(tagger, *given, **options)
 
-    many = tw.Corpus([*TRAIN] * 126)  # more than bench takes
+    many = tw.Corpus([*TRAIN] * 126)  # more sentences than bench uses
     with bench.patch.context() as patch:
         patch.setattr(tw, "load_corpus", lambda name: (many, DEV, TEST) if name == "ewt-pos" else None)
         patch.setattr(Tagger, "fit", noting)
@@ -410,14 +410,14 @@ def measured(bench: Bench, *args: object, **corpora: int) -> tuple[dict[str, str
 
 @row("bench", "--debug")
 def bench_debug(bench: Bench) -> None:
-    """As of every command."""
+    """--debug works as in every other command."""
     bench.patch.setattr(tw, "load_corpus", lambda _: (TRAIN, DEV, TEST))
     debug("bench", "--features", "absent")
 
 
 @row("bench", "--features", "-f")
 def bench_features(bench: Bench) -> None:
-    """The features that are trained; S3 if not given."""
+    """--features sets the features of the model. Default: S3."""
     for args, features in (((), "S3"), (("--features", "S1"), "S1"), (("-f", "S2"), "S2")):
         lines, (params,) = measured(bench, *args, "--sentences", 20)
         assert params["features"] == features
@@ -426,7 +426,7 @@ def bench_features(bench: Bench) -> None:
 
 @row("bench", "--sentences")
 def bench_sentences(bench: Bench) -> None:
-    """How many sentences train; 3,000 if not given."""
+    """--sentences sets the number of training sentences. Default: 3,000."""
     for args, n in (((), 3000), (("--sentences", 7), 7)):
         lines, _ = measured(bench, *args, "-f", "S1")
         assert lines["corpus"].startswith(f"ewt-pos, {n:,} sentences, ")
@@ -434,7 +434,7 @@ def bench_sentences(bench: Bench) -> None:
 
 @row("bench", "--max-iter")
 def bench_max_iter(bench: Bench) -> None:
-    """How many iterations; 20 if not given. One alone has no time between two."""
+    """--max-iter sets the number of iterations. Default: 20. A single iteration has no time per iteration."""
     for args, n in (((), 20), (("--max-iter", 7), 7), (("--max-iter", 1), 1)):
         lines, (params,) = measured(bench, *args, "-f", "S1", "--sentences", 20)
         assert params["max_iter"] == n
@@ -444,7 +444,7 @@ def bench_max_iter(bench: Bench) -> None:
 
 @row("bench", "--n-jobs")
 def bench_n_jobs(bench: Bench) -> None:
-    """The threads; all cores if not given."""
+    """--n-jobs sets the number of threads. Default: all cores."""
     bench.patch.setattr(sys.modules["tagwise.cli.bench"], "cores", lambda: 77)
     for args, threads, n_jobs in (((), "77", None), (("--n-jobs", 2), "2", 2)):
         lines, (params,) = measured(bench, *args, "-f", "S1", "--sentences", 20)
@@ -453,5 +453,5 @@ def bench_n_jobs(bench: Bench) -> None:
 
 @pytest.mark.parametrize("case", cases(*COMMANDS))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases(*COMMANDS)[case](bench)

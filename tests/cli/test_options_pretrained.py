@@ -1,4 +1,4 @@
-"""Every option matters: those of pretrained, and ready taggers where a command takes a model."""
+"""Every option of ``pretrained`` changes the outcome as its help says, and other commands accept pretrained names."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ TINY = TaggerInfo("en-tiny", "names of a few", "wnut17-ner", "ner", "crf", {"fea
 
 
 def given(bench: Bench) -> None:
-    """Let there be one ready tagger, of few sentences."""
+    """Replace the pretrained taggers by one that is trained on a few sentences."""
     bench.patch.setattr(pretrained, "load_corpus", lambda *_: (TRAIN, DEV, TEST))
     bench.patch.setattr(pretrained, "TAGGERS", {"en-tiny": TINY})
 
 
 def models(bench: Bench) -> list[Path]:
-    """What lies in the cache."""
+    """Return the model files in the cache."""
     return sorted(bench.path("usual").rglob("*.tagwise"))
 
 
 @row("pretrained", "names")
 def pretrained_names(bench: Bench) -> None:
-    """Those that are named are made ready; without a name all are listed, and nothing is trained."""
+    """Named taggers are trained on first use. Without a name, all are listed and none is trained."""
     given(bench)
     listed = bench.ok("pretrained")
     assert "not trained yet: tagwise pretrained en-tiny" in listed.stdout
@@ -51,7 +51,7 @@ def pretrained_names(bench: Bench) -> None:
 
 @row("pretrained", "--json")
 def pretrained_json(bench: Bench) -> None:
-    """The same for programs."""
+    """--json prints the same facts as JSON."""
     given(bench)
     (before,) = json.loads(bench.ok("pretrained", "--json").stdout)
     (after,) = json.loads(bench.ok("pretrained", "en-tiny", "--json").stdout)
@@ -65,7 +65,7 @@ def pretrained_json(bench: Bench) -> None:
 
 @row("pretrained", "--debug")
 def pretrained_debug(bench: Bench) -> None:
-    """The traceback behind an error: here of a corpus that is not there."""
+    """--debug shows the traceback of an error, here of a missing corpus."""
     given(bench)
     bench.patch.delenv("TAGWISE_DATA", raising=False)
     bench.patch.setattr(pretrained, "TAGGERS", {"en-tiny": replace(TINY, corpus="conll2000")})
@@ -74,12 +74,12 @@ def pretrained_debug(bench: Bench) -> None:
 
 @pytest.mark.parametrize("case", cases("pretrained"))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases("pretrained")[case](bench)
 
 
 def test_a_ready_tagger_stands_where_a_model_does(bench: Bench) -> None:
-    """In every command that takes one; a file of that name goes before it."""
+    """Every command that takes a model accepts a pretrained name. A file of that name takes precedence."""
     given(bench)
     bench.ok("pretrained", "en-tiny")
     (path,) = models(bench)
@@ -111,7 +111,7 @@ def test_a_ready_tagger_stands_where_a_model_does(bench: Bench) -> None:
 
 
 def test_a_ready_tagger_that_cannot_be_kept_is_used_all_the_same(bench: Bench) -> None:
-    """Labels on stdout, a warning on stderr; inspect says that there is no file."""
+    """Tagging works without a writable cache, and ``inspect`` reports that the cache cannot be written."""
     given(bench)
     bench.path("usual").write_text("a file where the folder should be")
     assert bench.ok("tag", "en-tiny", bench.test).stdout == bench.ok("tag", bench.model, bench.test).stdout

@@ -1,4 +1,4 @@
-"""Every option matters: those of errors and explain."""
+"""Every option of ``errors`` and ``explain`` changes the outcome as its help says."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ function_rows("explain", "Rosa runs", "--json")
 
 
 def groups(bench: Bench, *args: object) -> list[dict[str, Any]]:
-    """What ``errors`` says as JSON."""
+    """Return the error groups in the JSON output of ``errors``."""
     found: list[dict[str, Any]] = json.loads(bench.ok("errors", *args, "--json").stdout)["groups"]
     return found
 
 
 def wrong(tagger: Any, data: tw.Corpus) -> int:
-    """Gold spans that are not found and predicted ones that are not there."""
+    """Return the number of missed gold spans plus the number of spurious predicted spans."""
     chunks = tagger.evaluate(data).chunks
     return int(chunks.gold + chunks.predicted - 2 * chunks.correct)
 
 
 def counted(found: list[dict[str, Any]]) -> int:
-    """The same, of groups: a span that was taken for another is wrong on both sides."""
+    """Return that number from error groups. A span mistaken for another counts as both missed and spurious."""
     return sum(g["count"] * (1 + (g["gold"] is not None and g["predicted"] is not None)) for g in found)
 
 
 @row("errors", "model")
 def errors_model(bench: Bench) -> None:
-    """That model's errors."""
+    """The errors are those of the given model."""
     other = bench.saved(crf(max_iter=1).fit(DEV), "other.tagwise")
     for path, tagger in ((bench.model, fitted()), (other, tw.load(other))):
         assert counted(groups(bench, path, bench.test)) == wrong(tagger, TEST)
@@ -49,7 +49,7 @@ def errors_model(bench: Bench) -> None:
 
 @row("errors", "source")
 def errors_source(bench: Bench) -> None:
-    """On that file."""
+    """The errors are those on the given file."""
     for path, data in ((bench.test, TEST), (bench.dev, DEV)):
         found = groups(bench, bench.model, path)
         assert counted(found) == wrong(fitted(), data)
@@ -62,7 +62,7 @@ def errors_source(bench: Bench) -> None:
 
 @row("errors", "--format")
 def errors_format(bench: Bench) -> None:
-    """How the file is read."""
+    """--format controls how the file is read."""
     path = bench.path("test.data")
     tw.write_jsonl(TEST, path)
     assert groups(bench, bench.model, path, "--format", "jsonl") == groups(bench, bench.model, path)
@@ -71,7 +71,7 @@ def errors_format(bench: Bench) -> None:
 
 @row("errors", "--columns")
 def errors_columns(bench: Bench) -> None:
-    """Names of its columns; those of training if not given."""
+    """--columns names the columns. Default: the columns of training."""
     named = groups(bench, bench.model, bench.test, "--columns", "word,pos,label")
     assert named == groups(bench, bench.model, bench.test)
     assert {g["kind"] for g in groups(bench, bench.model, bench.test, "--columns", "word,label,_")} != {
@@ -81,7 +81,7 @@ def errors_columns(bench: Bench) -> None:
 
 @row("errors", "--label")
 def errors_label(bench: Bench) -> None:
-    """The column with the gold labels."""
+    """--label chooses the column with the gold labels."""
     args = ("--columns", "word,pos,label", "--label")
     assert groups(bench, bench.model, bench.test, *args, "label") == groups(bench, bench.model, bench.test)
     assert groups(bench, bench.model, bench.test, *args, "pos") != groups(bench, bench.model, bench.test)
@@ -89,7 +89,7 @@ def errors_label(bench: Bench) -> None:
 
 @row("errors", "--top")
 def errors_top(bench: Bench) -> None:
-    """So many kinds, the largest first; the others are counted."""
+    """--top N shows the N most frequent kinds of errors and counts the others."""
     every = groups(bench, bench.model, bench.test)
     assert len(every) > 1
     assert [g["count"] for g in every] == sorted((g["count"] for g in every), reverse=True)
@@ -100,7 +100,7 @@ def errors_top(bench: Bench) -> None:
 
 @row("errors", "--examples")
 def errors_examples(bench: Bench) -> None:
-    """So many errors of each; three if not given."""
+    """--examples N shows N errors of each kind. Default: 3."""
     first = groups(bench, bench.model, bench.test)[0]
     assert first["count"] > 3
     for args, n in (((), 3), (("--examples", 1), 1), (("--examples", 0), 0)):
@@ -110,7 +110,7 @@ def errors_examples(bench: Bench) -> None:
 
 @row("errors", "--json")
 def errors_json(bench: Bench) -> None:
-    """All errors and the scores."""
+    """--json prints all errors and the scores."""
     found = json.loads(bench.ok("errors", bench.model, bench.test, "--json").stdout)
     assert found["scores"] == json.loads(json.dumps(fitted().evaluate(TEST).to_dict()))
     assert all(len(g["errors"]) == g["count"] for g in found["groups"])
@@ -122,14 +122,14 @@ TEXT = "Rosa runs to Lund"
 
 
 def decisions(bench: Bench, *args: object) -> list[dict[str, Any]]:
-    """What ``explain`` says as JSON."""
+    """Return the decisions in the JSON output of ``explain``."""
     found: list[dict[str, Any]] = json.loads(bench.ok("explain", *args, "--json").stdout)["decisions"]
     return found
 
 
 @row("explain", "model")
 def explain_model(bench: Bench) -> None:
-    """That model's labels."""
+    """The labels are the predictions of the given model."""
     other = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(DEV), "other.tagwise")
     for path in (bench.model, other):
         (labels,) = tw.load(path).predict([{"word": TEXT.split()}])
@@ -138,7 +138,7 @@ def explain_model(bench: Bench) -> None:
 
 @row("explain", "text")
 def explain_text(bench: Bench) -> None:
-    """Its tokens; with further columns behind slashes where the model looks at them."""
+    """Tokens are separated by spaces. Further columns that the model reads are appended with slashes."""
     assert [d["word"] for d in decisions(bench, bench.model, TEXT)] == TEXT.split()
     assert invoke("explain", bench.model, " ").exit_code == 2
     both = bench.saved(crf(features="word[0]\npos[0]").fit(TRAIN), "both.tagwise")
@@ -151,14 +151,14 @@ def explain_text(bench: Bench) -> None:
 
 @row("explain", "--token")
 def explain_token(bench: Bench) -> None:
-    """That one alone."""
+    """--token restricts the output to one token."""
     assert decisions(bench, bench.model, TEXT, "--token", 2) == decisions(bench, bench.model, TEXT)[1:2]
     assert invoke("explain", bench.model, TEXT, "--token", 5).exit_code == 2
 
 
 @row("explain", "--against")
 def explain_against(bench: Bench) -> None:
-    """That label in place of the next best."""
+    """--against replaces the runner-up by the given label."""
     for label in fitted().classes_:
         (found,) = decisions(bench, bench.model, TEXT, "--token", 1, "--against", label)
         assert found["runner_up"] == label
@@ -168,7 +168,7 @@ def explain_against(bench: Bench) -> None:
 
 @row("explain", "--top")
 def explain_top(bench: Bench) -> None:
-    """So many features of each; five if not given."""
+    """--top N shows N features of each decision. Default: 5."""
     model = bench.saved(crf(features="S3").fit(TRAIN), "many.tagwise")
     for args, n in (((), 5), (("--top", 5), 5), (("--top", 2), 2)):
         lines = bench.ok("explain", model, TEXT, "--token", 1, *args).stdout.splitlines()
@@ -177,7 +177,7 @@ def explain_top(bench: Bench) -> None:
 
 @row("explain", "--json")
 def explain_json(bench: Bench) -> None:
-    """Every feature; they sum to the difference."""
+    """--json prints every feature, and their amounts sum to the difference of the scores."""
     for found in decisions(bench, bench.model, TEXT):
         assert sum(v["amount"] for v in found["votes"]) == pytest.approx(found["difference"])
         assert found["score"] - found["other_score"] == pytest.approx(found["difference"])
@@ -185,5 +185,5 @@ def explain_json(bench: Bench) -> None:
 
 @pytest.mark.parametrize("case", cases(*COMMANDS))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases(*COMMANDS)[case](bench)

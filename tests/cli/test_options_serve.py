@@ -1,4 +1,4 @@
-"""Every option matters: those of serve. The server itself is not started; its application is asked."""
+"""Every option of ``serve`` changes the application as its help says. Requests go to the application directly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKENS = TEST[0].fields
 
 
 class Started:
-    """What a call of serve would have run."""
+    """Record of the applications and the address that ``serve`` would run."""
 
     def __init__(self, bench: Bench) -> None:
         pytest.importorskip("starlette", reason="tagwise[web] is not installed: make test-browser")
@@ -34,7 +34,7 @@ class Started:
 
 
 def served(bench: Bench, *args: object) -> tuple[Started, Any, str]:
-    """The application, and what was said."""
+    """Return the record, the application and the output on stderr."""
     started = Started(bench)
     result = bench.ok("serve", "--port", 0, *args)
     assert result.stdout == ""
@@ -42,19 +42,19 @@ def served(bench: Bench, *args: object) -> tuple[Started, Any, str]:
 
 
 def tag(app: Any, request: dict[str, Any], **more: Any) -> tuple[int, Any]:
-    """The answer of /tag."""
+    """Return the status and the body of a response from /tag."""
     found = ask(app, "POST", "/tag", body=json.dumps(request).encode(), **more)
     return found.status, json.loads(found.body)
 
 
 def columns(n: int = 1) -> dict[str, list[str]]:
-    """A sentence with the columns of the model."""
+    """Return a sentence with the columns of the model."""
     return {name: [values[0]] * n for name, values in TOKENS.items() if name != "label"}
 
 
 @row("serve", "models")
 def serve_models(bench: Bench) -> None:
-    """Each by the stem of its file, or by the name that is given; the labels are its own."""
+    """A model is served under the stem of its file or under a given name, and returns its own labels."""
     _, app, said = served(bench, bench.model, f"other={bench.model}")
     assert said.startswith("serving m, other at http://127.0.0.1:")
     names = [one["name"] for one in json.loads(ask(app, path="/models").body)["models"]]
@@ -69,7 +69,7 @@ def serve_models(bench: Bench) -> None:
 
 @row("serve", "--host")
 def serve_host(bench: Bench) -> None:
-    """The address; beyond loopback any address is a Host."""
+    """--host sets the address. On a non-loopback address, any IP address is a valid Host header."""
     started, app, _ = served(bench, bench.model)
     assert started.address[0] == "127.0.0.1"
     assert ask(app, host="10.1.2.3").status == 421
@@ -83,7 +83,7 @@ def serve_host(bench: Bench) -> None:
 
 @row("serve", "--port")
 def serve_port(bench: Bench) -> None:
-    """The port; 0 is any, which is said; one that is taken is refused."""
+    """--port sets the port. 0 chooses a free port and reports it. A port in use is rejected."""
     Started(bench)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -101,7 +101,7 @@ def serve_port(bench: Bench) -> None:
 
 @row("serve", "--allow-host")
 def serve_allow_host(bench: Bench) -> None:
-    """Further names."""
+    """--allow-host accepts further Host headers."""
     _, app, _ = served(bench, bench.model)
     assert ask(app, host="a.example").status == 421
     _, app, _ = served(bench, bench.model, "--allow-host", "a.example", "--allow-host", "b.example")
@@ -110,7 +110,7 @@ def serve_allow_host(bench: Bench) -> None:
 
 @row("serve", "--token")
 def serve_token(bench: Bench) -> None:
-    """Printed, and asked for; probes need none."""
+    """--token prints a token that requests must contain. Health probes need none."""
     assert "token" not in served(bench, bench.model)[2]
     _, app, said = served(bench, bench.model, "--token")
     token = said.split("token=")[1].split()[0]
@@ -121,7 +121,7 @@ def serve_token(bench: Bench) -> None:
 
 @row("serve", "--workers")
 def serve_workers(bench: Bench) -> None:
-    """So many processes, each with the models."""
+    """--workers N starts N processes, each with all models."""
     started = Started(bench)
     asked = []
 
@@ -139,7 +139,7 @@ def serve_workers(bench: Bench) -> None:
 
 @row("serve", "--max-body")
 def serve_max_body(bench: Bench) -> None:
-    """Bytes of a request."""
+    """--max-body limits the bytes of a request."""
     request = {"texts": ["a" * 100]}
     assert tag(served(bench, bench.model)[1], request)[1].get("error", {}).get("type") != "LimitError"
     assert tag(served(bench, bench.model, "--max-body", 100)[1], request)[0] == 413
@@ -147,7 +147,7 @@ def serve_max_body(bench: Bench) -> None:
 
 @row("serve", "--max-tokens")
 def serve_max_tokens(bench: Bench) -> None:
-    """Tokens of a request."""
+    """--max-tokens limits the tokens of a request."""
     _, app, _ = served(bench, bench.model, "--max-tokens", 3)
     assert [tag(app, {"tokens": columns(n)})[0] for n in (3, 4)] == [200, 413]
     assert tag(served(bench, bench.model)[1], {"tokens": columns(4)})[0] == 200
@@ -155,7 +155,7 @@ def serve_max_tokens(bench: Bench) -> None:
 
 @row("serve", "--max-token-length")
 def serve_max_token_length(bench: Bench) -> None:
-    """Characters of a token."""
+    """--max-token-length limits the characters of a token."""
     request = {"texts": ["a" * 101]}
     _, app, _ = served(bench, bench.model, "--max-token-length", 100)
     assert [tag(app, {"texts": ["a" * n]})[0] for n in (100, 101)] == [200, 413]
@@ -164,7 +164,7 @@ def serve_max_token_length(bench: Bench) -> None:
 
 @row("serve", "--max-explained")
 def serve_max_explained(bench: Bench) -> None:
-    """Tokens of an explanation."""
+    """--max-explained limits the tokens of an explanation."""
     _, app, _ = served(bench, bench.model, "--max-explained", 3)
 
     def explained(app: Any, n: int) -> int:
@@ -178,7 +178,7 @@ def serve_max_explained(bench: Bench) -> None:
 
 @row("serve", "--timeout")
 def serve_timeout(bench: Bench) -> None:
-    """Seconds for a body."""
+    """--timeout limits the seconds in which a request body must arrive."""
     body = [b'{"tokens": ', 0.4, json.dumps(columns()).encode(), b"}"]
     assert ask(served(bench, bench.model, "--timeout", 0.1)[1], "POST", "/tag", body=body).status == 408
     assert ask(served(bench, bench.model)[1], "POST", "/tag", body=body).status == 200
@@ -186,7 +186,7 @@ def serve_timeout(bench: Bench) -> None:
 
 @row("serve", "--queue")
 def serve_queue(bench: Bench) -> None:
-    """Requests that may wait."""
+    """--queue limits the number of waiting requests."""
     for args, most in (((), 1024), (("--queue", 7), 7)):
         app = served(bench, bench.model, *args)[1]
         (batcher,) = app.app.app.app.routes[0].endpoint.__self__.batchers.values()
@@ -198,5 +198,5 @@ debug_row("serve", "absent.tagwise")
 
 @pytest.mark.parametrize("case", cases("serve"))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases("serve")[case](bench)

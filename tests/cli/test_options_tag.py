@@ -1,4 +1,4 @@
-"""Every option matters: those of tag."""
+"""Every option of ``tag`` changes the outcome as its help says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ function_rows("tag", "TEST")
 
 
 def tagged(data: tw.Corpus, tagger: Tagger) -> str:
-    """What ``tag`` writes: all columns and the label."""
+    """Return the output of ``tag``: all columns and the label."""
     out = ""
     for sentence, labels in zip(data, tagger.predict(data)):
         mark = "" if sentence.doc is None else "-DOCSTART-\t-X-\t-X-\tO\n\n"
@@ -31,13 +31,13 @@ def tagged(data: tw.Corpus, tagger: Tagger) -> str:
 
 
 def bodies(text: str) -> list[list[str]]:
-    """Rows of CoNLL text without the marks of documents."""
+    """Return the rows of CoNLL text without document marks."""
     return [line.split("\t") for line in text.splitlines() if line and not line.startswith("-DOCSTART-")]
 
 
 @row("tag", "model")
 def tag_model(bench: Bench) -> None:
-    """The labels are that model's."""
+    """The labels are the predictions of the given model."""
     other = bench.saved(crf(max_iter=1).fit(DEV), "other.tagwise")
     found = [bodies(bench.ok("tag", path, bench.test).stdout) for path in (bench.model, other)]
     for body, path in zip(found, (bench.model, other)):
@@ -47,7 +47,7 @@ def tag_model(bench: Bench) -> None:
 
 @row("tag", "--backend", "--address", "--workers")
 def tag_backend(bench: Bench) -> None:
-    """Many files, by this process or by the workers of a cluster: the same."""
+    """The local process and the workers of a cluster write identical files."""
     given = ("tag", bench.model, bench.folder / "{test,dev}.txt", "-o")
     bench.ok(*given, f"{bench.path('a')}/")
     bench.ok(*given, f"{bench.path('b')}/", "--backend", "local")
@@ -65,7 +65,7 @@ def tag_backend(bench: Bench) -> None:
 
 @row("tag", "--on-error")
 def tag_on_error(bench: Bench) -> None:
-    """One of many files that cannot be read stops the run, or is named and left out."""
+    """An unreadable file among many stops the run, or with ``skip`` is reported and left out."""
     bench.path("bad.jsonl", "{no")
     given = ("tag", bench.model, bench.folder / "{test.txt,bad.jsonl}", "-o", f"{bench.path('out')}/")
     for option in ((), ("--on-error", "stop")):
@@ -78,7 +78,7 @@ def tag_on_error(bench: Bench) -> None:
 
 @row("tag", "--device")
 def tag_device(bench: Bench) -> None:
-    """Scores come from the engine of that name, and the labels are the same; refused where it is not there."""
+    """The chosen backend computes the scores, and the labels are equal. Unsupported models are rejected."""
     used: list[str] = []
     cpu = BACKENDS["cpu"]
 
@@ -106,7 +106,7 @@ def tag_device(bench: Bench) -> None:
 
 @row("tag", "source")
 def tag_source(bench: Bench) -> None:
-    """That file, or stdin if none is named."""
+    """The source is a file, a bundled corpus, or stdin by default."""
     text = bench.test.read_text()
     found = bench.ok("tag", bench.model, bench.test).stdout
     assert bodies(found) == bodies(tagged(TEST, fitted()))
@@ -124,7 +124,7 @@ def tag_source(bench: Bench) -> None:
 
 @row("tag", "-o", "--output")
 def tag_output(bench: Bench) -> None:
-    """Into that file, and nothing on stdout; the same as on stdout if not given."""
+    """-o writes the output to a file instead of stdout."""
     expected = bench.ok("tag", bench.model, bench.test).stdout
     assert bench.ok("tag", bench.model, bench.test, "-o", "-").stdout == expected
     for spelling in ("-o", "--output"):
@@ -135,7 +135,7 @@ def tag_output(bench: Bench) -> None:
 
 @row("tag", "--format")
 def tag_format(bench: Bench) -> None:
-    """How input is read and output written; seen by itself if not given."""
+    """--format sets the format of input and output. Default: detected automatically."""
     line = "Rosa runs to Lund\n"
     labels = fitted().predict([{"word": line.split(), "pos": ["N"] * 4}])[0]
     joined = " ".join(f"{w}/{y}" for w, y in zip(line.split(), labels)) + "\n"
@@ -148,7 +148,7 @@ def tag_format(bench: Bench) -> None:
 
 @row("tag", "--raw")
 def tag_raw(bench: Bench) -> None:
-    """Text without tokens, a line each or a member of objects; out come texts with spans, or any other format."""
+    """--raw reads untokenized text, as lines or JSON objects, and writes texts with spans or another format."""
     model = bench.saved(crf(features="word[0]").fit(TRAIN.tokens, TRAIN.labels), "words.tagwise")
     tagger = tw.load(model)
     texts = ["Rosa runs to Lund. Rosa's to  Lund!", "#tag Lund"]
@@ -192,7 +192,7 @@ def tag_raw(bench: Bench) -> None:
 
 @row("tag", "--output-format")
 def tag_output_format(bench: Bench) -> None:
-    """How output is written; as the input if not given."""
+    """--output-format sets the output format. Default: the input format."""
     lines = bench.ok("tag", bench.model, bench.test, "--output-format", "jsonl").stdout.splitlines()
     assert [json.loads(line)["predicted"] for line in lines] == fitted().predict(TEST)
     assert [json.loads(line)["pos"] for line in lines] == TEST.column("pos")
@@ -202,7 +202,7 @@ def tag_output_format(bench: Bench) -> None:
 
 @row("tag", "--columns")
 def tag_columns(bench: Bench) -> None:
-    """Names of the input's columns, in any order and number; those of training if not given."""
+    """--columns names the input columns, in any order and number. Default: the columns of training."""
     model = bench.saved(crf(features="word[0]\npos[0]").fit(TRAIN), "both.tagwise")
     expected = tw.load(model).predict(TEST)
     turned = columns([list(zip(s.fields["pos"], ["?"] * len(s), s.tokens)) for s in TEST])
@@ -216,7 +216,7 @@ def tag_columns(bench: Bench) -> None:
 
 @row("tag", "--replace")
 def tag_replace(bench: Bench) -> None:
-    """The label in the place of the one that the input has; behind the row if not given."""
+    """--replace overwrites the label of the input. Without it, the label is appended to the row."""
     plain = bodies(bench.ok("tag", bench.model, bench.test).stdout)
     found = bodies(bench.ok("tag", bench.model, bench.test, "--replace").stdout)
     assert found == [[word, pos, label] for word, pos, _, label in plain]
@@ -225,7 +225,7 @@ def tag_replace(bench: Bench) -> None:
 
 @row("tag", "--marginals")
 def tag_marginals(bench: Bench) -> None:
-    """One column more: the probability of the label at its token."""
+    """--marginals appends a column with the marginal probability of each label."""
     found = bodies(bench.ok("tag", bench.model, bench.test, "--marginals").stdout)
     plain = bodies(bench.ok("tag", bench.model, bench.test).stdout)
     assert [r[:-1] for r in found] == plain
@@ -237,7 +237,7 @@ def tag_marginals(bench: Bench) -> None:
 
 @row("tag", "--nbest")
 def tag_nbest(bench: Bench) -> None:
-    """So many labellings of each sentence, best first; one if not given. Not together with --marginals."""
+    """--nbest N writes the N best labellings of each sentence, best first. Default: 1. It excludes --marginals."""
     plain = bench.ok("tag", bench.model, bench.test).stdout
     assert bench.ok("tag", bench.model, bench.test, "--nbest", 1).stdout == plain
     lines = bench.ok("tag", bench.model, bench.test, "--nbest", 3, "--output-format", "jsonl").stdout
@@ -251,7 +251,7 @@ def tag_nbest(bench: Bench) -> None:
 
 @row("tag", "--min-probability")
 def tag_min_probability(bench: Bench) -> None:
-    """Spans that are less probable are left out; with labels that mark none, or no probabilities, it is refused."""
+    """--min-probability drops less probable spans. It excludes --nbest and requires a model with probabilities."""
     plain = bodies(bench.ok("tag", bench.model, bench.test).stdout)
     sure = sorted(p for one in fitted().predict_confidence(TEST) for _, p in one.chunks)
     least = sure[len(sure) // 2]
@@ -272,7 +272,7 @@ def tag_min_probability(bench: Bench) -> None:
 
 @row("tag", "--n-jobs")
 def tag_n_jobs(bench: Bench) -> None:
-    """The threads that tag; the output is the same."""
+    """--n-jobs sets the number of threads and does not change the output."""
     plain = bench.ok("tag", bench.model, bench.test).stdout
     threads = bench.threads()
     assert bench.ok("tag", bench.model, bench.test, "--n-jobs", 2).stdout == plain
@@ -282,5 +282,5 @@ def tag_n_jobs(bench: Bench) -> None:
 
 @pytest.mark.parametrize("case", cases("tag"))
 def test_options(bench: Bench, case: str) -> None:
-    """The row of an option holds."""
+    """Run the check of one option."""
     cases("tag")[case](bench)

@@ -1,4 +1,4 @@
-"""What cannot be used is refused in one line that names it, before anything is written."""
+"""Unusable input is rejected with one line that names it, before any file is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .options import TEST, TRAIN, Bench, invoke, own_features
 SMALL = {"a": (TRAIN, TEST)}
 QUICK = {"max_iter": 3}
 
-#: A call, and what its line says. EMPTY, BARE and GOOD are files: without a sentence, without labels, of the bench.
+#: A call and its message. Files: EMPTY has no sentences, BARE has no labels, GOOD is the bench's training file.
 CALLS = {
     "train EMPTY -o OUT": "EMPTY: the file has no sentences",
     "train GOOD --dev EMPTY -o OUT": "EMPTY: the file has no sentences",
@@ -57,7 +57,7 @@ def test_one_line_and_nothing_is_written(bench: Bench, call: str) -> None:
 
 
 def test_features_of_a_comparison_may_be_sums_and_functions(bench: Bench) -> None:
-    """Each is a row under a short name, with the scores of its own training; by the command line too."""
+    """Each feature set is a row under a short name with its own scores, also on the command line."""
     total = "S1" + tw.Gazetteer(["Lund"], name="towns") + tw.Regex("small", "[a-z]+") + own_features
     table = tw.compare(["crf"], corpus=SMALL, features=["S1", total, own_features], params=QUICK)
     assert [row.features for row in table] == [
@@ -124,7 +124,7 @@ corpus = tw.Corpus.from_lists([["a", "bb"], ["cc", "d"]], [["X", "Y"], ["Y", "X"
 
 @pytest.mark.parametrize("guarded", [True, False])
 def test_functions_of_a_script_need_its_main_guard(tmp_path: Path, guarded: bool) -> None:
-    """Worker processes import the script; without the guard they would run it, and the message says so."""
+    """Worker processes import the script. Without the guard they would run it, and the error shows the guard."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(guard="if __name__ == '__main__':" if guarded else "if True:"))
     done = subprocess.run(

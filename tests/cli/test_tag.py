@@ -18,7 +18,7 @@ from .conftest import Run, columns, command, environment, shell
 
 
 def rows(text: str) -> list[list[list[str]]]:
-    """CoNLL text as sentences of rows."""
+    """Split CoNLL text into sentences of rows."""
     return [[line.split("\t") for line in block.split("\n")] for block in text.strip("\n").split("\n\n")]
 
 

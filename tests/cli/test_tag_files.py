@@ -1,4 +1,4 @@
-"""``tagwise tag`` of many files into a folder: each as tagged alone, whole or not at all, and not again."""
+"""``tagwise tag`` with many files: each output equals that of a single run, is complete, and is not written twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRAIN, _, TEST = tw.load_corpus("wnut17-ner")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model, and files in two folders."""
+    """Return a folder with a model, and input files in two subfolders."""
     folder = tmp_path_factory.mktemp("many")
     tw.Perceptron(features="S1", epochs=1).fit(TRAIN[:60]).save(folder / "m")
     (folder / "in" / "deep").mkdir(parents=True)
@@ -30,7 +30,7 @@ def run(*given: Any) -> Any:
 
 
 def test_each_file_as_if_alone_and_once(place: Path, tmp_path: Path) -> None:
-    """A run again leaves alone what is done; other wishes, another input or a damaged output are done anew."""
+    """A second run skips finished files. Other options or a damaged output cause a file to be tagged again."""
     given = ["tag", place / "m", place / "in" / "**" / "*.{conll,jsonl.gz}", "-o", f"{tmp_path / 'out'}/"]
     first = run(*given)
     assert (first.exit_code, "tagged 2 files, kept 0 " in first.output) == (0, True), first.output

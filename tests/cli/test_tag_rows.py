@@ -1,4 +1,4 @@
-"""``tagwise tag`` gives back its input: every byte but those of the label's column."""
+"""``tagwise tag`` reproduces its input byte for byte, except for the label column."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ TAGGER = tw.CRF(features="word[0]\nword[-1]\npos[0]", max_iter=4).fit(
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of three columns."""
+    """Return a model of three columns."""
     path = tmp_path_factory.mktemp("rows") / "m.tagwise"
     TAGGER.save(path)
     return path
 
 
 def tag(model: Path, data: bytes, *args: object) -> bytes:
-    """What ``tag`` writes for these bytes."""
+    """Return the output of ``tag`` for the given bytes."""
     result = CliRunner().invoke(cli, ["tag", str(model), *map(str, args)], input=data)
     assert result.exit_code == 0, (result.stderr, data)
     return result.stdout_bytes
 
 
 def labels_of(rows: list[tuple[str, str]]) -> list[str]:
-    """The labels of a sentence, without any file."""
+    """Return the labels of a sentence, predicted through the Python interface."""
     sentence: Any = {"word": [w for w, _ in rows], "pos": [p for _, p in rows]}
     return list(TAGGER.predict([sentence])[0])
 
 
 @st.composite
 def files(draw: st.DrawFn, tabs: bool) -> list[tuple[str, list[tuple[str, str]] | None]]:
-    """Pieces of a CoNLL file: lines without tokens, and sentences of (word, pos)."""
+    """Generate pieces of a CoNLL file: lines without tokens, and sentences of (word, pos)."""
     token = st.tuples(st.sampled_from(WORDS), st.sampled_from(("N", "V", "P")))
     marks = ["-DOCSTART- -X-" if not tabs else "-DOCSTART-\t-X-"]
     comments = ["# a comment", "#"] if tabs else []
@@ -67,8 +67,11 @@ def files(draw: st.DrawFn, tabs: bool) -> list[tuple[str, list[tuple[str, str]] 
 @settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tabs=st.booleans(), gold=st.booleans(), data=st.data())
 def test_conll_is_given_back(model: Path, tabs: bool, gold: bool, data: st.DataObject) -> None:
-    """Separators, line ends, a byte order mark, spaces at the end, comments, marks, blank lines, a last line without an
-    end: all as they were, and a label behind each token and mark."""
+    """``tag`` appends a label to each token and document mark and changes nothing else.
+
+    Separators, line ends, byte order mark, trailing spaces, comments, blank lines and an unterminated last line are
+    kept.
+    """
     pieces = data.draw(files(tabs))
     end = data.draw(st.sampled_from(["\n", "\r\n"]))
     bom = data.draw(st.sampled_from(["", "\ufeff"]))
@@ -88,7 +91,7 @@ def test_conll_is_given_back(model: Path, tabs: bool, gold: bool, data: st.DataO
             given_.append(f"{row}{space}")
             wanted.append(f"{row}{space}{gap}{label}")
             replaced.append(sep.join([word, pos, label]) + space if gold else f"{row}{space}{gap}{label}")
-    while data.draw(st.booleans()) and given_ and not given_[-1].strip():  # perhaps no blank line at the end
+    while data.draw(st.booleans()) and given_ and not given_[-1].strip():  # sometimes drop blank lines at end
         for lines in (given_, wanted, replaced):
             lines.pop()
     last = data.draw(st.sampled_from(["", end]))
@@ -99,7 +102,7 @@ def test_conll_is_given_back(model: Path, tabs: bool, gold: bool, data: st.DataO
 
 
 def test_the_first_column_is_the_same(model: Path) -> None:
-    """What ``cut -f1`` gives, of a file with tabs and of a column of words."""
+    """``cut -f1`` gives equal results on input and output, for a file with tabs and for a single column."""
     text = b"-DOCSTART-\t-X-\n\n\nRosa\tN\r\nruns \tV\n\n# x\nLund\tN"
     cut = [line.split(b"\t")[0] for line in text.split(b"\n")]
     assert [line.split(b"\t")[0] for line in tag(model, text).split(b"\n")] == cut
@@ -110,7 +113,7 @@ def test_the_first_column_is_the_same(model: Path) -> None:
 
 
 def test_comments_between_tokens_stay_there(model: Path) -> None:
-    """A line that begins with # and has no tab is no token, wherever it stands."""
+    """A line that begins with # and contains no tab is a comment, also within a sentence."""
     text = b"# one\nRosa\tN\n# two\n#\tP\n\n# three\n"
     a, b = labels_of([("Rosa", "N"), ("#", "P")])
     expected = f"# one\nRosa\tN\t{a}\n# two\n#\tP\t{b}\n\n# three\n"
@@ -118,7 +121,7 @@ def test_comments_between_tokens_stay_there(model: Path) -> None:
 
 
 def test_a_hash_may_be_the_first_token(model: Path) -> None:
-    """Even if the only line before it is a comment."""
+    """A # token is recognized even if only a comment precedes it."""
     (label,) = labels_of([("#", "N")])
     for args in ((), ("--format", "conll")):
         assert (
@@ -127,13 +130,13 @@ def test_a_hash_may_be_the_first_token(model: Path) -> None:
 
 
 def test_what_holds_no_sentence_is_given_back(model: Path) -> None:
-    """Blank lines, marks, comments."""
+    """Input without sentences is returned unchanged."""
     for text in (b"", b"\n\n", b"\n \n"):
         assert tag(model, text) == text
 
 
 def test_a_cell_in_the_middle_is_replaced(model: Path) -> None:
-    """--columns says where the label is; spaces around it stay."""
+    """--columns gives the position of the label. Spaces around the cell are kept."""
     (label,) = labels_of([("Rosa", "N")])
     found = tag(
         model, b" Rosa\t  old \tN \r\n", "--format", "conll", "--columns", "word,label,pos", "--replace"
@@ -145,7 +148,7 @@ def test_a_cell_in_the_middle_is_replaced(model: Path) -> None:
 
 
 def test_marginals_go_behind_the_label(model: Path) -> None:
-    """In the same separator."""
+    """Marginals use the separator of the input."""
     text = b"-DOCSTART- -X-\n\nRosa N\n\nLund N"
     plain, more = (tag(model, text, *args) for args in ((), ("--marginals",)))
     assert {len(line.split(b" ")) for line in more.split(b"\n") if line} == {4}
@@ -154,11 +157,11 @@ def test_marginals_go_behind_the_label(model: Path) -> None:
 
 
 def test_long_files_are_given_back(model: Path) -> None:
-    """Over the borders of what is read and tagged at once; memory aside, nothing is lost."""
+    """Sentences that cross the boundaries of read chunks and batches are complete."""
     rows = [("Rosa", "N"), ("runs", "V")]
     body = "".join(f"{w}\t{p}\n" for w, p in rows) + "\n"
     done = "".join(f"{w}\t{p}\t{y}\n" for (w, p), y in zip(rows, labels_of(rows))) + "\n"
-    n = 20_000  # more than a chunk of 256 KiB
+    n = 20_000  # more than one chunk of 256 KiB
     assert tag(model, (body * n).encode()) == (done * n).encode()
 
 
@@ -176,7 +179,7 @@ CONLLU = (
 
 @pytest.mark.parametrize("column", ["upos", "xpos"])
 def test_conllu_is_given_back(tmp_path: Path, column: str) -> None:
-    """One column is the label's; comments, ranges, empty nodes, spaces, line ends are as they were."""
+    """Only the label column changes. Comments, ranges, empty nodes, spaces and line ends are kept."""
     train = tw.Corpus([tw.Sentence({"word": ["Rosa", "runs"], column: ["N", "V"]}, column)])
     tagger = tw.CRF(features="word[0]", max_iter=3).fit(train)
     tagger.save(tmp_path / "m")
@@ -205,7 +208,7 @@ def test_conllu_is_given_back(tmp_path: Path, column: str) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_jsonl_members_are_kept_as_they_stand(tmp_path: Path, end: str) -> None:
-    """In their order, their spelling, their spaces; ``predicted`` behind them."""
+    """Order, spelling and spaces of members are kept, and ``predicted`` is appended."""
     tagger = tw.CRF(features="word[0]", max_iter=3).fit([["Rosa", "runs"]], [["N", "V"]])
     tagger.save(tmp_path / "m")
     lines = [
@@ -236,7 +239,7 @@ def test_jsonl_members_are_kept_as_they_stand(tmp_path: Path, end: str) -> None:
 
 
 def test_another_format_is_written_anew(model: Path) -> None:
-    """Rows of one format are no rows of another."""
+    """Only sentences are converted to another format. Blank lines are not reproduced."""
     found = tag(model, b"Rosa\tN\n\n\n\nLund\tN\n", "--output-format", "jsonl")
     assert [json.loads(line)["tokens"] for line in found.splitlines()] == [["Rosa"], ["Lund"]]
 
@@ -246,7 +249,7 @@ def test_another_format_is_written_anew(model: Path) -> None:
     [("--nbest", "2"), ("--output-format", "jsonl"), ("--format", "text"), ("--columns", "word,pos,other")],
 )
 def test_what_cannot_be_replaced_is_refused(model: Path, args: tuple[str, ...]) -> None:
-    """One line, code 2, nothing written."""
+    """--replace with an incompatible option is one error line, exit code 2, and no output."""
     result = CliRunner().invoke(cli, ["tag", str(model), "--replace", *args], input=b"Rosa\tN\tO\n")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--replace" in result.stderr

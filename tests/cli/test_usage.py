@@ -1,4 +1,4 @@
-"""Messages and exit codes of wrong usage and wrong data."""
+"""Messages and exit codes for wrong usage and invalid data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .conftest import Run, shell
 def test_wrong_usage_is_code_2(
     run: Run, args: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was wrong stands on stderr, nothing on stdout, and nothing is written."""
+    """The message is on stderr, stdout is empty, and no file is written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     result = run(*args)
@@ -74,6 +74,6 @@ def test_trouble_is_one_line_and_code_2(tmp_path: Path, model: Path, run: Run) -
         assert result.stderr.startswith("error: "), result.stderr
         assert result.stderr.count("\n") == 1, result.stderr
         assert names in result.stderr
-    done = shell(*args)  # a process of its own does the same
+    done = shell(*args)  # a separate process gives the same result
     assert (done.returncode, done.stdout, done.stderr) == (2, result.stdout, result.stderr)
     assert not (tmp_path / "m.tagwise").exists()
