@@ -18,7 +18,7 @@ export class Editor {
     window.addEventListener("pointerup", () => (this.dragging = false));
   }
 
-  // Show a sentence with its undone or accepted labels, or with the proposal if it has none.
+  // Show a sentence with its undone or stored labels, or with the proposal if it has none.
   show(sentence, labels, kind) {
     const same = this.sentence && sentence && this.sentence.id === sentence.id;
     this.sentence = sentence;
