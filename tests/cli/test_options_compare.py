@@ -280,7 +280,7 @@ def wide(bench: Bench) -> None:
 
 @row("compare", "--cache", "--fresh")
 def cache(bench: Bench) -> None:
-    """--cache sets the folder of cached results. --fresh neither reads nor writes the cache."""
+    """--cache replaces the default folder of cached results. --fresh neither reads nor writes any results."""
     usual, own = bench.path("usual"), bench.path("own")
 
     def entries() -> tuple[int, int]:

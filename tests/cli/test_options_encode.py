@@ -20,7 +20,7 @@ def encoded(bench: Bench, *args: object, name: str = "enc") -> tw.Shards:
 
 
 def manifest(bench: Bench, *files: Any, **options: Any) -> dict[str, Any]:
-    """Return the manifest of shards written through the Python interface."""
+    """Return the manifest of shards written by `tw.encode`. It does not depend on the output folder."""
     found = tw.encode(files or bench.train, bench.path("expected"), **{"features": "S1", **options})
     return found.manifest
 
