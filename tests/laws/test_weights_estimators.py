@@ -355,7 +355,6 @@ def test_a_batch_perceptron_takes_two_for_twice(name: str) -> None:
 
 def test_documents_and_weights() -> None:
     """A document without weight is left out. Labels found in it affect no other document."""
-
     bounds = [0, 6, 11, 17, N]
 
     def corpus(documents: int) -> tw.Corpus:

@@ -39,7 +39,6 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: one folded table per label and one of transitions."""
-
         from tagwise.corpus.markup import safe, table_html
 
         parts = [

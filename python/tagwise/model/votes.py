@@ -92,7 +92,7 @@ class Decision:
 
     @property
     def log_odds(self) -> float | None:
-        """log P(labels | x) / P(other | x), or None if the model has no probabilities. It equals `difference`."""
+        """Log P(labels | x) / P(other | x), or None if the model has no probabilities. It equals `difference`."""
         return None if self.probability is None else self.difference
 
     @property
@@ -263,7 +263,7 @@ class SentenceFeatures:
 
     @functools.cached_property
     def normalisers(self) -> list[NDArray[np.float64]]:
-        """log Z_t(y') [L] of local classifiers for every token. At the first token it is equal for all y'.
+        """Log Z_t(y') [L] of local classifiers for every token. At the first token it is equal for all y'.
 
         Local classifiers have neither edge attributes nor rules.
         """

@@ -136,7 +136,6 @@ class Comparison(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: a table per corpus, without empty columns."""
-
         from tagwise.corpus.markup import safe, table_html
 
         head, body = self.sheet()

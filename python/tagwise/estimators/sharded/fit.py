@@ -123,7 +123,7 @@ def fit_shards(
 
 
 def _checked_parts(parts: int, shards: Shards) -> int:
-    """The number of parts, at most the number of shards."""
+    """Return the number of parts, at most the number of shards."""
     if not 1 <= parts <= len(shards):
         raise ParameterError(
             f"parts={parts}: expected 1 to {len(shards)}, the number of shards on disk. Encode with a smaller "

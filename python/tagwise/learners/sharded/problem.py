@@ -62,7 +62,7 @@ class ShardedProblem(Problem):
         return scale_of(kept, self.shards.n_tokens, self.layout)
 
     def why_no_dual(self, l2: float) -> str | None:
-        """The feature of the problem that dual ascent does not support, or None."""
+        """Return the feature of the problem that dual ascent does not support, or None."""
         odd = {
             "the steps of a MEMM": self.steps is not None,
             "edge attributes": self.shards.recipe.has_edges,
