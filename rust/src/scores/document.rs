@@ -22,7 +22,11 @@ impl Words {
     pub fn new(data: &Dataset, word: &[u32], starts: &[u32]) -> Result<Words> {
         let n = data.len() as u32;
         if word.len() != data.tokens() {
-            return Err(Error::Value(format!("{} words for {} tokens; pass one word per token", word.len(), data.tokens())));
+            return Err(Error::Value(format!(
+                "{} words for {} tokens; pass one word per token",
+                word.len(),
+                data.tokens()
+            )));
         }
         if starts.first().is_some_and(|&s| s != 0) || starts.windows(2).any(|w| w[0] >= w[1]) {
             return Err(Error::Value("documents begin at 0 and at ascending sentences".into()));
