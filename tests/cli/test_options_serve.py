@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.web.asking import ask
+from tests.web.asgi_client import call_app
 
 from .options import TEST, Bench, cases, debug_row, fitted, invoke, row
 
@@ -43,7 +43,7 @@ def served(bench: Bench, *args: object) -> tuple[Started, Any, str]:
 
 def tag(app: Any, request: dict[str, Any], **more: Any) -> tuple[int, Any]:
     """Return the status and the body of a response from /tag."""
-    found = ask(app, "POST", "/tag", body=json.dumps(request).encode(), **more)
+    found = call_app(app, "POST", "/tag", body=json.dumps(request).encode(), **more)
     return found.status, json.loads(found.body)
 
 
@@ -57,7 +57,7 @@ def serve_models(bench: Bench) -> None:
     """A model is served under the stem of its file or under a given name, and returns its own labels."""
     _, app, said = served(bench, bench.model, f"other={bench.model}")
     assert said.startswith("serving m, other at http://127.0.0.1:")
-    names = [one["name"] for one in json.loads(ask(app, path="/models").body)["models"]]
+    names = [one["name"] for one in json.loads(call_app(app, path="/models").body)["models"]]
     assert names == ["m", "other"]
     status, found = tag(app, {"tokens": columns(), "model": "other"})
     assert (status, found["model"]) == (200, "other")
@@ -72,10 +72,10 @@ def serve_host(bench: Bench) -> None:
     """--host sets the address. On a non-loopback address, any IP address is a valid Host header."""
     started, app, _ = served(bench, bench.model)
     assert started.address[0] == "127.0.0.1"
-    assert ask(app, host="10.1.2.3").status == 421
+    assert call_app(app, host="10.1.2.3").status == 421
     started, app, _ = served(bench, bench.model, "--host", "0.0.0.0")
     assert started.address[0] == "0.0.0.0"
-    assert ask(app, host="10.1.2.3").status == 200
+    assert call_app(app, host="10.1.2.3").status == 200
     wrong = invoke("serve", bench.model, "--host", "203.0.113.7", "--port", 0)
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
     assert "cannot listen there" in wrong.stderr
@@ -103,9 +103,9 @@ def serve_port(bench: Bench) -> None:
 def serve_allow_host(bench: Bench) -> None:
     """--allow-host accepts further Host headers."""
     _, app, _ = served(bench, bench.model)
-    assert ask(app, host="a.example").status == 421
+    assert call_app(app, host="a.example").status == 421
     _, app, _ = served(bench, bench.model, "--allow-host", "a.example", "--allow-host", "b.example")
-    assert [ask(app, host=h).status for h in ("a.example", "b.example", "c.example")] == [200, 200, 421]
+    assert [call_app(app, host=h).status for h in ("a.example", "b.example", "c.example")] == [200, 200, 421]
 
 
 @row("serve", "--token")
@@ -115,26 +115,26 @@ def serve_token(bench: Bench) -> None:
     _, app, said = served(bench, bench.model, "--token")
     token = said.split("token=")[1].split()[0]
     assert tag(app, {"text": "a"})[0] == 401
-    assert ask(app, path="/health").status == 200
-    assert ask(app, path="/models", headers={"authorization": f"Bearer {token}"}).status == 200
+    assert call_app(app, path="/health").status == 200
+    assert call_app(app, path="/models", headers={"authorization": f"Bearer {token}"}).status == 200
 
 
 @row("serve", "--workers")
 def serve_workers(bench: Bench) -> None:
     """--workers N starts N processes, each with all models."""
     started = Started(bench)
-    asked = []
+    call_app_async = []
 
     def supervise(n: int, body: Any) -> None:
-        asked.append(n)
+        call_app_async.append(n)
         body(1)
 
     bench.patch.setattr("tagwise.apps.serve.workers.supervise", supervise)
     bench.ok("serve", bench.model, "--port", 0, "--workers", 3)
-    assert asked == [3]
-    assert 'worker="1"' in ask(started.apps[0], path="/metrics").body.decode()
+    assert call_app_async == [3]
+    assert 'worker="1"' in call_app(started.apps[0], path="/metrics").body.decode()
     bench.ok("serve", bench.model, "--port", 0)
-    assert asked == [3]
+    assert call_app_async == [3]
 
 
 @row("serve", "--max-body")
@@ -169,7 +169,7 @@ def serve_max_explained(bench: Bench) -> None:
 
     def explained(app: Any, n: int) -> int:
         body = json.dumps({"tokens": columns(n)}).encode()
-        status: int = ask(app, "POST", "/explain", body=[body]).status
+        status: int = call_app(app, "POST", "/explain", body=[body]).status
         return status
 
     assert [explained(app, n) for n in (3, 4)] == [200, 413]
@@ -180,8 +180,8 @@ def serve_max_explained(bench: Bench) -> None:
 def serve_timeout(bench: Bench) -> None:
     """--timeout limits the seconds in which a request body must arrive."""
     body = [b'{"tokens": ', 0.4, json.dumps(columns()).encode(), b"}"]
-    assert ask(served(bench, bench.model, "--timeout", 0.1)[1], "POST", "/tag", body=body).status == 408
-    assert ask(served(bench, bench.model)[1], "POST", "/tag", body=body).status == 200
+    assert call_app(served(bench, bench.model, "--timeout", 0.1)[1], "POST", "/tag", body=body).status == 408
+    assert call_app(served(bench, bench.model)[1], "POST", "/tag", body=body).status == 200
 
 
 @row("serve", "--queue")

@@ -80,11 +80,11 @@ class Health:
 
     def __enter__(self) -> Health:
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
+        self._thread = threading.Thread(target=self._poll)
         self._thread.start()
         return self
 
-    def _ask(self) -> None:
+    def _poll(self) -> None:
         with contextlib.closing(http.client.HTTPConnection(*self.address, timeout=60)) as connection:
             while not self.seconds or not self._end.wait(0.01):
                 begin = time.perf_counter()
@@ -160,11 +160,11 @@ def until_idle(pid: int, least: float = 0.5) -> float:
 def terminated(server: subprocess.Popen[str], address: Address) -> float:
     """Return the seconds that a server needs to end after SIGTERM while it explains 100,000 tokens."""
 
-    def ask() -> None:
+    def explain_words() -> None:
         with contextlib.suppress(OSError, http.client.HTTPException):
             posted(address, {"tokens": WORDS}, "/explain")
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=explain_words)
     thread.start()
     time.sleep(1.0)
     begin = time.perf_counter()
@@ -183,13 +183,13 @@ def measured(path: Path, row: Callable[[str, str, float, str], None]) -> None:
                 time.sleep(2.0)
             typical = 1e3 * statistics.median(health.seconds)
             row(f"nothing ({name})", "", health.worst, f"median {typical:.1f} ms")
-            for what, (where, request, _, _) in REQUESTS.items():
+            for name_of_request, (where, request, _, _) in REQUESTS.items():
                 with Health(address) as health:
                     status, took = posted(address, request, where)
                     idle = until_idle(server.pid)
                 after, again = posted(address, {"tokens": ["Rosa"] * 20}, "/explain")
                 words = f"{took:.2f} s; idle {idle:.2f} s later; next /explain {after} in {again:.2f} s"
-                row(f"{what} ({name})", str(status), health.worst, words)
+                row(f"{name_of_request} ({name})", str(status), health.worst, words)
             before = cpu_seconds(server.pid)
             with Health(address) as health:
                 sent, seconds = long_line(address)
@@ -208,8 +208,8 @@ def main() -> None:
     """Print the table."""
     print("| attack | status | longest /health | |\n|---|---|---|---|")
 
-    def row(what: str, status: str, worst: float, words: str) -> None:
-        print(f"| {what} | {status} | {1e3 * worst:.0f} ms | {words} |", flush=True)
+    def row(name_of_request: str, status: str, worst: float, words: str) -> None:
+        print(f"| {name_of_request} | {status} | {1e3 * worst:.0f} ms | {words} |", flush=True)
 
     with tempfile.TemporaryDirectory() as folder:
         measured(model(Path(folder) / "patterns.tagwise"), row)

@@ -17,8 +17,8 @@ pytest.importorskip("starlette", reason="tagwise[web] is not installed")
 
 from tagwise.apps.annotate import app as pages
 from tagwise.apps.annotate.server import guarded
-from tests.web.annotating import HOSTILE, TEXT, TOKEN, gold, send, session_of
-from tests.web.asking import ask
+from tests.web.annotate_session import HOSTILE, TEXT, TOKEN, gold, send, session_of
+from tests.web.asgi_client import call_app
 
 READS = [
     "/",
@@ -38,7 +38,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Any, Any]]:
     session.close()
 
 
-def test_label_undo_why_export_and_train_from_the_export(served: tuple[Any, Any]) -> None:
+def test_label_undo_explain_export_and_train_from_the_export(served: tuple[Any, Any]) -> None:
     app, session = served
     state = json.loads(send(app, "GET", "/api/state").body)
     for _ in range(6):
@@ -48,8 +48,8 @@ def test_label_undo_why_export_and_train_from_the_export(served: tuple[Any, Any]
         state = json.loads(answer.body)
     assert state["counts"]["accepted"] == 6
     assert state["milliseconds"]["learning"] > 0
-    told = dict(one.split(";dur=") for one in answer.headers["server-timing"].split(", "))
-    assert {name.replace(" ", "-"): f"{took:.1f}" for name, took in state["milliseconds"].items()} == told
+    events = dict(one.split(";dur=") for one in answer.headers["server-timing"].split(", "))
+    assert {name.replace(" ", "-"): f"{took:.1f}" for name, took in state["milliseconds"].items()} == events
     back = json.loads(send(app, "POST", "/api/undo", {}).body)
     assert back["counts"]["accepted"] == 5
     assert json.loads(send(app, "POST", "/api/redo", {}).body)["counts"]["accepted"] == 6
@@ -67,7 +67,7 @@ def test_label_undo_why_export_and_train_from_the_export(served: tuple[Any, Any]
     assert found == [["B-PER", "O", "O", "B-LOC", "O"]]
 
 
-def test_settings_files_mistakes_and_agreement(served: tuple[Any, Any]) -> None:
+def test_labels_search_import_mistakes_and_agreement(served: tuple[Any, Any]) -> None:
     app, session = served
     assert (
         json.loads(send(app, "POST", "/api/label", {"name": "ORG"}).body)["settings"]["labels"][-1] == "ORG"
@@ -93,12 +93,12 @@ def test_settings_files_mistakes_and_agreement(served: tuple[Any, Any]) -> None:
     session.learning.wait()
 
 
-def test_a_comparison_is_told_while_it_runs(served: tuple[Any, Any]) -> None:
+def test_comparison_reports_progress_events(served: tuple[Any, Any]) -> None:
     app, session = served
-    told: list[tuple[str, Any]] = []
+    events: list[tuple[str, Any]] = []
     from tagwise.apps.annotate.comparing import Comparing
 
-    comparing = Comparing(session, lambda kind, data: told.append((kind, data)))
+    comparing = Comparing(session, lambda kind, data: events.append((kind, data)))
     with pytest.raises(tw.ParameterError, match="needs 10"):
         comparing.begin(["perceptron"])
     for i in range(10):
@@ -109,10 +109,10 @@ def test_a_comparison_is_told_while_it_runs(served: tuple[Any, Any]) -> None:
     assert comparing.page() is None
     comparing._running = True
     comparing._run(["perceptron(epochs=2)"], session._corpus(), session._corpus())
-    kinds = [data["kind"] for _, data in told]
+    kinds = [data["kind"] for _, data in events]
     assert kinds[0] == "start"
     assert kinds[-1] == "end"
-    assert told[-1][1]["rows"][0]["f1"] > 0.5
+    assert events[-1][1]["rows"][0]["f1"] > 0.5
     assert "<!doctype html>" in (comparing.page() or "").lower()
     assert send(app, "GET", "/api/compare/report").status == 404
 
@@ -121,7 +121,7 @@ def test_a_comparison_is_told_while_it_runs(served: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("path", READS + [f"/api/{name}" for name in WRITES])
-def test_nothing_without_the_token(served: tuple[Any, Any], path: str) -> None:
+def test_requests_without_the_token_get_401(served: tuple[Any, Any], path: str) -> None:
     app, session = served
     method = "POST" if path.rpartition("/")[2] in WRITES else "GET"
     for given in (None, "Bearer wrong", f"Basic {TOKEN}"):
@@ -131,19 +131,19 @@ def test_nothing_without_the_token(served: tuple[Any, Any], path: str) -> None:
     assert not session.work.journal.entries
 
 
-def test_the_token_in_the_url_becomes_a_cookie(served: tuple[Any, Any]) -> None:
+def test_url_token_is_exchanged_for_a_cookie(served: tuple[Any, Any]) -> None:
     app, _ = served
-    found = ask(app, "GET", "/", {}, query=f"token={TOKEN}")
+    found = call_app(app, "GET", "/", {}, query=f"token={TOKEN}")
     assert found.status == 303
     assert found.headers["location"] == "/"
     cookie = found.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
-    assert ask(app, "GET", "/", {"cookie": cookie.partition(";")[0]}).status == 200
+    assert call_app(app, "GET", "/", {"cookie": cookie.partition(";")[0]}).status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/api/state"])
-def test_other_hosts_are_refused(served: tuple[Any, Any], path: str) -> None:
+def test_unknown_host_headers_are_rejected(served: tuple[Any, Any], path: str) -> None:
     """DNS rebinding: the Host header contains the attacker's domain."""
     app, _ = served
     for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", None):
@@ -151,7 +151,7 @@ def test_other_hosts_are_refused(served: tuple[Any, Any], path: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_pages_of_other_sites_change_nothing(served: tuple[Any, Any], name: str) -> None:
+def test_cross_site_posts_are_rejected(served: tuple[Any, Any], name: str) -> None:
     app, session = served
     for headers in ({"origin": "https://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}):
         assert send(app, "POST", f"/api/{name}", {}, headers=headers).status == 403
@@ -159,7 +159,7 @@ def test_pages_of_other_sites_change_nothing(served: tuple[Any, Any], name: str)
 
 
 @pytest.mark.parametrize("name", ["accept", "skip", "label", "strategy", "compare"])
-def test_forms_are_no_json(served: tuple[Any, Any], name: str) -> None:
+def test_form_content_types_are_rejected(served: tuple[Any, Any], name: str) -> None:
     """Forms of other pages cannot send the content type application/json."""
     app, _ = served
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None):
@@ -167,7 +167,7 @@ def test_forms_are_no_json(served: tuple[Any, Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/static/main.js", "/api/state"])
-def test_the_policy_lets_nothing_else_in(served: tuple[Any, Any], path: str) -> None:
+def test_security_headers_allow_only_own_resources(served: tuple[Any, Any], path: str) -> None:
     app, _ = served
     found = send(app, "GET", path)
     policy = dict(part.strip().split(" ", 1) for part in found.headers["content-security-policy"].split(";"))
@@ -179,7 +179,7 @@ def test_the_policy_lets_nothing_else_in(served: tuple[Any, Any], path: str) -> 
     assert found.headers["x-frame-options"] == "DENY"
 
 
-def test_the_page_has_no_script_of_its_own_and_asks_nobody_else() -> None:
+def test_page_has_no_inline_code_and_no_external_urls() -> None:
     """The page has no inline script, style or handler, and no URL of another host. It never parses text as markup."""
     page = pages.asset("index.html").decode()
     assert not re.search(r"<script(?![^>]*\bsrc=)", page)
@@ -189,7 +189,7 @@ def test_the_page_has_no_script_of_its_own_and_asks_nobody_else() -> None:
         text = pages.asset(name).decode()
         hosts = set(re.findall(r"https?://([\w.-]+)", text))
         assert hosts <= {"www.w3.org"}, name  # the namespace of SVG, which is never requested
-        for way in (
+        for construct in (
             "innerHTML",
             "outerHTML",
             "insertAdjacentHTML",
@@ -198,7 +198,7 @@ def test_the_page_has_no_script_of_its_own_and_asks_nobody_else() -> None:
             "new Function",
             "srcdoc",
         ):
-            assert way not in text, f"{name}: {way}"
+            assert construct not in text, f"{name}: {construct}"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_the_page_has_no_script_of_its_own_and_asks_nobody_else() -> None:
         "/static/main.js\0",
     ],
 )
-def test_no_path_reaches_a_file(served: tuple[Any, Any], path: str) -> None:
+def test_path_traversal_gets_404(served: tuple[Any, Any], path: str) -> None:
     app, _ = served
     found = send(app, "GET", path)
     assert found.status == 404
@@ -223,7 +223,7 @@ def test_no_path_reaches_a_file(served: tuple[Any, Any], path: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["format=../../x", "format=", "format=conll%00", "format=raw"])
-def test_no_query_reaches_a_file(served: tuple[Any, Any], query: str) -> None:
+def test_invalid_export_formats_get_400(served: tuple[Any, Any], query: str) -> None:
     app, _ = served
     assert send(app, "GET", f"/api/export?{query}").status == 400
 
@@ -258,7 +258,7 @@ def test_no_query_reaches_a_file(served: tuple[Any, Any], query: str) -> None:
         ("accept", 3),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(served: tuple[Any, Any], name: str, value: Any) -> None:
+def test_invalid_requests_get_400_with_a_message(served: tuple[Any, Any], name: str, value: Any) -> None:
     app, session = served
     found = send(app, "POST", f"/api/{name}", value)
     assert found.status == 400
@@ -266,7 +266,7 @@ def test_what_cannot_be_is_refused_in_words(served: tuple[Any, Any], name: str, 
     assert not session.work.journal.entries
 
 
-def test_half_a_surrogate_pair_is_not_kept(served: tuple[Any, Any]) -> None:
+def test_lone_surrogate_in_a_search_is_rejected(served: tuple[Any, Any]) -> None:
     """Browsers send lone surrogates if an emoji is cut in half. The request is rejected and the search is unchanged."""
     app, session = served
     assert send(app, "POST", "/api/strategy", {"search": "Rome"}).status == 200
@@ -279,12 +279,12 @@ def test_half_a_surrogate_pair_is_not_kept(served: tuple[Any, Any]) -> None:
 @pytest.mark.parametrize(
     "body", [b'{"id": 1, "id": 2}', b"{", b"\xff\xfe", b"[" * 100_000, b'{"id": NaN}', b'"x"']
 )
-def test_bodies_that_are_no_json(served: tuple[Any, Any], body: bytes) -> None:
+def test_malformed_json_bodies_get_400(served: tuple[Any, Any], body: bytes) -> None:
     app, _ = served
     assert send(app, "POST", "/api/accept", body=body).status == 400
 
 
-def test_what_grows_is_limited(served: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_and_file_sizes_are_limited(served: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     app, _ = served
     assert send(app, "POST", "/api/accept", body=b" " * (pages.MOST_BODY + 1)).status == 413
     monkeypatch.setattr(pages, "MOST_FILE", 10)
@@ -294,7 +294,7 @@ def test_what_grows_is_limited(served: tuple[Any, Any], monkeypatch: pytest.Monk
     assert send(app, "POST", "/api/import?format=text", body=long).status == 400
 
 
-def test_hostile_text_is_data(served: tuple[Any, Any]) -> None:
+def test_hostile_text_is_returned_unchanged_as_json(served: tuple[Any, Any]) -> None:
     """Hostile tokens are returned unchanged. Responses and errors have the content type of JSON."""
     app, _ = served
     place = TEXT.index(HOSTILE)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tests.web.annotating import HOSTILE, NAMES, PLACES, TEXT
+from tests.web.annotate_session import HOSTILE, NAMES, PLACES, TEXT
 
 pytest.importorskip("starlette", reason="tagwise[web] is not installed")
 pytest.importorskip("uvicorn", reason="tagwise[web] is not installed")
@@ -205,7 +205,7 @@ def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromiu
     assert tagger.predict([["Mary", "went", "to", "Oslo", "."]]) == [["B-PER", "O", "O", "B-LOC", "O"]]
 
 
-def test_hostile_text_is_shown_and_not_obeyed(tmp_path: Path, chromium: Any) -> None:
+def test_hostile_text_is_displayed_and_not_executed(tmp_path: Path, chromium: Any) -> None:
     """Markup is shown as text, bidirectional controls are visible, and no script runs, on a screen of phone size."""
     with (
         server(tmp_path / "work", text_file(tmp_path), "--format", "text", "--labels", "<b>x</b>,ORG") as (
@@ -234,7 +234,7 @@ def test_hostile_text_is_shown_and_not_obeyed(tmp_path: Path, chromium: Any) -> 
         assert inline is None
 
 
-def test_everything_has_a_name_for_screen_readers(tmp_path: Path, chromium: Any) -> None:
+def test_every_control_has_an_accessible_name(tmp_path: Path, chromium: Any) -> None:
     """Every visible button, field and link has an accessible name, and tokens have ARIA attributes."""
     with (
         server(tmp_path / "work", text_file(tmp_path), "--format", "text", "--labels", "PER") as (url, _),
@@ -275,9 +275,7 @@ MADE = """() => new Promise(done => {
 })"""
 
 
-def test_a_correction_draws_as_much_for_a_long_queue_as_for_a_short_one(
-    tmp_path: Path, chromium: Any
-) -> None:
+def test_elements_per_correction_do_not_depend_on_queue_length(tmp_path: Path, chromium: Any) -> None:
     """The number of elements on the page, and of elements that a correction creates, does not depend on the queue.
 
     The number of performance marks does not grow with the number of corrections.

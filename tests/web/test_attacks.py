@@ -30,7 +30,9 @@ def server(request: pytest.FixtureRequest, model: Path) -> Iterator[tuple[bool, 
 
 
 @pytest.mark.parametrize("name", attacks.REQUESTS)
-def test_one_request_does_not_stop_the_server(server: tuple[bool, int, attacks.Address], name: str) -> None:
+def test_expensive_requests_do_not_block_the_server(
+    server: tuple[bool, int, attacks.Address], name: str
+) -> None:
     """The request is answered, rejected, or stopped at the deadline. Then the thread of the model is free."""
     high, pid, address = server
     path, request, by_default, otherwise = attacks.REQUESTS[name]
@@ -47,7 +49,7 @@ def test_one_request_does_not_stop_the_server(server: tuple[bool, int, attacks.A
     assert worst[-1] < PROMPT, worst
 
 
-def test_a_long_line_in_small_pieces(server: tuple[bool, int, attacks.Address]) -> None:
+def test_cost_per_chunk_does_not_depend_on_line_length(server: tuple[bool, int, attacks.Address]) -> None:
     """The cost of a chunk does not depend on the length of its line."""
     _, pid, address = server
     worst = []
@@ -60,7 +62,7 @@ def test_a_long_line_in_small_pieces(server: tuple[bool, int, attacks.Address]) 
     assert worst[-1] < PROMPT, worst
 
 
-def test_sigterm_ends_a_server_that_works(model: Path) -> None:
+def test_sigterm_ends_a_busy_server_by_the_deadline(model: Path) -> None:
     """The server ends at the deadline of the current request at the latest."""
     with attacks.serving(model, *attacks.HIGH) as (process, address):
         assert attacks.terminated(process, address) < attacks.SECONDS + 5

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from tagwise.apps.web.guards import Guards, host_name, new_token
 from tagwise.apps.web.limits import Limited, RequestLimits
 from tagwise.base.exceptions import CorpusError, InternalError
-from tests.web.asking import ask
+from tests.web.asgi_client import call_app
 
 TOKEN = "t" * 43
 
@@ -40,37 +40,37 @@ async def plain(scope: Any, receive: Any, send: Any) -> None:
         "a b",
     ],
 )
-def test_a_strange_host_is_refused(host: str) -> None:
+def test_unknown_hosts_get_421(host: str) -> None:
     """DNS rebinding: the Host header contains the attacker's domain, even if it resolves to this server."""
-    found = ask(Guards(plain), host=host)
+    found = call_app(Guards(plain), host=host)
     assert found.status == 421
     assert json.loads(found.body)["error"]["type"] == "HostError"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:1", "LOCALHOST", "[::1]:8000", "localhost."])
-def test_names_of_loopback_are_taken(host: str) -> None:
+def test_loopback_hosts_are_accepted(host: str) -> None:
     """Loopback names are accepted with any port and in upper or lower case."""
-    assert ask(Guards(plain), host=host).status == 200
+    assert call_app(Guards(plain), host=host).status == 200
 
 
-def test_hosts_beyond_loopback() -> None:
+def test_bound_addresses_and_allowed_hosts_are_accepted() -> None:
     """A server on all addresses accepts any IP address and the names in `hosts`. "*" accepts every host."""
     app = Guards(plain, bound="0.0.0.0", hosts=["tagger.internal"])
-    assert [ask(app, host=h).status for h in ("10.0.0.7:80", "Tagger.internal", "evil.example")] == [
+    assert [call_app(app, host=h).status for h in ("10.0.0.7:80", "Tagger.internal", "evil.example")] == [
         200,
         200,
         421,
     ]
-    assert ask(Guards(plain, hosts=["*"]), host="evil.example").status == 200
+    assert call_app(Guards(plain, hosts=["*"]), host="evil.example").status == 200
 
 
-def test_a_request_has_one_host() -> None:
+def test_missing_or_duplicate_host_headers_get_400() -> None:
     """Zero or two Host headers are rejected. With two, a proxy and the server may read different ones."""
-    assert ask(Guards(plain), host=None).status == 400
-    assert ask(Guards(plain), headers={"host": "localhost"}).status == 400
+    assert call_app(Guards(plain), host=None).status == 400
+    assert call_app(Guards(plain), headers={"host": "localhost"}).status == 400
 
 
-def test_host_names() -> None:
+def test_host_name_strips_the_port_and_validates() -> None:
     """`host_name` removes the port and returns None for a malformed header."""
     assert host_name("[::1]:80") == "::1"
     assert host_name("a.b:80") == "a.b"
@@ -91,23 +91,25 @@ def test_host_names() -> None:
         ({}, 200),
     ],
 )
-def test_posts_of_other_sites(headers: dict[str, str], status: int) -> None:
+def test_cross_origin_writes_get_403(headers: dict[str, str], status: int) -> None:
     """Pages of another site or port cannot change state. Programs send no Origin and are accepted."""
     for method in ("POST", "PUT", "DELETE", "PATCH", "BREW"):
-        assert ask(Guards(plain), method, headers=headers).status == status
-    assert ask(Guards(plain), "GET", headers=headers).status == 200
+        assert call_app(Guards(plain), method, headers=headers).status == status
+    assert call_app(Guards(plain), "GET", headers=headers).status == 200
 
 
-def test_the_token_becomes_a_cookie() -> None:
+def test_url_token_sets_a_cookie_and_redirects() -> None:
     """The printed URL sets an HttpOnly, SameSite=Strict cookie and redirects to the URL without the token."""
     app = Guards(plain, token=TOKEN)
-    found = ask(app, query=f"a=1&token={TOKEN}&b=%26", path="/page")
+    found = call_app(app, query=f"a=1&token={TOKEN}&b=%26", path="/page")
     assert (found.status, found.headers["location"]) == (303, "/page?a=1&b=%26")
     cookie, *marks = found.headers["set-cookie"].split("; ")
     assert set(marks) == {"HttpOnly", "SameSite=strict", "Path=/"}
-    assert ask(app, headers={"cookie": f"x=1; {cookie}"}).status == 200
-    assert ask(app, headers={"cookie": cookie}, port=8001).status == 401  # another server on the same host
-    assert ask(app, "POST", headers={"authorization": f"Bearer {TOKEN}"}).status == 200
+    assert call_app(app, headers={"cookie": f"x=1; {cookie}"}).status == 200
+    assert (
+        call_app(app, headers={"cookie": cookie}, port=8001).status == 401
+    )  # another server on the same host
+    assert call_app(app, "POST", headers={"authorization": f"Bearer {TOKEN}"}).status == 200
 
 
 @pytest.mark.parametrize(
@@ -122,36 +124,36 @@ def test_the_token_becomes_a_cookie() -> None:
         {"method": "POST", "query": "token=" + TOKEN},
     ],
 )
-def test_without_the_token_nothing_is_told(wrong: dict[str, Any]) -> None:
+def test_missing_or_wrong_tokens_get_401_without_details(wrong: dict[str, Any]) -> None:
     """The response is 401, sets no cookie and does not contain the token."""
-    found = ask(Guards(plain, token=TOKEN, open_paths=["/health"]), **wrong)
+    found = call_app(Guards(plain, token=TOKEN, open_paths=["/health"]), **wrong)
     assert found.status == 401
     assert "set-cookie" not in found.headers
     assert TOKEN.encode() not in found.body
 
 
-def test_open_paths_need_no_token_and_tokens_differ() -> None:
+def test_open_paths_need_no_token_and_tokens_are_random() -> None:
     """Health probes work without a token. A token has 32 random bytes, which are 43 characters."""
-    assert ask(Guards(plain, token=TOKEN, open_paths=["/health"]), path="/health").status == 200
+    assert call_app(Guards(plain, token=TOKEN, open_paths=["/health"]), path="/health").status == 200
     assert len({new_token() for _ in range(100)}) == 100
     assert len(new_token()) == 43
 
 
 @pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example", "/a\r\nset-cookie: b"])
-def test_the_way_on_stays_here(path: str) -> None:
+def test_redirects_stay_on_the_same_host(path: str) -> None:
     """The redirect never leads to another host and never injects a header."""
-    location = ask(Guards(plain, token=TOKEN), path=path, query=f"token={TOKEN}").headers["location"]
+    location = call_app(Guards(plain, token=TOKEN), path=path, query=f"token={TOKEN}").headers["location"]
     assert location[0] == "/"
     assert location[1:2] not in ("/", "\\")
     assert not set("\r\n") & set(location)
 
 
-def test_headers_of_every_answer() -> None:
+def test_every_response_has_security_headers() -> None:
     """Responses and rejections forbid inline scripts, other hosts and frames. Headers of the application are kept."""
     for found in (
-        ask(Guards(plain)),
-        ask(Guards(plain), host="evil.example"),
-        ask(Guards(plain, token=TOKEN)),
+        call_app(Guards(plain)),
+        call_app(Guards(plain), host="evil.example"),
+        call_app(Guards(plain, token=TOKEN)),
     ):
         policy = dict(
             part.strip().split(" ", 1) for part in found.headers["content-security-policy"].split(";")
@@ -169,7 +171,7 @@ def test_headers_of_every_answer() -> None:
     async def kept(scope: Any, receive: Any, send: Any) -> None:
         await Response(b"", headers={"cache-control": "max-age=60"})(scope, receive, send)
 
-    assert ask(Guards(kept)).headers["cache-control"] == "max-age=60"
+    assert call_app(Guards(kept)).headers["cache-control"] == "max-age=60"
 
 
 def test_websockets_are_closed() -> None:
@@ -183,7 +185,7 @@ def test_websockets_are_closed() -> None:
     assert sent == ["websocket.close"]
 
 
-def test_errors_are_json(caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_are_json_without_internal_details(caplog: pytest.LogCaptureFixture) -> None:
     """Invalid input gets 400 with the message of the exception. A bug gets 500, and its details are only logged."""
 
     def raising(error: Exception) -> Any:
@@ -192,24 +194,24 @@ def test_errors_are_json(caplog: pytest.LogCaptureFixture) -> None:
 
         return Guards(app)
 
-    found = ask(raising(CorpusError("sentence 3: no token; give one")))
+    found = call_app(raising(CorpusError("sentence 3: no token; give one")))
     assert (found.status, found.headers["content-type"]) == (400, "application/json")
     assert json.loads(found.body) == {
         "error": {"type": "CorpusError", "message": "sentence 3: no token; give one", "status": 400}
     }
     for error in (InternalError("at /secret/place"), KeyError("secret")):
-        found = ask(raising(error))
+        found = call_app(raising(error))
         assert found.status == 500
         assert b"secret" not in found.body
     assert "secret" in caplog.text
-    assert ask(raising(MemoryError())).headers["retry-after"] == "1"
+    assert call_app(raising(MemoryError())).headers["retry-after"] == "1"
 
 
-def test_who_has_gone_is_not_answered_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_disconnected_clients_get_no_response_and_no_log_record(caplog: pytest.LogCaptureFixture) -> None:
     """A closed connection gets no response and no log record."""
     sent: list[Any] = []
 
-    async def gone(scope: Any, receive: Any, send: Any) -> None:
+    async def disconnected_app(scope: Any, receive: Any, send: Any) -> None:
         raise ConnectionResetError
 
     async def send(message: Any) -> None:
@@ -217,7 +219,7 @@ def test_who_has_gone_is_not_answered_and_not_logged(caplog: pytest.LogCaptureFi
 
     headers = [(b"host", b"localhost")]
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
-    asyncio.run(Guards(gone)(scope, None, send))
+    asyncio.run(Guards(disconnected_app)(scope, None, send))
     assert not sent
     assert not caplog.records
 
@@ -229,22 +231,22 @@ def limited(**limits: Any) -> Any:
     return Guards(Limited(plain, RequestLimits(**limits), lambda scope: scope["path"] == "/stream"))
 
 
-def test_bodies_have_a_length() -> None:
+def test_body_size_is_limited() -> None:
     """Content-Length is checked before the body is read, then the received bytes. Streams have no limit on the body."""
     app = limited(body=10)
-    assert ask(app, "POST", body=[b"12345", b"67890"]).body == b"1234567890"
-    said = ask(app, "POST", headers={"content-length": "11"}, body=[9.0])
-    assert (said.status, said.headers["connection"]) == (413, "close")
-    assert ask(app, "POST", body=[b"12345", b"678901", 9.0]).status == 413
-    assert ask(app, "POST", "/stream", body=[b"12345", b"678901"]).status == 200
+    assert call_app(app, "POST", body=[b"12345", b"67890"]).body == b"1234567890"
+    declared = call_app(app, "POST", headers={"content-length": "11"}, body=[9.0])
+    assert (declared.status, declared.headers["connection"]) == (413, "close")
+    assert call_app(app, "POST", body=[b"12345", b"678901", 9.0]).status == 413
+    assert call_app(app, "POST", "/stream", body=[b"12345", b"678901"]).status == 200
 
 
-def test_slow_senders_are_told() -> None:
+def test_slow_bodies_get_408() -> None:
     """The time limit applies to the whole body, or to each chunk of a stream."""
     app = limited(seconds=0.05)
-    found = ask(app, "POST", body=[b"1", 5.0, b"2"])
+    found = call_app(app, "POST", body=[b"1", 5.0, b"2"])
     assert (found.status, json.loads(found.body)["error"]["type"]) == (408, "SlowError")
-    assert ask(app, "POST", "/stream", body=[b"1", 5.0, b"2"]).status == 408
+    assert call_app(app, "POST", "/stream", body=[b"1", 5.0, b"2"]).status == 408
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_slow_senders_are_told() -> None:
         (RuntimeError("something else"), True),
     ],
 )
-def test_a_client_that_goes_away_is_no_defect(
+def test_only_errors_other_than_disconnects_are_logged(
     error: Exception, logged: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """uvloop raises a RuntimeError if a closed connection is used. Any other RuntimeError is logged."""

@@ -9,17 +9,17 @@ import shlex
 from tools.shows import pages
 
 import tagwise as tw
-from tests.web.asking import ask
+from tests.web.asgi_client import call_app
 from tests.web.test_serve import app_of
 
 
-def test_the_requests_of_the_page_are_answered(tagger: tw.CRF) -> None:
+def test_curl_commands_of_the_page_succeed(tagger: tw.CRF) -> None:
     """Every `curl` command gets status 200 and JSON without an error."""
     app = app_of(tagger)
     lines = [row for b in pages.of("docs/serve.md") if b.language == "sh" for row in b.code.splitlines()]
-    asked = [row for row in lines if "curl " in row]
-    assert len(asked) >= 6
-    for row in asked:
+    commands = [row for row in lines if "curl " in row]
+    assert len(commands) >= 6
+    for row in commands:
         words = shlex.split(row)
         path = next(re.sub(r"^localhost:8000", "", word) for word in words if word.startswith("localhost"))
         headers, body = {}, b""
@@ -28,7 +28,7 @@ def test_the_requests_of_the_page_are_answered(tagger: tw.CRF) -> None:
         elif "--data-binary" in words:  # the output of printf
             body = words[words.index("printf") + 1].replace("\\n", "\n").encode()
             headers = dict([words[words.index("-H") + 1].split(": ")])
-        found = ask(app, "POST" if body else "GET", path, headers, body)
+        found = call_app(app, "POST" if body else "GET", path, headers, body)
         assert found.status == 200, (row, found)
         for line in found.body.splitlines():
             assert "error" not in json.loads(line), row

@@ -50,7 +50,7 @@ def address(tagger: tw.CRF) -> Iterator[tuple[str, int]]:
 
 
 @pytest.fixture(scope="module")
-def hasty(tagger: tw.CRF) -> Iterator[tuple[str, int]]:
+def short_timeout_address(tagger: tw.CRF) -> Iterator[tuple[str, int]]:
     """Address of a server with short timeouts."""
     with served(tagger, 0.2, headers=0.2, idle=1) as place:
         yield place
@@ -79,7 +79,7 @@ def post(body: bytes, *lines: str, length: int | None = None) -> bytes:
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
-def asked(address: tuple[str, int], body: bytes = REQUEST) -> tuple[int, Any]:
+def tag_over_http(address: tuple[str, int], body: bytes = REQUEST) -> tuple[int, Any]:
     """Send one request with `http.client` and return its status and JSON."""
     connection = http.client.HTTPConnection(*address, timeout=30)
     try:
@@ -90,7 +90,7 @@ def asked(address: tuple[str, int], body: bytes = REQUEST) -> tuple[int, Any]:
         connection.close()
 
 
-def test_an_answer_over_a_socket(address: tuple[str, int], tagger: tw.CRF) -> None:
+def test_response_over_a_socket(address: tuple[str, int], tagger: tw.CRF) -> None:
     """The response has the tagger's labels and the headers of the guards, and does not name uvicorn."""
     answer = raw(address, post(REQUEST))
     head, _, body = answer.partition(b"\r\n\r\n")
@@ -116,41 +116,43 @@ def test_an_answer_over_a_socket(address: tuple[str, int], tagger: tw.CRF) -> No
         ((b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",), {404}),
     ],
 )
-def test_hostile_requests(address: tuple[str, int], pieces: tuple[bytes, ...], statuses: set[int]) -> None:
+def test_hostile_requests_are_rejected_and_others_are_served(
+    address: tuple[str, int], pieces: tuple[bytes, ...], statuses: set[int]
+) -> None:
     """The server rejects the request or closes the connection, and continues to serve others."""
     answer = raw(address, *pieces)
     assert not answer or status(answer) in statuses
-    assert asked(address)[0] == 200
+    assert tag_over_http(address)[0] == 200
 
 
-def test_slow_headers_are_cut_off(hasty: tuple[str, int]) -> None:
+def test_connections_with_slow_headers_are_closed(short_timeout_address: tuple[str, int]) -> None:
     """The server closes connections that send nothing, half a request, or half a request after a complete one."""
     whole = post(REQUEST).replace(b"Connection: close\r\n", b"")
     for pieces in ((), (b"GET / HT",), (whole, b"POST /t"), (b"GET / HTTP/1.1\r\nHost: localhost\r\n",)):
-        raw(hasty, *pieces)
+        raw(short_timeout_address, *pieces)
 
 
-def test_long_headers_are_cut_off(address: tuple[str, int]) -> None:
+def test_long_headers_are_rejected(address: tuple[str, int]) -> None:
     """Headers that are too long are rejected, and other clients are served."""
     long = b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"y" * 100) for i in range(1000))
     assert not (answer := raw(address, long)) or status(answer) >= 400
-    assert asked(address)[0] == 200
+    assert tag_over_http(address)[0] == 200
 
 
-def test_slow_bodies_are_told(hasty: tuple[str, int]) -> None:
+def test_slow_bodies_over_a_socket_get_408(short_timeout_address: tuple[str, int]) -> None:
     """Slow bodies and streams get 408, and the connection is closed."""
     lines = "Content-Type: application/x-ndjson"
     for request in (post(b'{"to', length=100), post(b'{"to', lines, length=100)):
-        answer = raw(hasty, request)
+        answer = raw(short_timeout_address, request)
         assert not answer or status(answer) == 408  # empty if the headers were also late
 
 
-def send_for_ever(connection: socket.socket, data: bytes) -> None:
+def send_forever(connection: socket.socket, data: bytes) -> None:
     while True:
         connection.sendall(data)
 
 
-def test_clients_that_do_not_read_are_cut_off(tagger: tw.CRF) -> None:
+def test_clients_that_do_not_read_are_disconnected(tagger: tw.CRF) -> None:
     """Unread responses of a stream fill the buffers, and the server closes the connection."""
     line = json.dumps({"tokens": SENTENCE * 50}).encode() + b"\n"
     head = (
@@ -163,11 +165,11 @@ def test_clients_that_do_not_read_are_cut_off(tagger: tw.CRF) -> None:
         connection.connect(address)
         connection.sendall(head)
         with pytest.raises(ConnectionError):
-            send_for_ever(connection, b"%x\r\n%b\r\n" % (len(line), line))
-        assert asked(address)[0] == 200
+            send_forever(connection, b"%x\r\n%b\r\n" % (len(line), line))
+        assert tag_over_http(address)[0] == 200
 
 
-def test_many_clients_at_once(address: tuple[str, int], tagger: tw.CRF) -> None:
+def test_concurrent_clients_get_their_own_responses(address: tuple[str, int], tagger: tw.CRF) -> None:
     """Each client gets the response to its own request."""
     wanted = {n: tagger.predict([SENTENCE[:n]])[0] for n in range(1, 7)}
     wrong: list[Any] = []
@@ -198,7 +200,7 @@ assert COMMANDS, "the page has no commands that ask a server"
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_of_the_page(address: tuple[str, int], command: str) -> None:
+def test_curl_commands_of_the_page_run(address: tuple[str, int], command: str) -> None:
     """Every command of docs/serve.md prints lines of JSON without an error."""
     here = command.replace("localhost:8000", f"localhost:{address[1]}")
     found = subprocess.run(["bash", "-c", here], capture_output=True, check=True, timeout=60)
@@ -207,7 +209,7 @@ def test_commands_of_the_page(address: tuple[str, int], command: str) -> None:
     assert not [answer for answer in answers if "error" in answer]
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the packages and the command that installs them."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(TagwiseError, match=r"needs starlette and uvicorn.*pip install 'tagwise\[web\]'"):
@@ -234,14 +236,14 @@ def process(*args: object) -> Iterator[tuple[subprocess.Popen[str], tuple[str, i
         server.stderr.close()
 
 
-def test_sigterm_lets_requests_in_flight_end(model: Path) -> None:
+def test_sigterm_completes_requests_in_flight(model: Path) -> None:
     """After SIGTERM, a partly sent request is still answered, new connections are refused, and the exit code is 0."""
     with process(model) as (server, address):
-        assert asked(address)[0] == 200
+        assert tag_over_http(address)[0] == 200
         with socket.create_connection(address, timeout=30) as connection:
             whole = post(REQUEST)
             connection.sendall(whole[:-10])
-            asked(address)  # when this later request is answered, the server has read the first
+            tag_over_http(address)  # when this later request is answered, the server has read the first
             server.send_signal(signal.SIGTERM)
             while True:  # until the socket is closed
                 try:
@@ -259,7 +261,7 @@ def test_sigterm_lets_requests_in_flight_end(model: Path) -> None:
 def test_workers_share_a_socket_and_are_replaced(model: Path) -> None:
     """A killed worker is replaced. SIGTERM ends all workers."""
     with process(model, "--workers", 2) as (server, address):
-        assert asked(address)[0] == 200
+        assert tag_over_http(address)[0] == 200
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
         if not children.exists():
             pytest.skip("no /proc to find the workers in")
@@ -269,7 +271,7 @@ def test_workers_share_a_socket_and_are_replaced(model: Path) -> None:
         assert server.stderr is not None
         assert "Another takes its place" in server.stderr.readline()
         for _ in range(4):
-            assert asked(address)[0] == 200
+            assert tag_over_http(address)[0] == 200
         server.send_signal(signal.SIGTERM)
         assert server.wait(30) == 0
         assert not [pid for pid in before if Path(f"/proc/{pid}/cwd").exists()]

@@ -24,7 +24,7 @@ from tagwise.apps.serve.models import Loaded, Shelf, Shelved, named
 from tagwise.apps.serve.service import Service, ServiceSettings, application, windows
 from tagwise.apps.web.limits import RequestLimits
 from tagwise.model.model import Model
-from tests.web.asking import Answer, ask, asked
+from tests.web.asgi_client import AppResponse, call_app, call_app_async
 
 TEXT = "Rosa Berg runs to Lund. Lund runs."
 SENTENCE = ["Rosa", "Berg", "runs", "to", "Lund", "."]
@@ -37,9 +37,9 @@ def app_of(tagger: Any, **settings: Any) -> Any:
     )
 
 
-def post(app: Any, request: Any, path: str = "/tag", **more: Any) -> Answer:
+def post(app: Any, request: Any, path: str = "/tag", **more: Any) -> AppResponse:
     """Send one request as JSON."""
-    return ask(app, "POST", path, body=json.dumps(request).encode(), **more)
+    return call_app(app, "POST", path, body=json.dumps(request).encode(), **more)
 
 
 def results(app: Any, request: Any) -> Any:
@@ -49,17 +49,17 @@ def results(app: Any, request: Any) -> Any:
     return json.loads(found.body)["results"]
 
 
-def error(found: Answer) -> tuple[int, str, str]:
+def error(found: AppResponse) -> tuple[int, str, str]:
     """Return the status, type and message of a rejection."""
-    said = json.loads(found.body)["error"]
-    assert said["status"] == found.status
-    return found.status, said["type"], said["message"]
+    details = json.loads(found.body)["error"]
+    assert details["status"] == found.status
+    return found.status, details["type"], details["message"]
 
 
 # --- responses ----------------------------------------------------------------------------------------------
 
 
-def test_text_and_tokens_are_labelled_as_by_the_tagger(tagger: tw.CRF) -> None:
+def test_labels_and_spans_equal_those_of_the_tagger(tagger: tw.CRF) -> None:
     """Labels are those of `predict`. Spans and their character offsets are those of `tag`."""
     app = app_of(tagger)
     (one,) = results(app, {"text": TEXT})
@@ -81,7 +81,7 @@ def test_text_and_tokens_are_labelled_as_by_the_tagger(tagger: tw.CRF) -> None:
     assert results(app, {"sentences": []}) == []
 
 
-def test_probabilities_and_lists(tagger: tw.CRF, perceptron: tw.Perceptron) -> None:
+def test_probabilities_and_kbest_equal_those_of_the_tagger(tagger: tw.CRF, perceptron: tw.Perceptron) -> None:
     """Values equal `predict_confidence` and `predict_kbest`. Learners without probabilities reject `probabilities`."""
     app = app_of(tagger)
     (one,) = results(app, {"tokens": SENTENCE, "probabilities": True, "kbest": 3})
@@ -99,7 +99,7 @@ def test_probabilities_and_lists(tagger: tw.CRF, perceptron: tw.Perceptron) -> N
     assert "probability" not in results(other, {"tokens": SENTENCE, "kbest": 2})[0]["kbest"][0][0]
 
 
-def test_explanations(tagger: tw.CRF) -> None:
+def test_explanations_equal_explain_prediction(tagger: tw.CRF) -> None:
     """Votes are the first `top` of `explain_prediction`. Invalid requests get 400."""
     app = app_of(tagger)
     request = {"tokens": SENTENCE, "token": 4, "against": "O", "top": 2}
@@ -120,16 +120,16 @@ def test_explanations(tagger: tw.CRF) -> None:
         assert error(post(app, wrong, "/explain"))[:2] == (400, "ParameterError")
 
 
-def test_the_other_paths(tagger: tw.CRF) -> None:
+def test_models_health_metrics_and_ready(tagger: tw.CRF) -> None:
     """/models, /health, /metrics, and /ready, which is 503 unless the service runs."""
     app = app_of(tagger)
-    (described,) = json.loads(ask(app, path="/models").body)["models"]
+    (described,) = json.loads(call_app(app, path="/models").body)["models"]
     assert (described["name"], described["version"], described["error"]) == ("names", 1, None)
     assert described["labels"] == list(tagger.classes_)
-    assert ask(app, path="/health").status == 200
-    assert error(ask(app, path="/ready"))[:2] == (503, "ReadyError")
+    assert call_app(app, path="/health").status == 200
+    assert error(call_app(app, path="/ready"))[:2] == (503, "ReadyError")
     post(app, {"tokens": SENTENCE})
-    text = ask(app, path="/metrics").body.decode()
+    text = call_app(app, path="/metrics").body.decode()
     assert 'tagwise_requests_total{worker="0",path="/tag",status="200"} 1' in text
     assert re.search(r'tagwise_batches_total\{worker="0",model="names"\} 1\.0', text)
     sample = re.compile(r'[a-z_]+(\{([a-z]+="[^"\n]*",?)+\})? [0-9.e+-]+')
@@ -177,19 +177,21 @@ def test_the_other_paths(tagger: tw.CRF) -> None:
         (b'{"tokens": {"pos": ["a"]}}', None, "word"),
     ],
 )
-def test_what_is_wrong_is_said(tagger: tw.CRF, body: bytes, kind: str | None, says: str) -> None:
+def test_invalid_requests_get_400_with_type_and_position(
+    tagger: tw.CRF, body: bytes, kind: str | None, says: str
+) -> None:
     """The status is 400, with the type of the error and a message that gives the position."""
-    status, found, message = error(ask(app_of(tagger), "POST", "/tag", body=body))
+    status, found, message = error(call_app(app_of(tagger), "POST", "/tag", body=body))
     assert status == 400
     assert kind in (None, found)
     assert says in message
 
 
-def test_paths_methods_models_and_types(tagger: tw.CRF) -> None:
+def test_status_codes_of_unknown_paths_methods_models_and_types(tagger: tw.CRF) -> None:
     """Unknown paths and models get 404, wrong methods 405 with Allow, and wrong content types 415."""
     app = app_of(tagger)
-    assert error(ask(app, path="/nowhere"))[:2] == (404, "PathError")
-    found = ask(app, path="/tag")
+    assert error(call_app(app, path="/nowhere"))[:2] == (404, "PathError")
+    found = call_app(app, path="/tag")
     assert (error(found)[0], found.headers["allow"]) == (405, "POST")
     assert error(post(app, {"text": "a", "model": "x"})) == (
         404,
@@ -200,7 +202,7 @@ def test_paths_methods_models_and_types(tagger: tw.CRF) -> None:
     assert post(app, {"text": "a"}, headers={"content-type": "application/json; charset=utf-8"}).status == 200
 
 
-def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
+def test_number_of_tokens_is_limited(tagger: tw.CRF) -> None:
     """The limit applies to given sentences, tokenized texts, paths times tokens, and explanations."""
     app = app_of(tagger, limits=RequestLimits(tokens=10))
     assert len(results(app, {"sentences": [["a"] * 5] * 2})) == 2
@@ -218,7 +220,7 @@ def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
     assert error(post(app_of(tagger, limits=RequestLimits(body=100)), {"text": "a" * 100}))[0] == 413
 
 
-def test_explanations_have_a_limit_of_their_own(tagger: tw.CRF) -> None:
+def test_number_of_explained_tokens_is_limited(tagger: tw.CRF) -> None:
     """The limit applies to given tokens and to tokenized texts. /tag accepts more."""
     app = app_of(tagger, limits=RequestLimits(explained=5))
     assert len(json.loads(post(app, {"tokens": ["a"] * 5}, "/explain").body)["decisions"]) == 5
@@ -230,7 +232,7 @@ def test_explanations_have_a_limit_of_their_own(tagger: tw.CRF) -> None:
         assert post(app, request).status == 200
 
 
-def test_tokens_have_a_limit_of_their_length(tagger: tw.CRF) -> None:
+def test_token_length_is_limited(tagger: tw.CRF) -> None:
     """The limit applies to words, columns, tokenized texts, explanations and streams. The message names the token."""
     app = app_of(tagger, limits=RequestLimits(characters=20))
     long, fits = "x" * 21, "x" * 20
@@ -271,20 +273,22 @@ def body_of(request: Any) -> bytes:
     return json.dumps(request).encode()
 
 
-def test_requests_that_wait_together_are_one_call(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queued_requests_are_batched_into_one_call(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixteen requests become one call. An invalid request among them gets its own error and the others succeed."""
     calls = counted(monkeypatch)
     service = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]))
     app = application(service)
 
-    async def main() -> list[Answer]:
+    async def main() -> list[AppResponse]:
         service.batchers["names"].pace = 1e-9  # seconds per token, so small that one batch takes all requests
         requests: list[Any] = [{"tokens": SENTENCE[: 1 + i % 6]} for i in range(16)]
-        good = await asyncio.gather(*(asked(app, "POST", "/tag", body=body_of(r)) for r in requests))
+        good = await asyncio.gather(*(call_app_async(app, "POST", "/tag", body=body_of(r)) for r in requests))
         assert calls == [16]
         requests[3] = {"tokens": {"other": ["a"]}}
         service.batchers["names"].pace = 1e-9
-        mixed = await asyncio.gather(*(asked(app, "POST", "/tag", body=body_of(r)) for r in requests))
+        mixed = await asyncio.gather(
+            *(call_app_async(app, "POST", "/tag", body=body_of(r)) for r in requests)
+        )
         assert [a.body for i, a in enumerate(mixed) if i != 3] == [
             a.body for i, a in enumerate(good) if i != 3
         ]
@@ -311,38 +315,38 @@ class Held:
         patch.setattr("tagwise.apps.serve.batching.run", run)
 
 
-def test_the_queue_is_bounded(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_beyond_the_queue_get_503(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request beyond the queue gets 503 with Retry-After. Queued requests are answered."""
     held = Held(monkeypatch)
     app = app_of(tagger, waiting=2)
 
     async def main() -> None:
-        first = asyncio.create_task(asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE})))
+        first = asyncio.create_task(call_app_async(app, "POST", "/tag", body=body_of({"tokens": SENTENCE})))
         await asyncio.to_thread(held.begun.wait)
         waiting = [
-            asyncio.create_task(asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE})))
+            asyncio.create_task(call_app_async(app, "POST", "/tag", body=body_of({"tokens": SENTENCE})))
             for _ in range(2)
         ]
         await asyncio.sleep(0)
-        refused = await asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))
+        refused = await call_app_async(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))
         assert (error(refused)[:2], refused.headers["retry-after"]) == ((503, "BusyError"), "1")
-        assert (await asked(app, path="/health")).status == 200
+        assert (await call_app_async(app, path="/health")).status == 200
         held.go.set()
         assert {(await task).status for task in (first, *waiting)} == {200}
 
     asyncio.run(main())
 
 
-def test_an_answer_has_its_time(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timed_out_requests_get_503(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
     """A late response is 503 with Retry-After. The batch of the timed-out request does not break later requests."""
     held = Held(monkeypatch)
     app = app_of(tagger, limits=RequestLimits(seconds=0.05))
 
     async def main() -> None:
-        late = await asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))
+        late = await call_app_async(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))
         assert (error(late)[:2], late.headers["retry-after"]) == ((503, "TimeError"), "1")
         held.go.set()
-        while (await asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))).status != 200:
+        while (await call_app_async(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))).status != 200:
             pass
 
     asyncio.run(main())
@@ -375,7 +379,7 @@ class Endless:
 
 
 @pytest.mark.parametrize("path", ["/tag", "/explain"])
-def test_after_a_deadline_the_work_ends(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_timeout_frees_the_model_thread(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """After a timeout, the thread of the model is free for the next request."""
     endless = Endless(monkeypatch, "endless")
     service = Service(
@@ -386,10 +390,10 @@ def test_after_a_deadline_the_work_ends(tagger: tw.CRF, monkeypatch: pytest.Monk
 
     async def main() -> None:
         request = body_of({"tokens": ["endless"]})
-        late = await asked(app, "POST", path, body=request)
+        late = await call_app_async(app, "POST", path, body=request)
         assert error(late)[:2] == (503, "TimeError")
         for next_path in ("/tag", "/explain"):
-            found = await asked(app, "POST", next_path, body=body_of({"tokens": SENTENCE}))
+            found = await call_app_async(app, "POST", next_path, body=body_of({"tokens": SENTENCE}))
             assert found.status == 200
         assert endless.ended == 1
         assert service.batchers["names"].queued == 0
@@ -397,7 +401,9 @@ def test_after_a_deadline_the_work_ends(tagger: tw.CRF, monkeypatch: pytest.Monk
     asyncio.run(main())
 
 
-def test_the_rest_of_a_stopped_batch_is_answered(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_job_does_not_fail_the_rest_of_its_batch(
+    tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If one job of a batch is cancelled, the batch is run again without it."""
     endless, held = Endless(monkeypatch, "endless"), Held(monkeypatch)
     batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
@@ -421,7 +427,7 @@ def test_the_rest_of_a_stopped_batch_is_answered(tagger: tw.CRF, monkeypatch: py
     asyncio.run(main())
 
 
-def test_the_server_ends_while_it_works(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_stops_a_busy_model_thread(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
     """`close` stops the thread instead of waiting for it."""
     endless = Endless(monkeypatch, "endless")
     batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
@@ -438,11 +444,11 @@ def test_the_server_ends_while_it_works(tagger: tw.CRF, monkeypatch: pytest.Monk
 # --- streams ------------------------------------------------------------------------------------------------
 
 
-def stream(app: Any, body: bytes | list[Any]) -> Answer:
-    return ask(app, "POST", "/tag", headers={"content-type": "application/x-ndjson"}, body=body)
+def stream(app: Any, body: bytes | list[Any]) -> AppResponse:
+    return call_app(app, "POST", "/tag", headers={"content-type": "application/x-ndjson"}, body=body)
 
 
-def test_lines_in_lines_out(tagger: tw.CRF) -> None:
+def test_streams_return_one_response_per_line_in_order(tagger: tw.CRF) -> None:
     """Responses are in the order of the lines, for any chunks of the body. An invalid line gets an error on its line.
 
     The limit on the body applies to each line.
@@ -476,13 +482,13 @@ async def windowed(pieces: list[bytes], longest: int = 1 << 30) -> list[bytes]:
 
 
 @given(st.lists(st.sampled_from([b"", b"a", b"\n", b"ab\nc", b"\n\n", b" \n", b"d\n"]), min_size=1))
-def test_lines_do_not_depend_on_the_pieces(pieces: list[bytes]) -> None:
+def test_lines_do_not_depend_on_chunk_boundaries(pieces: list[bytes]) -> None:
     """The lines equal those of the whole body, without blank lines."""
     wanted = [line for line in b"".join(pieces).split(b"\n") if line.strip()]
     assert asyncio.run(windowed(pieces)) == wanted
 
 
-def test_a_long_line_is_split_once() -> None:
+def test_line_splitting_is_linear_in_the_bytes() -> None:
     """The time is linear in the bytes of the body, for pieces of any size."""
     pieces = [b"x" * (8 << 20), *([b"y"] * 20_000), b"\n"]
     begin = time.process_time()
@@ -494,7 +500,7 @@ def test_a_long_line_is_split_once() -> None:
 # --- models -------------------------------------------------------------------------------------------------
 
 
-def test_a_replaced_file_is_served_without_a_dropped_request(model: Path, perceptron: tw.Perceptron) -> None:
+def test_model_reload_drops_no_request(model: Path, perceptron: tw.Perceptron) -> None:
     """Each response comes from one version of the model, old or new. A broken file leaves the loaded version in use."""
     shelf = Shelf.read([str(model)])
     app = application(Service(shelf))
@@ -504,7 +510,7 @@ def test_a_replaced_file_is_served_without_a_dropped_request(model: Path, percep
     async def versions(end: asyncio.Event) -> list[int]:
         seen = []
         while not end.is_set():
-            found = await asked(app, "POST", "/tag", body=request)
+            found = await call_app_async(app, "POST", "/tag", body=request)
             assert found.status == 200
             seen.append(json.loads(found.body)["version"])
             await asyncio.sleep(0)
@@ -523,16 +529,16 @@ def test_a_replaced_file_is_served_without_a_dropped_request(model: Path, percep
             new.write_bytes(broken)
             os.replace(new, model)
             await shelf.refresh()
-            (said,) = json.loads((await asked(app, path="/models")).body)["models"]
-            assert said["version"] == 2
-            assert "Version 2 stays loaded" in said["error"]
+            (details,) = json.loads((await call_app_async(app, path="/models")).body)["models"]
+            assert details["version"] == 2
+            assert "Version 2 stays loaded" in details["error"]
         model.unlink()
         await shelf.refresh()
         assert shelf.first.loaded.version == 2
         perceptron.save(model)
         await shelf.refresh()
         assert (shelf.first.loaded.version, shelf.first.error) == (3, None)
-        await asked(app, "POST", "/tag", body=request)
+        await call_app_async(app, "POST", "/tag", body=request)
         await asyncio.sleep(0)
         end.set()
         for seen in await asyncio.gather(*traffic):
@@ -541,7 +547,7 @@ def test_a_replaced_file_is_served_without_a_dropped_request(model: Path, percep
     asyncio.run(main())
 
 
-def test_models_by_name(model: Path, tagger: tw.CRF, perceptron: tw.Perceptron) -> None:
+def test_models_are_selected_by_name(model: Path, tagger: tw.CRF, perceptron: tw.Perceptron) -> None:
     """Requests without a model name use the first model. Duplicate names are rejected."""
     other = model.with_name("other.tagwise")
     perceptron.save(other)
@@ -560,7 +566,7 @@ def lowered(sentence: Any) -> list[list[str]]:
     return [[word.lower()] for word in sentence]
 
 
-def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
+def test_models_with_code_or_attributes_are_rejected(tmp_path: Path) -> None:
     """Models with feature functions are rejected without an import. Models of attributes are rejected too."""
     words = [["a", "b"]]
     tw.Perceptron(features=lowered, epochs=1).fit(words, [["x", "y"]]).save(tmp_path / "f.tagwise")
@@ -574,10 +580,10 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
 # --- the description ----------------------------------------------------------------------------------------
 
 
-def test_the_description_is_what_handlers_take(tagger: tw.CRF) -> None:
+def test_openapi_description_matches_the_routes(tagger: tw.CRF) -> None:
     """The described paths and methods equal the routes, and every described member of a request is accepted."""
     service = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]))
-    described = json.loads(ask(application(service), path="/openapi.json").body)
+    described = json.loads(call_app(application(service), path="/openapi.json").body)
     assert {p: {m.upper() for m in methods} for p, methods in described["paths"].items()} == {
         route.path: route.methods - {"HEAD"} for route in service.app().routes
     }
@@ -607,13 +613,13 @@ def test_the_description_is_what_handlers_take(tagger: tw.CRF) -> None:
             assert error(post(app, {**request, member: {"a": 1}}, path))[:2] == (400, "RequestError")
 
 
-def test_the_page_has_no_script_and_no_foreign_host(tagger: tw.CRF) -> None:
+def test_page_has_no_inline_code_and_no_external_hosts(tagger: tw.CRF) -> None:
     """The page has no inline code and no external resources. Names of models are escaped."""
     app = application(Service(Shelf([Shelved("<script>", None, Loaded.of(tagger, "x"))])))
-    page = ask(app).body.decode()
+    page = call_app(app).body.decode()
     assert "<script" not in page
     assert not re.search(r"\son\w+=|style=|https?://", page)
     assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {"/style.css"}
-    assert ask(app, path="/style.css").headers["content-type"].startswith("text/css")
+    assert call_app(app, path="/style.css").headers["content-type"].startswith("text/css")
     assert "url(" not in openapi.STYLE
     assert set(shapes.SOURCES) < set(shapes.TAG["properties"])

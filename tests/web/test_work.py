@@ -32,7 +32,7 @@ def parts_of_speech() -> tw.Perceptron:
 
 
 @pytest.mark.parametrize("kind", ["spans", "parts", "numbers"])
-def test_usual_requests_are_answered_like_others(tagger: tw.CRF, kind: str) -> None:
+def test_fast_and_general_paths_give_identical_responses(tagger: tw.CRF, kind: str) -> None:
     if kind == "numbers":
         sentences = corpus()
         numbers = [[len(word) for word in s.tokens] for s in sentences]
@@ -64,7 +64,7 @@ def test_usual_requests_are_answered_like_others(tagger: tw.CRF, kind: str) -> N
         {"sentences": [["Rosa"]], "probabilities": True},
     ],
 )
-def test_what_asks_for_more_is_not_usual(request_: dict[str, Any]) -> None:
+def test_requests_with_options_take_the_general_path(request_: dict[str, Any]) -> None:
     assert not tagging.job_of(request_, RequestLimits(tokens=1000)).usual
 
 
@@ -96,12 +96,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_is_refused(body: bytes) -> None:
+def test_malformed_requests_are_rejected(body: bytes) -> None:
     with pytest.raises(tw.TagwiseError):
         tagging.job_of(parsed_body(body, shapes.TAG_DOMAIN), RequestLimits(tokens=1000))
 
 
-def test_words_have_the_limit_of_all_requests() -> None:
+def test_token_limit_is_equal_on_the_fast_and_general_paths() -> None:
     for words in ([["a"] * 6], [["a"] * 3] * 2, [[]] * 6):
         with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
             tagging.job_of_words(words, RequestLimits(tokens=5))
@@ -110,7 +110,7 @@ def test_words_have_the_limit_of_all_requests() -> None:
     assert tagging.job_of_words([["a"] * 5], RequestLimits(tokens=5)).cost == 6
 
 
-def test_the_cost_of_a_job_grows_with_characters_and_paths() -> None:
+def test_job_cost_grows_with_characters_and_paths() -> None:
     """Long tokens and many paths count as expensive work."""
     limits = RequestLimits()
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, NamedTuple
 
 
-class Answer(NamedTuple):
+class AppResponse(NamedTuple):
     """A response."""
 
     status: int
@@ -14,7 +14,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def ask(
+def call_app(
     app: Any,
     method: str = "GET",
     path: str = "/",
@@ -23,12 +23,12 @@ def ask(
     query: str = "",
     host: str | None = "127.0.0.1:8000",
     port: int = 8000,
-) -> Answer:
+) -> AppResponse:
     """Send one request and return the response. A float among the pieces of the body is a pause in seconds."""
-    return asyncio.run(asked(app, method, path, headers, body, query, host, port))
+    return asyncio.run(call_app_async(app, method, path, headers, body, query, host, port))
 
 
-async def asked(
+async def call_app_async(
     app: Any,
     method: str = "GET",
     path: str = "/",
@@ -37,7 +37,7 @@ async def asked(
     query: str = "",
     host: str | None = "127.0.0.1:8000",
     port: int = 8000,
-) -> Answer:
+) -> AppResponse:
     """Send one request inside a running event loop and return the response."""
     pairs = [(b"host", host.encode())] if host is not None else []
     pairs += [(k.lower().encode(), v.encode("latin-1")) for k, v in (headers or {}).items()]
@@ -71,4 +71,4 @@ async def asked(
     await app(scope, receive, send)
     start = next(m for m in sent if m["type"] == "http.response.start")
     head = {k.decode().lower(): v.decode("latin-1") for k, v in start["headers"]}
-    return Answer(start["status"], head, b"".join(m.get("body", b"") for m in sent if m is not start))
+    return AppResponse(start["status"], head, b"".join(m.get("body", b"") for m in sent if m is not start))

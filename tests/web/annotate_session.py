@@ -10,7 +10,7 @@ import tagwise as tw
 from tagwise.apps.annotate.folder import ProjectSettings
 from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
-from tests.web.asking import Answer, ask
+from tests.web.asgi_client import AppResponse, call_app
 
 TOKEN = "t" * 43
 NAMES, PLACES = ["Peter", "Anna", "Mary", "John"], ["Paris", "Rome", "London", "Oslo"]
@@ -39,7 +39,7 @@ def session_of(folder: Path, labels: tuple[str, ...] = ("PER", "LOC"), **setting
     return Session(work, **settings)
 
 
-def send(app: Any, method: str, path: str, value: Any = None, **changed: Any) -> Answer:
+def send(app: Any, method: str, path: str, value: Any = None, **changed: Any) -> AppResponse:
     """Send a request with the token, and with `value` as a JSON body if it is not None."""
     headers = {
         "authorization": f"Bearer {TOKEN}",
@@ -49,4 +49,4 @@ def send(app: Any, method: str, path: str, value: Any = None, **changed: Any) ->
     headers = {name: text for name, text in headers.items() if text is not None}
     path, _, query = path.partition("?")
     body = changed.pop("body", b"" if value is None else json.dumps(value).encode())
-    return ask(app, method, path, headers, body, query, **changed)
+    return call_app(app, method, path, headers, body, query, **changed)
