@@ -14,7 +14,7 @@ import tagwise as tw
 from tagwise._core import Vocabulary, encode_attributes
 from tagwise.features import resolve
 from tagwise.features.patterns import DIALECTS
-from tagwise.features.schema import MARK
+from tagwise.features.schema import DERIVED_COLUMN
 from tagwise.model import schema
 
 from ..golden import corpus, make
@@ -60,7 +60,7 @@ def test_every_part_of_the_format_is_in_a_file() -> None:
     found = set().union(*(said(header) for header in headers))
     wanted = {f"label_type={kind}" for kind in schema.LABEL_TYPES if kind != "str"}
     wanted |= {f"features.kind={kind}" for kind in schema.FEATURES.kinds}
-    wanted |= {f"features.marks.kind={kind}" for kind in MARK.kinds}
+    wanted |= {f"features.derived_columns.kind={kind}" for kind in DERIVED_COLUMN.kinds}
     wanted |= {f"kernel.name={name}" for name in schema.KERNEL.kinds}
     wanted |= {f"constraints.{part}" for part in schema.CONSTRAINTS.may}
     wanted |= {f"features.dialect={name}" for name in DIALECTS if name != "wapiti-auto"}  # has no lines
@@ -117,7 +117,7 @@ def test_attributes_have_the_keys_of_old_files(name: str) -> None:
     model = tw.Model.load(path_of(name), functions=corpus.FUNCTIONS)
     kind = make.ALL[make.SAVED[name][0]]
     vocabulary = Vocabulary()
-    if kind.view in ("vectors", "beside"):  # numbers in vectors have the keys of their names
+    if kind.view in ("vectors", "vectors and words"):  # numbers in vectors have the keys of their names
         encode_attributes(vocabulary, [[[f"vector[{j}]" for j in range(3)]]])
     if kind.view != "vectors":
         model.recipe.encode(kind.train()[0], vocabulary)

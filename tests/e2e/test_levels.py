@@ -24,7 +24,7 @@ NAMES = [
     "crf",
     "crf-edges",
     "crf-order2",
-    "crf-beside",
+    "crf-vectors-words",
     "hmsvm-rbf",
     "memm",
     "mira-history",

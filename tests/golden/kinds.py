@@ -62,7 +62,7 @@ pad: word[-1] & word[0]
 edge: word[0].short_shape
 edge pad: word[-1].suffix(1)
 """
-MARKS = tw.Gazetteer(["New Oslo", ["Oslo"], "LUND"], name="cities") + tw.Regex(
+DERIVED = tw.Gazetteer(["New Oslo", ["Oslo"], "LUND"], name="cities") + tw.Regex(
     "title", "(Dr|Mrs?)[.]?", window=2
 )
 WAPITI = 'u:1=%x[-1,0]\nu:2=%X[0,0]\nu:3=%m[0,0,"\\u"]\n*:4=%t[0,0,"^[A-Z]"]\nu:5=%x[@1,0]\nb\n'
@@ -75,7 +75,7 @@ ONCE = {"scheme": "IOB2", "once": ["LOC"]}
 class Kind:
     """A learner with its parameters and data.
 
-    `view` is "corpus", "words", "attributes", "vectors" (vectors only) or "beside" (vectors and words). With "odd",
+    `view` is "corpus", "words", "attributes", "vectors" or "vectors and words". With "odd",
     "int", "float" or "bool" it is words with such labels.
     """
 
@@ -100,7 +100,7 @@ class Kind:
             "corpus": lambda c: c,
             "attributes": corpus.attributes,
             "vectors": corpus.arrays,
-            "beside": lambda c: tw.vectors(corpus.words(c), corpus.arrays(c), scale=0.5),
+            "vectors and words": lambda c: tw.vectors(corpus.words(c), corpus.arrays(c), scale=0.5),
         }
         return views.get(self.view, corpus.words)(sentences)
 
@@ -134,8 +134,8 @@ KINDS: dict[str, Kind] = {
     "crf-templates": Kind(tw.CRF, _crf(features=EVERY, min_count=5, l1=0.1), "corpus"),
     "crf-crfpp": Kind(tw.CRF, _crf(features=CRFPP), "corpus"),
     "crf-function": Kind(tw.CRF, _crf(features=corpus.shapes)),
-    "crf-marks": Kind(tw.CRF, _crf(features=RARE + MARKS), "corpus"),
-    "crf-sum": Kind(tw.CRF, _crf(features=CRFPP_WORDS + MARKS + corpus.shapes, min_count=2)),
+    "crf-derived-columns": Kind(tw.CRF, _crf(features=RARE + DERIVED), "corpus"),
+    "crf-sum": Kind(tw.CRF, _crf(features=CRFPP_WORDS + DERIVED + corpus.shapes, min_count=2)),
     "crf-attributes": Kind(tw.CRF, _crf(features="attributes"), "attributes"),
     "crf-odd": Kind(tw.CRF, _crf(), "odd"),
     "perceptron": Kind(tw.Perceptron, _online(features=EDGES, seed=3)),
@@ -169,7 +169,7 @@ KEPT: dict[str, Kind] = {
     "crf-log-pointwise": Kind(tw.CRF, _crf(loss="pointwise_log", optimizer="cg")),
     "crf-weighted": Kind(tw.CRF, _crf(cost={"B-PER": 2.0}, class_weight={"O": 0.5}, optimizer="lbfgs")),
     "crf-vectors": Kind(tw.CRF, _crf(features="attributes"), "vectors"),
-    "crf-beside": Kind(tw.CRF, _crf(features=MARKS + "word[0]\n"), "beside"),
+    "crf-vectors-words": Kind(tw.CRF, _crf(features=DERIVED + "word[0]\n"), "vectors and words"),
     "crf-wapiti": Kind(tw.CRF, _crf(features=WAPITI)),
     "crf-through-wapiti": Kind(tw.CRF, _crf(features=WAPITI, start_end=False), through="wapiti"),
     "crf-through-crfpp": Kind(tw.CRF, _crf(features=CRFPP_WORDS, start_end=False), through="crfpp"),
@@ -181,7 +181,7 @@ KEPT: dict[str, Kind] = {
     "hmm-bool": Kind(tw.HMM, {"features": "S1", "unknown": "shape"}, "bool"),
     "mira-cost": Kind(tw.MIRA, _online(cost=corpus.misses, k=1)),
     "mira-far": Kind(tw.MIRA, _online(history=(1, float("inf")), pool=4)),
-    "mira-vectors": Kind(tw.MIRA, _online(features="word[0]\n"), "beside"),
+    "mira-vectors": Kind(tw.MIRA, _online(features="word[0]\n"), "vectors and words"),
     "memm-sparse": Kind(tw.MEMM, {"features": PLAIN, "l1": 0.05, "max_iter": 10}),
     "hmsvm-sequence": Kind(
         tw.HMSVM, {"features": PLAIN, "slack": "sequence", "max_epochs": 4, "dictionary": 2}

@@ -45,7 +45,9 @@ def parts(model: tw.Model) -> dict[str, Any]:
         "locked": model.vocabulary.locked,
         "recipe": [getattr(recipe, name) for name in ("kind", "text", "columns", "token_column", "lists")],
         "functions": recipe.functions,
-        "marks": [mark.to_json() for part in (recipe, *recipe.parts) for mark in part.marks],
+        "derived_columns": [
+            column.to_json() for part in (recipe, *recipe.parts) for column in part.derived_columns
+        ],
         "parts": [part.to_json() for part in recipe.parts],
         "arrays": model.arrays,
         "constraints": model.constraints,

@@ -17,7 +17,7 @@ import tagwise as tw
 from tagwise._core import Vocabulary
 from tagwise.base.imports import Functions, Missing
 from tagwise.features import recipe_for, resolve
-from tagwise.features.derived_columns import spelled
+from tagwise.features.derived_columns import parse_sum
 from tagwise.features.recipe import Recipe
 
 from ..golden import corpus
@@ -151,12 +151,12 @@ def test_a_sum_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert hash(tw.Features(text)) == hash(wanted)
     assert resolve(text) == resolve(wanted)
     assert tw.Features("gazetteer:towns=cities.txt").parts[0].name == "towns"
-    assert spelled("default") is None
-    assert spelled("word[0].one_of('+pos')?") is None
-    assert spelled("word[0]\n# default+S1") is None
+    assert parse_sum("default") is None
+    assert parse_sum("word[0].one_of('+pos')?") is None
+    assert parse_sum("word[0]\n# default+S1") is None
     with pytest.raises(tw.ParameterError, match=r"a string can name a function only on the command line"):
         resolve("S1+function:os.path:basename")
-    assert spelled("S1+function:os.path:basename", functions=True)[1].__name__ == "basename"  # type: ignore[index]
+    assert parse_sum("S1+function:os.path:basename", functions=True)[1].__name__ == "basename"  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from tagwise.cli.files import address_option, backend_option, read_corpus, requi
 from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command
 from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
-from tagwise.features.derived_columns import typed_features
+from tagwise.features.derived_columns import parse_features
 
 LEARNERS = "Learners"  # group of options
 WIDE = 10_000  # columns of text, wider than any table
@@ -476,7 +476,7 @@ def compare(
         chosen = replace(chosen, limits={}, sizes=sizes)
     chosen = replace(chosen, learners=learners or chosen.learners)
     if features:
-        chosen = replace(chosen, features=tuple(map(typed_features, features)), pairs={})
+        chosen = replace(chosen, features=tuple(map(parse_features, features)), pairs={})
     if seeds is not None:
         chosen = replace(chosen, seeds=seeds)
     if risks is not None:

@@ -25,7 +25,7 @@ from tagwise.cli.help import DATA, LARGE, OUTPUT, Command
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
-from tagwise.features.derived_columns import typed_features
+from tagwise.features.derived_columns import parse_features
 
 
 def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> int | None:
@@ -128,7 +128,7 @@ def encode(
         shards = engine(
             files,
             output,
-            features=typed_features(features),
+            features=parse_features(features),
             columns=names,
             label=label or "label",
             format=form,

@@ -33,7 +33,7 @@ from tagwise.corpus.schemes import has_chunks
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import ON_ERROR, Shards
 from tagwise.estimators.sharded.fit import fit_shards
-from tagwise.features.derived_columns import typed_features
+from tagwise.features.derived_columns import parse_features
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
@@ -306,7 +306,7 @@ def train(
             params |= parse_settings(kind, (f"{name}={value}",), f"--{name.replace('_', '-')}")
     params |= parse_settings(kind, pairs)
     if features is not None:
-        params["features"] = typed_features(features)
+        params["features"] = parse_features(features)
     tagger = make(learner, **params)
     check_output(output)
     data, columns, label = read_training(

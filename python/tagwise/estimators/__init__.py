@@ -117,7 +117,7 @@ def load(
         params.setdefault("pool", model.lookback.pool)  # for files without this parameter
     if (
         model.recipe.kind in ("sum", "patterns")
-        or model.recipe.marks
+        or model.recipe.derived_columns
         or (model.recipe.functions and not model.missing)
     ):
         params["features"] = model.recipe.spec  # the parameters in the file have only its name

@@ -133,7 +133,7 @@ class HMM(Tagger):
         word = recipe.token_column
         text = recipe.text.rstrip("\n") + "\n" + UNKNOWN[unknown].replace("WORD", quoted(word)) + "bias\n"
         columns = [word, *(column for column in recipe.columns if column != word)]
-        return Recipe.of_template(text, columns, recipe.name, recipe.marks)
+        return Recipe.of_template(text, columns, recipe.name, recipe.derived_columns)
 
     def _layout(
         self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]

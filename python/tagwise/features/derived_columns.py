@@ -1,7 +1,8 @@
-r"""Derived columns (marks): gazetteers and regular expressions, and sums of features.
+r"""Derived columns (gazetteers and regular expressions), and sums of features.
 
-A mark computes a column from the tokens, with an empty string for tokens without a match, and provides the template
-that reads it. Templates can use the column like any other. Marks are data, so a model file contains them completely.
+A derived column is computed from the tokens. Its value is an empty string for tokens without a match. It provides the
+template that turns it into attributes, and other templates can use it like any other column. Derived columns are data,
+so a model file contains them completely.
 
 >>> cities = Gazetteer(["New York", "York"], name="cities")
 >>> cities.column(["in", "NEW", "York", ",", "York"])
@@ -39,7 +40,7 @@ _PREFIX = r"(?:gazetteer|regex|template|function):"
 _PLUS = re.compile(rf"\+(?=\s*(?:{_SET}|{_PREFIX}))")
 
 
-class Mark:
+class DerivedColumn:
     """Base class of derived columns: a name, values for tokens, and a template that reads them."""
 
     kind = ""
@@ -80,16 +81,16 @@ class Mark:
         return Features(other, self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mark) and self.to_json() == other.to_json()
+        return isinstance(other, DerivedColumn) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         return hash((self.kind, self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (mark_of, (self.to_json(),))
+        return (derived_column_of, (self.to_json(),))
 
 
-class Gazetteer(Mark):
+class Gazetteer(DerivedColumn):
     """A list of names as a feature. Tokens of a match are marked B and I. The leftmost longest match wins.
 
     Args:
@@ -214,7 +215,7 @@ class Gazetteer(Mark):
         return f"<Gazetteer {self.name}: {n:,} entr{'y' if n == 1 else 'ies'}>"
 
 
-class Regex(Mark):
+class Regex(DerivedColumn):
     r"""A regular expression as a feature. It must match the whole token, in time linear in its length.
 
     Args:
@@ -305,15 +306,15 @@ def _lines(path: Path) -> list[str]:
     return found
 
 
-def mark_of(data: Mapping[str, Any]) -> Mark:
-    """Create a mark from the result of `to_json`."""
+def derived_column_of(data: Mapping[str, Any]) -> DerivedColumn:
+    """Create a derived column from the result of `to_json`."""
     more = {"ignore_case": data["ignore_case"], "window": data["window"]}
     if data["kind"] == "gazetteer":
         return Gazetteer(data["entries"], data["name"], **more)
     if data["kind"] == "regex":
         return Regex(data["name"], data["pattern"], **more)
     raise ParameterError(
-        f"unknown kind of mark {data['kind']!r}. The model is from a newer tagwise, or damaged."
+        f"the kind of derived column {data['kind']!r} is unknown. The model is from a newer tagwise, or damaged."
     )
 
 
@@ -344,8 +345,8 @@ class Features:
             if isinstance(part, Features):
                 found += part.parts
             elif isinstance(part, str):
-                found += spelled(part) or (part,)
-            elif isinstance(part, (Mark, os.PathLike)) or callable(part):
+                found += parse_sum(part) or (part,)
+            elif isinstance(part, (DerivedColumn, os.PathLike)) or callable(part):
                 found.append(part)
             else:
                 raise ParameterError(
@@ -386,14 +387,14 @@ def title(features: Any) -> str:
     """
     if isinstance(features, Features):
         return "+".join(map(title, features.parts))
-    if isinstance(features, Mark):
+    if isinstance(features, DerivedColumn):
         return f"{features.kind}:{features.name}"
     if isinstance(features, (str, os.PathLike)):
         return os.fspath(features)
     return str(getattr(features, "__qualname__", type(features).__qualname__))
 
 
-def pieces(text: str) -> list[str] | None:
+def split_sum(text: str) -> list[str] | None:
     """Split a sum in a string into strings. Return None if the string is not a sum."""
     found = [piece.strip() for piece in _PLUS.split(text)]
     if "\n" in text.strip() or (len(found) == 1 and not re.match(_PREFIX, found[0])):
@@ -401,21 +402,21 @@ def pieces(text: str) -> list[str] | None:
     return found
 
 
-def spelled(text: str, functions: bool = False) -> tuple[Any, ...] | None:
+def parse_sum(text: str, functions: bool = False) -> tuple[Any, ...] | None:
     """Parse a sum in a string into its parts. Return None if the string is not a sum.
 
     `functions` allows `function:module:name`, which imports the module. Allow it for user input, never for files.
 
-    >>> spelled("S3(window=2)+regex:plus=a+") is None, spelled("default") is None
+    >>> parse_sum("S3(window=2)+regex:plus=a+") is None, parse_sum("default") is None
     (False, True)
     """
-    found = pieces(text)
+    found = split_sum(text)
     return None if found is None else tuple(_part(piece, functions) for piece in found)
 
 
-def typed_features(text: str) -> str | Features:
+def parse_features(text: str) -> str | Features:
     """Return the features that a user typed: the text itself, or the sum that it spells."""
-    parts = spelled(text, functions=True)
+    parts = parse_sum(text, functions=True)
     return text if parts is None else Features(*parts)
 
 

@@ -263,7 +263,7 @@ class Patterns:
                 break
         return decode_name(out)
 
-    def given(self, token: Sequence[str], t: int) -> tuple[list[str], list[str]]:
+    def split_observations(self, token: Sequence[str], t: int) -> tuple[list[str], list[str]]:
         """Return the node and edge attributes of a token whose columns are observations (file without patterns)."""
         if self.dialect == "wapiti-auto":
             return [f"u{text}" for text in token], []

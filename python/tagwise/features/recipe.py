@@ -28,7 +28,7 @@ from tagwise.base.domains import is_text
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
 from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, path_of, present
 from tagwise.base.parameters import cores, meant
-from tagwise.features.derived_columns import Features, Mark, mark_of
+from tagwise.features.derived_columns import DerivedColumn, Features, derived_column_of
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.patterns import Patterns
 from tagwise.features.sets import DEFAULT_COLUMN, is_crfpp, quoted
@@ -88,14 +88,14 @@ class Recipe:
     Attributes:
         kind: "template", "function", "sum", "attributes" or "patterns" (of another program).
         name: Specification of the user. For patterns, the dialect.
-        text: Template or patterns, without the templates of the marks.
+        text: Template or patterns, without the templates of the derived columns.
         columns: Columns of the corpus that the recipe reads.
         token_column: Column that a plain list of tokens represents.
         function: Feature function, or None.
         lists: Frequent texts that the template learned from training sentences. None before learning, and for a
             template without such lists.
         path: Import path of the function in model files, if it differs from the function's own path.
-        marks: Derived columns. Their templates follow the text.
+        derived_columns: Gazetteers and regular expressions. Their templates follow the text.
         parts: Parts of a sum.
         dense: Description of the token vectors, or None.
     """
@@ -109,31 +109,35 @@ class Recipe:
     _compiled: Template | None = field(default=None, compare=False, repr=False)
     lists: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)
     path: str = field(default="", compare=False, repr=False)
-    marks: tuple[Mark, ...] = ()
+    derived_columns: tuple[DerivedColumn, ...] = ()
     parts: tuple[Recipe, ...] = ()
     dense: Dense | None = None
 
     @staticmethod
-    def of_template(text: str, columns: Sequence[str], name: str = "", marks: Sequence[Mark] = ()) -> Recipe:
-        """Return the recipe of a template over columns, the first of which is the token, and over marks."""
-        marks = tuple(dict.fromkeys(marks))
-        made = distinct(columns, marks)
-        whole = _whole(text, marks)
+    def of_template(
+        text: str, columns: Sequence[str], name: str = "", derived: Sequence[DerivedColumn] = ()
+    ) -> Recipe:
+        """Return the recipe of a template over columns, the first of which is the token, and derived columns."""
+        derived = tuple(dict.fromkeys(derived))
+        names = derived_names(columns, derived)
+        full = _full_template(text, derived)
         try:
-            compiled = Template(whole, [*columns, *made])
+            compiled = Template(full, [*columns, *names])
         except TemplateError as error:
             raise TemplateError(with_suggestion(str(error), columns)) from None
-        looked_at = {*compiled.used_columns, *([columns[0]] if marks or not compiled.used_columns else [])}
-        used = [column for column in columns if column in looked_at]
-        if [*used, *made] != [*columns, *made]:
-            compiled = Template(whole, [*used, *made])
-        return Recipe("template", name or text, text, tuple(used), columns[0], None, compiled, marks=marks)
+        needed = {*compiled.used_columns, *([columns[0]] if derived or not compiled.used_columns else [])}
+        used = [column for column in columns if column in needed]
+        if used != list(columns):
+            compiled = Template(full, [*used, *names])
+        return Recipe(
+            "template", name or text, text, tuple(used), columns[0], None, compiled, derived_columns=derived
+        )
 
     @staticmethod
     def of_parts(parts: Sequence[Recipe]) -> Recipe:
         """Return the sum of recipes that cannot be merged into one template."""
         columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
-        name = " + ".join(short(part.name) for part in parts)
+        name = " + ".join(part_name(part.name) for part in parts)
         return Recipe("sum", name, "", columns, parts[0].token_column, parts=tuple(parts))
 
     @staticmethod
@@ -194,16 +198,20 @@ class Recipe:
             return self
         if is_crfpp(self.text):
             return self.text
-        return Features(*([self.text] if self.text.strip() else []), *self.marks) if self.marks else self.name
+        return (
+            Features(*([self.text] if self.text.strip() else []), *self.derived_columns)
+            if self.derived_columns
+            else self.name
+        )
 
     def is_equivalent_to(self, other: Recipe) -> bool:
         """Return whether two recipes make the same attributes, apart from learned lists."""
         return all(
             getattr(self, name) == getattr(other, name)
-            for name in ("kind", "text", "columns", "token_column", "function", "marks")
+            for name in ("kind", "text", "columns", "token_column", "function", "derived_columns")
         ) and (
             len(self.parts) == len(other.parts)
-            and all(mine.is_equivalent_to(its) for mine, its in zip(self.parts, other.parts))
+            and all(ours.is_equivalent_to(theirs) for ours, theirs in zip(self.parts, other.parts))
         )
 
     def learned(self, X: Any) -> Recipe:
@@ -265,7 +273,9 @@ class Recipe:
             return united(made, vocab, jobs)
         if self.kind == "template":
             column = self._word_column(inputs)
-            bare = not self.marks and inputs.kind == "tokens" and self.columns == (self.token_column,)
+            bare = (
+                not self.derived_columns and inputs.kind == "tokens" and self.columns == (self.token_column,)
+            )
             columns = inputs.sentences if bare else self._columns(inputs)
             if words is None or column is None:
                 return encode_tokens(self.template, vocab, columns, jobs, bare=bare)
@@ -298,7 +308,7 @@ class Recipe:
             )
         node, edge = [], []
         for sentence in inputs.sentences:
-            rows = [patterns.given(token, t) for t, token in enumerate(sentence)]
+            rows = [patterns.split_observations(token, t) for t, token in enumerate(sentence)]
             node.append([row[0] for row in rows])
             edge.append([row[1] for row in rows])
         return node, edge
@@ -322,18 +332,21 @@ class Recipe:
 
     def _columns(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
         """Return the columns of every sentence in the order of the template, including derived columns."""
-        found = self._given(inputs)
-        if not self.marks:
+        found = self._corpus_columns(inputs)
+        if not self.derived_columns:
             return found
         token = self.columns.index(self.token_column)
-        return [(*columns, *(mark.column(columns[token]) for mark in self.marks)) for columns in found]
+        return [
+            (*columns, *(derived.column(columns[token]) for derived in self.derived_columns))
+            for columns in found
+        ]
 
     def _word_column(self, inputs: Inputs) -> int | None:
         """Return the index of the template column with the words of `Inputs.words`, or None if it is not used."""
         name = self.token_column if inputs.kind == "tokens" else inputs.word_column
         return self.columns.index(name) if name in self.columns else None
 
-    def _given(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
+    def _corpus_columns(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
         """Return the columns of every sentence, without derived columns."""
         if inputs.kind == "attributes":
             raise CorpusError(
@@ -406,8 +419,8 @@ class Recipe:
             }
             if self.lists is not None:
                 data["lists"] = [list(texts) for texts in self.lists]
-            if self.marks:
-                data["marks"] = [mark.to_json() for mark in self.marks]
+            if self.derived_columns:
+                data["derived_columns"] = [derived.to_json() for derived in self.derived_columns]
             return data
         if self.kind == "sum":
             return {"kind": "sum", "parts": [part.to_json() for part in self.parts]}
@@ -435,16 +448,26 @@ class Recipe:
         kind = data.get("kind")
         if kind == "template":
             text, name, columns = data["template"], data["name"], tuple(data["columns"])
-            lists, marks = data.get("lists"), tuple(map(mark_of, data.get("marks", ())))
-            if marks and data["token_column"] not in columns:
+            lists = data.get("lists")
+            derived = tuple(map(derived_column_of, data.get("derived_columns", ())))
+            if derived and data["token_column"] not in columns:
                 raise TemplateError(
-                    f"marks need the column {data['token_column']!a}, which is not one of the columns "
+                    f"derived columns need the column {data['token_column']!a}, which is not one of the columns "
                     f"{', '.join(map(ascii, columns))}"
                 )
-            compiled = Template(_whole(text, marks), [*columns, *(mark.name for mark in marks)], lists)
+            names = [*columns, *(column.name for column in derived)]
+            compiled = Template(_full_template(text, derived), names, lists)
             learned = None if lists is None else tuple(map(tuple, lists))
             return Recipe(
-                "template", name, text, columns, data["token_column"], None, compiled, learned, marks=marks
+                "template",
+                name,
+                text,
+                columns,
+                data["token_column"],
+                None,
+                compiled,
+                learned,
+                derived_columns=derived,
             )
         if kind == "sum":
             return Recipe.of_parts([Recipe.from_json(part, functions) for part in data["parts"]])
@@ -474,27 +497,27 @@ class Recipe:
         return (Recipe.from_json, (self.to_json(),))
 
 
-def short(name: str) -> str:
+def part_name(name: str) -> str:
     """Return the name of a part for the name of a sum."""
     return name.strip() if "\n" not in name.strip() else "template"
 
 
-def distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
+def derived_names(columns: Sequence[str], derived: Sequence[DerivedColumn]) -> list[str]:
     """Return the names of the derived columns. Raise a TemplateError if a name is not unique."""
-    made: list[str] = []
-    for mark in marks:
-        if mark.name in made or mark.name in columns:
+    names: list[str] = []
+    for column in derived:
+        if column.name in names or column.name in columns:
             raise TemplateError(
-                f"several columns are named {mark.name!r}, in the corpus or as gazetteers and regular expressions. "
-                f"Give {mark!r} another name."
+                f"several columns are named {column.name!r}, in the corpus or as gazetteers and regular expressions. "
+                f"Give {column!r} another name."
             )
-        made.append(mark.name)
-    return made
+        names.append(column.name)
+    return names
 
 
-def _whole(text: str, marks: Sequence[Mark]) -> str:
-    """Return a template followed by the templates of its marks."""
-    return terminated(text) + "".join(mark.template() for mark in marks) if marks else text
+def _full_template(text: str, derived: Sequence[DerivedColumn]) -> str:
+    """Return a template followed by the templates of its derived columns."""
+    return terminated(text) + "".join(column.template() for column in derived) if derived else text
 
 
 def terminated(text: str) -> str:

@@ -16,10 +16,10 @@ from typing import Any
 from tagwise.base.domains import is_text
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
 from tagwise.base.files.regular import read_regular
-from tagwise.features.derived_columns import Features, Mark, pieces, spelled
+from tagwise.features.derived_columns import DerivedColumn, Features, parse_sum, split_sum
 from tagwise.features.inputs import Inputs
 from tagwise.features.patterns import is_wapiti
-from tagwise.features.recipe import Recipe, distinct, short, terminated
+from tagwise.features.recipe import Recipe, derived_names, part_name, terminated
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, template_text
 
 #: Maximum size of a template file in bytes.
@@ -55,7 +55,7 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
     for name in columns:
         if not is_text(name):
             raise CorpusError(f"the name of the column {name!a} is not valid Unicode. Rename it.")
-    if isinstance(spec, Mark) or (isinstance(spec, str) and spelled(spec)):
+    if isinstance(spec, DerivedColumn) or (isinstance(spec, str) and parse_sum(spec)):
         spec = Features(spec)
     if isinstance(spec, Features):
         return _sum(spec, columns)
@@ -96,13 +96,13 @@ def names_files(text: str) -> bool:
     """
     if text.strip() == "attributes":
         return False
-    parts = pieces(text) or [text]
+    parts = split_sum(text) or [text]
     plain = (part for part in parts if not part.startswith(("regex:", "function:")))
     return any(not (_is_template(part) or _is_set(part)) for part in plain)
 
 
 def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequence[str]) -> Recipe:
-    """Return the recipe of a named set over `columns`, or of a template or its file over `every` column with marks."""
+    """Return the recipe of a named set over `columns`, or of a template or its file over `every` column."""
     if isinstance(spec, str):
         if _is_template(spec):
             return _of_text(spec, every)
@@ -123,13 +123,13 @@ def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequ
 def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
     """Return the recipe of a sum.
 
-    Templates and marks are merged into one template, which runs natively and can refer to all marks.
+    Templates and derived columns are merged into one template, which runs natively and can read every derived column.
     """
-    marks = tuple(dict.fromkeys(part for part in spec.parts if isinstance(part, Mark)))
-    every = [*columns, *distinct(columns, marks)]
+    derived = tuple(dict.fromkeys(part for part in spec.parts if isinstance(part, DerivedColumn)))
+    every = [*columns, *derived_names(columns, derived)]
     text, names, others = "", [], []
     for part in spec.parts:
-        if isinstance(part, Mark):
+        if isinstance(part, DerivedColumn):
             names.append(part.name)
             continue
         if part == "attributes":
@@ -139,9 +139,9 @@ def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
             others.append(found)
             continue
         text = terminated(text) + found.text
-        names.append(short(found.name))
+        names.append(part_name(found.name))
     if names:
-        others.insert(0, Recipe.of_template(text, columns, " + ".join(names), marks))
+        others.insert(0, Recipe.of_template(text, columns, " + ".join(names), derived))
     each = [r for i, r in enumerate(others) if not any(map(r.is_equivalent_to, others[:i]))]
     return each[0] if len(each) == 1 else Recipe.of_parts(each)
 

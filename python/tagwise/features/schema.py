@@ -11,7 +11,7 @@ _VECTORS: dict[str, Domain] = {
 }
 
 #: Derived columns: gazetteers and regular expressions.
-MARK = Variant(
+DERIVED_COLUMN = Variant(
     "kind",
     {
         "gazetteer": Record(
@@ -37,7 +37,11 @@ def _alone(more: dict[str, Domain]) -> dict[str, Record]:
                 "columns": Listed(Text(), low=1, distinct=True),
                 "token_column": Text(),
             },
-            {"lists": Listed(Listed(Text())), "marks": Listed(MARK, low=1, high=100), **more},
+            {
+                "lists": Listed(Listed(Text())),
+                "derived_columns": Listed(DERIVED_COLUMN, low=1, high=100),
+                **more,
+            },
         ),
         "patterns": Record(
             {
