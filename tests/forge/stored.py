@@ -275,7 +275,7 @@ def labelling(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]
             for form in EXPORTS:
                 if form != "spans" or work.settings.kind == "spans":
                     work.export(form)
-            list(work.asked()), work.labelled, work.undoable
+            list(work.unlabelled()), work.labelled, work.undoable
             work.undo(), work.redo()
             if rng.random() < 0.25:
                 session = Session(work)

@@ -41,14 +41,14 @@ def test_a_correction_ranks_as_many_of_a_long_queue_as_of_a_short_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ranked: list[int] = []
-    inner = queues.wanted
+    inner = queues.priorities
 
-    def wanted(name: str, view: Any, X: Any, first: int = 0) -> Any:
+    def priorities(name: str, view: Any, X: Any, first: int = 0) -> Any:
         if threading.current_thread() is threading.main_thread():
             ranked.append(len(X))
         return inner(name, view, X, first)
 
-    monkeypatch.setattr(queues, "wanted", wanted)
+    monkeypatch.setattr(queues, "priorities", priorities)
     found = {}
     for n in (2 * FIRST, 10 * SLICE):
         session = opened(tmp_path / str(n), n)
@@ -66,7 +66,7 @@ def test_a_correction_does_not_look_at_all_that_is_labelled(
 ) -> None:
     """`labelled` is computed from all labels, for exports and training only, not during a request."""
     session = opened(tmp_path, 40)
-    monkeypatch.setattr(Learning, "due", lambda self, labelled: False)
+    monkeypatch.setattr(Learning, "retraining_due", lambda self, labelled: False)
 
     def looked(self: Work) -> Any:
         raise AssertionError("a correction looked at all labels")
@@ -89,7 +89,7 @@ def test_the_background_waits_until_an_answer_is_drawn(
 ) -> None:
     """Ranking of further slices and full training begin after the time reserved for drawing the page."""
     monkeypatch.setattr(sessions, "DRAWING", 0.3)
-    monkeypatch.setattr(Learning, "due", lambda self, labelled: True)
+    monkeypatch.setattr(Learning, "retraining_due", lambda self, labelled: True)
     session = opened(tmp_path, 3 * SLICE)
     until(lambda: session.queue.stale == 0)
     early: list[str] = []

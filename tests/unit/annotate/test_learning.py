@@ -19,7 +19,7 @@ from tagwise.apps.annotate.learning import Learning
 from tagwise.apps.annotate.mistakes import suspects
 from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.queue import FIRST, SLICE, Queue
-from tagwise.apps.annotate.ranking import STRATEGIES, View, margins, wanted
+from tagwise.apps.annotate.ranking import STRATEGIES, View, margins, priorities
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.simulate import Curve, Simulation, simulate
 
@@ -115,22 +115,22 @@ def test_strategies_are_what_they_say(model: Any) -> None:
     X = CORPUS[6:]
     second = tw.Perceptron(epochs=1, n_jobs=1).fit(CORPUS[2:4]).model_
     view = View(model, second, {"went", "to", "."}, "RAINED")
-    assert np.allclose(wanted("margin", view, X), -margins(model, X))
+    assert np.allclose(priorities("margin", view, X), -margins(model, X))
     differ = [sum(a != b for a, b in zip(*pair)) for pair in zip(model.predict(X), second.predict(X))]
-    assert np.floor(wanted("committee", view, X)).tolist() == differ
-    assert wanted("order", view, X).tolist() == [-i for i in range(len(X))]
-    hits = wanted("search", view, X) > 0
+    assert np.floor(priorities("committee", view, X)).tolist() == differ
+    assert priorities("order", view, X).tolist() == [-i for i in range(len(X))]
+    hits = priorities("search", view, X) > 0
     assert hits.tolist() == ["rained" in s.tokens for s in X]
-    new = wanted("diversity", View(None, None, {"went"}), [["went"], ["went", "x"], ["y", "z"]])
+    new = priorities("diversity", View(None, None, {"went"}), [["went"], ["went", "x"], ["y", "z"]])
     assert new.tolist() == [0, -1, -2]  # nothing learned yet: in order
-    assert (wanted("span", view, X) >= 0).all()
-    assert (wanted("span", view, X) <= 1).all()
+    assert (priorities("span", view, X) >= 0).all()
+    assert (priorities("span", view, X) <= 1).all()
     p = [m.max(axis=1) for m in model.marginals(X)]
     seen = [[w not in view.seen for w in s.tokens] for s in X]
     told = [float(np.sum((1 - q) * np.array(n))) for q, n in zip(p, seen)]
-    assert np.allclose(wanted("diversity", view, X), told, atol=1e-5)
+    assert np.allclose(priorities("diversity", view, X), told, atol=1e-5)
     with pytest.raises(tw.ParameterError, match="margin"):
-        wanted("nothing", view, X)
+        priorities("nothing", view, X)
     assert set(STRATEGIES) == {"margin", "span", "committee", "diversity", "order", "search"}
 
 
@@ -142,21 +142,21 @@ def test_a_queue_ranked_in_slices_is_the_queue_ranked_at_once(model: Any, strate
     view = View(model, search="rained", n_jobs=1)
     assert queue.refresh(strategy, view, 1, most=FIRST) == 2 * SLICE + 5 - FIRST
     done = FIRST
-    while (found := queue.due(strategy, view, 1)) is not None:
+    while (found := queue.next_slice(strategy, view, 1)) is not None:
         done += len(found.places)
-        assert queue.put(found, found.scores(sentences))
+        assert queue.store(found, found.scores(sentences))
     assert done == 2 * SLICE + 5
-    scores = wanted(strategy, view, sentences)
+    scores = priorities(strategy, view, sentences)
     expected = sorted((i for i in range(len(sentences)) if i not in (3, 5)), key=lambda i: (-scores[i], i))
     assert queue.order() == expected
     assert queue.order(9) == expected[:9]
     queue.close([3], open=True)
     assert queue.stale == 1
-    late = queue.due(strategy, view, 1)
+    late = queue.next_slice(strategy, view, 1)
     assert late is not None
     assert queue.refresh(strategy, view, 1) == 0
-    queue.due("span", view, 1)
-    assert not queue.put(late, late.scores(sentences)), "ranks of a strategy that was left meanwhile"
+    queue.next_slice("span", view, 1)
+    assert not queue.store(late, late.scores(sentences)), "ranks of a strategy that was left meanwhile"
 
 
 # --- a session ------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_agreement_is_kappa() -> None:
     assert len(found.disagreements) == 15
     same = agreement(CORPUS, CORPUS)
     assert (same.kappa, same.f1, same.disagreements) == (1.0, 1.0, [])
-    with pytest.raises(tw.CorpusError, match="sentence 1"):
+    with pytest.raises(tw.CorpusError, match="sentence 2 is"):
         agreement(CORPUS[:2], CORPUS[:1] + CORPUS[2:3])
 
 

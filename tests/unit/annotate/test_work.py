@@ -90,7 +90,7 @@ def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(tw.FileError, match="Nothing was accepted"):
+    with pytest.raises(tw.FileError, match="The action was not saved"):
         work.accept(0, ["O"] * 5)
 
     def interrupted(handle: int) -> None:
@@ -157,9 +157,9 @@ def test_a_copy_of_the_folder_is_the_work(tmp_path: Path) -> None:
     ("labels", "said"),
     [
         (["O"], "1 labels for 2"),
-        (["B-ORG", "O"], "not one of this project"),
+        (["B-ORG", "O"], "this project has no label"),
         (["I-PER", "O"], "cannot follow"),
-        (["O", 3], "not one of this project"),
+        (["O", 3], "this project has no label"),
         (["B-PER", "I-LOC"], "cannot follow"),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_journal_of_another_folder_is_refused(tmp_path: Path) -> None:
     other.add(tw.Corpus.from_lists(TOKENS[:1]), "notes.txt")
     other.close()
     (tmp_path / "journal.jsonl").replace(tmp_path / "other" / "journal.jsonl")
-    with pytest.raises(JournalError, match=r"line 1: sentence 2.*another folder"):
+    with pytest.raises(JournalError, match=r"line 1: sentence 2.*another project"):
         Work(tmp_path / "other")
 
 

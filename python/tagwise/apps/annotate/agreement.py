@@ -43,19 +43,21 @@ def agreement(one: Corpus, two: Corpus) -> Agreement:
     """Compare two files, or raise a CorpusError that names the first sentence that differs."""
     if len(one) != len(two):
         raise CorpusError(
-            f"{len(one)} sentences in one file, {len(two)} in the other. Give files of the same"
+            f"the first file has {len(one)} sentences, the second has {len(two)}. "
+            "Give two files with the same sentences in the same order"
         )
     for i, (a, b) in enumerate(zip(one, two)):
         if a.tokens != b.tokens:
             raise CorpusError(
-                f"sentence {i}: {' '.join(a.tokens[:6])!r} in one file and {' '.join(b.tokens[:6])!r} in the other. "
-                "Give files of the same sentences, in the same order"
+                f"sentence {i + 1} is {' '.join(a.tokens[:6])!r} in the first file and {' '.join(b.tokens[:6])!r} "
+                "in the "
+                "second. Give two files with the same sentences in the same order"
             )
     first, second = one.labels, two.labels
     pairs = Counter((x, y) for a, b in zip(first, second) for x, y in zip(a, b))
     n = sum(pairs.values())
     if not n:
-        raise CorpusError("the files have no tokens. Give labelled sentences")
+        raise CorpusError("the files have no tokens. Give two files with labelled sentences")
     same = sum(count for (x, y), count in pairs.items() if x == y) / n
     left: Counter[str] = Counter()
     right: Counter[str] = Counter()

@@ -26,6 +26,7 @@ from tagwise.apps.annotate.why import spans_of
 from tagwise.apps.web.problems import HANDLERS, RefusedRequest, parsed_body
 from tagwise.base.domains import Choice, Domain, Integer, Listed, Record, Text
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
 from tagwise.corpus.formats import FORMATS, read
 from tagwise.corpus.sentence import Corpus
 
@@ -53,7 +54,10 @@ async def body_of(request: Request, most: int) -> bytes:
         out += chunk
         if len(out) > most:
             raise RefusedRequest(
-                413, "BodyError", f"the request is longer than {most:,} bytes. Send less", close=True
+                413,
+                "BodyError",
+                f"the body of the request is longer than {most:,} bytes. Send a smaller one",
+                close=True,
             )
     return bytes(out)
 
@@ -86,7 +90,9 @@ def number_of(request: Request, name: str) -> int:
     """Return an integer of the query string."""
     text = request.query_params.get(name, "")
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise RefusedRequest(400, "ParameterError", f"{name}={text[:20]!r}: expected a number")
+        raise RefusedRequest(
+            400, "ParameterError", f"{name}={text[:20]!r}: expected an integer of at most 9 digits"
+        )
     return int(text)
 
 
@@ -103,7 +109,7 @@ class Events:
         self._listeners: dict[asyncio.Queue[bytes | None], asyncio.AbstractEventLoop] = {}
         self._lock = threading.Lock()
 
-    def tell(self, kind: str, data: Any) -> None:
+    def send(self, kind: str, data: Any) -> None:
         """Send an event to all pages. A page that is too slow misses events."""
         line = f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
         with self._lock:
@@ -122,7 +128,10 @@ class Events:
         with self._lock:
             if len(self._listeners) >= MOST_LISTENERS:
                 raise RefusedRequest(
-                    503, "BusyError", "too many pages are open. Close one", {"retry-after": "5"}
+                    503,
+                    "BusyError",
+                    f"{MOST_LISTENERS} pages are open, which is the limit. Close one",
+                    {"retry-after": "5"},
                 )
             self._listeners[queue] = asyncio.get_running_loop()
         try:
@@ -152,8 +161,8 @@ class Annotate:
 
     def __init__(self, session: Session) -> None:
         self.session, self.events = session, Events()
-        session.notify = self.events.tell
-        self.comparing = Comparing(session, self.events.tell)
+        session.notify = self.events.send
+        self.comparing = Comparing(session, self.events.send)
 
     def app(self) -> Starlette:
         """Return the routes."""
@@ -163,23 +172,23 @@ class Annotate:
             *(Route(f"/static/{name}", self._file(name, kind), methods=get) for name, kind in FILES.items()),
             Route("/api/state", self.state, methods=get),
             Route(
-                "/api/accept", self._does(ACCEPT, lambda s, x: s.accept(x["id"], x["spans"])), methods=post
+                "/api/accept", self._action(ACCEPT, lambda s, x: s.accept(x["id"], x["spans"])), methods=post
             ),
-            Route("/api/skip", self._does(SKIP, lambda s, x: s.skip(x["id"])), methods=post),
-            Route("/api/undo", self._does(NOTHING, lambda s, x: s.undo()), methods=post),
-            Route("/api/redo", self._does(NOTHING, lambda s, x: s.redo()), methods=post),
-            Route("/api/label", self._does(LABEL, lambda s, x: s.add_label(x["name"])), methods=post),
+            Route("/api/skip", self._action(SKIP, lambda s, x: s.skip(x["id"])), methods=post),
+            Route("/api/undo", self._action(NOTHING, lambda s, x: s.undo()), methods=post),
+            Route("/api/redo", self._action(NOTHING, lambda s, x: s.redo()), methods=post),
+            Route("/api/label", self._action(LABEL, lambda s, x: s.add_label(x["name"])), methods=post),
             Route(
                 "/api/strategy",
-                self._does(STRATEGY, lambda s, x: s.choose(x.get("strategy"), x.get("search"))),
+                self._action(STRATEGY, lambda s, x: s.choose(x.get("strategy"), x.get("search"))),
                 methods=post,
             ),
             Route(
-                "/api/mistakes", self._does(NOTHING, lambda s, x: {"suspects": s.mistakes()}), methods=post
+                "/api/mistakes", self._action(NOTHING, lambda s, x: {"suspects": s.mistakes()}), methods=post
             ),
             Route("/api/why", self.why, methods=get),
             Route("/api/export", self.export, methods=get),
-            Route("/api/import", self.take_in, methods=post),
+            Route("/api/import", self.import_document, methods=post),
             Route("/api/agreement", self.agreement, methods=post),
             Route("/api/events", self.listen, methods=get),
             Route("/api/compare", self.compare, methods=post),
@@ -196,12 +205,12 @@ class Annotate:
 
         return serve
 
-    def _does(
-        self, domain: Domain, deed: Callable[[Session, dict[str, Any]], Any]
+    def _action(
+        self, domain: Domain, action: Callable[[Session, dict[str, Any]], Any]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def serve(request: Request) -> Response:
-            given = await json_of(request, domain)
-            found = await run_in_threadpool(deed, self.session, given)
+            body = await json_of(request, domain)
+            found = await run_in_threadpool(action, self.session, body)
             return JSONResponse(found, headers=timed(found.get("milliseconds", {})))
 
         return serve
@@ -221,22 +230,26 @@ class Annotate:
         form = request.query_params.get("format", "")
         if form not in EXPORTS:
             raise RefusedRequest(
-                400, "ParameterError", f"format={form[:20]!r}: expected one of {', '.join(EXPORTS)}"
+                400,
+                "ParameterError",
+                f"format={form[:20]!r}{meant(form[:20], EXPORTS)}: expected one of {', '.join(EXPORTS)}",
             )
         data = await run_in_threadpool(self.session.work.export, form)
         name = f'attachment; filename="labelled.{EXPORTS[form]}"'
         return Response(data, media_type="text/plain; charset=utf-8", headers={"content-disposition": name})
 
-    async def take_in(self, request: Request) -> Response:
+    async def import_document(self, request: Request) -> Response:
         """Add a document."""
         form = request.query_params.get("format") or None
         if form is not None and form not in FORMATS:
             raise RefusedRequest(
-                400, "ParameterError", f"format={form[:20]!r}: expected one of {', '.join(FORMATS)}"
+                400,
+                "ParameterError",
+                f"format={form[:20]!r}{meant(form[:20], FORMATS)}: expected one of {', '.join(FORMATS)}",
             )
         name = request.query_params.get("name", "upload")[:100]
         data = await body_of(request, MOST_FILE)
-        return JSONResponse(await run_in_threadpool(self.session.take_in, data, name, form))
+        return JSONResponse(await run_in_threadpool(self.session.import_document, data, name, form))
 
     async def agreement(self, request: Request) -> Response:
         """Return the agreement with an uploaded file."""
@@ -250,14 +263,18 @@ class Annotate:
 
     async def compare(self, request: Request) -> Response:
         """Start a comparison of learners on the labelled sentences."""
-        given = await json_of(request, COMPARE)
-        return JSONResponse(await run_in_threadpool(self.comparing.begin, given.get("learners")))
+        body = await json_of(request, COMPARE)
+        return JSONResponse(await run_in_threadpool(self.comparing.begin, body.get("learners")))
 
     async def report(self, request: Request) -> Response:
         """Return the report of the last comparison as a file."""
         page = self.comparing.page()
         if page is None:
-            raise RefusedRequest(404, "ComparisonError", "no comparison is finished yet. Start one")
+            raise RefusedRequest(
+                404,
+                "ComparisonError",
+                "no comparison has finished. Start one, or wait for the one that is running",
+            )
         headers = {"content-disposition": 'attachment; filename="comparison.html"'}
         return Response(page, media_type="text/html", headers=headers)
 
@@ -268,12 +285,13 @@ def _agreement(session: Session, data: bytes) -> dict[str, Any]:
 
     other = read(io.BytesIO(data), optional_label=True)
     if other.label is None:
-        raise ParameterError("the file has no labels. Give one with a label column")
+        raise ParameterError("the file has no labels. Upload a file with a label column")
     mine = {tuple(session.work.sentences[i].tokens): (i, y) for i, y in session.work.labelled.items()}
     both = [(s, mine[tuple(s.tokens)]) for s in other if tuple(s.tokens) in mine]
     if not both:
         raise ParameterError(
-            "no sentence of the file is among the labelled ones. Give a file of the same text by another person"
+            "no sentence of the file is labelled in this project. Upload the labels of another annotator for the "
+            "same sentences"
         )
     ours = Corpus([session.work.sentences[i].with_labels(y, "label") for _, (i, y) in both])
     found = agreement(

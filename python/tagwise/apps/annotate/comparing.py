@@ -36,12 +36,14 @@ class Comparing:
             or not 0 < len(names) <= MOST
             or not all(isinstance(x, str) for x in names)
         ):
-            raise ParameterError(f"learners: expected a list of 1 to {MOST} names")
+            raise ParameterError(f"learners: expected a list of 1 to {MOST} names of learners")
         for name in names:
             check_learner(name)
         corpus = self._session._corpus()
         if len(corpus) < FEWEST:
-            raise ParameterError(f"{len(corpus)} sentences are labelled. A comparison needs {FEWEST}")
+            raise ParameterError(
+                f"{len(corpus)} sentences are labelled, but a comparison needs {FEWEST}. Label more"
+            )
         test = self._session.dev
         train = corpus
         if test is None:
@@ -49,7 +51,7 @@ class Comparing:
             test = picked(corpus, range(0, len(corpus), 5))
         with self._lock:
             if self._running:
-                raise ParameterError("a comparison is running. Wait for its end")
+                raise ParameterError("a comparison is already running. Wait until it finishes")
             self._running = True
         threading.Thread(target=self._run, args=(names, train, test), daemon=True).start()
         return {"learners": names, "train": len(train), "test": len(test)}

@@ -58,7 +58,7 @@ WORK: Domain = Record(
 _N: dict[str, Domain] = {"n": Integer(1, 2**53)}
 _ID: dict[str, Domain] = {**_N, "id": Integer(0, MOST_SENTENCES)}
 #: Schema of a line of the journal.
-DEED: Domain = Variant(
+ACTION: Domain = Variant(
     "do",
     {
         "accept": Record({**_ID, "labels": Listed(Text(most=LONGEST_LABEL + 2), high=MOST_TOKENS)}),
@@ -86,12 +86,12 @@ class ProjectSettings:
         for label in self.labels:
             check_label(label)
         if len(set(self.labels)) != len(self.labels) or len(self.labels) > MOST_LABELS:
-            raise ParameterError(f"labels: expected at most {MOST_LABELS} different ones")
+            raise ParameterError(f"labels: expected at most {MOST_LABELS} labels, each listed once")
         return self
 
 
 def check_label(label: Any) -> str:
-    """Return a label type, or raise a ParameterError if it is long, or has blanks or control characters."""
+    """Return a label type, or raise a ParameterError if it is not a valid name."""
     if (
         not isinstance(label, str)
         or not 0 < len(label) <= LONGEST_LABEL
@@ -100,7 +100,7 @@ def check_label(label: Any) -> str:
         or label in (OUTSIDE, UNKNOWN)
     ):
         raise ParameterError(
-            f"label {label!r}: expected 1 to {LONGEST_LABEL} printable characters without blanks, and neither O nor _"
+            f"label {label!r}: expected 1 to {LONGEST_LABEL} printable characters without spaces, other than O and _"
         )
     return label
 
@@ -119,7 +119,7 @@ def is_begun(folder: Path) -> bool:
         for name in sorted(os.listdir(folder)):
             if not (is_temporary(name) or _is_empty(folder / name)):
                 raise CorpusError(
-                    f"{folder}: not a folder of `tagwise annotate` (it contains {name!r} and no work.json). "
+                    f"{folder}: not a project of `tagwise annotate` (it contains {name!r} and no work.json). "
                     "Give a folder that is empty or does not exist yet, or restore work.json."
                 )
     make_own_folder(folder / "documents", CorpusError)
@@ -143,15 +143,15 @@ def read_settings(folder: Path) -> tuple[ProjectSettings, list[dict[str, Any]]]:
             if not re.fullmatch(r"[0-9]+-[A-Za-z0-9_.-]+\.jsonl", file["file"]):
                 raise DomainError(f"{file['file']!a} is not the name of a document")
     except (DomainError, ParameterError) as error:
-        raise CorpusError(f"{path}: not the settings of a work ({error}). {_REMEDY}") from error
+        raise CorpusError(f"{path}: not the settings of a labelling project ({error}). {_REMEDY}") from error
     return settings, found["documents"]
 
 
 def write_settings(folder: Path, settings: ProjectSettings, documents: Sequence[Mapping[str, Any]]) -> None:
     """Write `work.json`."""
-    made = {"tagwise annotate": VERSION, **asdict(settings), "documents": list(documents)}
+    content = {"tagwise annotate": VERSION, **asdict(settings), "documents": list(documents)}
     with atomic(folder / "work.json", CorpusError) as out:
-        out.write(sealed(made, indent=2))
+        out.write(sealed(content, indent=2))
 
 
 # --- documents ----------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def read_document(folder: Path, file: Mapping[str, Any], others: int) -> Corpus:
     path = folder / "documents" / file["file"]
     with open_regular(path, max(MOST_BYTES - others, 0), CorpusError, _REMEDY, follow=False) as stream:
         if _summed(stream) != (file["bytes"], file["crc32"]):
-            raise CorpusError(f"{path}: not the document that work.json names (size or checksum). {_REMEDY}")
+            raise CorpusError(f"{path}: its size or checksum differs from the entry in work.json. {_REMEDY}")
         stream.seek(0)
         try:
             return read_jsonl(stream, label=None)
@@ -181,7 +181,9 @@ def write_document(folder: Path, number: int, stem: str, corpus: Corpus, others:
     data = io.BytesIO()
     write_jsonl(corpus, data)
     if others + len(data.getbuffer()) > MOST_BYTES:
-        raise CorpusError(f"a work has at most {MOST_BYTES:,} bytes of documents. Start another folder")
+        raise CorpusError(
+            f"a project has at most {MOST_BYTES:,} bytes of documents. Start another project in a new folder"
+        )
     with atomic(path, CorpusError) as out:
         out.write(data.getbuffer())
     data.seek(0)

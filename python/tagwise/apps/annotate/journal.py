@@ -51,7 +51,7 @@ class Journal:
             self._handle = os.open(self.path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
             if not stat.S_ISREG(os.fstat(self._handle).st_mode):
                 os.close(self._handle)
-                raise OSError(errno.ESPIPE, "it is a pipe or a device, not a file")
+                raise OSError(errno.ESPIPE, "a pipe or a device, not a file")
         except OSError as error:
             raise refusal(
                 FileError,
@@ -89,14 +89,14 @@ class Journal:
         size = 0
         if (found := os.fstat(self._handle).st_size) > MOST:
             raise JournalError(
-                f"{self.path}: it has {found:,} bytes, more than the limit of {MOST:,}. Start another folder."
+                f"{self.path}: {found:,} bytes, more than the limit of {MOST:,}. Start another project in a new folder."
             )
         with os.fdopen(os.dup(self._handle), "rb") as file:
             file.seek(0)
             while line := file.readline(LONGEST + 1):
                 if not line.endswith(b"\n"):
                     if len(line) > LONGEST:
-                        raise self._broken(len(entries) + 1, "it is too long")
+                        raise self._broken(len(entries) + 1, f"longer than {LONGEST:,} bytes")
                     break
                 try:
                     entry = unsealed(line, self._domain, "the line")
@@ -110,16 +110,18 @@ class Journal:
 
     def _broken(self, line: int, why: str) -> JournalError:
         return JournalError(
-            f"{self.path}, line {line}: {why}. Lines before it are intact. Keep a copy, and truncate the file there."
+            f"{self.path}, line {line}: {why}. Lines before it are intact. To keep them, copy the file and delete "
+            "the rest."
         )
 
     def append(self, **entry: Any) -> dict[str, Any]:
         """Append an entry, which is on disk when this returns. An error leaves the journal unchanged."""
-        made = {"n": len(self.entries) + 1, **entry}
-        line = sealed(made)
+        record = {"n": len(self.entries) + 1, **entry}
+        line = sealed(record)
         if len(line) > LONGEST or self._size + len(line) > MOST:
             raise JournalError(
-                f"{self.path}: the journal is full ({MOST:,} bytes, {LONGEST:,} per line). Start another folder."
+                f"{self.path}: the journal is full ({MOST:,} bytes, {LONGEST:,} per line). Start another project in "
+                "a new folder."
             )
         try:
             at = 0
@@ -134,13 +136,14 @@ class Journal:
                 raise
             raise refusal(
                 FileError,
-                f"{self.path}: cannot be written ({error.strerror}). Free some disk space. Nothing was accepted.",
+                f"{self.path}: cannot be written ({error.strerror}). The action was not saved. Free some disk space "
+                "and repeat it.",
                 self.path,
                 error.errno or 5,
             ) from error
         self._size += len(line)
-        self.entries.append(made)
-        return made
+        self.entries.append(record)
+        return record
 
     def close(self) -> None:
         """Close the file."""

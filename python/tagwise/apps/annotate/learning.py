@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.estimators import CRF, LEARNERS
 from tagwise.estimators.online import OnlineTagger
@@ -24,10 +25,10 @@ from tagwise.model.model import Model
 EPOCHS, SHARE, FEWEST = 8, 0.1, 5
 #: Maximum number of visits of a sentence that is learned at once. A visit without an update is the last one.
 VISITS = 5
-#: The other half of a committee.
+#: Second committee member by learner.
 SECOND = {"perceptron": "mira"}
 #: For a CRF: strength of the prior around the current weights, iterations per sentence, and iterations per epoch.
-PRIOR, ITERATIONS, AN_EPOCH = 0.1, 10, 6
+PRIOR, ITERATIONS, ITERATIONS_PER_EPOCH = 0.1, 10, 6
 
 
 def learner_of(name: str) -> Any:
@@ -35,7 +36,7 @@ def learner_of(name: str) -> Any:
     known = [key for key, kind in LEARNERS.items() if issubclass(kind, OnlineTagger | CRF)]
     if name not in known:
         raise ParameterError(
-            f"learner={name!r} does not learn sentence by sentence. Use one of {', '.join(known)}"
+            f"learner={name!r}{meant(name, known)} cannot learn one sentence at a time. Use one of {', '.join(known)}"
         )
     return LEARNERS[name]
 
@@ -44,7 +45,7 @@ def fresh(name: str, epochs: int, **settings: Any) -> Any:
     """Return an unfitted tagger that trains for about `epochs` passes."""
     kind = learner_of(name)
     if issubclass(kind, CRF):
-        return kind(max_iter=AN_EPOCH * epochs, **settings)
+        return kind(max_iter=ITERATIONS_PER_EPOCH * epochs, **settings)
     return kind(epochs=epochs, **settings)
 
 
@@ -81,7 +82,7 @@ class Learning:
         self._lock = threading.Lock()
         self._settled = 0  # number of labelled sentences at the last training from scratch
         self._since: list[tuple[Sentence, list[str]]] | None = None  # sentences learned while it runs
-        self._anew = False  # whether to run it again afterwards
+        self._rerun = False  # whether to run it again afterwards
         self._thread: threading.Thread | None = None  # current training thread
         self._last: threading.Thread | None = None  # last training thread, which may still call `changed`
 
@@ -106,10 +107,10 @@ class Learning:
                 settings |= {"prior": PRIOR, "l2": 0.0}
             self._tagger = self._kind(**settings).fit(corpus, warm_start=before)
         elif self._tagger is None:
-            made = self._kind(features=self._features, n_jobs=self._n_jobs, epochs=VISITS, average=False)
-            self._tagger = made.fit(corpus, warm_start=self._start, callbacks=(_right,))
+            tagger = self._kind(features=self._features, n_jobs=self._n_jobs, epochs=VISITS, average=False)
+            self._tagger = tagger.fit(corpus, warm_start=self._start, callbacks=(_has_no_update,))
         else:
-            self._tagger.partial_fit(corpus, epochs=VISITS, callbacks=(_right,))
+            self._tagger.partial_fit(corpus, epochs=VISITS, callbacks=(_has_no_update,))
         self._publish()
 
     def _publish(self) -> None:
@@ -117,7 +118,7 @@ class Learning:
 
     # --- in the background --------------------------------------------------------------------------------
 
-    def due(self, labelled: int) -> bool:
+    def retraining_due(self, labelled: int) -> bool:
         """Return whether the number of labelled sentences has grown enough, or shrunk, since the last full training."""
         return labelled < self._settled or labelled - self._settled >= max(FEWEST, SHARE * self._settled)
 
@@ -125,7 +126,7 @@ class Learning:
         """Train from scratch on all labelled sentences in a thread. If it is running, it runs again afterwards."""
         with self._lock:
             if self._thread is not None:
-                self._anew = True
+                self._rerun = True
             else:
                 self._since = []
                 self._thread = self._last = threading.Thread(target=self._settle, args=(corpus,), daemon=True)
@@ -141,10 +142,10 @@ class Learning:
             except Exception as error:  # shown to the user. The previous model stays.
                 self.failed = f"{type(error).__name__}: {error}"
             with self._lock:
-                if not self._anew:
+                if not self._rerun:
                     self._since = self._thread = None
                     break
-                self._anew, self._since = False, []
+                self._rerun, self._since = False, []
         self.changed()
 
     def _train(self, corpus: Corpus) -> None:
@@ -181,6 +182,6 @@ class Learning:
             thread.join()
 
 
-def _right(entry: Iteration) -> bool:
+def _has_no_update(entry: Iteration) -> bool:
     """Return whether an epoch had no update, so that further epochs would not have any."""
     return entry.gradient_norm == 0

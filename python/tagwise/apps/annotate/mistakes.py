@@ -42,32 +42,32 @@ def suspects(corpus: Corpus, make: Callable[[], Any], *, folds: int = 5, most: i
     """
     if folds < 2 or len(corpus) < folds:
         raise ParameterError(
-            f"{len(corpus)} labelled sentences in {folds} folds. Label at least as many sentences as there are folds, "
-            "and use 2 folds or more"
+            f"{len(corpus)} labelled sentences in {folds} folds: expected 2 folds or more, and a sentence for each. "
+            "Label more sentences"
         )
     out = []
     for fold in range(folds):
-        here = [i for i in range(len(corpus)) if i % folds == fold]
-        rest = [i for i in range(len(corpus)) if i % folds != fold]
-        tagger = make().fit(picked(corpus, rest))
-        out += _judged(tagger, corpus, here)
+        held_out = [i for i in range(len(corpus)) if i % folds == fold]
+        training = [i for i in range(len(corpus)) if i % folds != fold]
+        tagger = make().fit(picked(corpus, training))
+        out += _disagreements(tagger, corpus, held_out)
     return sorted(out, key=lambda one: (-one.doubt, one.sentence))[:most]
 
 
-def _judged(tagger: Any, corpus: Corpus, here: list[int]) -> list[Suspect]:
-    part = picked(corpus, here)
+def _disagreements(tagger: Any, corpus: Corpus, held_out: list[int]) -> list[Suspect]:
+    part = picked(corpus, held_out)
     best = tagger.predict_kbest(
         part.tokens if part.columns[:1] == ("word",) and len(part.columns) == 2 else part, 1
     )
-    known = set(tagger.classes_)
+    labels_of_model = set(tagger.classes_)
     out = []
     wrong = [
         (i, sentence, found[0])
-        for i, sentence, found in zip(here, part, best)
+        for i, sentence, found in zip(held_out, part, best)
         if found[0][0] != sentence.labels
     ]
     for i, sentence, (labels, score) in wrong:
-        if not known.issuperset(sentence.labels):
+        if not labels_of_model.issuperset(sentence.labels):
             out.append(Suspect(i, np.inf, sentence.labels, labels))
             continue
         ((_, gold),) = tagger.predict_kbest([sentence], 1, allowed=[sentence.labels])[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 from tagwise.apps.annotate import folder as files
 from tagwise.apps.annotate.folder import (
-    DEED,
+    ACTION,
     MOST_SENTENCES,
     MOST_TOKENS,
     OUTSIDE,
@@ -22,6 +22,7 @@ from tagwise.apps.annotate.folder import (
 )
 from tagwise.apps.annotate.journal import Journal, JournalError
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import meant
 from tagwise.base.writing import atomic
 from tagwise.corpus import schemes
 from tagwise.corpus.conllu import write_conllu
@@ -37,9 +38,9 @@ class Work:
     """An open project. `accepted` maps sentence numbers to accepted labels, `given` has labels from documents."""
 
     def __init__(self, folder: str | os.PathLike[str], settings: ProjectSettings | None = None) -> None:
-        self.folder, self._given = Path(folder), settings
+        self.folder, self._requested = Path(folder), settings
         begun = files.is_begun(self.folder)
-        self.journal = Journal(self.folder / "journal.jsonl", DEED)
+        self.journal = Journal(self.folder / "journal.jsonl", ACTION)
         try:
             self._files: list[dict[str, Any]] = []  # entries of documents in `work.json`
             if begun:
@@ -49,11 +50,11 @@ class Work:
                 self._save(self.settings)
             self.sentences: list[Sentence] = []
             self.documents: list[tuple[str, range]] = []
-            self._same: dict[Hashable, list[int]] = {}  # sentences by content
+            self._by_content: dict[Hashable, list[int]] = {}  # sentences by content
             self.given: dict[int, list[str]] = {}
             self.accepted: dict[int, list[str]] = {}
-            self._turns: dict[int, int] = {}  # order of acceptance by sentence
-            self._turn = 0
+            self._acceptance_order: dict[int, int] = {}  # order of acceptance by sentence
+            self._n_acceptances = 0
             self.n_labelled = 0  # number of sentences in `labelled`
             self.n_given = 0  # number of sentences with labels from a document that are not accepted
             for file in self._files:
@@ -81,7 +82,7 @@ class Work:
                 untrusted source could otherwise make tagwise read any file.
         """
         found = self.settings.features
-        if names_files(found) and (self._given is None or self._given.features != found):
+        if names_files(found) and (self._requested is None or self._requested.features != found):
             raise CorpusError(
                 f"{self.folder / 'work.json'}: the features {found!r} name files, which are read only if you give "
                 f"the same features again: --features {found!r}"
@@ -90,10 +91,10 @@ class Work:
 
     def set(self, **changes: Any) -> ProjectSettings:
         """Change settings. They are on disk when this returns."""
-        made = ProjectSettings(**{**asdict(self.settings), **changes}).check()
-        self._save(made)
-        self.settings = made
-        return made
+        settings = ProjectSettings(**{**asdict(self.settings), **changes}).check()
+        self._save(settings)
+        self.settings = settings
+        return settings
 
     def add_label(self, label: str) -> None:
         """Add a label type."""
@@ -114,7 +115,7 @@ class Work:
                 self.given[i] = labels
             bare = {name: column for name, column in sentence.fields.items() if name != "label"}
             self.sentences.append(Sentence(bare, doc=sentence.doc, meta=sentence.meta))
-            self._same.setdefault(_said(bare), []).append(i)
+            self._by_content.setdefault(_content(bare), []).append(i)
         places = range(first, len(self.sentences))
         self.documents.append((re.sub(r"^\d+-|\.jsonl$", "", file["file"]), places))
         self.n_labelled, self.n_given = len(self.labelled), len(self.given.keys() - self.accepted.keys())
@@ -123,25 +124,29 @@ class Work:
     def _check_size(self, corpus: Corpus) -> None:
         """Raise a CorpusError if a corpus is too large for the project."""
         if len(self.sentences) + len(corpus) > MOST_SENTENCES:
-            raise CorpusError(f"a work has at most {MOST_SENTENCES:,} sentences. Start another folder")
+            raise CorpusError(
+                f"a project has at most {MOST_SENTENCES:,} sentences. Start another project in a new folder"
+            )
         long = next((i for i, s in enumerate(corpus) if len(s) > MOST_TOKENS), None)
         if long is not None:
             raise CorpusError(
-                f"sentence {long} has {len(corpus[long])} tokens, more than the limit of {MOST_TOKENS}. Split it"
+                f"sentence {long + 1} has {len(corpus[long])} tokens, more than the limit of {MOST_TOKENS}. Split it"
             )
 
     def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
         """Add the sentences of a corpus as a document, without their labels if `fresh`."""
         if not len(corpus):
-            raise CorpusError(f"{corpus.source or name or 'the corpus'}: there are no sentences in it")
+            raise CorpusError(
+                f"{corpus.source or name or 'the corpus'}: no sentences found. Add a file with sentences"
+            )
         self._check_size(corpus)
-        made = [_plain(sentence, fresh) for sentence in corpus]
-        self._learn_labels(y for s in made for y in s.fields["label"])
+        stored = [_plain(sentence, fresh) for sentence in corpus]
+        self._learn_labels(y for s in stored for y in s.fields["label"])
         stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or "")).strip("-.")[
             :60
         ]
-        taken = sum(one["bytes"] for one in self._files)
-        file = files.write_document(self.folder, len(self._files) + 1, stem, Corpus(made), taken)
+        used = sum(one["bytes"] for one in self._files)
+        file = files.write_document(self.folder, len(self._files) + 1, stem, Corpus(stored), used)
         self._files.append(file)
         try:
             self._save(self.settings)
@@ -165,8 +170,8 @@ class Work:
         if self.settings.kind == "spans":
             if not schemes.has_chunks(found) and set(found) != {OUTSIDE}:
                 raise CorpusError(
-                    f"the labels ({' '.join(list(found)[:5])} ...) mark no spans, but this project has spans. Start "
-                    "another folder for them"
+                    f"the labels ({' '.join(list(found)[:5])} ...) do not mark spans, but those of this project do. "
+                    "Start another project for them in a new folder"
                 )
             found = dict.fromkeys(kind for y in found if (kind := schemes.split_label(y)[1]))
         fresh = [y for y in found if y not in self.settings.labels]
@@ -177,7 +182,7 @@ class Work:
         """Add the content of a file in any format as a document."""
         return self.add(read(io.BytesIO(text), format, optional_label=True), name)
 
-    # --- what was done ------------------------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------------------------------
 
     def _replay(self, entry: dict[str, Any]) -> None:
         do, where = entry["do"], f"{self.journal.path}, line {entry['n']}"
@@ -186,59 +191,61 @@ class Work:
                 self._check(entry["id"], entry.get("labels"))
             except ParameterError as error:
                 raise JournalError(
-                    f"{where}: {error}. The journal is of another folder, or damaged."
+                    f"{where}: {error}. The journal belongs to another project, or is damaged."
                 ) from error
             self._undone.clear()
             self._apply({"do": do, "id": entry["id"], "labels": entry.get("labels", [])})
         elif do == "undo" and self._done:
-            self._take_back()
+            self._revert()
         elif do == "redo" and self._undone:
             self._apply(self._undone.pop())
         else:
-            raise JournalError(f"{where}: there is nothing to {do}. The journal is damaged.")
+            raise JournalError(
+                f"{where}: there is no action to {do}. The journal is damaged. Restore it from a copy."
+            )
 
-    def _apply(self, deed: dict[str, Any]) -> None:
-        i = deed["id"]
-        self._done.append({**deed, "before": self.accepted.get(i)})
-        if deed["do"] == "accept":
-            self._put(i, list(deed["labels"]))
+    def _apply(self, action: dict[str, Any]) -> None:
+        i = action["id"]
+        self._done.append({**action, "before": self.accepted.get(i)})
+        if action["do"] == "accept":
+            self._set_labels(i, list(action["labels"]))
         else:
             self.skipped.append(i)
 
-    def _put(self, i: int, labels: list[str] | None) -> None:
+    def _set_labels(self, i: int, labels: list[str] | None) -> None:
         """Set or remove the accepted labels of a sentence, and update the counts of sentences with the same content."""
         self.n_labelled -= self._labelled_like(i)
         self.n_given -= i in self.given and i not in self.accepted
         if labels is None:
-            del self.accepted[i], self._turns[i]
+            del self.accepted[i], self._acceptance_order[i]
         else:
             self.accepted[i] = labels
-            self._turn += 1
-            self._turns.setdefault(i, self._turn)
+            self._n_acceptances += 1
+            self._acceptance_order.setdefault(i, self._n_acceptances)
         self.n_labelled += self._labelled_like(i)
         self.n_given += i in self.given and i not in self.accepted
 
     def _labelled_like(self, i: int) -> int:
         """Count the labelled sentences with the same content: all of them, if one is accepted."""
-        alike = self.same(i)
+        alike = self.duplicates(i)
         return len(alike) if any(j in self.accepted for j in alike) else sum(j in self.given for j in alike)
 
-    def _take_back(self) -> dict[str, Any]:
-        deed = self._done.pop()
-        self._undone.append({name: deed[name] for name in ("do", "id", "labels")})
-        if deed["do"] == "skip":
-            self.skipped.remove(deed["id"])
+    def _revert(self) -> dict[str, Any]:
+        action = self._done.pop()
+        self._undone.append({name: action[name] for name in ("do", "id", "labels")})
+        if action["do"] == "skip":
+            self.skipped.remove(action["id"])
         else:
-            self._put(deed["id"], deed["before"])
-        return deed
+            self._set_labels(action["id"], action["before"])
+        return action
 
     def accept(self, i: int, labels: Sequence[str]) -> None:
         """Accept the labels of a sentence. They are on disk when this returns."""
         self._check(i, labels)
-        deed = {"do": "accept", "id": i, "labels": list(labels)}
-        self.journal.append(**deed)
+        action = {"do": "accept", "id": i, "labels": list(labels)}
+        self.journal.append(**action)
         self._undone.clear()
-        self._apply(deed)
+        self._apply(action)
 
     def skip(self, i: int) -> None:
         """Postpone a sentence."""
@@ -252,16 +259,16 @@ class Work:
         if not self._done:
             return None
         self.journal.append(do="undo")
-        return int(self._take_back()["id"])
+        return int(self._revert()["id"])
 
     def redo(self) -> int | None:
         """Redo the last undone action, and return the number of its sentence, or None if there is no action."""
         if not self._undone:
             return None
         self.journal.append(do="redo")
-        deed = self._undone.pop()
-        self._apply(deed)
-        return int(deed["id"])
+        action = self._undone.pop()
+        self._apply(action)
+        return int(action["id"])
 
     @property
     def undoable(self) -> tuple[bool, bool]:
@@ -275,25 +282,26 @@ class Work:
             return
         if len(labels) != len(self.sentences[i]):
             raise ParameterError(
-                f"{len(labels)} labels for {len(self.sentences[i])} tokens. Give one label per token"
+                f"sentence {i}: {len(labels)} labels for {len(self.sentences[i])} tokens. Give one label per token"
             )
         known = set(self.settings.labels)
         for t, label in enumerate(labels):
             tag, kind = schemes.split_label(label) if isinstance(label, str) else ("", "")
-            lawful = label == OUTSIDE or (tag in ("B", "I") and kind in known)
-            if not (lawful if self.settings.kind == "spans" else label in known):
+            valid = label == OUTSIDE or (tag in ("B", "I") and kind in known)
+            if not (valid if self.settings.kind == "spans" else label in known):
                 raise ParameterError(
-                    f"token {t}: the label {label!r} is not one of this project: {' '.join(sorted(known))}. Add it"
+                    f"token {t}: this project has no label {label!r}{meant(str(label), known)}, only "
+                    f"{' '.join(sorted(known))}. Add it"
                 )
             before = labels[t - 1] if t else OUTSIDE
             if self.settings.kind == "spans" and not schemes.valid(before, label, "IOB2"):
                 raise ParameterError(f"token {t}: {label} cannot follow {before}. A span begins with B-")
 
-    # --- what is there ------------------------------------------------------------------------------------
+    # --- content ------------------------------------------------------------------------------------------
 
-    def same(self, i: int) -> list[int]:
+    def duplicates(self, i: int) -> list[int]:
         """Return all sentences with the content of sentence i, in order."""
-        return self._same[_said(self.sentences[i].fields)]
+        return self._by_content[_content(self.sentences[i].fields)]
 
     @property
     def labelled(self) -> dict[int, list[str]]:
@@ -302,9 +310,9 @@ class Work:
         A sentence without labels gets those of an accepted sentence with the same content.
         """
         found = {**self.given, **self.accepted}
-        if len(self._same) < len(self.sentences):
+        if len(self._by_content) < len(self.sentences):
             for i, labels in self.accepted.items():
-                for j in self.same(i):
+                for j in self.duplicates(i):
                     found.setdefault(j, labels)
         return found
 
@@ -313,13 +321,13 @@ class Work:
         own = self.accepted.get(i, self.given.get(i))
         if own is not None:
             return own
-        alike = [j for j in self.same(i) if j in self.accepted]
-        return self.accepted[min(alike, key=self._turns.__getitem__)] if alike else None
+        alike = [j for j in self.duplicates(i) if j in self.accepted]
+        return self.accepted[min(alike, key=self._acceptance_order.__getitem__)] if alike else None
 
-    def asked(self) -> Iterator[int]:
+    def unlabelled(self) -> Iterator[int]:
         """Yield the sentences without labels, the first of those with the same content."""
         found = self.labelled
-        for places in self._same.values():
+        for places in self._by_content.values():
             if (first := next((i for i in places if i not in found), None)) is not None:
                 yield first
 
@@ -332,11 +340,15 @@ class Work:
     def export(self, format: str, name: str | None = None) -> bytes:
         """Return the labelled sentences of all documents or of one in a format."""
         if format not in EXPORTS:
-            raise ParameterError(f"format={format!r}: expected one of {', '.join(EXPORTS)}")
-        among = self.labelled
-        places = [i for title, span in self.documents if name in (None, title) for i in span if i in among]
+            raise ParameterError(
+                f"format={format!r}{meant(format, EXPORTS)}: expected one of {', '.join(EXPORTS)}"
+            )
+        labelled = self.labelled
+        places = [i for title, span in self.documents if name in (None, title) for i in span if i in labelled]
         if format == "spans" and self.settings.kind != "spans":
-            raise ParameterError("labels of tokens do not mark spans. Export conll, conllu or jsonl")
+            raise ParameterError(
+                "format='spans': the labels of this project do not mark spans. Use conll, conllu or jsonl"
+            )
         out = io.BytesIO()
         if format == "conllu":  # spans have no column of their own, so they go to MISC
             write_conllu(
@@ -357,7 +369,7 @@ class Work:
         self.journal.close()
 
 
-def _said(columns: Mapping[str, Sequence[str]]) -> Hashable:
+def _content(columns: Mapping[str, Sequence[str]]) -> Hashable:
     """Return the content that identifies a sentence: everything that features can read."""
     return tuple((name, *column) for name, column in sorted(columns.items()))
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.apps.annotate.ranking import View, strategy_of, wanted
+from tagwise.apps.annotate.ranking import View, priorities, strategy_of
 
 #: Number of sentences that are ranked at a time: during a request, without a model (file order, search), and in the
 #: background.
-FIRST, LOOKED, SLICE = 32, 20_000, 128
+FIRST, FIRST_UNSCORED, SLICE = 32, 20_000, 128
 
 
 class Slice(NamedTuple):
@@ -26,7 +26,7 @@ class Slice(NamedTuple):
 
     def scores(self, sentences: Sequence[Any]) -> NDArray[np.float64]:
         """Return the priorities. This does not read the queue and can run while others change it."""
-        found = wanted(self.strategy, self.view, [sentences[i] for i in self.places])
+        found = priorities(self.strategy, self.view, [sentences[i] for i in self.places])
         # Priorities by position in the file are computed for the slice and shifted to its position.
         return found + np.arange(len(self.places)) - self.places if self.by_place else found
 
@@ -34,9 +34,9 @@ class Slice(NamedTuple):
 class Queue:
     """Open sentences with priorities from a version of the model.
 
-    `refresh` ranks the first sentences again. `stale` counts the others, which are ranked in the background slice by
-    slice: `due` with the lock of the session, the scores without it, `put` with it again. Until then, ranks of earlier
-    models are used.
+    `refresh` ranks the first sentences again. `stale` counts the others, ranked in the background slice by slice.
+    It calls `next_slice` with the lock of the session, computes the scores without it, and calls `store` with it. Until
+    then, ranks of earlier models are used.
     """
 
     def __init__(self, sentences: Sequence[Any]) -> None:
@@ -73,7 +73,7 @@ class Queue:
         """Number of open sentences that are ranked by an older model."""
         return int(np.count_nonzero(self.open & (self._version != self._now)))
 
-    def due(self, strategy: str, view: View, version: int, most: int = SLICE) -> Slice | None:
+    def next_slice(self, strategy: str, view: View, version: int, most: int = SLICE) -> Slice | None:
         """Return the next slice to rank, or None if all ranks are current."""
         key = (strategy, view.search)
         if key != self._key:
@@ -88,7 +88,7 @@ class Queue:
         top = old if size == len(old) else old[np.argpartition(-self.scores[old], size - 1)[:size]]
         return Slice(np.sort(top), strategy, view, self._now, by_place)
 
-    def put(self, done: Slice, scores: NDArray[np.float64]) -> bool:
+    def store(self, done: Slice, scores: NDArray[np.float64]) -> bool:
         """Store the ranks of a slice, unless strategy or model have changed since, and return whether it did."""
         if (done.strategy, done.view.search) != self._key or done.version != self._now:
             return False
@@ -101,8 +101,10 @@ class Queue:
 
         The work is limited by a count and not by time, so that the order does not depend on the machine.
         """
-        while (found := self.due(strategy, view, version, SLICE if most is None else most)) is not None:
-            self.put(found, found.scores(self._sentences))
+        while (
+            found := self.next_slice(strategy, view, version, SLICE if most is None else most)
+        ) is not None:
+            self.store(found, found.scores(self._sentences))
             if most is not None:
                 break
         return self.stale

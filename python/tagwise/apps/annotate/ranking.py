@@ -96,8 +96,8 @@ def _in_order(view: View, X: Sequence[Any], first: int) -> Scores:
 
 def _searched(view: View, X: Sequence[Any], first: int) -> Scores:
     """Put the sentences that contain the search text first, each part in file order."""
-    wanted = view.search.casefold()
-    hits = [wanted in " ".join(words).casefold() for words in Inputs.of(X).words("a search")]
+    text = view.search.casefold()
+    hits = [text in " ".join(words).casefold() for words in Inputs.of(X).words("search")]
     return _in_order(view, X, first) + np.where(hits, 1e9, 0.0)
 
 
@@ -114,12 +114,12 @@ class Strategy:
 STRATEGIES: Mapping[str, Strategy] = {
     one.name: one
     for one in (
-        Strategy("margin", "smallest margin of the two best readings", _margin),
+        Strategy("margin", "smallest margin of the two best labellings", _margin),
         Strategy("span", "least probable span", _span),
         Strategy("committee", "where two learners disagree", _committee),
-        Strategy("diversity", "unsure of words that are new", _diverse),
+        Strategy("diversity", "least certain about new words", _diverse),
         Strategy("order", "in the order of the file", _in_order, learned=False),
-        Strategy("search", "what is searched for", _searched, learned=False),
+        Strategy("search", "matches of the search first", _searched, learned=False),
     )
 }
 
@@ -133,7 +133,7 @@ def strategy_of(name: str) -> Strategy:
     return STRATEGIES[name]
 
 
-def wanted(name: str, view: View, X: Sequence[Any], first: int = 0) -> Scores:
+def priorities(name: str, view: View, X: Sequence[Any], first: int = 0) -> Scores:
     """Return the priorities of sentences, [N]. `first` is the position of the first one in the queue.
 
     Without a model, sentences keep their order.

@@ -35,6 +35,6 @@ def run(session: Session, host: str, port: int, say: Callable[[str], None]) -> N
     running.run(
         guarded(session, token, host),
         listening,
-        ready=lambda: say(f"open {url}\nyour work is kept in {session.work.folder}; Ctrl-C ends"),
+        ready=lambda: say(f"open {url}\nlabels are saved in {session.work.folder}. Press Ctrl-C to stop"),
         grace=GRACE,
     )

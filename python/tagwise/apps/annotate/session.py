@@ -19,13 +19,14 @@ from tagwise.apps.annotate.folder import OUTSIDE
 from tagwise.apps.annotate.learning import Learning, fresh
 from tagwise.apps.annotate.mistakes import suspects
 from tagwise.apps.annotate.project import EXPORTS, Work
-from tagwise.apps.annotate.queue import FIRST, LOOKED, Queue
+from tagwise.apps.annotate.queue import FIRST, FIRST_UNSCORED, Queue
 from tagwise.apps.annotate.ranking import STRATEGIES, View, strategy_of
 from tagwise.apps.annotate.why import spans_of, why
 from tagwise.base.domains import Domain, Integer, Listed, Real, Record
 from tagwise.base.exceptions import FileError, ParameterError, TagwiseError
 from tagwise.base.files.regular import read_regular
 from tagwise.base.files.sealed import parsed
+from tagwise.base.parameters import meant
 from tagwise.base.writing import write_text
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -71,14 +72,14 @@ class Session:
         self.queue = Queue(work.sentences)
         self._reopen(range(len(work.sentences)))
         self.search = ""
-        self.curve = _kept_curve(work)
+        self.curve = _read_curve(work)
         self.notify: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
         self._lock = threading.RLock()
         self._wake, self._ended = threading.Event(), False
-        self._calm = threading.Event()  # set while no request is in progress, so that background work can run
-        self._calm.set()
+        self._idle = threading.Event()  # set while no request is in progress, so that background work can run
+        self._idle.set()
         self._drawn = 0.0  # time at which the page should have drawn the last response
-        self._seen = {word for i in work.labelled for word in work.sentences[i].tokens}
+        self._known_words = {word for i in work.labelled for word in work.sentences[i].tokens}
         if work.labelled:
             self.learning.settle(self._corpus, wait=True)
         self._rank()
@@ -98,35 +99,35 @@ class Session:
 
     def _corpus(self) -> Corpus:
         """Return the corpus for training in the background."""
-        self._rest()
+        self._wait_for_idle()
         with self._lock:
             return self.work.corpus()
 
     @contextlib.contextmanager
-    def _asked(self) -> Iterator[None]:
+    def _request(self) -> Iterator[None]:
         """Hold the lock and pause background work during a request."""
-        self._calm.clear()
+        self._idle.clear()
         try:
             with self._lock:
                 yield
         finally:
             self._drawn = time.monotonic() + DRAWING
-            self._calm.set()
+            self._idle.set()
 
-    def _rest(self) -> None:
+    def _wait_for_idle(self) -> None:
         """Wait while a request is in progress or the page draws its response, which have priority on the cores."""
-        self._calm.wait()
+        self._idle.wait()
         while (left := self._drawn - time.monotonic()) > 0 and not self._ended:
             time.sleep(left)
-            self._calm.wait()
+            self._idle.wait()
 
     def _reopen(self, places: Iterable[int]) -> None:
         """Add sentences without labels to the queue again, the first of those with the same content."""
-        asked, every = set(self.work.asked()), list(places)
-        self.queue.close(i for i in every if i not in asked)
-        self.queue.close((i for i in every if i in asked), open=True)
+        unlabelled, every = set(self.work.unlabelled()), list(places)
+        self.queue.close(i for i in every if i not in unlabelled)
+        self.queue.close((i for i in every if i in unlabelled), open=True)
 
-    # --- what a page shows --------------------------------------------------------------------------------
+    # --- state of the page --------------------------------------------------------------------------------
 
     def state(self, focus: int | None = None) -> dict[str, Any]:
         """Return the state of the page: the sentence in focus (by default the first of the queue), queue and counts."""
@@ -217,23 +218,27 @@ class Session:
             if one.type in self.work.settings.labels
         ]
 
-    # --- what people do -----------------------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------------------------------
 
     def labels_from(self, i: Any, spans: Any) -> list[str]:
         """Return the labels of tokens for the spans of a request, which are objects with begin, end and label."""
         self.work._check(i, None)
         n = len(self.work.sentences[i])
         if not isinstance(spans, list) or len(spans) > n:
-            raise ParameterError(f"spans: expected a list of at most {n}")
+            raise ParameterError(f"spans: expected a list of at most {n} spans, one per token")
         found = []
         for k, one in enumerate(spans):
             if not isinstance(one, dict):
                 raise ParameterError(f"span {k}: expected an object with begin, end and label")
             begin, end, label = (one.get(name) for name in ("begin", "end", "label"))
             if type(begin) is not int or type(end) is not int or not 0 <= begin < end <= n:
-                raise ParameterError(f"span {k}: {begin!r} to {end!r} are not tokens of a sentence of {n}")
+                raise ParameterError(
+                    f"span {k}: {begin!r} to {end!r}: expected 0 <= begin < end <= {n}, the number of tokens"
+                )
             if label not in self.work.settings.labels:
-                raise ParameterError(f"span {k}: unknown label {label!r}. Add it first")
+                raise ParameterError(
+                    f"span {k}: unknown label {label!r}{meant(str(label), self.work.settings.labels)}. Add it first"
+                )
             found.append(schemes.Span(str(label), begin, end))
         found.sort(key=lambda one: one.begin)
         if self.work.settings.kind == "spans":
@@ -242,19 +247,19 @@ class Session:
         for one in found:
             labels[one.begin : one.end] = [one.type] * (one.end - one.begin)
         if OUTSIDE in labels and OUTSIDE not in self.work.settings.labels:
-            raise ParameterError(f"token {labels.index(OUTSIDE)} has no label. Give every token one")
+            raise ParameterError(f"token {labels.index(OUTSIDE)} has no label. Label every token")
         return labels
 
     def accept(self, i: Any, spans: Any) -> dict[str, Any]:
         """Accept the labels of a sentence, learn it, and return the state with the next sentence."""
-        with self._asked():
+        with self._request():
             labels = self.labels_from(i, spans)
             begin, cpu = time.perf_counter(), time.thread_time()
             self.work.accept(i, labels)
             written = time.perf_counter()
-            self.queue.close(self.work.same(i))
+            self.queue.close(self.work.duplicates(i))
             sentence = self.work.sentences[i]
-            self._seen.update(sentence.tokens)
+            self._known_words.update(sentence.tokens)
             before = time.thread_time()
             learned = self.learning.learn(sentence, labels)
             learning = time.thread_time() - before
@@ -275,7 +280,7 @@ class Session:
 
     def skip(self, i: Any) -> dict[str, Any]:
         """Postpone a sentence, and return the state with the next one."""
-        with self._asked():
+        with self._request():
             self.work.skip(i)
             return self.state()
 
@@ -287,35 +292,35 @@ class Session:
         """Redo the last undone action."""
         return self._back(self.work.redo, follow=False)
 
-    def _back(self, deed: Callable[[], int | None], follow: bool = True) -> dict[str, Any]:
-        with self._asked():
+    def _back(self, action: Callable[[], int | None], follow: bool = True) -> dict[str, Any]:
+        with self._request():
             before = dict(self.work.accepted)
-            i = deed()
+            i = action()
             if i is None:
                 return self.state()
-            gone = before.get(i)
-            self._reopen(self.work.same(i))
+            previous = before.get(i)
+            self._reopen(self.work.duplicates(i))
             labels = self.work.labels_of(i)
-            if labels is not None and labels != gone:
+            if labels is not None and labels != previous:
                 self.learning.learn(self.work.sentences[i], labels)
-            elif gone is not None:  # only training from scratch forgets a sentence
+            elif previous is not None:  # only training from scratch forgets a sentence
                 self.learning.settle(self._corpus)
             self._after()
             out = self.state(i if follow else None)
-            if follow and out["sentence"] is not None and gone is not None:
-                out["sentence"]["undone"] = spans_of(gone, self.work.settings.kind)
+            if follow and out["sentence"] is not None and previous is not None:
+                out["sentence"]["undone"] = spans_of(previous, self.work.settings.kind)
             return out
 
     def _after(self) -> None:
         """Start training from scratch if it is due, and rank the queue, after a change."""
-        if self.work.n_labelled and self.learning.due(self.work.n_labelled):
+        if self.work.n_labelled and self.learning.retraining_due(self.work.n_labelled):
             self.learning.settle(self._corpus)
         self._rank()
         self._wake.set()
 
     def choose(self, strategy: str | None = None, search: str | None = None) -> dict[str, Any]:
         """Change the strategy or the search text."""
-        with self._asked():
+        with self._request():
             if search is not None:
                 if not isinstance(search, str) or len(search) > LONGEST_SEARCH:
                     raise ParameterError(f"search: expected a text of at most {LONGEST_SEARCH} characters")
@@ -332,7 +337,7 @@ class Session:
             self.work.add_label(label)
             return self.state()
 
-    def take_in(self, data: bytes, name: str, format: str | None) -> dict[str, Any]:
+    def import_document(self, data: bytes, name: str, format: str | None) -> dict[str, Any]:
         """Add a document."""
         with self._lock:
             places = self.work.read(data, format, name)
@@ -346,9 +351,9 @@ class Session:
         self.work._check(i, None)
         model = self.learning.model
         if model is None:
-            raise ParameterError("nothing was learned yet: accept a sentence first")
+            raise ParameterError("there is no model to explain yet. Accept a sentence first")
         if type(token) is not int:
-            raise ParameterError(f"token={token!r}: expected a number")
+            raise ParameterError(f"token={token!r}: expected an integer")
         with self._lock:
             labelled = dict(self.work.labelled)
         kind, sentences = self.work.settings.kind, self.work.sentences
@@ -379,21 +384,25 @@ class Session:
 
     def _view(self) -> View:
         return View(
-            self.learning.model, self.learning.second, self._seen, self.search, n_jobs=self._n_jobs or 0
+            self.learning.model,
+            self.learning.second,
+            self._known_words,
+            self.search,
+            n_jobs=self._n_jobs or 0,
         )
 
     def _rank(self) -> None:
         """Rank the first sentences of the queue, in a number that does not depend on its length."""
         strategy = self.work.settings.strategy
-        most = FIRST if strategy_of(strategy).learned else LOOKED
+        most = FIRST if strategy_of(strategy).learned else FIRST_UNSCORED
         with contextlib.suppress(TagwiseError):
             self.queue.refresh(strategy, self._view(), self.learning.version, most=most)
 
     def _rank_a_slice(self) -> bool:
         """Rank the next slice without the lock, so that requests do not wait, and return whether there was one."""
-        self._rest()
+        self._wait_for_idle()
         with self._lock:
-            found = self.queue.due(self.work.settings.strategy, self._view(), self.learning.version)
+            found = self.queue.next_slice(self.work.settings.strategy, self._view(), self.learning.version)
         if found is None:
             return False
         try:
@@ -401,7 +410,7 @@ class Session:
         except TagwiseError:
             return False
         with self._lock:
-            self.queue.put(found, scores)
+            self.queue.store(found, scores)
         return True
 
     def _settled(self) -> None:
@@ -442,7 +451,7 @@ class Session:
         self.work.close()
 
 
-def _kept_curve(work: Work) -> list[dict[str, float]]:
+def _read_curve(work: Work) -> list[dict[str, float]]:
     """Return the learning curve of earlier sessions, or an empty one if the file is damaged."""
     try:
         data = read_regular(work.folder / CURVE, MOST_CURVE, FileError, "", follow=False)

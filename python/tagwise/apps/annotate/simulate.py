@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tagwise.apps.annotate.ranking import View, wanted
+from tagwise.apps.annotate.ranking import View, priorities
 from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
 from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.sentence import Corpus
@@ -95,10 +95,10 @@ class Simulation:
             if curve.seed:
                 continue
             colour = _COLOURS.get(curve.strategy, _OTHER)
-            course = list(zip(map(float, curve.sentences), (100 * s for s in curve.scores)))
-            lines.append(Line(course, curve.strategy, colour, curve.strategy))
+            path = list(zip(map(float, curve.sentences), (100 * s for s in curve.scores)))
+            lines.append(Line(path, curve.strategy, colour, curve.strategy))
             points.append(
-                PlotPoint(*course[-1], curve.strategy, colour, curve.strategy, "none", label=curve.strategy)
+                PlotPoint(*path[-1], curve.strategy, colour, curve.strategy, "none", label=curve.strategy)
             )
         end = max(self.most(curve.strategy) for curve in self.curves)
         level = [(0.0, 100 * self.target), (float(end), 100 * self.target)]
@@ -138,7 +138,7 @@ def simulate(
     """
     if not 0.0 < share <= 1.0 or growth <= 1.0 or begin < 1 or seeds < 1:
         raise ParameterError(
-            f"share={share}, growth={growth}, begin={begin}, seeds={seeds}; expected a share in (0, 1], growth above "
+            f"share={share}, growth={growth}, begin={begin}, seeds={seeds}: expected a share in (0, 1], growth above "
             "1, begin and seeds of 1 or more"
         )
     full = make().fit(pool).score(test)
@@ -147,11 +147,11 @@ def simulate(
         for seed in range(seeds):
             curve = Curve(strategy, seed)
             out.curves.append(curve)
-            _play(curve, pool, test, make, begin, growth, out.target, watch)
+            _run_curve(curve, pool, test, make, begin, growth, out.target, watch)
     return out
 
 
-def _play(
+def _run_curve(
     curve: Curve,
     pool: Corpus,
     test: Corpus,
@@ -188,7 +188,7 @@ def _ordered(
         second = make().fit(picked(pool, chosen[::2])).model_
     seen = {word for i in chosen for word in pool[i].tokens}
     view = View(tagger.model_, second, seen, n_jobs=1)
-    scores = wanted(strategy, view, picked(pool, left))
+    scores = priorities(strategy, view, picked(pool, left))
     return [left[i] for i in np.argsort(-scores, kind="stable").tolist()]
 
 

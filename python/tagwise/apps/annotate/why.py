@@ -41,7 +41,7 @@ def why(
     neighbours.
     """
     if not 0 <= token < len(sentence):
-        raise ParameterError(f"token={token}: the sentence has the tokens 0 to {len(sentence) - 1}")
+        raise ParameterError(f"token={token}: expected 0 to {len(sentence) - 1}, the tokens of the sentence")
     sure = has_probabilities(model)
     decisions = model.decisions(sentence, token=token, probabilistic=sure, n_jobs=n_jobs)
     decision = decisions[0].to_dict() if len(decisions) else None
