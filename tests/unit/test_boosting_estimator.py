@@ -98,7 +98,7 @@ def test_rounds_report_the_loss_of_their_weights(parameters: dict[str, Any]) -> 
     assert again.rounds_ == chosen
 
 
-def test_the_model_has_the_chosen_features_alone() -> None:
+def test_model_contains_only_the_chosen_features() -> None:
     tagger = tw.Boosting(features="S2", rounds=15, **PAPER).fit(X, Y)
     chosen = {(r.kind, r.attribute, r.label) for r in tagger.rounds_}
     assert tagger.n_features_ == len(chosen) <= 15
@@ -112,7 +112,7 @@ def test_the_model_has_the_chosen_features_alone() -> None:
     assert found == pytest.approx(weights, abs=1e-6)
 
 
-def test_training_goes_on_from_a_model() -> None:
+def test_warm_start_continues_training() -> None:
     first = tw.Boosting(features="S2", rounds=10, smoothing=0.01, **PAPER).fit(X, Y)
     second = tw.Boosting(features="S2", rounds=10, smoothing=0.01, **PAPER).fit(X, Y, warm_start=first)
     whole = tw.Boosting(features="S2", rounds=20, smoothing=0.01, **PAPER).fit(X, Y)
@@ -122,7 +122,7 @@ def test_training_goes_on_from_a_model() -> None:
     assert second.n_features_ >= first.n_features_
 
 
-def test_nothing_to_learn() -> None:
+def test_single_label_needs_no_rounds() -> None:
     tagger = tw.Boosting(rounds=5).fit([["a", "b"]], [["O", "O"]])
     assert tagger.rounds_ == []
     assert tagger.predict([["c"]]) == [["O"]]
@@ -133,7 +133,7 @@ def test_edge_attributes_are_refused() -> None:
         tw.Boosting(features="word[0]\nedge: word[0]", rounds=3).fit(X, Y)
 
 
-def test_a_draw_without_a_gain_is_no_end() -> None:
+def test_draw_without_a_gain_falls_back_to_all_features() -> None:
     """If none of the drawn features gains, all features are considered: every seed has its round."""
     sentences, labels = [["a", "b"], ["b", "c"], ["c", "a"]], [["X", "Y"], ["Y", "Z"], ["Z", "X"]]
     for seed in range(20):

@@ -102,7 +102,7 @@ refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]
 }
 
 
-def test_refused_with_the_number_and_the_limit() -> None:
+def test_errors_give_the_amount_and_the_limit() -> None:
     code = "".join(f"print({name!r}, file=sys.stderr)\n{case}" for name, case in CASES.items())
     done = subprocess.run(
         [sys.executable, "-c", BEGIN + code],
@@ -116,7 +116,7 @@ def test_refused_with_the_number_and_the_limit() -> None:
     assert done.stdout.count("refused") >= len(CASES)
 
 
-def test_the_limit_can_be_raised() -> None:
+def test_memory_limit_can_be_raised() -> None:
     """One table under two limits."""
     code = """
 data, layout = model(2_500)
@@ -161,7 +161,7 @@ except MemoryError as error:
 """
 
 
-def test_a_corpus_that_does_not_fit_is_an_error_and_no_abort() -> None:
+def test_corpus_beyond_the_limit_is_an_error_not_an_abort() -> None:
     """A limit that is too small gives an error that names the data. With a larger limit training completes."""
     found = []
     for most in (8, 400):
@@ -202,7 +202,7 @@ except MemoryError as error:
 """
 
 
-def test_labels_do_not_copy_attributes_and_features_are_claimed() -> None:
+def test_labels_share_attribute_rows_and_layouts_claim_memory() -> None:
     """Labelling a dataset shares its attribute rows, and a layout claims the additional memory it needs."""
     done = subprocess.run(
         [sys.executable, "-c", LABELLED],

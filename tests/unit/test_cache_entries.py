@@ -40,7 +40,7 @@ def damaged(whole: bytes) -> Iterator[bytes]:
     yield (head.replace(f'"format": {cache.FORMAT}', f'"format": {cache.FORMAT + 1}') + "\n" + body).encode()
 
 
-def test_a_damaged_entry_is_a_miss(tmp_path: Path) -> None:
+def test_damaged_entries_are_misses(tmp_path: Path) -> None:
     """It is a miss, a warning names its file, and it is written again."""
     told: list[str] = []
     store = Cache(tmp_path, warn=told.append)
@@ -62,14 +62,14 @@ def test_a_damaged_entry_is_a_miss(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_what_is_put_is_answered_as_it_will_be_read(tmp_path: Path, kept: bool) -> None:
+def test_stored_result_equals_the_result_read_back(tmp_path: Path, kept: bool) -> None:
     """The first run shows what the second one reads."""
     store = Cache(tmp_path if kept else None)
     assert store.put(KEY, {"pair": (1, 2), "names": {3: "x"}}) == {"pair": [1, 2], "names": {"3": "x"}}
     assert store.get(KEY) == {"pair": [1, 2], "names": {"3": "x"}}
 
 
-def test_what_is_no_result_is_a_miss(tmp_path: Path) -> None:
+def test_entries_with_foreign_content_are_misses(tmp_path: Path) -> None:
     """A complete entry with other content under the requested key is a miss."""
     told: list[str] = []
     events = list(run(CELLS[:1], DATA, cache=Cache(tmp_path)))
@@ -103,7 +103,7 @@ def measures(events: Any) -> dict[int, Any]:
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
-def test_a_folder_that_cannot_be_written_to(tmp_path: Path, jobs: int) -> None:
+def test_unwritable_cache_folder_warns_and_trains(tmp_path: Path, jobs: int) -> None:
     """Everything is trained and shown as without a cache, and one warning names the folder."""
     wanted = measures(run(CELLS, DATA))
     (tmp_path / "taken").write_text("a file where the folder should be")
@@ -115,7 +115,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, jobs: int) -> None:
     assert said.endswith("Continuing without the cache")
 
 
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_warns_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is trained, one warning names the folder, and no file is left behind."""
 
     def full(_: int) -> None:
@@ -136,7 +136,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_an_entry_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_entry_is_a_miss_with_a_warning(tmp_path: Path) -> None:
     """A folder in place of the entry is a miss with a warning, and the result is computed."""
     told: list[str] = []
     store = Cache(tmp_path, warn=told.append)

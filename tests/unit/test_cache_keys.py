@@ -134,7 +134,7 @@ def test_every_field_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", CELLS)
-def test_a_field_of_the_cell_changes_the_key(row: str) -> None:
+def test_cell_fields_change_the_key(row: str) -> None:
     """Two cells that differ in one field have two keys."""
     field, one, other = CELLS[row]
     assert {f.name for f in fields(Cell) if getattr(one, f.name) != getattr(other, f.name)} == {field}
@@ -142,13 +142,13 @@ def test_a_field_of_the_cell_changes_the_key(row: str) -> None:
 
 
 @pytest.mark.parametrize("row", PARTS)
-def test_a_part_of_the_corpus_changes_the_key(row: str) -> None:
+def test_corpus_parts_change_the_key(row: str) -> None:
     """One cell has two keys on two corpora if it reads the part that differs."""
     _, cell, data = PARTS[row]
     assert key(cell, data) != key(cell)
 
 
-def test_where_a_column_ends_is_part_of_a_corpus() -> None:
+def test_column_boundaries_change_the_corpus_digest() -> None:
     """Equal concatenations of other tokens, and columns of another name, are another corpus."""
     one, two, three = (
         Data(Corpus([Sentence({name: words, "label": ["A"] * len(words)}, "label")]), DATA.test)
@@ -190,13 +190,13 @@ def test_every_parameter_changes_the_key(kind: str) -> None:
         assert same == (param.name in ("n_jobs", "verbose")), (kind, param.name)
 
 
-def test_learners_with_the_same_parameters_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learner_name_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The learner is part of the key, even if all its parameters equal those of another."""
     monkeypatch.setitem(LEARNERS, "twin", LEARNERS["crf"])
     assert key(replace(BASE, learner=ComparedLearner("crf", "twin"))) != key()
 
 
-def test_a_template_file_is_its_text(tmp_path: Path) -> None:
+def test_template_files_are_identified_by_their_text(tmp_path: Path) -> None:
     """An edited feature file changes the key. A copy with equal text elsewhere does not."""
     one, two = tmp_path / "a" / "t.txt", tmp_path / "b" / "t.txt"
     for path in (one, two):
@@ -208,7 +208,7 @@ def test_a_template_file_is_its_text(tmp_path: Path) -> None:
     assert key(replace(BASE, features=str(one))) != first
 
 
-def test_code_version_and_format_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_version_and_format_change_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another build of the library and another result format give other keys."""
     first = key()
     with monkeypatch.context() as patch:
@@ -279,7 +279,7 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
 }
 
 
-def test_a_trial_is_kept_by_itself() -> None:
+def test_trials_have_keys_independent_of_the_grid() -> None:
     """The key of a trial does not depend on the grid and differs from other trials and from the cell."""
     wider = replace(TUNED, tune={**TUNED.tune, "l2": [0.1, 1.0, 10.0]})
     names = Names({"a": DATA})
@@ -291,7 +291,7 @@ def test_a_trial_is_kept_by_itself() -> None:
 
 
 @pytest.mark.parametrize("row", SAME)
-def test_nothing_else_changes_the_key(row: str) -> None:
+def test_equivalent_cells_share_a_key(row: str) -> None:
     """Equivalent cells have one key."""
     one, data, other, others = SAME[row]
     assert key(one, data) == key(other, others)
@@ -320,7 +320,7 @@ class Held:
         return self.value * x
 
 
-def test_a_function_is_its_text_and_what_it_holds() -> None:
+def test_functions_are_identified_by_source_and_captured_values() -> None:
     """Functions, partials and callables that compute something else have other keys. Equal ones share a key."""
 
     def of(function: Any) -> str:
@@ -367,7 +367,7 @@ def unneeded(path: Path) -> bool:
     return path.name == "__pycache__" if path.is_dir() else path.suffix != ".py"
 
 
-def test_every_module_that_trains_is_in_the_digest(copy: tuple[Path, Path]) -> None:
+def test_digest_covers_every_training_module(copy: tuple[Path, Path]) -> None:
     """One more byte in any module changes the digest, except in modules that only display results."""
     root, library = copy
     first = code_digest(root, library)
@@ -389,7 +389,7 @@ def test_every_module_that_trains_is_in_the_digest(copy: tuple[Path, Path]) -> N
     assert ignored == shows | {Path("apps/compare/table.py")}
 
 
-def test_what_lies_where_is_in_the_digest(copy: tuple[Path, Path]) -> None:
+def test_digest_covers_the_library_and_module_paths(copy: tuple[Path, Path]) -> None:
     """The native library, a new module and a moved module change the digest. Other files do not."""
     root, library = copy
     first = code_digest(root, library)
@@ -408,7 +408,7 @@ def test_what_lies_where_is_in_the_digest(copy: tuple[Path, Path]) -> None:
     assert code_digest(root, library) == first
 
 
-def test_the_version_is_that_of_this_package() -> None:
+def test_digest_covers_the_running_package() -> None:
     """The digest in every key covers the package and the library that are running."""
     version, _, digest = code_version().partition("+")
     assert version == _core.__version__
@@ -422,7 +422,7 @@ VALUE = {"row": {"accuracy": 1 / 3, "f1": None, "name": "Łódź \u2028"}, "deta
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_hit_is_what_was_stored(tmp_path: Path, kept: bool) -> None:
+def test_hits_return_the_stored_result(tmp_path: Path, kept: bool) -> None:
     """A result is stored in full precision, under its own key only, and computed once."""
     store = Cache(tmp_path if kept else None)
     a, b = key(), key(SCORED)
@@ -446,7 +446,7 @@ def test_a_hit_is_what_was_stored(tmp_path: Path, kept: bool) -> None:
     assert len([p for p in tmp_path.rglob("*") if p.is_file()]) == 2 * kept
 
 
-def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_unserializable_results_leave_no_file(tmp_path: Path) -> None:
     """A value that JSON cannot represent raises an error and leaves no file behind."""
     store = Cache(tmp_path)
     with pytest.raises(TypeError, match="not JSON serializable"):
@@ -454,7 +454,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
-def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_default_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """TAGWISE_CACHE names the folder. The default is in the user's cache."""
     monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "named"))
     assert default_folder() == tmp_path / "named"
@@ -465,7 +465,7 @@ def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert default_folder().is_relative_to(tmp_path)
 
 
-def test_rows_have_the_names_of_their_own_cells(tmp_path: Path) -> None:
+def test_equivalent_cells_are_shown_under_their_own_names(tmp_path: Path) -> None:
     """Equivalent cells are trained once, and each is shown under its own names."""
     paths = [tmp_path / name / "t.txt" for name in "ab"]
     for path in paths:

@@ -61,7 +61,7 @@ for change in ("ones", "zeros", "cut", "empty", "removed"):
     in_a_process(code, path)
 
 
-def test_a_mapped_file_is_the_same_model(saved: bytes, tmp_path: Path) -> None:
+def test_mapped_file_predicts_like_a_loaded_one(saved: bytes, tmp_path: Path) -> None:
     path = tmp_path / "m.tagwise"
     path.write_bytes(saved)
     read, mapped = tw.load(path), tw.load(path, mmap=True)
@@ -70,7 +70,7 @@ def test_a_mapped_file_is_the_same_model(saved: bytes, tmp_path: Path) -> None:
     assert list(mapped.model_.vocabulary) == list(read.model_.vocabulary)
 
 
-def test_no_change_of_a_mapped_file_leads_out_of_its_arrays(saved: bytes, tmp_path: Path) -> None:
+def test_changed_mapped_files_cause_no_out_of_bounds_access(saved: bytes, tmp_path: Path) -> None:
     """Other labels or an error, as documented for `mmap`, but never a crash or an endless search."""
     path = tmp_path / "m.tagwise"
     path.write_bytes(saved)
@@ -98,7 +98,7 @@ for byte in (0x00, 0x01, 0x7F, 0xFF):
     in_a_process(code, path)
 
 
-def test_what_is_no_file_is_no_model(tmp_path: Path) -> None:
+def test_pipes_are_rejected_as_models(tmp_path: Path) -> None:
     """A pipe is refused before it is opened, which would block until it has a writer."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):

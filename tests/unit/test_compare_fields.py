@@ -355,7 +355,7 @@ def runs(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert not any(e.cached for e in events)
 
 
-def test_a_process_says_what_it_does() -> None:
+def test_worker_processes_report_the_same_events() -> None:
     """A worker process reports trials, features, iterations and scoring exactly as this process does."""
     cell = replace(BASE, tune={"l2": [0.5, 3.0]})
     here: list[str] = []
@@ -543,7 +543,7 @@ def test_documents_reach_the_cells() -> None:
 
 
 @pytest.mark.parametrize(("n", "size"), [(24, None), (23, None), (24, 12), (24, 11), (6, None)])
-def test_folds_hold_out_other_sentences_and_together_all(n: int, size: int | None) -> None:
+def test_folds_partition_the_sentences(n: int, size: int | None) -> None:
     """Every sentence is scored in exactly one of five folds and trained on in the other four."""
     data = tw.Corpus([tw.Sentence({"word": [str(i)], "label": ["A"]}, "label") for i in range(n)])
     part = [str(i) for i in range(n)][:size]
@@ -557,7 +557,7 @@ def test_folds_hold_out_other_sentences_and_together_all(n: int, size: int | Non
     assert held_out(data, size)[1] == held_out(data, size, 0)[1]
 
 
-def test_draws_are_of_all_sentences() -> None:
+def test_samples_can_contain_every_sentence_in_order() -> None:
     """A sample keeps the order, has no duplicates and can contain any sentence. Seed 0 takes the first ones."""
     data = tw.Corpus([tw.Sentence({"word": [str(i)], "label": ["A"]}, "label") for i in range(20)])
     seen: set[int] = set()
@@ -586,6 +586,6 @@ ONCE = {check: name for name, check in CASES.items()}
 
 
 @pytest.mark.parametrize("case", ONCE.values())
-def test_fields(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_field_changes_the_result(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The check of a field passes."""
     CASES[case](monkeypatch, tmp_path)

@@ -82,7 +82,7 @@ def shown(width: int | None) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [*WIDTHS, None])
-def test_every_figure_of_a_shown_column_is_whole(width: int | None) -> None:
+def test_figures_are_never_truncated(width: int | None) -> None:
     """Figures are in their row in column order. No line exceeds the width or ends in an ellipsis."""
     text = lines(width)
     assert width is None or max(map(len, text)) <= width
@@ -100,13 +100,13 @@ def test_every_figure_of_a_shown_column_is_whole(width: int | None) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_rows_can_be_told_apart(width: int) -> None:
+def test_rows_are_distinguishable_at_every_width(width: int) -> None:
     """A column that alone distinguishes two rows is shown at every width."""
     assert {"learner", "features", "loss"} <= set(shown(width))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_terminal_shows_what_a_pipe_gets(width: int) -> None:
+def test_terminal_and_pipe_output_are_equal(width: int) -> None:
     """Except for colours and trailing spaces."""
     out = io.StringIO()
     Console(file=out, width=width, force_terminal=True, color_system="standard").print(TABLE)

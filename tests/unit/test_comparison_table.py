@@ -56,7 +56,7 @@ BARE = replace(
 # --- means and deviations -----------------------------------------------------------------------------------
 
 
-def test_means_and_deviations_by_hand() -> None:
+def test_means_and_standard_deviations() -> None:
     """Over three seeds: the mean, and the sample standard deviation with divisor n - 1."""
     values = {
         "accuracy": (0.5, 0.7, 0.9, 0.7, 0.2),
@@ -91,7 +91,7 @@ def test_means_and_deviations_by_hand() -> None:
     assert alone["accuracy"] == 0.5
 
 
-def test_what_is_missing_is_left_out_of_the_mean() -> None:
+def test_missing_values_are_excluded_from_the_mean() -> None:
     """A measure that is missing in a row does not count as zero."""
     rows = [BASE, replace(BASE, seed=1, f1=None, cpu=None), replace(BASE, seed=2, f1=0.75, cpu=None)]
     (entry,) = Comparison(rows).summary()
@@ -102,7 +102,7 @@ def test_what_is_missing_is_left_out_of_the_mean() -> None:
 
 
 @pytest.mark.parametrize("name", GROUP)
-def test_rows_that_differ_otherwise_than_in_seed_are_apart(name: str) -> None:
+def test_rows_are_grouped_by_everything_except_the_seed(name: str) -> None:
     """Corpus, learner, loss, features and size separate groups. The seed does not."""
     other = replace(BASE, **{name: 7 if name == "sentences" else "other"})
     entries = Comparison([BASE, other, replace(BASE, seed=1)]).summary()
@@ -110,7 +110,7 @@ def test_rows_that_differ_otherwise_than_in_seed_are_apart(name: str) -> None:
     assert [entry["seeds"] for entry in entries] == [2, 1]
 
 
-def test_what_was_chosen_is_named_once() -> None:
+def test_chosen_values_are_listed_once() -> None:
     """The choices of all seeds, in order and without repetition."""
     rows = [replace(BASE, seed=i, chosen=c) for i, c in enumerate(("l2=1", "l2=0.1", "l2=1", ""))]
     assert Comparison(rows).summary()[0]["chosen"] == "l2=1; l2=0.1"
@@ -153,7 +153,7 @@ def counts(n: int, seed: int, *, chunks: bool) -> tuple[list[list[int]], list[li
 
 @pytest.mark.parametrize("chunks", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_significance_against_every_swap(chunks: bool, seed: int) -> None:
+def test_p_value_estimates_the_exact_permutation_test(chunks: bool, seed: int) -> None:
     """Random swaps estimate the exact share, for F1 if there are chunks and for accuracy otherwise."""
     one, other = counts(9, seed, chunks=chunks)
     expected = exact(one, other, chunks=chunks)
@@ -161,7 +161,7 @@ def test_significance_against_every_swap(chunks: bool, seed: int) -> None:
     assert p_value(other, one, trials=20_000) == pytest.approx(expected, abs=0.015)
 
 
-def test_significance_counts_itself() -> None:
+def test_p_value_counts_the_observed_sample() -> None:
     """The p-value is (1 + hits) / (1 + trials): never zero, and one if nothing differs."""
     one = [[5, 5, 0, 0, 0]] * 60
     other = [[5, 2, 0, 0, 0]] * 60  # practically never reached by chance
@@ -173,7 +173,7 @@ def test_significance_counts_itself() -> None:
     assert p_value([[5, 4, 0, 1, 0]], [[5, 5, 0, 0, 0]], trials=9) == 1.0
 
 
-def test_significance_repeats_and_its_seed_matters() -> None:
+def test_p_value_is_reproducible_and_depends_on_the_seed() -> None:
     """Equal seeds swap equal sentences, and another seed swaps other ones."""
     one, other = counts(30, 3, chunks=True)
     found = [p_value(one, other, trials=101, seed=seed) for seed in (0, 0, 1, 2, 3)]
@@ -188,7 +188,7 @@ def detail(table: list[list[int]]) -> dict[str, Any]:
     return {"counts": table}
 
 
-def test_p_of_a_table_is_of_all_common_seeds_together() -> None:
+def test_p_value_pools_common_seeds() -> None:
     """Sentences of common seeds are pooled, other seeds do not count, and the baseline has no p-value."""
     (a0, b0), (a1, b1) = counts(5, 1, chunks=False), counts(5, 6, chunks=False)
     wild = [[9, 9, 0, 0, 0]] * 40
@@ -204,7 +204,7 @@ def test_p_of_a_table_is_of_all_common_seeds_together() -> None:
     assert [e["p"] for e in Comparison(rows, against="crf").summary()] == [None, None]
 
 
-def test_p_compares_like_with_like() -> None:
+def test_p_value_compares_equal_corpus_size_and_features() -> None:
     """The baseline has the same corpus and size, and the same features or the only ones it was run with."""
     one, other = counts(8, 2, chunks=False)
     better = [[n, n, 0, 0, 0] for n, *_ in one]
@@ -237,7 +237,7 @@ def test_p_compares_like_with_like() -> None:
         assert p(*nothing) is None
 
 
-def test_p_follows_rows_that_are_added() -> None:
+def test_p_values_are_recomputed_when_rows_are_added() -> None:
     """The p-values of a table that grows are recomputed."""
     (a0, b0), (a1, b1) = counts(6, 1, chunks=False), counts(6, 8, chunks=False)
     table = Comparison(against="crf")
@@ -251,7 +251,7 @@ def test_p_follows_rows_that_are_added() -> None:
 # --- what a comparison is made of ---------------------------------------------------------------------------
 
 
-def test_published_figures_by_hand() -> None:
+def test_published_figures_match_measure_learner_and_corpus() -> None:
     """A published figure appears only next to the measure, learner, features and corpus that it belongs to."""
     rows = [
         replace(BASE, learner=learner, features=features, corpus=corpus)
@@ -297,7 +297,7 @@ TABLE = Comparison(
 )
 
 
-def test_csv_and_json_hold_every_row() -> None:
+def test_csv_and_json_contain_every_row() -> None:
     """One record per seed, every field under its name and in full precision. Missing values are empty or null."""
     lines = list(csv.DictReader(io.StringIO(TABLE.to_csv())))
     names = [f.name for f in fields(Row)]
@@ -313,7 +313,7 @@ def test_csv_and_json_hold_every_row() -> None:
     assert value["summary"][0]["accuracy_sd"] == pytest.approx(math.sqrt(0.125))
 
 
-def test_the_score_of_a_row() -> None:
+def test_row_score_is_f1_or_accuracy() -> None:
     """F1 if labels are spans, even if it is zero, and accuracy otherwise."""
     assert (BASE.score, BARE.score, replace(BASE, f1=0.0).score) == (0.25, 0.5, 0.0)
     assert Row.of({**{f.name: getattr(BASE, f.name) for f in fields(Row)}, "unknown": 1}, seed=4) == replace(

@@ -19,7 +19,7 @@ PLAIN = ["B-PER", "New York", "a\u00a0b", "é", "\u200b", "\U0001f600", "日本"
 
 
 @pytest.mark.parametrize("mark", BREAKS, ids=lambda mark: f"U+{ord(mark):04X}")
-def test_refused_by_all(mark: str, tmp_path: Path) -> None:
+def test_labels_with_control_characters_are_rejected(mark: str, tmp_path: Path) -> None:
     label, code = f"B{mark}X", f"U\\+{ord(mark):04X}"
     X, y = [["a", "b"], ["c", "d", "e"]], [["O", "O"], ["O", label, "O"]]
     for tagger in (tw.CRF(max_iter=1), tw.Perceptron(epochs=1), tw.HMM(), tw.Boosting(rounds=1)):
@@ -37,7 +37,7 @@ def test_refused_by_all(mark: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mark", BREAKS, ids=lambda mark: f"U+{ord(mark):04X}")
-def test_refused_by_readers(mark: str) -> None:
+def test_readers_reject_labels_with_control_characters(mark: str) -> None:
     code, escaped = f"U\\+{ord(mark):04X}", f"\\u{ord(mark):04x}"
     text = f'{{"tokens": ["a", "b"], "labels": ["O", "B{escaped}X"]}}\n'
     with pytest.raises(tw.CorpusError, match=f":1: token 1: .*{code}"):
@@ -56,7 +56,7 @@ def test_refused_by_readers(mark: str) -> None:
 
 
 @pytest.mark.parametrize("label", PLAIN)
-def test_text_is_taken(label: str, tmp_path: Path) -> None:
+def test_printable_labels_are_accepted(label: str, tmp_path: Path) -> None:
     assert break_in(label) is None
     X, y = [["a", "b"]], [["O", label]]
     tw.Perceptron(epochs=2).fit(X, y).save(tmp_path / "m")

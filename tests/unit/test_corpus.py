@@ -100,7 +100,7 @@ class TestSentenceAndCorpus:
         with pytest.raises(CorpusError, match="2 label sequences for 3"):
             c.with_labels([["X"], ["Z"]])
 
-    def test_refusals(self) -> None:
+    def test_invalid_sentences_and_columns_are_rejected(self) -> None:
         with pytest.raises(CorpusError, match="word: 1, label: 2"):
             Sentence({"word": ["a"], "label": ["X", "Y"]}, "label")
         with pytest.raises(CorpusError, match="no column is named 'ner'"):
@@ -127,7 +127,7 @@ class TestConll:
             return  # a first token that begins with a BOM looks like the file's own BOM
         assert again == c
 
-    def test_a_missing_label_column_may_be_taken(self) -> None:
+    def test_optional_label_column_may_be_missing(self) -> None:
         c = conll("a NN\n", ("word", "pos", "label"), optional_label=True)
         assert c.columns == ("word", "pos")
         assert c.label is None
@@ -147,7 +147,7 @@ class TestConll:
 
     @pytest.mark.parametrize("token", ["#", "#x", "# "])
     @pytest.mark.parametrize("mark", ["", "-DOCSTART-\t-X-\tO\n\n"])
-    def test_a_first_token_may_begin_with_a_hash(self, token: str, mark: str) -> None:
+    def test_first_token_may_begin_with_a_hash(self, token: str, mark: str) -> None:
         """A row with a tab is a token even if the only lines before it are comments and document marks."""
         (s,) = conll(f"# a comment\n{mark}{token}\tN\tGOLD\n")
         assert (s.tokens, s.labels, s.comments) == ([token.strip()], ["GOLD"], ("# a comment",))
@@ -196,7 +196,7 @@ class TestConll:
 
 
 class TestConllu:
-    def test_keeps_everything(self) -> None:
+    def test_conllu_round_trip_keeps_every_line(self) -> None:
         c = tc.read_conllu(io.StringIO(CONLLU))
         assert c.tokens == [["do", "n't", "stop"], ["New York"], ["yes"]]
         assert c.labels[0] == ["AUX", "PART", "VERB"]
@@ -208,7 +208,7 @@ class TestConllu:
         tc.write_conllu(c, out)
         assert out.getvalue() == CONLLU
 
-    def test_a_multiword_token_may_have_one_word(self) -> None:
+    def test_multiword_range_may_cover_one_word(self) -> None:
         """Its range ends at its first word or later, not before."""
         text = CONLLU.replace("1-2\t", "1-1\t", 1)
         out = io.StringIO()
@@ -219,7 +219,7 @@ class TestConllu:
 
 
 class TestJsonl:
-    def test_reads_columns_and_keeps_the_rest(self) -> None:
+    def test_jsonl_reads_columns_and_keeps_other_keys(self) -> None:
         c = tc.read_jsonl(io.StringIO(JSONL))
         assert c.columns == ("word", "pos", "label")
         assert c.tokens == [["a", "b c"], ["ü"]]
@@ -236,7 +236,7 @@ class TestJsonl:
         assert c.label is None
 
     @given(sentence_lists(2, st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=5)))
-    def test_holds_any_text(self, rows: list[list[tuple[str, ...]]]) -> None:
+    def test_jsonl_round_trips_any_text(self, rows: list[list[tuple[str, ...]]]) -> None:
         c = corpus_of(rows)
         out = io.BytesIO()
         tc.write_jsonl(c, out)
@@ -268,13 +268,13 @@ class TestAnyFormat:
             ("", "conll"),
         ],
     )
-    def test_is_seen_by_contents(self, text: str, format: str) -> None:
+    def test_format_is_detected_from_contents(self, text: str, format: str) -> None:
         assert format_of_text(text) == format
         found, sentences = tc.iter_sentences(io.StringIO(text))
         assert found == format
         list(sentences)
 
-    def test_standard_streams_without_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_standard_streams_without_a_byte_buffer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", io.StringIO("a O\n\nb O\n"))
         out = io.StringIO()
         monkeypatch.setattr(sys, "stdout", out)
@@ -283,14 +283,14 @@ class TestAnyFormat:
 
 
 class TestWriting:
-    def test_the_same_text_gives_the_same_gz(self, tmp_path: Path) -> None:
+    def test_gzip_output_is_deterministic(self, tmp_path: Path) -> None:
         for name in ("a.gz", "b.gz"):
             tc.write_conll(conll(CONLL), tmp_path / name)
         assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
-def test_nothing_depends_on_where_chunks_end(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_does_not_depend_on_chunk_boundaries(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     commented = "# newdoc\n# a b\na\tO\n\nb\tO\n"
     texts = [
         CONLL,
@@ -345,7 +345,7 @@ class TestBundled:
     @pytest.mark.parametrize(
         ("name", "sizes"), [("ewt-pos", (12_544, 2_001, 2_077)), ("wnut17-ner", (3_394, 1_009, 1_287))]
     )
-    def test_loads(self, name: str, sizes: tuple[int, int, int]) -> None:
+    def test_bundled_corpora_load(self, name: str, sizes: tuple[int, int, int]) -> None:
         parts = tc.load_corpus(name)
         assert tuple(len(p) for p in parts if p is not None) == sizes
         assert {p.columns for p in parts if p is not None} == {("word", "label")}
@@ -355,7 +355,7 @@ class TestBundled:
         assert xpos.tokens == upos.tokens
         assert len(upos.label_set) <= 17 < len(xpos.label_set)
 
-    def test_come_with_licence_and_attribution(self) -> None:
+    def test_bundled_corpora_have_licence_and_attribution(self) -> None:
         for info in tc.corpora():
             if info.bundled:
                 note = Path(tc.__file__).parent / "data" / info.folder / "ATTRIBUTION.txt"
@@ -373,7 +373,7 @@ class TestBundled:
             ("ptb-sample", (3_400, None, 514), ("word", "label")),
         ],
     )
-    def test_corpora_for_measuring(
+    def test_external_corpora_have_expected_sizes(
         self, name: str, sizes: tuple[int, int | None, int], columns: tuple[str, ...]
     ) -> None:
         parts = tc.load_corpus(name)

@@ -25,7 +25,7 @@ def test_random_damage_gives_a_corpus_or_a_typed_error(what: str) -> None:
     assert min(outcomes.values()) > 100, outcomes
 
 
-def test_what_is_read_can_be_written_back() -> None:
+def test_corpora_that_were_read_can_be_written() -> None:
     rng = random.Random(11)
     for _ in range(500):
         try:

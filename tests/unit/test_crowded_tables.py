@@ -31,7 +31,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_vocabulary_in_one_run(model: Path) -> None:
+def test_vocabulary_table_with_one_run(model: Path) -> None:
     """All attributes in adjacent slots: a search would visit all of them."""
     forged = Forgery.of(model)
     table = forged.array("vocab.table").data
@@ -44,7 +44,7 @@ def test_vocabulary_in_one_run(model: Path) -> None:
         tw.load(model.with_name("crowded"))
 
 
-def test_vocabulary_in_a_vast_table(model: Path) -> None:
+def test_oversized_vocabulary_table(model: Path) -> None:
     """A table that no writer produces: mostly empty, and larger than its attributes need."""
     forged = Forgery.of(model)
     old = forged.array("vocab.table").data
@@ -73,7 +73,7 @@ def crowded_cqdb(n: int) -> bytes:
     return bytes(data)
 
 
-def test_attributes_of_crfsuite(tmp_path: Path) -> None:
+def test_crfsuite_attribute_table_with_one_run(tmp_path: Path) -> None:
     """About 2,000 strings per table, in one run."""
     path = tmp_path / "m.crfsuite"
     path.write_bytes(crowded_cqdb(600_000))
@@ -102,7 +102,7 @@ def seconds(call: Any) -> float:
     return time.perf_counter() - begin
 
 
-def test_keys_of_crfpp_in_one_chain() -> None:
+def test_crfpp_key_chain_is_read_in_linear_time() -> None:
     """Reading a chain of nodes takes linear time: 16 times the length takes far less than 256 times the time."""
 
     def read(n: int) -> None:
@@ -115,7 +115,7 @@ def test_keys_of_crfpp_in_one_chain() -> None:
     assert long < 40 * short + 0.5
 
 
-def test_keys_are_those_of_the_builder() -> None:
+def test_read_keys_equal_built_keys() -> None:
     """Keys with common prefixes, a key that is a prefix of another, all bytes."""
     rng = np.random.default_rng(0)
     keys = {bytes(rng.integers(1, 256, rng.integers(1, 6)).astype(np.uint8)) for _ in range(500)}
@@ -137,7 +137,9 @@ def sparse(path: Path, head: bytes, size: int) -> Path:
     return path
 
 
-def test_a_sparse_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_terabyte_files_are_rejected_before_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For terabytes, the size check or the budget check fails before any array is read."""
     size = 1 << 42
     head = struct.pack("<8sIIQQ", b"tagwise\n", 1, 0, 2, 1) + b"{}"
@@ -165,7 +167,7 @@ def test_a_sparse_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         tw.load(sparse(tmp_path / "small", head + table[:-8] + struct.pack("<Q", 12 << 20), 128 + (12 << 20)))
 
 
-def test_arrays_lie_one_after_the_other(model: Path) -> None:
+def test_arrays_must_be_contiguous(model: Path) -> None:
     """Gaps, overlaps, duplicate names and trailing bytes are refused."""
     whole = Forgery.of(model)
     faults = {

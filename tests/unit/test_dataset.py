@@ -45,7 +45,7 @@ def rows(vocab: Vocabulary, data: Any) -> list[list[tuple[str, float]]]:
 
 
 @given(LISTS)
-def test_lists_read_back(X: list[list[list[str]]]) -> None:
+def test_encoded_lists_decode_to_the_input(X: list[list[list[str]]]) -> None:
     vocab = Vocabulary()
     data = encode_attributes(vocab, X)
     assert [[a for a, _ in row] for row in rows(vocab, data)] == [token for s in X for token in s]
@@ -59,7 +59,9 @@ def test_lists_read_back(X: list[list[list[str]]]) -> None:
 
 
 @given(LISTS, LISTS)
-def test_a_locked_vocabulary_drops_the_unknown(X: list[list[list[str]]], Y: list[list[list[str]]]) -> None:
+def test_locked_vocabulary_drops_unknown_attributes(
+    X: list[list[list[str]]], Y: list[list[list[str]]]
+) -> None:
     vocab = Vocabulary()
     encode_attributes(vocab, X)
     vocab.lock()
@@ -74,7 +76,7 @@ def test_a_locked_vocabulary_drops_the_unknown(X: list[list[list[str]]], Y: list
 
 
 @given(st.lists(st.lists(st.lists(NAMES, max_size=4) | DICTS, max_size=4), max_size=4), st.data())
-def test_threads_do_not_change_what_is_read(X: list[Any], data: Any) -> None:
+def test_encoding_does_not_depend_on_threads(X: list[Any], data: Any) -> None:
     vocab = Vocabulary()
     encode_attributes(vocab, X)
     vocab.lock()
@@ -87,7 +89,7 @@ def test_threads_do_not_change_what_is_read(X: list[Any], data: Any) -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_lone_surrogate_is_found_among_many_sentences(n_jobs: int) -> None:
+def test_lone_surrogate_is_reported_among_many_sentences(n_jobs: int) -> None:
     vocab = Vocabulary()
     X = [[["a"], ["b"]]] * 200
     encode_attributes(vocab, X)
@@ -153,7 +155,7 @@ def test_dict_conventions() -> None:
     ]
 
 
-def test_every_kind_of_sequence() -> None:
+def test_all_sequence_types_are_accepted() -> None:
     expected = [[("a", 1.0), ("b", 2.0)], []]
     for X in (
         [[["a", ("b", 2)], []]],
@@ -186,12 +188,12 @@ def test_every_kind_of_sequence() -> None:
         ([[{"a": b"x"}]], "the value b'x'"),
     ],
 )
-def test_errors_say_where(X: Any, words: str) -> None:
+def test_errors_give_the_position(X: Any, words: str) -> None:
     with pytest.raises(CorpusError, match=words):
         encode_attributes(Vocabulary(), X)
 
 
-def test_a_dict_within_itself_is_refused() -> None:
+def test_recursive_dicts_are_rejected() -> None:
     loop: dict[str, Any] = {}
     loop["a"] = loop
     with pytest.raises(CorpusError, match="nested"):
@@ -253,7 +255,7 @@ def test_prune_needs_counts() -> None:
         build([[["a"]]], min_count=0)
 
 
-def test_labels() -> None:
+def test_labels_are_collected_encoded_and_checked() -> None:
     y = [["O", "B"], [], ["I"]]
     labels = collect_labels(y)
     assert labels == ["O", "B", "I"]
@@ -272,7 +274,7 @@ def test_labels() -> None:
             call()
 
 
-def test_too_many_labels_and_labels_read_once() -> None:
+def test_too_many_labels_and_labels_from_an_iterator() -> None:
     """16 bits limit the number of labels. An error about labels of an iterator cannot give a position."""
     assert len(collect_labels([[str(i) for i in range(NO_LABEL - 1)]])) == NO_LABEL - 1
     with pytest.raises(
@@ -285,7 +287,7 @@ def test_too_many_labels_and_labels_read_once() -> None:
 
 
 @pytest.mark.parametrize("labels", [3, 256, 257])
-def test_pairs_of_an_edge_attribute_exist_once(labels: int) -> None:
+def test_edge_attribute_pairs_are_unique_and_sorted(labels: int) -> None:
     """The pairs on gold paths, ascending, however often they occur and however many pairs are possible."""
     rng = np.random.default_rng(labels)
     few = np.unique([0, 1, labels - 2, labels - 1])  # so that pairs are repeated
@@ -311,7 +313,7 @@ def test_pairs_of_an_edge_attribute_exist_once(labels: int) -> None:
 
 
 @pytest.mark.parametrize("plain", [True, False])
-def test_attributes_are_numbered_as_they_come(plain: bool) -> None:
+def test_attribute_ids_follow_first_occurrence(plain: bool) -> None:
     """On one thread and on two, in batches and one by one: ids follow first occurrence, rows follow the tokens."""
     rng = np.random.default_rng(4)
     X: list[list[Any]] = [

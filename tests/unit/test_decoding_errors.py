@@ -32,22 +32,22 @@ def crf() -> tw.CRF:
         ([7, [None]], "sentence 0: allowed is 7"),
     ],
 )
-def test_allowed(crf: tw.CRF, allowed: Any, words: str) -> None:
+def test_invalid_allowed_labels_raise(crf: tw.CRF, allowed: Any, words: str) -> None:
     with pytest.raises(tw.CorpusError, match=words):
         crf.predict(X, allowed=allowed)
 
 
-def test_allowed_none_is_any(crf: tw.CRF) -> None:
+def test_allowed_none_permits_every_label(crf: tw.CRF) -> None:
     assert crf.predict(X, allowed=[None, ["B-LOC"]]) == [*crf.predict(X[:1]), ["B-LOC"]]
 
 
 @pytest.mark.parametrize("beam", [0, -1, 2.5, "8"])
-def test_beam(crf: tw.CRF, beam: Any) -> None:
+def test_invalid_beams_raise(crf: tw.CRF, beam: Any) -> None:
     with pytest.raises(tw.ParameterError, match="expected integer >= 1"):
         crf.predict(X, decoder="beam", beam=beam)
 
 
-def test_local_models_have_no_beam() -> None:
+def test_local_models_reject_beam_search() -> None:
     memm = tw.MEMM(features="S1", max_iter=3).fit(X, Y)
     with pytest.raises(tw.ParameterError, match="MEMM"):
         memm.predict(X, decoder="beam")
@@ -66,7 +66,7 @@ def test_local_models_have_no_beam() -> None:
         (("PER", 0, 1), "no chunks of type 'PER'"),
     ],
 )
-def test_chunks(crf: tw.CRF, chunk: Any, words: str) -> None:
+def test_invalid_chunks_raise(crf: tw.CRF, chunk: Any, words: str) -> None:
     with pytest.raises(tw.CorpusError, match=words):
         crf.chunk_probability(X, [[chunk], []])
 
@@ -108,7 +108,7 @@ def tag(model: Path, text: str, folder: Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("given", ["lists", "corpus", "columns"])
-def test_what_fit_saw_is_what_files_are_read_as(given: str, tmp_path: Path) -> None:
+def test_command_reads_files_with_the_columns_of_fit(given: str, tmp_path: Path) -> None:
     tagger = tw.Perceptron(features="S1", epochs=5)
     if given == "lists":
         tagger.fit(X, Y)
@@ -124,7 +124,7 @@ def test_what_fit_saw_is_what_files_are_read_as(given: str, tmp_path: Path) -> N
         assert found == [y for labels in Y for y in labels]
 
 
-def test_models_of_bare_attributes_say_so(tmp_path: Path) -> None:
+def test_models_of_bare_attributes_cannot_tag_files(tmp_path: Path) -> None:
     tw.Perceptron(epochs=1).fit([[["a"], ["b"]]], [["X", "Y"]]).save(tmp_path / "m")
     code, out = tag(tmp_path / "m", "a\nb\n", tmp_path)
     assert code == 2

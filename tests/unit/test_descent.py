@@ -47,7 +47,7 @@ def descent(core: Core, eta: float, seed: int = 3) -> Descent:
     return made
 
 
-def test_epochs_go_on_from_one_another() -> None:
+def test_epochs_continue_from_the_previous_weights() -> None:
     """Each epoch has its own order and continues the count of sentences. The weights are those of the core."""
     core = Core(10.0)
     d = descent(core, 4.0)
@@ -57,7 +57,7 @@ def test_epochs_go_on_from_one_another() -> None:
     assert core.orders == [(3, 0), (3, 1), (3, 2)]
 
 
-def test_steps_that_are_too_long_are_halved() -> None:
+def test_diverging_steps_are_halved() -> None:
     """The epoch is repeated from its start with the same order."""
     core = Core(1.5)
     d = descent(core, 4.0)
@@ -69,7 +69,7 @@ def test_steps_that_are_too_long_are_halved() -> None:
     assert core.runs[3:] == [1.0]
 
 
-def test_it_gives_up_in_the_end() -> None:
+def test_too_many_halvings_raise_an_error() -> None:
     """After the maximum number of halvings the error gives a remedy."""
     core = Core(0.0)
     with pytest.raises(
@@ -125,7 +125,7 @@ class Sampled:
         ({0: 1.0, 1: -1e-9, 2: 5.0, -1: 5.0}, 1),  # rounding below zero
     ],
 )
-def test_the_step_size_is_the_best_of_a_grid(losses: dict[int, float], power: int) -> None:
+def test_step_size_is_the_best_of_a_grid(losses: dict[int, float], power: int) -> None:
     """Powers of two from the first, up and then down, until the loss rises. Each pass begins at the start."""
     core: Any = Sampled(losses)
     assert calibrate(core, np.array([5.0]), 0.25, 3) == FIRST * FACTOR**power
@@ -135,7 +135,7 @@ def test_the_step_size_is_the_best_of_a_grid(losses: dict[int, float], power: in
     assert {call[2:] for call in stepping} == {(0.25, 0.0)}
 
 
-def test_a_small_corpus_is_sampled_whole() -> None:
+def test_small_corpora_are_sampled_completely() -> None:
     """At least sixteen batches, or all if there are fewer."""
     for n, used in ((5, 5), (100, 16), (161, 16), (170, 17)):
         core: Any = Sampled({0: 1.0}, n)
@@ -143,7 +143,7 @@ def test_a_small_corpus_is_sampled_whole() -> None:
         assert {call[0] for call in core.calls} == {used}
 
 
-def test_no_step_size_is_short_enough() -> None:
+def test_divergence_at_every_step_size_raises() -> None:
     """If every pass diverges, the error gives a remedy."""
     core: Any = Sampled(dict.fromkeys(range(-40, 40), math.inf))
     with pytest.raises(

@@ -33,7 +33,7 @@ def as_text(rows: list[list[str]], sentences: int = 1) -> str:
 @pytest.mark.parametrize("columns", [2, 3])
 @pytest.mark.parametrize("change", [-1, 2])
 @pytest.mark.parametrize("at", [0, 3, 5])
-def test_a_ragged_row_is_named(at: int, change: int, columns: int, sentences: int) -> None:
+def test_ragged_rows_are_reported_by_line(at: int, change: int, columns: int, sentences: int) -> None:
     """At any place in the first sentence, with a cell missing or too many, the error gives its line number."""
     sound = [row[-columns:] if columns == 2 else row for row in ROWS]
     rows = [list(row) for row in sound]
@@ -45,7 +45,7 @@ def test_a_ragged_row_is_named(at: int, change: int, columns: int, sentences: in
 
 
 @pytest.mark.parametrize("at", [1, 2, 5])
-def test_a_ragged_row_among_tokens_alone(at: int) -> None:
+def test_ragged_row_in_a_single_column_file(at: int) -> None:
     """A row of two columns in a file of one."""
     rows = [[row[0]] for row in ROWS]
     rows[at].append("extra")
@@ -55,7 +55,7 @@ def test_a_ragged_row_among_tokens_alone(at: int) -> None:
         tw.read(io.StringIO(as_text(rows) + as_text([[row[0]] for row in ROWS])))
 
 
-def test_a_ragged_row_further_on_is_named_too() -> None:
+def test_ragged_rows_after_the_first_sentence_are_reported() -> None:
     """In a later sentence, and after the lines used for detection."""
     for before in (1, 100):
         text = as_text(ROWS, before) + "a NN\n\n"
@@ -64,7 +64,7 @@ def test_a_ragged_row_further_on_is_named_too() -> None:
 
 
 @pytest.mark.parametrize("space", ["\u2028", "\x0b", "\x1c", "\u3000", "\xa0"])
-def test_white_space_of_other_kinds_is_no_separator(space: str) -> None:
+def test_other_white_space_is_not_a_separator(space: str) -> None:
     """A row whose cells are separated by other white space than a space or a tab lacks a cell and is reported."""
     rows = [list(row) for row in ROWS]
     rows[2] = [f"German{space}JJ", "B-MISC"]
@@ -80,7 +80,7 @@ def sentences_of_a_corpus() -> list[tw.Sentence]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_text_stays_text(seed: int) -> None:
+def test_natural_text_is_detected_as_text(seed: int) -> None:
     """Natural sentences, short and long, with and without blank lines between paragraphs."""
     draw = random.Random(seed)
     chosen = draw.sample(sentences_of_a_corpus(), draw.choice([1, 2, 3, 4, 8, 40]))
@@ -101,12 +101,12 @@ def test_text_stays_text(seed: int) -> None:
         "London\nNew York\n",
     ],
 )
-def test_short_texts_stay_text(text: str) -> None:
+def test_short_texts_are_detected_as_text(text: str) -> None:
     """A few lines are not enough evidence of columns."""
     assert iter_sentences(io.StringIO(text))[0] == "text"
 
 
-def test_the_command_line_says_so(tmp_path: Path) -> None:
+def test_tag_reports_ragged_rows_by_line(tmp_path: Path) -> None:
     """`tag` fails with the line number instead of tagging rows as if they were sentences."""
     model, damaged = tmp_path / "m.tagwise", tmp_path / "in.txt"
     tw.HMM().fit([["a", "b"]], [["X", "Y"]]).save(model)
@@ -117,7 +117,7 @@ def test_the_command_line_says_so(tmp_path: Path) -> None:
     assert result.stdout == ""
 
 
-def test_a_file_whose_columns_are_named_has_columns() -> None:
+def test_named_columns_imply_a_column_format() -> None:
     """Two rows look like two sentences of text, but text has no columns that could be named."""
     named = tw.corpus.formats.read(io.StringIO("a X\nb Y\n"), columns=("word", "label"))
     assert (named.tokens, named.labels) == ([["a", "b"]], [["X", "Y"]])

@@ -89,7 +89,7 @@ def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
 # --- plots --------------------------------------------------------------------------------------------------
 
 
-def test_precision_against_recall_by_hand() -> None:
+def test_precision_recall_points() -> None:
     """One point per distinct probability. Gold chunks that are never found keep recall below one."""
     found = [
         [(Span("A", 0, 1), 0.9), (Span("A", 1, 2), 0.5)],
@@ -101,9 +101,7 @@ def test_precision_against_recall_by_hand() -> None:
         span_curve([[]], [["O"]])
 
 
-def test_without_matplotlib_one_is_told_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tagger: tw.CRF
-) -> None:
+def test_missing_matplotlib_error_names_the_package(monkeypatch: pytest.MonkeyPatch, tagger: tw.CRF) -> None:
     """Nothing else needs matplotlib: importing tagwise does not import it."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
@@ -129,7 +127,7 @@ class Axes:
         return [args for called, args, _ in self.calls if called == name]
 
 
-def test_shares_of_a_confusion_by_hand() -> None:
+def test_confusion_shares() -> None:
     """Shares are relative to each gold label. Labels are sorted by their frequency in gold and predictions."""
     gold = [["A"] * 6 + ["B"] * 4 + ["C"] * 3 + ["D"]]
     report = tw.evaluate(gold, [["A"] * 5 + ["D"] + ["C"] * 4 + ["C"] * 3 + ["D"]])  # A 6, B 4, C 7, D 2
@@ -145,7 +143,7 @@ def test_shares_of_a_confusion_by_hand() -> None:
         assert shares.tolist() == [[whole.get((g, p), 0.0) for p in labels] for g in labels]
 
 
-def test_labels_that_are_given_are_those_that_count(tagger: tw.CRF) -> None:
+def test_explicit_labels_override_those_of_a_corpus(tagger: tw.CRF) -> None:
     """Labels passed explicitly take precedence over those of a corpus."""
     curves = []
     for y in (None, LABELS, [["O", "O", "O"], ["B-LOC", "I-LOC", "O"]]):
@@ -158,7 +156,7 @@ def test_labels_that_are_given_are_those_that_count(tagger: tw.CRF) -> None:
 
 
 @pytest.mark.parametrize("kind", ["confusion", "calibration", "precision_recall", "learning_curve"])
-def test_plots_become_pictures(tagger: tw.CRF, kind: str, tmp_path: Any) -> None:
+def test_plots_render(tagger: tw.CRF, kind: str, tmp_path: Any) -> None:
     """Plots render if matplotlib is installed."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")

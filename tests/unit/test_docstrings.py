@@ -77,7 +77,7 @@ def parameters(function: Callable[..., Any]) -> list[str]:
     ]
 
 
-def test_the_interface_is_found() -> None:
+def test_public_interface_is_enumerated() -> None:
     """Classes, functions and inherited methods."""
     assert {"CRF", "Checkpoint", "Model", "RegularizationPath", "Tagger", "lattice.Lattice"} <= CLASSES.keys()
     assert {"fit_shards", "load", "losses.log_loss", "regularization_path"} <= FUNCTIONS.keys()

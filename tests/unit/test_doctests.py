@@ -53,7 +53,7 @@ def test_examples(test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.Mon
     assert not result.failed, "".join(said)
 
 
-def test_every_example_of_the_sources_is_found() -> None:
+def test_every_docstring_example_is_collected() -> None:
     """Every prompt in a source file belongs to one of the tests above."""
     folder = Path(tagwise.__file__).parent
     written = sum(

@@ -37,7 +37,7 @@ from tagwise.base.domains import (
         (Choice(("a",)), np.str_("a"), "a"),
     ],
 )
-def test_arguments_are_converted_and_fields_are_not(domain: Domain, given: Any, value: Any) -> None:
+def test_convert_accepts_equal_values_and_check_does_not(domain: Domain, given: Any, value: Any) -> None:
     """A file with 3.0 for 3 or 1 for true is refused, but a caller may pass these."""
     with pytest.raises(DomainError, match=r"^x: expected"):
         domain.check(given, "x")
@@ -47,13 +47,13 @@ def test_arguments_are_converted_and_fields_are_not(domain: Domain, given: Any, 
 
 
 @pytest.mark.parametrize("value", [True, "1", 1j, [1], None, float("nan"), float("inf"), 2.5])
-def test_what_is_no_integer_stays_so(value: Any) -> None:
+def test_lossy_integer_conversions_are_rejected(value: Any) -> None:
     """Conversion is lossless: a value without an equal integer is refused."""
     with pytest.raises(DomainError, match=r"^x: expected integer >= 0, found"):
         Integer(0).check(Integer(0).convert(value), "x")
 
 
-def test_the_innermost_place_is_named() -> None:
+def test_errors_name_the_innermost_value() -> None:
     """Of two domains, the error is that of the one that accepts more of the value."""
     words = Listed(Text())
     domain = Record({"x": Either((words, Record(more=words)))})
@@ -68,7 +68,7 @@ def test_the_innermost_place_is_named() -> None:
             domain.check(value, "request")
 
 
-def test_only_what_is_optional_may_be_none() -> None:
+def test_none_requires_an_optional_domain() -> None:
     for domain in (
         Text(),
         Flag(),

@@ -52,7 +52,7 @@ def examples(folder: Path, *options: str, **changed: str) -> list[str]:
     return [str(x) for x in json.loads(done.stdout[done.stdout.index("[") : done.stdout.rindex("]") + 1])]
 
 
-def test_examples_are_the_same_everywhere(tmp_path: Path) -> None:
+def test_examples_are_deterministic_per_seed(tmp_path: Path) -> None:
     """Also on a build server and after other imports. A seed draws others."""
     usual = examples(tmp_path)
     assert len(set(usual)) > 20

@@ -49,7 +49,7 @@ def said(variable: str, value: str) -> str:
 
 
 @pytest.mark.parametrize("variable", USES)
-def test_nonsense_is_refused(variable: str) -> None:
+def test_invalid_values_are_rejected(variable: str) -> None:
     found = said(variable, "nonsense")
     assert found.startswith("True ")
     assert variable in found
@@ -68,14 +68,14 @@ def test_numbers_outside_their_range_are_refused(variable: str, value: str) -> N
     assert said(variable, "") == ""
 
 
-def test_a_change_after_the_import_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_after_import_take_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = tw.CRF(max_iter=2).fit([["a", "b"] * 40], [["X", "Y"] * 40])
     monkeypatch.setenv("TAGWISE_MEMORY", "much")
     with pytest.raises(tw.ParameterError, match="TAGWISE_MEMORY"):
         tagger.predict_kbest([["a", "b"] * 400], k=100_000)
 
 
-def test_these_are_all() -> None:
+def test_every_variable_of_the_sources_is_in_the_table() -> None:
     """Every variable in the sources is in the table or accepts any value."""
     sources = [*(ROOT / "python").rglob("*.py"), *(ROOT / "rust").rglob("*.rs")]
     found = {name for path in sources for name in re.findall(r"TAGWISE_[A-Z_]+", path.read_text())}

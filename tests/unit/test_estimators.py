@@ -56,7 +56,7 @@ def unreadable() -> Iterator[list[str]]:
     yield []
 
 
-def test_a_search_ends_with_ctrl_c() -> None:
+def test_ctrl_c_ends_a_grid_search() -> None:
     """scikit-learn does not continue with an interrupted model."""
     model_selection = pytest.importorskip("sklearn.model_selection")
     fits = 0
@@ -124,7 +124,7 @@ def test_costs_pieces_and_length_weights(
     assert tagger.objective_ == pytest.approx(value, rel=1e-5)
 
 
-def test_costs_that_make_no_sense_are_refused() -> None:
+def test_invalid_costs_are_rejected() -> None:
     """Costs with another loss than log, or for a label that does not occur."""
     with pytest.raises(tw.ParameterError, match=r"cost requires loss='log', found loss='exp'"):
         small(cost=1.0, loss="exp").fit(X, Y)
@@ -132,14 +132,14 @@ def test_costs_that_make_no_sense_are_refused() -> None:
         small(cost={"XX": 1.0}).fit(X, Y)
 
 
-def test_an_optimizer_without_l1_and_an_empty_corpus_are_refused() -> None:
+def test_l1_without_support_and_empty_corpora_are_rejected() -> None:
     with pytest.raises(tw.ParameterError, match="owlqn"):
         small(l1=1.0, optimizer="lbfgs").fit(X, Y)
     with pytest.raises(tw.CorpusError, match="no token"):
         tw.CRF().fit([], [])
 
 
-def test_seconds_are_those_since_the_start() -> None:
+def test_history_seconds_count_from_the_start() -> None:
     """Every iteration records the time since the start of training, which increases and is within the call's time."""
     begin = time.perf_counter()
     tagger = tw.CRF(features="S1", max_iter=3).fit([["a", "b"], ["b"]], [["X", "Y"], ["X"]])

@@ -59,7 +59,7 @@ def shouting(sentence: Sequence[str]) -> list[dict[str, Any]]:
 # --- named sets ---------------------------------------------------------------------------------------------
 
 
-def test_s1_s2_are_the_papers() -> None:
+def test_s1_and_s2_match_the_paper() -> None:
     """math, section 10: word, last 1-3 letters, class of the first, capital and dot, all caps, hyphen."""
     assert resolve("S1").render(["U.S.-led"]) == [["word[0]=U.S.-led"]]
     assert resolve("S2").render(["U.S.", "x-ray", "2010", ",", "Ox"]) == [
@@ -93,7 +93,7 @@ def test_s1_s2_are_the_papers() -> None:
 
 
 @pytest.mark.parametrize("window", [0, 1, 2, 3])
-def test_s3_is_s2_at_every_word_of_the_window(window: int) -> None:
+def test_s3_is_s2_at_every_window_position(window: int) -> None:
     sentence = ["U.S.", "x-ray", "2010", ",", "Ox"]
     s2 = resolve("S2").render(sentence)
     s3 = resolve(f"S3(window={window})").render(sentence)
@@ -104,7 +104,7 @@ def test_s3_is_s2_at_every_word_of_the_window(window: int) -> None:
     assert resolve("S3").render(sentence) == resolve("S3(1)").render(sentence)
 
 
-def test_default_takes_the_columns_there_are() -> None:
+def test_default_uses_all_available_columns() -> None:
     assert recipe_for("default", CORPUS).columns == ("word", "pos")
     assert recipe_for(None, CORPUS[:1]).columns == ("word", "pos")
     assert recipe_for("default", [["a"]]).columns == ("word",)
@@ -114,7 +114,7 @@ def test_default_takes_the_columns_there_are() -> None:
 # --- kinds of X ---------------------------------------------------------------------------------------------
 
 
-def test_kinds() -> None:
+def test_kind_of_input_is_detected() -> None:
     assert kind_of([[], ["a"]]) == "tokens"
     assert kind_of([[["a"]]]) == "attributes"
     assert kind_of([[{"a": 1}]]) == "attributes"
@@ -147,7 +147,7 @@ def test_corpus_mappings_and_tokens_are_encoded_alike() -> None:
     assert encoded(recipe, [{"word": s, "other": s} for s in tokens]) == expected
 
 
-def test_wrong_kinds_are_named() -> None:
+def test_wrong_kinds_of_input_are_reported() -> None:
     two = resolve("word[0] & pos[0]", ["word", "pos"])
     for recipe, X, words in [
         (two, [["a"]], "only tokens"),
@@ -162,7 +162,7 @@ def test_wrong_kinds_are_named() -> None:
             recipe.encode(X, Vocabulary())
 
 
-def test_nothing_to_encode() -> None:
+def test_empty_input_is_encoded() -> None:
     for recipe in (resolve("S3"), resolve("attributes"), resolve(shouting)):
         assert len(recipe.encode([], Vocabulary())) == 0
         data = recipe.encode([[], []], Vocabulary())
@@ -204,7 +204,7 @@ def test_template_files(tmp_path: Path) -> None:
         resolve(file)
 
 
-def test_specifications_that_mean_nothing() -> None:
+def test_invalid_specifications_are_rejected() -> None:
     for spec, words in [
         ("S4", "no feature set"),
         ("S2(window=3)", r"S3\(window=3\)"),

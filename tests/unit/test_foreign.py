@@ -45,9 +45,7 @@ def same(a: tw.Tagger, b: tw.Tagger) -> bool:
 
 
 @KINDS
-def test_a_frame_is_the_lists_it_stands_for(
-    kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_frames_train_like_lists(kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Training is bit-identical, and predictions become a column of the frame with its index."""
     index = [f"r{i}" for i in range(len(ROWS))]
     frame = makers.frame(kind, {"sentence": IDS, "word": WORDS, "label": LABELS}, index)
@@ -64,7 +62,9 @@ def test_a_frame_is_the_lists_it_stands_for(
 
 
 @KINDS
-def test_rows_may_lie_anywhere(kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_sentence_need_not_be_adjacent(
+    kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows of a sentence need not be adjacent. Labels are returned in the order of the rows."""
     order = sorted(range(len(ROWS)), key=lambda i: (i % 3, i))
     order.sort(key=lambda i: ROWS[i][0] % 2)
@@ -80,7 +80,7 @@ def test_rows_may_lie_anywhere(kind: str, plain: tw.Tagger, monkeypatch: pytest.
 
 
 @KINDS
-def test_tables_that_name_each_sentence_once(kind: str) -> None:
+def test_empty_sentence_cells_repeat_the_one_above(kind: str) -> None:
     """An empty cell repeats the sentence above. Column names ignore case, and further columns are read on request."""
     named = [s if i == 0 or IDS[i - 1] != s else None for i, s in enumerate(IDS)]
     data = {"Sentence #": named, "Word": WORDS, "POS": ["N"] * len(WORDS), "Tag": LABELS}
@@ -114,7 +114,7 @@ def test_labels_of_a_frame_keep_their_type(kind: str) -> None:
 
 
 @KINDS
-def test_what_is_wrong_with_a_frame_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_data_frames_are_reported(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def frame(**columns: list[Any]) -> Any:
         return makers.frame(kind, columns, [10, 11])
 
@@ -154,7 +154,7 @@ NAMES = sorted({y for labels in Y for y in labels})
 
 
 @KINDS
-def test_numbers_of_a_data_set_are_the_labels_they_name(kind: str, plain: tw.Tagger) -> None:
+def test_dataset_label_ids_become_label_names(kind: str, plain: tw.Tagger) -> None:
     numbers = [[NAMES.index(y) for y in labels] for labels in Y]
     data = makers.dataset(kind, {"tokens": X, "ner_tags": numbers}, {"ner_tags": NAMES})
     assert same(crf().fit(data), plain)
@@ -194,7 +194,7 @@ def test_columns_of_a_data_set(kind: str) -> None:
 
 
 @KINDS
-def test_documents_are_their_sentences(kind: str, plain: tw.Tagger) -> None:
+def test_documents_are_read_as_sentences(kind: str, plain: tw.Tagger) -> None:
     """Entities are labels if all documents have them, and tokens are those of the document."""
     words, labels = [w for s in X[:3] for w in s], [y for s in Y[:3] for y in s]
     begins = [t == 0 for s in X[:3] for t in range(len(s))]
@@ -211,7 +211,9 @@ def test_documents_are_their_sentences(kind: str, plain: tw.Tagger) -> None:
 
 
 @KINDS
-def test_a_tagger_is_a_component(kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taggers_are_pipeline_components(
+    kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It writes entities, spans or tags per sentence, with equal results one by one and in batches."""
     nlp = makers.language(kind, monkeypatch)
     with pytest.raises(tw.ParameterError, match="into='entities': expected one of ents, spans, tag"):
@@ -242,7 +244,7 @@ def test_a_tagger_is_a_component(kind: str, plain: tw.Tagger, monkeypatch: pytes
 
 
 @KINDS
-def test_a_component_is_saved_with_its_pipeline(
+def test_components_are_saved_with_their_pipeline(
     kind: str, plain: tw.Tagger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nlp = makers.language(kind, monkeypatch)
@@ -316,7 +318,7 @@ CONLLU = """# sent_id = 1
 
 
 @KINDS
-def test_sentences_of_conllu_are_those_of_the_file(kind: str) -> None:
+def test_parsed_conllu_lists_equal_the_file(kind: str) -> None:
     lists = makers.conllu(kind, CONLLU)
     file = tw.read_conllu(io.StringIO(CONLLU), columns=["word", "upos"])
     assert tw.corpus_of(lists) == file
@@ -329,7 +331,7 @@ def test_sentences_of_conllu_are_those_of_the_file(kind: str) -> None:
 # --- all of them --------------------------------------------------------------------------------------------
 
 
-def test_what_is_of_no_library_is_refused() -> None:
+def test_unsupported_objects_are_rejected() -> None:
     for wrong in ([["a", "b"]], 3, "text", {"a": 1}, [[["w=a"]]]):
         assert kind_of(wrong) is None
         with pytest.raises(tw.CorpusError, match="Pass a pandas DataFrame"):
@@ -340,14 +342,14 @@ def test_what_is_of_no_library_is_refused() -> None:
         tw.corpus_of([[("a", "X")]], token="w")
 
 
-def test_iterators_are_not_looked_at() -> None:
+def test_iterators_are_not_consumed_by_detection() -> None:
     """Detecting the kind of an iterator does not consume it."""
     source = iter([["a"], ["b"]])
     assert kind_of(source) is None
     assert list(source) == [["a"], ["b"]]
 
 
-def test_nothing_is_imported() -> None:
+def test_other_libraries_are_not_imported() -> None:
     """Neither importing the package nor inspecting an argument imports these libraries."""
     code = (
         "import sys, tagwise as tw; tw.CRF(features='S1', max_iter=1).fit([['a']], [['X']]).predict([['b']]); "
@@ -360,7 +362,7 @@ def test_nothing_is_imported() -> None:
 # --- pages --------------------------------------------------------------------------------------------------
 
 
-def test_a_page_shows_every_sentence_and_obeys_none() -> None:
+def test_html_page_escapes_every_sentence() -> None:
     page = tw.Corpus.from_lists([["<b>x", "&"], ["New", "Oslo"]], [["O", "O"], ["B-<i>", "I-<i>"]]).to_html(
         "a < b"
     )
@@ -372,7 +374,7 @@ def test_a_page_shows_every_sentence_and_obeys_none() -> None:
     assert "http" not in page.replace("http-equiv", "")
 
 
-def test_spans_as_displacy_has_them() -> None:
+def test_displacy_spans_equal_scheme_spans() -> None:
     for sentence, labels in zip(X, Y):
         found = tw.Corpus.from_lists([sentence], [labels])[0].displacy()
         wanted = [(s.type, " ".join(sentence[s.begin : s.end])) for s in tw.schemes.spans(labels)]

@@ -54,7 +54,7 @@ def run(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_os_fork() -> None:
+def test_forked_children_predict_and_train() -> None:
     """A child of os.fork and its own child predict what the parent did and train every kind of learner."""
     run("""
     def child():
@@ -83,7 +83,7 @@ def test_os_fork() -> None:
 
 
 @pytest.mark.parametrize("executor", ["Pool", "ProcessPoolExecutor"])
-def test_pools_of_processes(executor: str) -> None:
+def test_process_pools_forked_after_and_during_use(executor: str) -> None:
     """Workers forked after the parent used its threads, and while it uses them."""
     run(f"""
     import multiprocessing as mp
@@ -115,7 +115,7 @@ def test_pools_of_processes(executor: str) -> None:
     """)
 
 
-def test_a_prefork_server() -> None:
+def test_prefork_server() -> None:
     """The parent loads, predicts and listens. Each child accepts and answers several connections."""
     run("""
     import json

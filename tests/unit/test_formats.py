@@ -64,7 +64,7 @@ def test_conll_names(columns: tuple[str, ...], label: str | None, said: str) -> 
     refused(said, lambda: read_jsonl(stream("[]\n"), columns=columns, label=label))
 
 
-def test_conll_names_in_one_text() -> None:
+def test_conll_names_as_one_string() -> None:
     """Names are separated by commas or spaces. Columns can be skipped. The default label column may be missing."""
     for columns in ("word,_,label", "word _ label", ["word", "_", "label"]):
         found = read_conll(stream("a N X\nb V Y\n"), columns=columns)
@@ -98,7 +98,7 @@ def test_a_row_without_the_named_columns_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", ["x-DOCSTART-", "-DOCSTART-x", "a b", "#", "-X-", "\u00a0", "\u3000"])
-def test_values_that_only_look_dangerous_are_written(value: str) -> None:
+def test_values_that_fit_between_tabs_round_trip(value: str) -> None:
     """Values that fit between tabs survive a round trip."""
     c = Corpus.from_lists([["a", value], [value]], [["X", "Y"], [value]])
     out = io.StringIO()
@@ -119,7 +119,7 @@ def test_values_that_only_look_dangerous_are_written(value: str) -> None:
         ("a b", " "),
     ],
 )
-def test_values_that_conll_cannot_hold(value: str, separator: str) -> None:
+def test_values_that_conll_cannot_represent(value: str, separator: str) -> None:
     """The error gives the token, line, column and value. JSONL can store any value."""
     s = Sentence({"word": ["ok", value], "label": ["X", "Y"]}, "label", line=7)
     by = "tabs" if separator == "\t" else "spaces"
@@ -132,7 +132,7 @@ def test_values_that_conll_cannot_hold(value: str, separator: str) -> None:
     assert read_jsonl(stream(format_jsonl(s)))[0].tokens == ["ok", value] if value else True
 
 
-def test_conll_columns_to_write() -> None:
+def test_conll_columns_are_selected_for_writing() -> None:
     """Columns can be selected and reordered. Unknown or empty selections fail. Document marks get the same width."""
     s = Sentence({"word": ["a"], "pos": ["N"], "label": ["X"]}, "label", doc="d", comments=("# c",))
     assert format_conll(s) == "-DOCSTART-\t-X-\tO\n\na\tN\tX\n\n"
@@ -225,7 +225,7 @@ def test_conllu_names() -> None:
         ),
     ],
 )
-def test_conllu_rows(text: str, said: str) -> None:
+def test_malformed_conllu_rows_are_reported_by_line(text: str, said: str) -> None:
     """The error gives the number of each faulty line."""
     refused(said, lambda: read_conllu(stream(text)))
 
@@ -236,7 +236,7 @@ def test_conllu_comments_alone_are_kept_for_the_next_sentence() -> None:
     assert (s.comments, s.doc, s.line) == (("# newdoc id = d", "# a", "# b"), "d", 5)
 
 
-def test_conllu_to_write() -> None:
+def test_conllu_writing() -> None:
     """Labels under another name, documents without a comment, and values that cannot be written."""
     s = Sentence({"form": ["a", "b"], "ner": ["X", "Y"]}, "ner", doc="d")
     assert (
@@ -284,7 +284,7 @@ def test_conllu_to_write() -> None:
     ],
     ids=lambda v: v[:40],
 )
-def test_jsonl_lines(line: str, said: str) -> None:
+def test_malformed_jsonl_lines_are_reported(line: str, said: str) -> None:
     """The error gives line number and key of each fault."""
     first = '{"tokens": ["a"], "labels": ["X"]}\n'
     refused(said, lambda: read_jsonl(stream(first + line + "\n")))
@@ -302,7 +302,7 @@ def test_jsonl_documents(given: str, doc: str | None) -> None:
     assert back == {"tokens": ["a"], "id": 7} | ({} if doc is None else {"newdoc": doc})
 
 
-def test_jsonl_of_any_columns() -> None:
+def test_jsonl_lists_become_columns() -> None:
     """Lists of texts become columns, everything else is kept in `meta`, and the label is chosen by name."""
     line = '{"words": ["a", "b"], "pos": ["N", "V"], "n": [1, 2], "short": ["x"], "tags": ["X", "Y"]}\n'
     found = read_jsonl(stream(line))
@@ -316,7 +316,7 @@ def test_jsonl_of_any_columns() -> None:
 
 
 @pytest.mark.parametrize("tokens", [[], [""], ["a b"], ["a\tb"], ["a\nb"], ["a", "\r"], ["\0"]])
-def test_lines_of_tokens_that_cannot_be(tokens: list[str]) -> None:
+def test_tokens_with_spaces_cannot_be_written_as_text(tokens: list[str]) -> None:
     """A token that contains a space would be read back as two."""
     refused("cannot be written as text", lambda: format_text(Sentence({"word": tokens})))
 
@@ -341,12 +341,12 @@ def test_lines_of_tokens() -> None:
         ("a.tsv", "conll"), ("a.conll.bz2", "conll"), ("a.txt", None), ("a.gz", None), ("-", None), ("conllu", None),
     ],
 )  # fmt: skip
-def test_formats_by_ending(name: str, format: str | None) -> None:
+def test_formats_by_suffix(name: str, format: str | None) -> None:
     """The format follows the suffix before that of a compression."""
     assert format_of_name(name) == format
 
 
-def test_any_format_is_written_and_read_by_its_name(tmp_path: Path) -> None:
+def test_formats_are_chosen_by_suffix_or_name(tmp_path: Path) -> None:
     """The suffix decides for reading and writing, a named format takes precedence, an unknown one is refused."""
     c = Corpus([Sentence({"word": ["a", "b"], "upos": ["X", "Y"]}, "upos")])
     for name in ("a.conllu", "a.jsonl", "a.tsv.gz"):
@@ -368,7 +368,7 @@ def test_comments_with_tabs_do_not_hide_the_format() -> None:
     assert format_of_text("# a comment\n#\tN\tGOLD\n") == "conll"
 
 
-def test_a_long_first_line_is_enough_to_tell() -> None:
+def test_detection_reads_a_bounded_prefix() -> None:
     """Detection reads at most a few thousand characters of a pipe that never ends its line."""
     format, sentences = iter_sentences(stream("word " * 1500 + "\n" + "x\n\n"))
     assert format == "text"
@@ -376,7 +376,7 @@ def test_a_long_first_line_is_enough_to_tell() -> None:
 
 
 @pytest.mark.parametrize("format", ["conll", "jsonl", None])
-def test_an_empty_file_has_the_columns_it_was_given(format: str | None) -> None:
+def test_empty_files_have_the_requested_columns(format: str | None) -> None:
     """An empty file has the selected columns, including the label, or none if none were named."""
     found = read(stream(""), format, columns="word,_,label")
     assert (len(found), found.columns, found.label) == (0, ("word", "label"), "label")
@@ -389,7 +389,7 @@ def test_an_empty_file_has_the_columns_it_was_given(format: str | None) -> None:
 # -- sentences and corpora ------------------------------------------------------------------------------------
 
 
-def test_sentences_and_corpora_compare_with_their_like_alone() -> None:
+def test_sentences_and_corpora_only_equal_their_own_type() -> None:
     """Objects of another type are never equal and cannot be added."""
     c = Corpus.from_lists([["a"]], [["X"]])
     assert c != [["a"]]
@@ -428,7 +428,7 @@ def test_an_empty_corpus_has_no_labels() -> None:
     refused("f has no column 'x'", lambda: Corpus([c[0]], source="f").column("x"))
 
 
-def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_corpora_are_read_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Corpora come from a given folder or the one in the environment. Files name the parts, and dev is optional."""
     monkeypatch.delenv(bundled.DATA_VARIABLE, raising=False)
 
@@ -475,7 +475,7 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [c.name for c in bundled.corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]
 
 
-def test_every_format_is_shown_by_the_command_line() -> None:
+def test_every_format_has_a_writer_and_a_detection_rank() -> None:
     """Each format has a writer of labelled sentences or of texts, and its own position in detection."""
     table = formats.TABLE.values()
     assert WRITERS.keys() | TEXTS.keys() == formats.TABLE.keys() == set(formats.FORMATS)
@@ -486,9 +486,7 @@ def test_every_format_is_shown_by_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("line", "format"), [('{"tokens": ["a", "b"]}', "jsonl"), ('{"text": "a b"}', "spans")]
 )
-def test_formats_with_the_same_ending_are_told_apart_by_what_is_in_the_file(
-    line: str, format: str, tmp_path: Path
-) -> None:
+def test_formats_with_equal_suffixes_are_detected_by_content(line: str, format: str, tmp_path: Path) -> None:
     """The first line decides, even if the suffix is not informative."""
     for name in ("x.jsonl", "x.ndjson", "x"):
         (tmp_path / name).write_text(f"\n{line}\n")

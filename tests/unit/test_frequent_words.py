@@ -19,9 +19,7 @@ SENTENCES = st.lists(st.lists(st.sampled_from(["a", "A", "b", "B", "ccc", "C", "
 
 
 @given(SENTENCES, SENTENCES, st.integers(1, 4))
-def test_a_word_is_rare_if_training_has_it_fewer_times(
-    train: list[list[str]], test: list[list[str]], least: int
-) -> None:
+def test_words_below_the_count_are_rare(train: list[list[str]], test: list[list[str]], least: int) -> None:
     recipe = resolve(f"word[0].is_rare({least})?\nword[-1].lower.is_frequent({least})?").learned(train)
     exact = Counter(word for sentence in train for word in sentence)
     lower = Counter(word.lower() for sentence in train for word in sentence)
@@ -37,14 +35,14 @@ def test_a_word_is_rare_if_training_has_it_fewer_times(
         assert Recipe.from_json(recipe.to_json()).render(sentence) == expected
 
 
-def test_only_values_count_towards_a_list() -> None:
+def test_missing_values_are_neither_rare_nor_frequent() -> None:
     """A word too short for its suffix has no value, so it is neither rare nor frequent."""
     recipe = resolve("word[0].suffix(3).is_rare(2)?").learned([["walking", "sing", "is"]])
     assert recipe.lists == (("ing",),)
     assert recipe.render(["ring", "us", "bang"]) == [[], [], ["word[0].suffix(3).is_rare(2)?"]]
 
 
-def test_lists_are_learnt_once_and_before_use() -> None:
+def test_word_lists_are_learnt_once_and_before_use() -> None:
     recipe = resolve("pos")
     with pytest.raises(TemplateError, match="fit a tagger"):
         recipe.render(["a"])
@@ -56,7 +54,7 @@ def test_lists_are_learnt_once_and_before_use() -> None:
         Template("word[0].is_rare(3)?", ["word"], [["a"], ["b"]])
 
 
-def test_pos_is_table_1() -> None:
+def test_pos_features_match_table_1() -> None:
     train = [["The", "U.S.", "cats"]] * 3 + [["rare", "rare"]]
     recipe = resolve("pos").learned(train)
     assert recipe.render(["The", "cats", "rare", "running", "1,000.5", "IBM"]) == [
@@ -69,7 +67,7 @@ def test_pos_is_table_1() -> None:
     ]
 
 
-def test_ner_is_table_4() -> None:
+def test_ner_features_match_table_4() -> None:
     """Every row of the table, at the one token that shows all of them."""
     recipe = resolve("ner", ["word", "pos"])
     words, tags = ["(", "Monday", ")"], ["(", "NNP", ")"]
@@ -99,7 +97,7 @@ def test_ner_is_table_4() -> None:
     assert "word[0].is_lower?" in middle
 
 
-def test_ner_finds_the_tag_column_or_does_without() -> None:
+def test_ner_uses_the_tag_column_if_present() -> None:
     assert resolve("ner", ["form", "lemma", "upos"]).columns == ("form", "upos")
     assert resolve("ner", ["word", "tags of mine", "chunk"]).columns == ("word", "tags of mine")
     assert resolve("ner", ["word"]).columns == ("word",)
@@ -129,7 +127,7 @@ def test_a_model_keeps_its_frequent_words(tmp_path: Path) -> None:
     assert "word[0].is_rare(3)?" in again.recipe.render(["yak"])[0]
 
 
-def test_a_corpus_brings_its_columns() -> None:
+def test_frequent_words_are_learnt_from_a_corpus() -> None:
     train, _, _ = tw.load_corpus("ewt-pos")
     (frequent,) = recipe_for("pos", train).learned(train).lists or ((),)
     assert {"the", "The", "Bush"} <= set(frequent)

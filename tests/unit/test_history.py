@@ -16,7 +16,7 @@ from ..golden.make import FOLDER as GOLDEN
 
 
 @pytest.mark.parametrize("learner", [tw.Perceptron, tw.MIRA])
-def test_documents_tell_what_the_word_cannot(learner: type[tw.Tagger]) -> None:
+def test_document_features_resolve_ambiguous_words(learner: type[tw.Tagger]) -> None:
     train, test = documents(), documents(seed=1)
     template = "word[0]\nword[-1]"
     plain = learner(features=template, epochs=10).fit(train)
@@ -47,7 +47,7 @@ def test_endless_history_has_a_feature_for_every_distance(learner: type[tw.Tagge
     assert len(pooled.model_.lookback.weights) == 7 * 9
 
 
-def test_the_pool_of_a_model_is_in_its_file(tmp_path: Path) -> None:
+def test_pool_is_saved_in_the_model_file(tmp_path: Path) -> None:
     """A file without `pool` is read with pool=8."""
     train = documents(10)
     for pool in (3, 8, 128):
@@ -63,7 +63,7 @@ def test_the_pool_of_a_model_is_in_its_file(tmp_path: Path) -> None:
     assert old.get_params()["pool"] == 8
 
 
-def test_what_history_may_be() -> None:
+def test_history_values_and_their_errors() -> None:
     assert parse((1, math.inf)) == parse("1,inf") == parse("m=1, p=inf") == (1, "inf")
     assert parse(2) == (2, 2)
     for wrong in ((4, 1), (1, 0), "x", (1,), (1, 2, 3), "m=1,p=none"):
@@ -80,7 +80,7 @@ def test_what_history_may_be() -> None:
         tagger.predict([["a"]], beam=3)
 
 
-def test_a_p_beyond_the_memory_is_refused() -> None:
+def test_history_beyond_the_memory_limit_is_rejected() -> None:
     with pytest.raises(
         tw.ParameterError, match="with 2 labels makes too many weights; use a smaller p, or inf"
     ):

@@ -95,7 +95,7 @@ def tried(call: Callable[[], Any], what: str) -> str | None:
 
 
 @pytest.mark.parametrize("name", tw.LEARNERS)
-def test_parameters(name: str) -> None:
+def test_meaningless_parameters_raise_typed_errors(name: str) -> None:
     learner, wrong = tw.LEARNERS[name], []
     few = {name: 2 for name in parameters_of(learner) if name in LONG}
     for param in parameters_of(learner):
@@ -116,7 +116,9 @@ def methods(tagger: tw.Tagger) -> Iterator[tuple[str, inspect.Signature]]:
 
 
 @pytest.mark.parametrize("name", tw.LEARNERS)
-def test_methods(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meaningless_method_arguments_raise_typed_errors(
+    name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)  # `save` accepts any name
     learner, wrong = tw.LEARNERS[name], []
     few = {name: 2 for name in parameters_of(learner) if name in LONG}
@@ -140,7 +142,7 @@ def test_methods(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("function", ["load", "evaluate"])
-def test_functions(function: str) -> None:
+def test_meaningless_function_arguments_raise_typed_errors(function: str) -> None:
     call, wrong = getattr(tw, function), []
     names = [p.name for p in inspect.signature(call).parameters.values()]
     for kind, value in VALUES.items():
@@ -151,7 +153,7 @@ def test_functions(function: str) -> None:
     assert not list(filter(None, wrong))
 
 
-def test_messages_name_what_is_wrong() -> None:
+def test_messages_name_the_argument_and_valid_values() -> None:
     """The error gives the argument and its valid values."""
     tagger = tw.CRF(max_iter=2).fit(X, Y)
     for call, words in (

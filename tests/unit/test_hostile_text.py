@@ -47,7 +47,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_what_is_visible() -> None:
+def test_terminal_controls_are_escaped() -> None:
     """Terminal controls are escaped as in JSON. Nothing else changes, and words keep their joiners."""
     every = "".join(map(chr, range(0x3000))) + "\ud800"
     shown = visible(every)
@@ -58,7 +58,7 @@ def test_what_is_visible() -> None:
     shown.encode()
 
 
-def test_tables_show_what_they_are_given() -> None:
+def test_tables_escape_markup_and_controls() -> None:
     """Headers, cells, titles and captions contain neither markup nor control sequences."""
     text = as_text(table([EVIL, "n"], [[EVIL, "[bold]1[/]"]], title=EVIL, caption=EVIL), 400)
     assert not OBEYED.search(text)
@@ -67,7 +67,7 @@ def test_tables_show_what_they_are_given() -> None:
     assert str(plain("[/]")) == "[/]"
 
 
-def test_what_is_inspected(model: Path) -> None:
+def test_inspect_escapes_hostile_text(model: Path) -> None:
     """Facts, parameters, rounds, features and transitions, as text and as JSON with equal values."""
     result = run("inspect", model)
     assert result.exit_code == 0, result.output
@@ -78,7 +78,7 @@ def test_what_is_inspected(model: Path) -> None:
     assert EVIL_LABEL in json.loads(result.output)["labels"]
 
 
-def test_what_is_evaluated(tmp_path: Path) -> None:
+def test_evaluation_escapes_hostile_text(tmp_path: Path) -> None:
     """Types and confusions, in the report as text and as JSON."""
     (tmp_path / "gold.tsv").write_text(f"a\t{EVIL_LABEL}\nb\tO\n\n")
     (tmp_path / "guess.tsv").write_text(f"a\tO\nb\t{EVIL_LABEL}\n\n")
@@ -89,7 +89,7 @@ def test_what_is_evaluated(tmp_path: Path) -> None:
     assert not OBEYED.search(str(tw.evaluate([[f"B-{EVIL}"]], [["O"]])))
 
 
-def test_errors_are_shown(tmp_path: Path, model: Path) -> None:
+def test_error_messages_are_escaped_on_one_line(tmp_path: Path, model: Path) -> None:
     """Names of files and labels, file contents and mistyped input appear escaped on one line."""
     odd = tmp_path / "\x1b[2J\u202e.txt"
     odd.write_text("a\tb\n\x1b[31m\n")
@@ -112,7 +112,9 @@ def test_errors_are_shown(tmp_path: Path, model: Path) -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_data_is_true_to_the_byte_but_on_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+def test_pipes_get_raw_bytes_and_terminals_escaped_text(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
     """`tag` and `convert` write unchanged bytes to a pipe and escaped text to a terminal."""
 
     class Screen(io.BytesIO):
@@ -145,7 +147,7 @@ def a_row(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_formulas_in_csv(name: str) -> None:
+def test_csv_cells_are_not_formulas(name: str) -> None:
     """A text that begins like a formula gets a prefix. Negative numbers stay numbers."""
     text = Comparison([Row(**{**a_row(name), "accuracy": -0.5})]).to_csv()
     (cells,) = csv.DictReader(io.StringIO(text, newline=""))
@@ -166,7 +168,7 @@ def test_markdown_tables_keep_their_columns() -> None:
     assert not OBEYED.search(text)
 
 
-def test_latex_tables_are_text() -> None:
+def test_latex_cells_contain_no_commands() -> None:
     """Cells contain no LaTeX commands of their own."""
     text = Comparison([Row(**a_row("\\input{x}\x1b[2J$a$%\n&"))]).to_latex()
     assert "\\input" not in text
@@ -175,7 +177,7 @@ def test_latex_tables_are_text() -> None:
     assert len(re.findall(r"(?<!\\)&", row)) == len(re.findall(r"(?<!\\)&", text.splitlines()[2]))
 
 
-def test_a_page_has_the_elements_that_it_was_given() -> None:
+def test_html_structure_does_not_depend_on_names() -> None:
     """Whatever the names of rows, the page has the tags and attributes of a page with plain names."""
 
     class Tags(HTMLParser):
@@ -203,7 +205,7 @@ def test_a_page_has_the_elements_that_it_was_given() -> None:
 # --- paths that are not regular files -------------------------------------------------------------------------
 
 
-def test_a_missing_model_is_a_missing_file(tmp_path: Path) -> None:
+def test_missing_models_raise_file_errors(tmp_path: Path) -> None:
     """The error has errno and filename. A folder, a pipe and a name with NUL are reported too."""
     os.mkfifo(tmp_path / "pipe")
     cases = (
@@ -220,7 +222,7 @@ def test_a_missing_model_is_a_missing_file(tmp_path: Path) -> None:
         assert (found.value.errno, found.value.filename) == (number, os.fspath(path))
 
 
-def test_what_waits_for_a_pipe_hears_ctrl_c(tmp_path: Path) -> None:
+def test_ctrl_c_ends_reading_from_a_pipe(tmp_path: Path) -> None:
     """A model from a pipe is refused at once. Reading a corpus from a pipe blocks, and Ctrl-C ends it."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -247,7 +249,7 @@ def test_what_waits_for_a_pipe_hears_ctrl_c(tmp_path: Path) -> None:
     assert waits.returncode in (130, -signal.SIGINT, 1)
 
 
-def test_a_pipe_is_not_read_to_see_what_it_is(tmp_path: Path) -> None:
+def test_eval_does_not_consume_a_pipe_to_detect_a_model(tmp_path: Path) -> None:
     """`eval` checks whether its first file is a model and loses no bytes of a pipe by that."""
     pipe, guess = tmp_path / "pipe", tmp_path / "guess.tsv"
     os.mkfifo(pipe)

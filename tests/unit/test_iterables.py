@@ -33,7 +33,7 @@ def crf() -> tw.CRF:
 
 
 @pytest.mark.parametrize("form", LISTS)
-def test_training_and_tagging_read_them_once(form: str) -> None:
+def test_training_and_tagging_accept_generators(form: str) -> None:
     """`fit` with dev and weights, `partial_fit`, `predict` and `evaluate` give the results of lists."""
     made = LISTS[form]
     weight = [1.0 + i % 3 for i in range(len(X))]
@@ -55,7 +55,7 @@ def test_training_and_tagging_read_them_once(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", LISTS)
-def test_paths_and_corpora_read_them_once(form: str) -> None:
+def test_regularization_path_and_corpora_accept_generators(form: str) -> None:
     """`regularization_path` and `Corpus.from_lists`."""
     made = LISTS[form]
     found = tw.regularization_path(crf(), made(X), y=made(Y), strengths=iter([1.0, 0.1]), refit=True)
@@ -69,7 +69,7 @@ def test_paths_and_corpora_read_them_once(form: str) -> None:
     assert tw.calibration(iter([0.9, 0.1]), iter([True, False])).count == (1, 1)
 
 
-def test_a_list_of_sentences_is_a_corpus() -> None:
+def test_lists_of_sentences_are_accepted_as_corpora() -> None:
     """It provides labels, columns and documents like a corpus."""
     corpus = tw.Corpus(
         [

@@ -40,7 +40,7 @@ def block(dense: np.ndarray) -> TokenMatrix:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_blocks_are_matrices(seed: int) -> None:
+def test_blocks_equal_dense_matrices(seed: int) -> None:
     """The dense matrix, products of rows and squared norms, including empty rows and columns."""
     rng = np.random.default_rng(seed)
     A, B = (rng.normal(size=(n, 7)) * (rng.random((n, 7)) < 0.4) for n in (5, 3))
@@ -69,7 +69,7 @@ def scores(kernel: Kernel, n_attributes: int) -> np.ndarray:
     return native.node_scores(data)
 
 
-def test_kernels_as_the_core_takes_them() -> None:
+def test_kernels_are_passed_to_the_core() -> None:
     """Name and parameters. A function gets blocks with one column per attribute, and its result becomes float64."""
     found = scores(Kernel("poly", 3, 0.5, 2.0), 1)
     np.testing.assert_allclose(found, [[(0.5 + 2 * 4) ** 3, 0.0], [(0.5 + 2 * 6) ** 3, 0.0]], rtol=1e-6)
@@ -96,7 +96,7 @@ def test_kernels_as_the_core_takes_them() -> None:
     ],
     ids=lambda v: v.name if isinstance(v, Kernel) else "",
 )
-def test_files_keep_what_matters(kernel: Kernel, data: dict[str, Any]) -> None:
+def test_kernels_round_trip_through_files(kernel: Kernel, data: dict[str, Any]) -> None:
     """A kernel's parameters and a function's path are stored. Reading gives an equal kernel."""
     assert kernel.to_json() == data
     back = Kernel.from_json(data, Functions(trust=True))
@@ -127,7 +127,7 @@ def test_kernels_by_name_path_and_function() -> None:
 # -- import paths ---------------------------------------------------------------------------------------------
 
 
-def test_paths_lead_back() -> None:
+def test_function_paths_resolve_to_the_function() -> None:
     """A function at the top level, or inside a class there."""
     for function, path in (
         (own, f"{HERE}:own"),
@@ -166,7 +166,7 @@ def test_functions_without_a_path_are_refused() -> None:
         (f"{HERE}:NUMBER", r"is not a function\. The module has changed since the model was saved"),
     ],
 )
-def test_paths_that_lead_nowhere(path: str, said: str) -> None:
+def test_unresolvable_function_paths_are_rejected(path: str, said: str) -> None:
     """No such module, no such name, not a function."""
     with pytest.raises(ParameterError, match=said):
         function_at(path, "the thing")

@@ -48,7 +48,7 @@ def same(found: list[list[Any]], wanted: list[list[Any]]) -> bool:
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_labels_come_back_as_they_went_in(learner: str, kind: str, tmp_path: Path) -> None:
+def test_label_types_are_preserved(learner: str, kind: str, tmp_path: Path) -> None:
     """Every prediction method, copies, pickles and files return the type. The weights are those of strings."""
     gold = renamed(kind)
     tagger = quick(learner).fit(X, gold)
@@ -89,7 +89,7 @@ def test_labels_come_back_as_they_went_in(learner: str, kind: str, tmp_path: Pat
     ],
     ids=str,
 )
-def test_numpys_are_pythons(given: Any, wanted: list[list[Any]]) -> None:
+def test_numpy_labels_become_python_objects(given: Any, wanted: list[list[Any]]) -> None:
     """NumPy arrays and scalars can be trained on, and predictions are Python objects."""
     assert same(tw.Perceptron(features="S1").fit([["u", "v"]], given).predict([["u", "v"]]), wanted)
 
@@ -120,12 +120,12 @@ def test_numpys_are_pythons(given: Any, wanted: list[list[Any]]) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("learner", ["crf", "perceptron", "hmm"])
-def test_mixed_and_odd_types_are_refused(learner: str, y: Any, message: str) -> None:
+def test_mixed_and_unsupported_types_are_rejected(learner: str, y: Any, message: str) -> None:
     with pytest.raises(tw.CorpusError, match=message):
         quick(learner).fit([["u", "v"], ["u", "v"]], y)
 
 
-def test_the_type_of_a_model_holds_on() -> None:
+def test_label_type_persists_in_dev_sets_and_further_training() -> None:
     """In dev sets, continued training, growing label sets, and scores of lists."""
     ints, texts = renamed("int"), renamed("str")
     for wrong in (
@@ -141,7 +141,7 @@ def test_the_type_of_a_model_holds_on() -> None:
     assert tw.evaluate(ints, ints).accuracy == 1.0
 
 
-def test_what_names_labels_takes_them_as_they_are() -> None:
+def test_arguments_accept_labels_of_the_trained_type() -> None:
     """Allowed labels, sets of labels, costs, constraints, confidences."""
     ints = renamed("int")
     tagger = tw.CRF(
@@ -164,7 +164,7 @@ def test_what_names_labels_takes_them_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_explanations_take_and_name_them_as_they_are(kind: str) -> None:
+def test_explanations_use_labels_of_the_trained_type(kind: str) -> None:
     """All decisions, a token against a label, and a path against another. The votes are those of strings."""
     gold = renamed(kind)
     tagger, twin = quick("crf").fit(X, gold), quick("crf").fit(X, [[f"{y}" for y in s] for s in gold])
@@ -183,7 +183,7 @@ def test_explanations_take_and_name_them_as_they_are(kind: str) -> None:
             assert one.votes == two.votes
 
 
-def test_the_command_line_writes_them(tmp_path: Path) -> None:
+def test_command_line_writes_integer_labels(tmp_path: Path) -> None:
     """A model of integer labels tags and evaluates files, whose labels are text."""
     ints = renamed("int")
     model, file = tmp_path / "m", tmp_path / "in.tsv"
@@ -207,7 +207,7 @@ def test_the_command_line_writes_them(tmp_path: Path) -> None:
     assert "the model has no label '-101' (did you mean '-100'?). It has: " in refused.stderr
 
 
-def test_types_that_are_not_known_or_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_unknown_label_types_in_files_are_rejected(tmp_path: Path) -> None:
     """The file's schema is checked on writing and on reading."""
     model = tw.CRF(max_iter=1).fit(X, Y).model_
     with pytest.raises(tw.ModelFileError, match=r"label_type: expected one of str, int.*found 'colour'"):

@@ -38,14 +38,14 @@ def weights(lengths: list[int], pi: float, given: list[float] | None = None, **m
 @pytest.mark.parametrize(
     "tagger", [tw.Boosting(rounds=60, **PAPER), tw.CRF(max_iter=30), tw.CRF(loss="exp", max_iter=30)]
 )
-def test_a_long_sentence_is_learnt_from(tagger: tw.Tagger) -> None:
+def test_long_sentences_keep_a_weight(tagger: tw.Tagger) -> None:
     """(1/9)^400 underflows, but the sentence still has a weight."""
     X, y = labelled(LONG)
     tagger.set_params(features="S1", pi=1 / 9).fit(X, y)
     assert tagger.score(X, y) > 0.99
 
 
-def test_boosting_sees_long_and_short_sentences() -> None:
+def test_boosting_uses_long_and_short_sentences() -> None:
     """Before the first round pi^T e^l is 1 for both: weights are as far above 1 as below, and both count."""
     X, y = labelled(LONG, SHORT[:3])
     tagger = tw.Boosting(features="S1", all_pairs=True, pi=1 / 9, rounds=0, **PAPER).fit(X, y)
@@ -54,7 +54,7 @@ def test_boosting_sees_long_and_short_sentences() -> None:
     assert all(b.log_loss < a.log_loss for a, b in pairwise(chosen))
 
 
-def test_the_mean_weight_is_one() -> None:
+def test_mean_weight_is_one() -> None:
     """Ratios are those of pi^T, duplicates count like weights, and sentences of weight 0 are ignored."""
     found = weights([1, 4, 2, 7], 0.5)
     assert found.mean() == pytest.approx(1.0)
@@ -65,7 +65,7 @@ def test_the_mean_weight_is_one() -> None:
     np.testing.assert_allclose(weights([1, 4, 2], 0.5, [0.0, 1.0, 3.0])[1:], weights([4, 2], 0.5, [1.0, 3.0]))
 
 
-def test_what_weighs_nothing_decides_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_zero_weight_sentences_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
     """Sentences of weight 0 affect neither the range of lengths nor the check for overflow."""
     with caplog.at_level(logging.WARNING, "tagwise"):
         np.testing.assert_allclose(weights([1, 400, 401], 0.1, [0.0, 1.0, 1.0])[1:], [20 / 11, 2 / 11])
@@ -74,7 +74,7 @@ def test_what_weighs_nothing_decides_nothing(caplog: pytest.LogCaptureFixture) -
     assert caplog.text == ""
 
 
-def test_what_is_no_number_is_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_underflow_warns_and_overflow_raises(caplog: pytest.LogCaptureFixture) -> None:
     """A loss that does not grow like e^T logs a warning. One that does raises an error."""
     with caplog.at_level(logging.WARNING, "tagwise"):
         assert weights([1, 400], 0.1).tolist() == [2.0, 0.0]

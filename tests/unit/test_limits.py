@@ -43,7 +43,7 @@ def consumed(file: Any, format: str | None = None) -> int:
 
 
 @pytest.mark.parametrize("packed", PACKERS)
-def test_a_small_file_with_an_endless_text(
+def test_decompression_bombs_are_rejected(
     tmp_path: Path, packed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names the file, both sizes and the limit, in bounded memory."""
@@ -66,7 +66,7 @@ def test_a_small_file_with_an_endless_text(
     assert text < streams.FREE + 2 * streams.CHUNK + 200 * 2 * streams.CHUNK
 
 
-def test_the_limit_of_expansion_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expansion_limit_is_configurable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repetitive file is read if the environment allows it. Short files are always read."""
     monkeypatch.setattr(streams, "FREE", 1 << 20)
     path = tmp_path / "again.txt.gz"
@@ -80,7 +80,7 @@ def test_the_limit_of_expansion_can_be_set(tmp_path: Path, monkeypatch: pytest.M
     assert len(tw.read(path, "text")) == 400
 
 
-def test_what_people_compress_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_compressed_files_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain text never counts as expanded, and a corpus expands far less than the limit."""
     monkeypatch.setattr(streams, "FREE", 0)
     words = tw.load_corpus("ewt-pos")[2]
@@ -101,7 +101,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("format", ENDLESS)
 @pytest.mark.parametrize("most", [1 << 20, 3 << 20])
-def test_an_endless_sentence(monkeypatch: pytest.MonkeyPatch, format: str, most: int) -> None:
+def test_endless_sentences_are_rejected(monkeypatch: pytest.MonkeyPatch, format: str, most: int) -> None:
     """A sentence without end is refused near the limit, which the error names, in bounded memory."""
     monkeypatch.setenv("TAGWISE_MAX_SENTENCE", str(most))
     source = Endless(*ENDLESS[format])
@@ -119,7 +119,7 @@ def test_an_endless_sentence(monkeypatch: pytest.MonkeyPatch, format: str, most:
 
 @pytest.mark.parametrize("format", ["conll", "conllu"])
 @pytest.mark.parametrize("comments", ["# note\tx\n", "# note\n\n", "# note\n"])
-def test_endless_comments(monkeypatch: pytest.MonkeyPatch, format: str, comments: str) -> None:
+def test_endless_comments_are_rejected(monkeypatch: pytest.MonkeyPatch, format: str, comments: str) -> None:
     """Comments without a sentence are bounded too, even with blank lines between them."""
     monkeypatch.setenv("TAGWISE_MAX_SENTENCE", str(1 << 19))
     source = Endless("a\tb\tX\n\n" if format == "conll" else "", comments)
@@ -128,14 +128,14 @@ def test_endless_comments(monkeypatch: pytest.MonkeyPatch, format: str, comments
     assert source.taken <= 8 * streams.CHUNK
 
 
-def test_nothing_but_blank_lines_before_the_first_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_blank_lines_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """An endless stream without any token is refused as well."""
     monkeypatch.setenv("TAGWISE_MAX_SENTENCE", str(1 << 20))
     with pytest.raises(CorpusError, match="more than 1,048,576 bytes"):
         consumed(Endless("", "\n"), "conll")
 
 
-def test_long_sentences_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_below_the_limit_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sentences below the limit are read, whatever the number of chunks they arrive in."""
     monkeypatch.setenv("TAGWISE_MAX_SENTENCE", str(1 << 20))
     n = 130_000
@@ -150,7 +150,7 @@ def test_long_sentences_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1e6", "²"])
 @pytest.mark.parametrize("variable", streams.LIMITS)
-def test_a_limit_is_a_number(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+def test_non_numeric_limits_are_rejected(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
     """Any other value of the variables is reported."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(CorpusError, match=f"{variable}='{value}' is not a valid limit"):

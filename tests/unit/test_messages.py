@@ -28,7 +28,7 @@ Y = [["A", "B"]]
         ("word[0].zzz", r"unknown function \"zzz\"; there are"),
     ],
 )
-def test_what_was_meant_in_features(features: str, words: str) -> None:
+def test_misspelled_features_get_a_suggestion(features: str, words: str) -> None:
     with pytest.raises(tw.TemplateError, match=words):
         tw.CRF(features=features).fit([["a", "b"]], Y)
 
@@ -42,7 +42,7 @@ def test_what_was_meant_in_features(features: str, words: str) -> None:
         ([["a", 3]], r"sentence 0, token 1, .*expected a string, found int; convert it with str\(\)"),
     ],
 )
-def test_tokens_of_a_wrong_type(X: Any, words: str) -> None:
+def test_tokens_of_a_wrong_type_are_reported(X: Any, words: str) -> None:
     with pytest.raises(tw.CorpusError, match=words):
         tw.CRF(max_iter=1).fit(X, [["A"] * len(x) for x in X])
 
@@ -53,7 +53,7 @@ LINE = '{"tokens": ["a", "b"], "pos": ["N", "V"], "tags": ["A", "B"]}\n'
 @pytest.mark.parametrize(
     "columns", [("tokens", "pos", "tags"), ("word", "pos", "label"), ("words", "pos", "labels")]
 )
-def test_the_keys_of_jsonl_name_its_columns(columns: tuple[str, ...]) -> None:
+def test_jsonl_keys_name_the_columns(columns: tuple[str, ...]) -> None:
     """Keys in the file's spelling or in the names that sentences use."""
     for read in (tw.read_jsonl, lambda file, **more: tw.read(file, "jsonl", **more)):
         for label in ("label", columns[-1]):
@@ -62,12 +62,12 @@ def test_the_keys_of_jsonl_name_its_columns(columns: tuple[str, ...]) -> None:
             assert corpus.labels == Y
 
 
-def test_a_key_that_is_missing_is_told_with_those_there_are() -> None:
+def test_missing_keys_are_reported_with_the_existing_ones() -> None:
     with pytest.raises(tw.CorpusError, match=r":1: 'ner' is missing among tokens, pos, tags\. Write"):
         tw.read_jsonl(io.StringIO(LINE), columns=("word", "ner"), label="ner")
 
 
-def test_a_label_by_name_asks_for_names() -> None:
+def test_unknown_label_name_requires_column_names() -> None:
     """Without column names, an unusual label name is not taken for the last column."""
     text = "a DT X\nb NN Y\n"
     for read in (tw.read_conll, lambda file, **more: tw.read(file, "conll", **more)):
@@ -81,7 +81,7 @@ def test_a_label_by_name_asks_for_names() -> None:
         assert read(io.StringIO(text)).labels == [["X", "Y"]]
 
 
-def test_labels_that_have_nothing_in_common_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_disjoint_label_sets_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     """Reported for scores and dev sets, and not if one label is shared."""
     X = [["a", "b"]]
     tagger = tw.CRF(max_iter=1).fit(X, Y)
@@ -102,7 +102,7 @@ def spelled(sentence: Any) -> list[list[str]]:
     return [[f"w={word}"] for word in by_index]
 
 
-def test_a_feature_function_serves_corpora_and_lists() -> None:
+def test_feature_functions_accept_corpora_and_lists() -> None:
     X = [["The", "dog"], ["a", "Cat"]]
     y = [["D", "N"], ["D", "N"]]
     corpus = tw.Corpus.from_lists(X, y)

@@ -106,18 +106,18 @@ def agree(pairs: list[tuple[list[str], list[str]]], modern: bool) -> None:
 
 @pytest.mark.parametrize("tags", ["BI", "IE", "[]", "[]BI"])
 @given(data=st.data())
-def test_counts_as_the_original_conlleval(tags: str, data: st.DataObject) -> None:
+def test_counts_equal_conlleval(tags: str, data: st.DataObject) -> None:
     agree(data.draw(corpora(tags)), modern=False)
 
 
 @pytest.mark.parametrize("tags", ["BI", "IE", "BIES"])
 @given(data=st.data())
-def test_counts_as_conlleval_with_iobes(tags: str, data: st.DataObject) -> None:
+def test_counts_equal_conlleval_with_iobes(tags: str, data: st.DataObject) -> None:
     agree(data.draw(corpora(tags)), modern=True)
 
 
 @given(st.lists(st.sampled_from(["O", "B-X", "I-X", "E-X", "S-X", "L-Y", "U-Y", "I-Y"]), max_size=12))
-def test_chunks_of_the_report_are_those_of_spans(labels: list[str]) -> None:
+def test_report_chunks_equal_spans(labels: list[str]) -> None:
     n = Counter(s.type for s in spans(labels))
     report = evaluate([labels], [labels])
     if report.chunked:
@@ -150,7 +150,7 @@ def test_well_formed_sequences_score_as_sets_of_spans(scheme: str) -> None:
     assert report.chunks.predicted == sum(map(len, guess_chunks))
 
 
-def test_lengths_that_differ_name_the_sentence() -> None:
+def test_length_mismatch_names_the_sentence() -> None:
     with pytest.raises(CorpusError, match=r"sentence 1.*2 gold labels but 1 predicted"):
         evaluate([["O"], ["O", "O"]], [["O"], ["O"]])
     with pytest.raises(CorpusError, match="1 gold sequences but 2"):
@@ -162,7 +162,7 @@ def test_lengths_that_differ_name_the_sentence() -> None:
 # Calibration.
 
 
-def test_bins_by_hand() -> None:
+def test_calibration_bins() -> None:
     """Mean confidence, accuracy and size of each bin that is not empty. Confidence 1 belongs to the last bin."""
     found = calibration([0.05, 0.15, 0.95, 1.0, 0.91, 0.0], [True, False, True, False, True, False], bins=10)
     assert found.count == (2, 1, 3)
@@ -173,7 +173,7 @@ def test_bins_by_hand() -> None:
     assert found.worst == pytest.approx(max(gaps))
 
 
-def test_bins_of_equal_width() -> None:
+def test_calibration_bins_have_equal_width() -> None:
     """A confidence falls into bin floor(c * bins). Rounding errors below 0 and above 1 are tolerated."""
     confidence = [-1e-7, 0.2499, 0.25, 0.4999, 0.5, 0.7499, 0.75, 1 + 1e-7]
     assert calibration(confidence, [True] * 8, bins=4).count == (2, 2, 2, 2)
@@ -181,13 +181,13 @@ def test_bins_of_equal_width() -> None:
     assert calibration(confidence, [True] * 8).count == (1, 2, 1, 1, 2, 1)
 
 
-def test_nothing_to_calibrate() -> None:
+def test_calibration_without_predictions() -> None:
     """No predictions give no bins and no error."""
     found = calibration([], [])
     assert (found.count, found.ece, found.worst) == ((), 0.0, 0.0)
 
 
-def test_what_is_no_confidence_is_refused() -> None:
+def test_invalid_confidences_are_rejected() -> None:
     """Lengths must agree, there must be at least one bin, and confidences are in [0, 1]."""
     with pytest.raises(CorpusError, match=r"2 confidences for 1 answers\. Give one per answer"):
         calibration([0.1, 0.2], [True])
@@ -203,7 +203,7 @@ def test_what_is_no_confidence_is_refused() -> None:
 # Parts of a report that conlleval does not have.
 
 
-def test_labels_confusions_and_errors_by_hand() -> None:
+def test_label_counts_confusions_and_errors() -> None:
     """Counts of each label, and confusions sorted by frequency and then by name, up to the given number."""
     gold = [["B-X", "I-X", "O", "O"], ["B-X", "O"], ["B-Y", "O"]]
     guess = [["B-X", "O", "O", "B-Y"], ["O", "B-Y"], ["B-X", "O"]]
@@ -231,7 +231,7 @@ def test_labels_confusions_and_errors_by_hand() -> None:
     assert set(d["per_type"]) == {"X", "Y"}
 
 
-def test_a_length_that_differs_names_the_line_of_a_file() -> None:
+def test_length_mismatch_names_file_and_line() -> None:
     """A corpus keeps the file name and the line numbers of its sentences."""
     gold = read_conll(io.StringIO("a X\n\nb Y\nc Z\n"))
     with pytest.raises(

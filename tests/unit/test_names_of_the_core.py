@@ -47,7 +47,7 @@ ENUMERATIONS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
 
 
 @pytest.mark.parametrize("what", ENUMERATIONS)
-def test_the_core_takes_the_names_that_it_exports(what: str) -> None:
+def test_core_accepts_every_exported_name(what: str) -> None:
     names, take = ENUMERATIONS[what]
     assert len(set(names)) == len(names) > 1
     for name in names:
@@ -56,7 +56,7 @@ def test_the_core_takes_the_names_that_it_exports(what: str) -> None:
         take("nothing")
 
 
-def test_sequential_losses_are_those_that_go_with_labels_that_occur_once() -> None:
+def test_only_sequential_losses_support_once_labels() -> None:
     """The core rejects the other losses before training begins."""
     groups = (np.array([0, _core.NO_GROUP], dtype=np.uint32), np.ones((3, 2), dtype=np.bool_))
     vocabulary = _core.Vocabulary()
@@ -76,7 +76,7 @@ def test_sequential_losses_are_those_that_go_with_labels_that_occur_once() -> No
 
 
 @pytest.mark.parametrize("cost", first(_core.COSTS))
-def test_a_cost_takes_as_many_numbers_as_it_says(cost: str) -> None:
+def test_costs_require_their_number_of_arguments(cost: str) -> None:
     numbers = dict(_core.COSTS)[cost]
     with pytest.raises(
         ValueError, match=f"the cost {cost} takes {len(numbers)} numbers, got {len(numbers) + 1}"
@@ -84,7 +84,7 @@ def test_a_cost_takes_as_many_numbers_as_it_says(cost: str) -> None:
         _core.Cost(cost, [*numbers, 1.0])
 
 
-def test_estimators_offer_what_the_core_takes() -> None:
+def test_estimator_choices_equal_those_of_the_core() -> None:
     """Choices declared by the core list all its names. Online learners are named after their update rules."""
     choices = {
         (name, param.name): param.domain.names

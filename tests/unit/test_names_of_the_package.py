@@ -28,7 +28,7 @@ def declared() -> dict[str, str]:
     return out
 
 
-def test_each_name_is_what_type_checkers_see() -> None:
+def test_lazy_names_equal_the_static_ones() -> None:
     """Exactly the names of `__all__`, each from its module."""
     names = declared()
     assert {*names, "__version__"} == set(tw.__all__)
@@ -39,7 +39,7 @@ def test_each_name_is_what_type_checkers_see() -> None:
         assert getattr(tw, name) is expected, name
 
 
-def test_a_fresh_process() -> None:
+def test_fresh_process_imports_only_accessed_names() -> None:
     """Only accessed names are imported, and later imports do not change what a name refers to."""
     code = """
 import sys
@@ -74,7 +74,7 @@ def test_every_reader_has_an_iterator() -> None:
     assert readers == iterators != set()
 
 
-def test_the_function_can_be_replaced(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_compare_function_can_be_replaced(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """Assignments to `tw.compare` work. Only the module of that name cannot replace the function."""
     monkeypatch.setattr(tw, "compare", len)
     assert tw.compare is len

@@ -20,7 +20,7 @@ def flat(corpus: tw.Corpus) -> list[str]:
     return [label for sentence in corpus for label in sentence.labels]
 
 
-def test_so_many_labels_are_wrong_and_nothing_else_is() -> None:
+def test_noise_changes_the_given_share_of_training_labels() -> None:
     found = resolve_corpora([noisy("wnut17-ner", 20), "wnut17-ner"])
     assert list(found) == ["wnut17-ner +20% noise", "wnut17-ner"]
     noise = found["wnut17-ner +20% noise"]
@@ -39,7 +39,7 @@ def test_so_many_labels_are_wrong_and_nothing_else_is() -> None:
     assert set(wrong) == set(gold)
 
 
-def test_more_noise_has_the_wrong_labels_of_less() -> None:
+def test_wrong_labels_are_nested_in_the_noise_level() -> None:
     part = TRAIN[:200]
     gold = flat(part)
     runs = [flat(with_noise(part, share)) for share in (0.0, 0.1, 0.3, 1.0)]
@@ -52,14 +52,14 @@ def test_more_noise_has_the_wrong_labels_of_less() -> None:
     assert flat(with_noise(alone, 1.0)) == ["X", "X"]
 
 
-def test_names_that_mean_nothing() -> None:
+def test_invalid_noise_names_are_rejected() -> None:
     with pytest.raises(ParameterError, match="100%"):
         load_parts("ewt-pos +101% noise")
     with pytest.raises(CorpusError):
         load_parts("no-such-corpus +10% noise")
 
 
-def test_pairs_are_a_kernel_of_degree_two() -> None:
+def test_attribute_pairs_equal_a_degree_two_kernel() -> None:
     """Tokens that share n attributes of S2 share n (n + 1) / 2 of S2pairs."""
     words = ["Dr.", "walking", "talking", "U.S.", "US", "well-known", "bring", "Ring", "a", "A"]
 

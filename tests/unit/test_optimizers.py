@@ -69,7 +69,7 @@ def test_the_minimum_of_a_quadratic_is_found(run: Minimiser) -> None:
 
 
 @pytest.mark.parametrize("run", [*SMOOTH, lambda f, w, **k: owlqn(f, w, l1=0.0, **k)])
-def test_any_numbers_are_a_start(run: Minimiser) -> None:
+def test_starting_points_of_any_numeric_type(run: Minimiser) -> None:
     """Integers, a list or single precision are valid starts."""
     for start in (np.array([1, 2, 3, 4]), [1.0, 2.0, 3.0, 4.0], np.array([1, 2, 3, 4], dtype=np.float32)):
         found = steps(run(quadratic(CURVES, AT), start, n_jobs=1))
@@ -78,7 +78,7 @@ def test_any_numbers_are_a_start(run: Minimiser) -> None:
 
 
 @pytest.mark.parametrize("run", SMOOTH)
-def test_a_curved_valley_is_followed_to_its_end(run: Minimiser) -> None:
+def test_rosenbrock_minimum_is_reached(run: Minimiser) -> None:
     """The minimum is reached in far fewer steps than plain gradient descent needs."""
     found = steps(run(rosenbrock(), np.array([-1.2, 1.0]), n_jobs=1))
     np.testing.assert_allclose(found[-1].w, [1.0, 1.0], atol=1e-5)
@@ -86,7 +86,7 @@ def test_a_curved_valley_is_followed_to_its_end(run: Minimiser) -> None:
 
 
 @pytest.mark.parametrize("run", SMOOTH)
-def test_steps_report_where_they_are(run: Minimiser) -> None:
+def test_steps_report_value_and_gradient_norm(run: Minimiser) -> None:
     """Value and gradient norm belong to the point, and evaluations count the calls so far."""
     objective = rosenbrock()
     for step in islice(run(objective, np.array([-1.2, 1.0]), n_jobs=1), 20):
@@ -97,7 +97,7 @@ def test_steps_report_where_they_are(run: Minimiser) -> None:
 
 
 @pytest.mark.parametrize("run", SMOOTH)
-def test_a_start_at_the_minimum_is_the_end(run: Minimiser) -> None:
+def test_start_at_the_minimum_takes_no_step(run: Minimiser) -> None:
     """A zero gradient ends the run without a step."""
     objective = quadratic(CURVES, AT)
     (only,) = steps(run(objective, AT, n_jobs=1))
@@ -105,7 +105,7 @@ def test_a_start_at_the_minimum_is_the_end(run: Minimiser) -> None:
 
 
 @pytest.mark.parametrize("run", SMOOTH)
-def test_a_step_onto_the_minimum_is_the_last(run: Minimiser) -> None:
+def test_step_onto_the_minimum_is_the_last(run: Minimiser) -> None:
     """A first step along the gradient that ends at a zero gradient is the last."""
     found = steps(run(quadratic(np.ones(2), np.array([0.6, 0.0])), np.zeros(2), n_jobs=1))
     assert [s.w.tolist() for s in found] == [[0.0, 0.0], [0.6, 0.0]]
@@ -113,7 +113,7 @@ def test_a_step_onto_the_minimum_is_the_last(run: Minimiser) -> None:
 
 
 @pytest.mark.parametrize("run", SMOOTH)
-def test_it_ends_where_nothing_decreases(run: Minimiser) -> None:
+def test_run_ends_after_one_search_without_decrease(run: Minimiser) -> None:
     """If no step delivers the decrease that the gradient promises, the run ends at the start after one line search."""
     objective = Counted(lambda w: float(np.abs(w).sum()), lambda w: np.full_like(w, -1.0))
     (only,) = steps(run(objective, np.zeros(2), n_jobs=1))
@@ -122,7 +122,7 @@ def test_it_ends_where_nothing_decreases(run: Minimiser) -> None:
 
 
 @pytest.mark.parametrize("run", SMOOTH)
-def test_it_ends_where_nothing_decreases_any_more(run: Minimiser) -> None:
+def test_run_ends_after_one_restart_without_decrease(run: Minimiser) -> None:
     """After two good steps every point is higher: one search, one restart along the gradient, no third."""
     objective = quadratic(CURVES, AT)
     lift = 0.0
@@ -144,7 +144,7 @@ def test_it_ends_where_nothing_decreases_any_more(run: Minimiser) -> None:
 
 
 @pytest.mark.parametrize("run", SMOOTH)
-def test_walls_are_kept_away_from(run: Minimiser) -> None:
+def test_steps_into_nan_are_shortened(run: Minimiser) -> None:
     """A step to a NaN objective is too long: x - log x has its minimum at 1 and is undefined below 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         objective = Counted(lambda w: float((w - np.log(w)).sum()), lambda w: 1 - 1 / w)
@@ -190,7 +190,7 @@ def test_line_searches_satisfy_the_wolfe_conditions(curvature: float) -> None:
         )  # the approximate Wolfe conditions suffice
 
 
-def test_the_cubic_between_two_points() -> None:
+def test_cubic_interpolation() -> None:
     """The minimum of the cubic, the midpoint if there is none or it is too close to an end, a tenth before a NaN."""
 
     def cubic(x: float) -> tuple[float, float]:
@@ -209,7 +209,7 @@ def test_the_cubic_between_two_points() -> None:
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.3, 2.0, 100.0])
-def test_soft_thresholds(l1: float) -> None:
+def test_l1_minimum_is_the_soft_threshold(l1: float) -> None:
     """1/2 a (w - b)^2 + c |w| has its minimum at sign(b) max(|b| - c / a, 0), with exact zeros."""
     expected = np.sign(AT) * np.maximum(np.abs(AT) - l1 / CURVES, 0.0)
     for start in (np.zeros(4), np.array([1.0, 2.0, -3.0, 4.0])):
@@ -237,7 +237,7 @@ def test_the_pseudo_gradient_is_the_shortest_subgradient() -> None:
     np.testing.assert_allclose(pseudo_gradient(w, gradient, 0.5), [1.5, 0.5, 0.0, 0.0, 1.5, -1.5])
 
 
-def test_l1_ends_where_it_must() -> None:
+def test_l1_run_ends_at_the_minimum_or_without_decrease() -> None:
     """At a minimum the run ends at once. If no trial decreases the objective, it ends after one search."""
     (only,) = steps(owlqn(quadratic(CURVES, AT), np.zeros(4), l1=1e3, n_jobs=1))
     assert only.gradient_norm == 0.0
@@ -247,7 +247,7 @@ def test_l1_ends_where_it_must() -> None:
     assert len(broken.points) == 41
 
 
-def test_l1_goes_downhill_whatever_the_curvature_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_l1_drops_pairs_without_a_descent_direction(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs whose direction does not descend are dropped, and the step follows the pseudo-gradient."""
 
     def uphill(_: Pairs, gradient: Vector, out: Vector) -> float:
@@ -272,7 +272,7 @@ def test_first_trials_with_l1_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
-def test_the_table_of_optimisers(name: str) -> None:
+def test_table_of_optimisers(name: str) -> None:
     """Each optimiser has its name, only owlqn supports L1, and per-sentence methods do not minimise an objective."""
     entry = OPTIMIZERS[name]
     assert entry.name == name

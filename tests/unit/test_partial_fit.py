@@ -37,7 +37,7 @@ def weights(tagger: Any) -> Any:
 
 @pytest.mark.parametrize(("kind", "params"), KINDS)
 @pytest.mark.parametrize("features", ["S2", EDGE])
-def test_training_in_pieces_is_training(
+def test_training_in_pieces_equals_uninterrupted_training(
     kind: type[Any], params: dict[str, Any], features: str, tmp_path: Path
 ) -> None:
     """Bit-identical to uninterrupted training, in memory, through a file and through pickle."""
@@ -55,7 +55,7 @@ def test_training_in_pieces_is_training(
 
 @pytest.mark.parametrize(("kind", "params"), KINDS)
 @pytest.mark.parametrize("features", ["S2", EDGE])
-def test_a_part_of_the_features_is_enough(kind: type[Any], params: dict[str, Any], features: str) -> None:
+def test_sparse_updates_equal_full_updates(kind: type[Any], params: dict[str, Any], features: str) -> None:
     """Updating only the features of a sentence gives the model and training state of updating all weights.
 
     A dev set needs all weights after each epoch, and one epoch is kept whatever its score. Model and state are
@@ -76,7 +76,7 @@ def test_a_part_of_the_features_is_enough(kind: type[Any], params: dict[str, Any
         np.testing.assert_array_equal(weights(few), weights(all_))
 
 
-def test_the_first_call_is_fit() -> None:
+def test_first_partial_fit_equals_fit() -> None:
     np.testing.assert_array_equal(
         weights(tw.MIRA(features="S2").partial_fit(X, Y, epochs=4)),
         weights(tw.MIRA(features="S2", epochs=4).fit(X, Y)),
@@ -84,7 +84,7 @@ def test_the_first_call_is_fit() -> None:
 
 
 @pytest.mark.parametrize(("kind", "params"), KINDS)
-def test_new_words_and_labels_join(kind: type[Any], params: dict[str, Any]) -> None:
+def test_new_words_and_labels_are_learnt(kind: type[Any], params: dict[str, Any]) -> None:
     tagger = kind(features="S2", **params).partial_fit(X, Y, epochs=10)
     before, labels = tagger.model_, tagger.classes_
     more, gold = [["Oslo", "sings"], ["the", "fjord"]], [["NEW", "VERB"], ["DET", "NEW"]]
@@ -102,7 +102,7 @@ def test_new_words_and_labels_join(kind: type[Any], params: dict[str, Any]) -> N
     assert before.labels == labels
 
 
-def test_old_weights_stay_where_new_data_do_not_touch_them() -> None:
+def test_weights_of_absent_features_are_unchanged() -> None:
     """Sentences that are already correct change nothing, and the features they add have weight 0."""
     tagger = tw.Perceptron(features="word[0]", average=False, start_end=False).partial_fit(X, Y, epochs=20)
     before = {**tagger.explain(1000).labels}
@@ -136,7 +136,7 @@ def test_a_file_without_state_starts_a_new_average(tmp_path: Path) -> None:
         tagger.save(tmp_path / "both", prune=True, state=True)
 
 
-def test_min_count_and_frequent_words_hold_on() -> None:
+def test_min_count_and_frequent_words_persist() -> None:
     tagger = tw.Perceptron(features="pos", min_count=2, epochs=3).fit(X, Y)
     size, lists = len(tagger.model_.vocabulary), tagger.model_.recipe.lists
     tagger.partial_fit([["once", "twice", "twice"]], [["DET", "NOUN", "NOUN"]])
@@ -167,7 +167,7 @@ def chunks(*which: int) -> tuple[list[list[str]], list[list[str]]]:
 
 
 @pytest.mark.parametrize(("kind", "params"), KINDS)
-def test_training_in_pieces_keeps_to_the_rules(
+def test_training_in_pieces_keeps_constraints_and_dictionary(
     kind: type[Any], params: dict[str, Any], tmp_path: Path
 ) -> None:
     """Weights, constraints and tag dictionary equal those of uninterrupted training."""
@@ -184,7 +184,7 @@ def test_training_in_pieces_keeps_to_the_rules(
         np.testing.assert_array_equal(part.model_.dictionary.sets, whole.model_.dictionary.sets)
 
 
-def test_a_scheme_and_a_dictionary_go_on() -> None:
+def test_scheme_and_dictionary_persist_and_grow() -> None:
     """The scheme found by "auto" and the dictionary persist. New sentences add words, and labels to known words."""
     tagger = tw.Perceptron(features=EDGE, epochs=3, **LIMITED).fit(*chunks(0, 1, 2, 3))
     labels = tagger.classes_
@@ -217,7 +217,7 @@ def test_a_scheme_and_a_dictionary_go_on() -> None:
 
 
 @pytest.mark.parametrize("params", [{}, {"all_pairs": True}, {"start_end": False}])
-def test_every_weight_keeps_its_name(params: dict[str, Any]) -> None:
+def test_features_keep_their_weights_when_the_model_grows(params: dict[str, Any]) -> None:
     """With new words, labels and edge attributes, every old feature keeps its weight and a new one has 0."""
     tagger = tw.Perceptron(features=EDGE, epochs=3, average=False, **params).fit(X, Y)
     before = named(tagger.model_)
@@ -231,7 +231,7 @@ def test_every_weight_keeps_its_name(params: dict[str, Any]) -> None:
     assert before.keys() <= after.keys()
 
 
-def test_variances_of_new_features_are_those_of_the_start() -> None:
+def test_new_features_start_with_the_initial_variance() -> None:
     """AROW: a late feature starts with the variance of the parameters. Older features keep theirs."""
     tagger = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, epochs=2, all_pairs=True).fit(X, Y)
     before = dict(zip(named(tagger.model_), tagger.state_["variance"].tolist()))
@@ -261,7 +261,7 @@ def test_variances_of_new_features_are_those_of_the_start() -> None:
 
 
 @pytest.mark.parametrize("trip", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_a_copy_of_a_loaded_tagger_has_the_state_of_the_file(trip: Any, tmp_path: Path) -> None:
+def test_copies_of_loaded_taggers_keep_the_training_state(trip: Any, tmp_path: Path) -> None:
     """Saved with its state, loaded, copied or pickled, saved again: training continues as if never interrupted."""
     for kind in (tw.Perceptron, tw.AROW):
         whole = kind(features="S2", epochs=3).fit(X, Y)
@@ -274,7 +274,7 @@ def test_a_copy_of_a_loaded_tagger_has_the_state_of_the_file(trip: Any, tmp_path
             np.testing.assert_array_equal(weights(part), weights(whole))
 
 
-def test_a_file_has_a_state_or_says_nothing_of_one(tmp_path: Path) -> None:
+def test_files_without_state_do_not_refer_to_one(tmp_path: Path) -> None:
     """A model saved without the state arrays contains no reference to a state, whichever function saves it."""
     tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
     tagger.save(tmp_path / "bare")
@@ -290,7 +290,7 @@ def test_a_file_has_a_state_or_says_nothing_of_one(tmp_path: Path) -> None:
         assert again.partial_fit(X, Y).state_["steps"] == len(X)
 
 
-def test_a_second_fit_forgets_the_state_of_the_first(tmp_path: Path) -> None:
+def test_second_fit_replaces_the_training_state(tmp_path: Path) -> None:
     """The state is that of the last training. Learners with history features or a kernel have none."""
     for params in ({"history": (1, 2)}, {"kernel": "poly"}):
         tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
@@ -301,7 +301,7 @@ def test_a_second_fit_forgets_the_state_of_the_first(tmp_path: Path) -> None:
     assert tagger.fit(X[:2], Y[:2]).partial_fit(X[:2], Y[:2]).state_["steps"] == 6
 
 
-def test_weights_of_sentences_and_dev_scores_go_on() -> None:
+def test_partial_fit_takes_sample_weights_and_dev_sets() -> None:
     """`partial_fit` takes sample weights and a dev set as `fit` does, and continues the epoch count."""
     weight = [float(i % 3) for i in range(len(X))]
     whole = tw.Perceptron(features="S2", epochs=3).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
@@ -331,7 +331,7 @@ def test_weights_of_sentences_and_dev_scores_go_on() -> None:
     ],
     ids=repr,
 )
-def test_a_pruned_model_predicts_the_same(tagger: Any, tmp_path: Path) -> None:
+def test_pruned_models_predict_equally(tagger: Any, tmp_path: Path) -> None:
     train, _, test = tw.load_corpus("wnut17-ner")
     tagger.fit(train[:200])
     tagger.save(tmp_path / "whole")
@@ -354,14 +354,14 @@ def test_layouts_are_rebuilt_from_their_codes() -> None:
     np.testing.assert_array_equal(places, np.arange(len(layout)))
 
 
-def test_a_model_without_weights_prunes_to_nothing() -> None:
+def test_pruning_a_zero_model_removes_all_features() -> None:
     model = tw.CRF(features="S1", l1=1e6, l2=0.0).fit(X, Y).model_
     small, _ = prune(model)
     assert len(small.scorer.layout) == len(small.vocabulary) == 0
     assert small.predict(X) == model.predict(X)
 
 
-def test_a_tagger_without_a_state_saves_that_of_no_step(tmp_path: Path) -> None:
+def test_tagger_without_state_saves_the_initial_state(tmp_path: Path) -> None:
     """Weights alone are saved as the state before the first step: no steps, no epochs, zero sums."""
     tw.Perceptron(features="S1", epochs=2).fit(X, Y).save(tmp_path / "plain.tagwise")
     tw.load(tmp_path / "plain.tagwise").save(tmp_path / "state.tagwise", state=True)

@@ -29,7 +29,7 @@ def crf(**params: object) -> tw.CRF:
     return tw.CRF(**{"features": "S1", "l2": 0.1, "tol": 1e-7, "max_iter": 300, **params})
 
 
-def test_certain_labels_are_plain_training() -> None:
+def test_singleton_label_sets_equal_plain_training() -> None:
     X, y = words(80)
     plain, sets = (
         crf(optimizer="lbfgs").fit(X, y),
@@ -41,7 +41,7 @@ def test_certain_labels_are_plain_training() -> None:
     assert sets.predict(X) == plain.predict(X)
 
 
-def test_the_layout_of_certain_labels_is_the_usual_one() -> None:
+def test_layout_of_singleton_sets_is_the_plain_layout() -> None:
     X, y = words(30)
     X = [[[word, word[0]] for word in s] for s in X]
     vocabulary = _core.Vocabulary()
@@ -54,7 +54,7 @@ def test_the_layout_of_certain_labels_is_the_usual_one() -> None:
         np.testing.assert_array_equal(mine.arrays()[name], array, err_msg=name)
 
 
-def test_a_set_creates_features_of_each_of_its_labels_and_an_unknown_of_none() -> None:
+def test_label_sets_create_features_and_unknown_labels_none() -> None:
     tagger = crf(start_end=False).fit([["a", "b", "c"]], [["A|B", "_", "C"]])  # "A|B" is one label here
     assert set(tagger.classes_) == {"A|B", "_", "C"}
     tagger = crf(start_end=False, partial=True).fit([["a", "b", "c"]], [["A|B", "_", "C"]])
@@ -62,7 +62,7 @@ def test_a_set_creates_features_of_each_of_its_labels_and_an_unknown_of_none() -
     assert tagger.n_features_ == 3  # a-A, a-B and c-C, but nothing for b and therefore no label pair
 
 
-def test_other_signs_and_files(tmp_path: Path) -> None:
+def test_separator_and_unknown_mark_are_configurable(tmp_path: Path) -> None:
     file = tmp_path / "train.tsv"
     file.write_text("the\tD\ndog\tN/V\n\na\tD\ncat\t?\n\nsees\tV\n", encoding="utf-8")
     corpus = tw.read_conll(file, columns=("word", "label"))
@@ -85,7 +85,7 @@ def test_other_signs_and_files(tmp_path: Path) -> None:
         ({"optimizer": "sgd"}, [[{"A", "B"}]], ParameterError, "sgd"),
     ],
 )
-def test_what_does_not_go_is_said(
+def test_unsupported_combinations_are_rejected(
     params: dict[str, object], y: object, error: type[Exception], match: str
 ) -> None:
     with pytest.raises(error, match=match):

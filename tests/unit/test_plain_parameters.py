@@ -29,7 +29,7 @@ LONE = "\ud800"
         (tw.Perceptron, {"history": np.array([1, 2])}, {"history": [1, 2]}),
     ],
 )
-def test_numbers_and_texts_of_numpy(
+def test_numpy_parameters_become_python_objects(
     learner: Any, given: dict[str, Any], kept: dict[str, Any], tmp_path: Path
 ) -> None:
     """They are Python objects after `fit`, in the file and after loading."""
@@ -62,7 +62,7 @@ def test_numbers_and_texts_of_numpy(
         (tw.MIRA, {"cost": b"f1"}, "cost=.*found bytes"),
     ],
 )
-def test_what_a_file_cannot_hold_is_refused_before_training(
+def test_unserializable_parameters_fail_before_training(
     learner: Any, given: dict[str, Any], said: str
 ) -> None:
     """The error names the parameter."""
@@ -73,13 +73,13 @@ def test_what_a_file_cannot_hold_is_refused_before_training(
 @pytest.mark.parametrize(
     "labels", [{1, "A"}, {LONE}, [b"A"], 7, []], ids=["mixed", "surrogate", "bytes", "number", "none"]
 )
-def test_sets_of_labels_that_are_no_texts(labels: Any) -> None:
+def test_sets_of_non_string_labels(labels: Any) -> None:
     """In partial labels too."""
     with pytest.raises(tw.CorpusError, match=r"label"):
         tw.CRF(partial=True).fit(X, [[labels, "B"], ["A"]])
 
 
-def test_names_of_columns() -> None:
+def test_column_names_are_saved_and_must_be_strings() -> None:
     """Column names are stored in the file and must be strings."""
     with pytest.raises(tw.CorpusError, match="is not valid Unicode"):
         tw.CRF(features="S1").fit([{LONE: ["a", "b"]}, {LONE: ["c"]}], Y)

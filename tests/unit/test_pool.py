@@ -19,16 +19,18 @@ DATA = resolve_corpora(
 )
 
 
-def test_the_largest_corpus_decides_what_a_cell_needs() -> None:
+def test_cell_memory_follows_the_largest_corpus() -> None:
     assert bytes_per_cell(DATA) == PROCESS + 51 * TOKEN
     assert bytes_per_cell({}) == PROCESS
 
 
 @pytest.mark.parametrize(
-    ("jobs", "room", "workers"),
+    ("jobs", "cells_of_memory", "workers"),
     [(3, 10.0, 3), (3, 2.5, 2), (3, 1.0, 1), (3, 0.1, 1), (1, 10.0, 1)],
 )
-def test_processes_at_a_time(jobs: int, room: float, workers: int, tmp_path: Path) -> None:
-    """`room` is the memory in units of one cell. One process may always run."""
-    memory = int(room * bytes_per_cell(DATA))
+def test_concurrent_processes_fit_into_memory(
+    jobs: int, cells_of_memory: float, workers: int, tmp_path: Path
+) -> None:
+    """`cells_of_memory` is the memory in units of one cell. One process may always run."""
+    memory = int(cells_of_memory * bytes_per_cell(DATA))
     assert Pool([], DATA, Cache(tmp_path), jobs, memory, None, tmp_path).workers == workers

@@ -48,7 +48,7 @@ def of_cells(read: Callable[[Cell], Any]) -> Callable[[Preset], list[Any]]:
 
 
 TWO = {"corpora": ("one", "two"), "features": ("S1", "S2")}
-#: Fields and their effects. test_compare_fields checks the effects of cells, test_data below those of data.
+#: Fields and effects. test_compare_fields checks those of cells, test_limits_and_held_out_sentences those of data.
 PLANS: dict[str, tuple[dict[str, Any], Callable[[Preset], Any], Any]] = {
     "corpora": ({"corpora": ("two", "one")}, of_cells(lambda cell: cell.corpus), ["two", "one"]),
     "learners": (
@@ -73,7 +73,7 @@ SHOWN = {"name", "help", "limits", "held", "against", "published", "hidden", "no
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_field_reaches_the_cells(name: str) -> None:
+def test_preset_fields_change_the_cells(name: str) -> None:
     changes, read, expected = PLANS[name]
     assert read(replace(BASE, **changes)) == expected
     assert read(replace(BASE, **{key: value for key, value in changes.items() if key != name})) != expected
@@ -91,7 +91,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["tagwise.apps.compare.plan"], "load_corpus", KNOWN.__getitem__)
 
 
-def test_data(known: None) -> None:
+def test_limits_and_held_out_sentences(known: None) -> None:
     """`limits` bounds the training sentences of a corpus. `held` tests on the last training sentences."""
     plain, limited = resolve_corpora(["one", "two"]), resolve_corpora(["one", "two"], {"one": 11})
     assert [len(data.train) for data in plain.values()] == [24, 9]
@@ -102,7 +102,9 @@ def test_data(known: None) -> None:
     assert (both.train, both.test) == (TRAIN[:5], TRAIN[18:])
 
 
-def test_the_command_shows_a_preset(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_runs_a_preset_and_options_override_it(
+    known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Limits, held-out sentences, tests, published figures and notes come from the preset. Options override it."""
     monkeypatch.setenv("COLUMNS", "400")
     changes: dict[str, Any] = {
@@ -147,7 +149,7 @@ def test_the_command_shows_a_preset(known: None, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_figures_of_papers_are_of_what_is_trained(name: str) -> None:
+def test_published_figures_belong_to_trained_rows(name: str) -> None:
     """A preset that names a table or figure of a paper has its figures, and each figure has a row."""
     preset = PRESETS[name]
     cells = preset.cells()
@@ -165,7 +167,7 @@ def test_figures_of_papers_are_of_what_is_trained(name: str) -> None:
     assert all(shown[f.learner, f.measure, f.corpus, f.features] == f.value for f in preset.published)
 
 
-def test_every_preset_says_what_it_trains() -> None:
+def test_every_preset_has_help_and_valid_cells() -> None:
     """Each has a name and help, a note on published figures, and cells that can be built."""
     for name, preset in PRESETS.items():
         assert preset.name == name
@@ -179,7 +181,7 @@ def test_every_preset_says_what_it_trains() -> None:
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def test_every_figure_of_a_row() -> None:
+def test_row_figures_equal_direct_training_and_scoring() -> None:
     """Each field of a row equals training and scoring without a comparison."""
     learner = parse("crf(loss=exp)")
     cell = Cell("news", learner, "S2", 20, 1, {"max_iter": 5}, {"l2": [0.5]}, dev=True)
@@ -222,7 +224,7 @@ def test_every_figure_of_a_row() -> None:
     assert found["cpu"] >= 0
 
 
-def test_detail_of_a_row() -> None:
+def test_row_details_equal_the_test_report() -> None:
     """Details in a report: counts, types, confusions and errors of the test part."""
     detail = measure(Cell("a", parse("crf(max_iter=4)"), "S1"), Data(TRAIN, TEST))["detail"]
     tagger = tw.CRF(features="S1", max_iter=4).fit(TRAIN)

@@ -32,14 +32,14 @@ def fitted(name: str) -> tw.Tagger:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_the_learner_decides(name: str) -> None:
+def test_probabilistic_depends_on_the_learner(name: str) -> None:
     tagger = fitted(name)
     assert tagger.probabilistic is (name in WITH) is has_probabilities(tagger.model_)
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in WITH])
 @pytest.mark.parametrize("asked", ASKED)
-def test_what_has_none_gives_none(name: str, asked: str) -> None:
+def test_learners_without_probabilities_raise(name: str, asked: str) -> None:
     said = f"the scores of {name} are not probabilities. Use predict_kbest for scores and ranks for margins"
     with pytest.raises(tw.ParameterError, match=said):
         ASKED[asked](fitted(name))
@@ -47,12 +47,12 @@ def test_what_has_none_gives_none(name: str, asked: str) -> None:
 
 @pytest.mark.parametrize("name", WITH)
 @pytest.mark.parametrize("asked", ASKED)
-def test_what_has_some_gives_them(name: str, asked: str) -> None:
+def test_probabilistic_learners_return_probabilities(name: str, asked: str) -> None:
     assert ASKED[asked](fitted(name)) is not None
 
 
 @pytest.mark.parametrize("name", ["mira", "crf"])
-def test_readings_of_the_labelling_page(name: str) -> None:
+def test_labelling_page_shows_scores_and_probabilities(name: str) -> None:
     """Scores always, probabilities if the learner has them."""
     sentence = Sentence({"word": X[0]})
     found = why(fitted(name).model_, sentence, 0, kind="spans", labelled={}, sentences=[sentence])

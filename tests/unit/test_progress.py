@@ -34,7 +34,7 @@ ENDS = {"crf": "4/4 objective", "perceptron": "3/3", "partial_fit": "2/2", "comp
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(("terminal", "verbose"), [(True, 1), (True, 0), (False, 1)])
-def test_a_terminal_sees_a_line(
+def test_progress_line_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, call: str, terminal: bool, verbose: int
 ) -> None:
     """Only on a terminal and with verbose=1."""
@@ -71,7 +71,7 @@ class Notebook:
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kernel", [object(), None])
-def test_a_notebook_sees_a_line(monkeypatch: pytest.MonkeyPatch, call: str, kernel: Any) -> None:
+def test_progress_line_in_a_notebook(monkeypatch: pytest.MonkeyPatch, call: str, kernel: Any) -> None:
     """HTML that is updated in place and removed at the end. IPython in a terminal is not a notebook."""
     book = Notebook(kernel)
     monkeypatch.setitem(sys.modules, "IPython", book.root)
@@ -89,7 +89,7 @@ def test_a_notebook_sees_a_line(monkeypatch: pytest.MonkeyPatch, call: str, kern
     assert len(book.drawn) == before
 
 
-def test_a_line_is_gone_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_line_is_removed_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The line is removed whatever ends training."""
     book = Notebook(object())
     monkeypatch.setitem(sys.modules, "IPython", book.root)
@@ -103,7 +103,7 @@ def test_a_line_is_gone_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert book.drawn[-1] == ""
 
 
-def test_nothing_is_drawn_where_it_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_progress_without_verbose(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in a notebook either."""
     book = Notebook(object())
     monkeypatch.setitem(sys.modules, "IPython", book.root)

@@ -15,7 +15,7 @@ from tagwise.ray.pool import LOOPBACK, connected
 
 @pytest.mark.parametrize("before", [None, "1"])
 @pytest.mark.parametrize("address", [None, "auto"])
-def test_a_cluster_of_our_own_is_on_loopback(
+def test_new_clusters_listen_on_loopback(
     monkeypatch: pytest.MonkeyPatch, address: str | None, before: str | None
 ) -> None:
     """The variable is set while Ray starts and restored afterwards. An existing cluster is not affected."""
@@ -36,7 +36,7 @@ def test_a_cluster_of_our_own_is_on_loopback(
     assert os.environ.get(LOOPBACK) == before
 
 
-def test_without_ray_there_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_error_gives_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(tw.ParameterError, match=r"pip install 'tagwise\[ray\]'"):
         connected()

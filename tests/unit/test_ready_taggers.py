@@ -41,7 +41,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
-def test_it_is_trained_once(trained: list[str], tmp_path: Path) -> None:
+def test_pretrained_taggers_are_trained_once(trained: list[str], tmp_path: Path) -> None:
     """Training happens at first use. Later calls load the file, which holds a bit-identical tagger."""
     first = tw.pretrained("tiny", cache=tmp_path / "deep" / "er")
     (path,) = (tmp_path / "deep" / "er").iterdir()
@@ -55,7 +55,7 @@ def test_it_is_trained_once(trained: list[str], tmp_path: Path) -> None:
         assert tagger.get_params()["verbose"] == 0
 
 
-def test_it_says_what_it_is_and_how_good(trained: list[str], tmp_path: Path) -> None:
+def test_stored_scores_equal_test_predictions(trained: list[str], tmp_path: Path) -> None:
     """The scores in the file are those of its predictions on the test part. Licence and corpus are stored with them."""
     tagger = tw.pretrained("tiny", cache=tmp_path)
     said = tagger.model_.meta["pretrained"]
@@ -74,7 +74,7 @@ def test_it_says_what_it_is_and_how_good(trained: list[str], tmp_path: Path) -> 
     assert tags.licence != TINY.licence
 
 
-def test_a_name_says_what_made_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_name_depends_on_everything_that_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code, corpus, label, learner and parameters determine the file name, and nothing else does."""
     others = [
         replace(TINY, corpus="ewt-pos"),
@@ -94,7 +94,7 @@ def test_a_name_says_what_made_the_model(tmp_path: Path, monkeypatch: pytest.Mon
     assert TINY.path(tmp_path) == paths[0] == replace(TINY, task="the same in other words").path(tmp_path)
 
 
-def test_the_usual_folder_is_the_user_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_folder_is_in_the_user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`models` next to the comparison results, or in the folder of TAGWISE_CACHE. None without a home folder."""
     monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "named"))
     path = TINY.path()
@@ -106,7 +106,7 @@ def test_the_usual_folder_is_the_user_s(tmp_path: Path, monkeypatch: pytest.Monk
     assert path.parent == default_folder().with_name("models")
 
 
-def test_without_a_home_it_goes_on(
+def test_missing_home_folder_warns_and_trains(
     trained: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A warning reports the missing folder, and the tagger is returned."""
@@ -122,7 +122,7 @@ def test_without_a_home_it_goes_on(
     assert "Set TAGWISE_CACHE" in caplog.text
 
 
-def test_nothing_is_kept_where_nothing_is_to_be_kept(
+def test_cache_false_writes_no_file(
     trained: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path))
@@ -133,7 +133,7 @@ def test_nothing_is_kept_where_nothing_is_to_be_kept(
     assert not caplog.records
 
 
-def test_what_is_damaged_or_another_s_is_made_again(
+def test_damaged_or_foreign_files_are_replaced(
     trained: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A warning names the file, and the correct model replaces it."""
@@ -155,7 +155,7 @@ def test_what_is_damaged_or_another_s_is_made_again(
 
 
 @pytest.mark.parametrize("trouble", ["full", "no folder"])
-def test_a_cache_that_cannot_be_written_is_gone_on_without(
+def test_unwritable_cache_warns_once_and_tags(
     trained: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -193,7 +193,7 @@ print(tw.pretrained("tiny", cache=sys.argv[1]).predict([["I", "love", "London", 
 """
 
 
-def test_two_processes_at_once(trained: list[str], tmp_path: Path) -> None:
+def test_concurrent_processes_both_get_the_tagger(trained: list[str], tmp_path: Path) -> None:
     """Both processes get the tagger, and the file is complete whichever wrote last."""
     at_once: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     both = [
@@ -213,7 +213,7 @@ def test_two_processes_at_once(trained: list[str], tmp_path: Path) -> None:
     assert trained == []
 
 
-def test_a_name_that_is_none() -> None:
+def test_unknown_names_are_rejected_with_a_suggestion() -> None:
     """The error lists the valid names and suggests the closest one."""
     with pytest.raises(
         tw.ParameterError,

@@ -39,7 +39,7 @@ LABELLED = Corpus([Sentence({"form": ["a", "b"], "pos": ["N", "V"], "ner": ["X",
     ],
     ids=["corpus", "sentences", "unlabelled", "mappings", "tokens", "nothing"],
 )
-def test_columns_to_look_at(X: Any, columns: tuple[str, ...], of_file: dict[str, Any]) -> None:
+def test_feature_columns_exclude_the_label(X: Any, columns: tuple[str, ...], of_file: dict[str, Any]) -> None:
     """All columns but the label. A file with more columns is read with an unused name for its labels."""
     assert columns_of(X) == columns
     assert file_columns(resolve("S1", columns), X) == of_file
@@ -57,7 +57,7 @@ def test_templates_keep_the_columns_they_use() -> None:
     assert bias.render(["a"]) == [["bias"]]
 
 
-def test_only_templates_have_one() -> None:
+def test_only_templates_have_a_token_column() -> None:
     """A function or bare attributes have no token column and no edge attributes."""
     for recipe in (resolve(len), resolve("attributes")):
         assert not recipe.has_edges
@@ -100,7 +100,7 @@ def test_functions_of_every_kind() -> None:
         Recipe("function", "each", function=lambda s: [["x"]]).encode([["a"], ["b", "c"]], Vocabulary())
 
 
-def test_a_function_that_is_not_loaded() -> None:
+def test_missing_functions_are_named() -> None:
     """The error names the function."""
     with pytest.raises(
         ParameterError, match=r"the feature function 'f' is not loaded\. Import it and resolve it again"
@@ -108,7 +108,7 @@ def test_a_function_that_is_not_loaded() -> None:
         Recipe("function", "f").encode([["a"]], Vocabulary())
 
 
-def test_what_attributes_are_given_for_is_left_alone() -> None:
+def test_attribute_input_accepts_only_default_features() -> None:
     """None and "default" mean attributes if X contains attributes. A named set is an error."""
     X = [[["a"], {"b": 2.0}]]
     for spec in (None, "default", "attributes"):
@@ -132,7 +132,7 @@ def test_what_attributes_are_given_for_is_left_alone() -> None:
     ("column", "text"),
     [("word", "word"), ("p2", "p2"), ("2p", '"2p"'), ("my pos", '"my pos"'), ('a"\\', '"a\\"\\\\"')],
 )
-def test_names_are_quoted_where_they_must_be(column: str, text: str) -> None:
+def test_column_names_are_quoted_if_needed(column: str, text: str) -> None:
     """Letters, digits and underscores need no quotes, and every set reads the column back."""
     assert quoted(column) == text
     for name in SETS:

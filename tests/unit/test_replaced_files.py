@@ -66,7 +66,7 @@ def models(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-def test_loads_while_the_file_is_replaced(models: list[Path], tmp_path: Path, mmap: bool) -> None:
+def test_loading_while_the_file_is_replaced(models: list[Path], tmp_path: Path, mmap: bool) -> None:
     target = tmp_path / "model.tagwise"
     labels = {tw.load(path).classes_ for path in models}
     with replaced(target, models):
@@ -74,7 +74,7 @@ def test_loads_while_the_file_is_replaced(models: list[Path], tmp_path: Path, mm
     assert found <= labels
 
 
-def test_loads_beside_savers(tmp_path: Path) -> None:
+def test_loading_concurrently_with_saving(tmp_path: Path) -> None:
     """Threads overwrite one file with models that have different numbers of arrays."""
     target, ended = tmp_path / "model.tagwise", threading.Event()
     taggers = [tw.CRF(max_iter=2).fit(X, Y), tw.Boosting(rounds=2).fit(X, Y), tw.HMM().fit(X, Y)]
@@ -96,7 +96,7 @@ def test_loads_beside_savers(tmp_path: Path) -> None:
             thread.join()
 
 
-def test_the_drop_in_tagger_opens_once(models: list[Path], tmp_path: Path) -> None:
+def test_drop_in_tagger_opens_the_file_once(models: list[Path], tmp_path: Path) -> None:
     """Header and content come from one file. A file that is not a CRFsuite model is reported as such."""
     target, kinds = tmp_path / "model", set()
     with replaced(target, models[3:5]):

@@ -65,13 +65,13 @@ class Balance(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_a_comparison_writes_its_page(comparison: Comparison, tmp_path: Path) -> None:
+def test_comparison_report_writes_the_page(comparison: Comparison, tmp_path: Path) -> None:
     """`comparison.report(path)` writes the page, although pages depend on comparisons and not the reverse."""
     comparison.report(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(comparison)
 
 
-def test_the_page_is_whole_and_needs_no_network(comparison: Comparison) -> None:
+def test_page_is_self_contained(comparison: Comparison) -> None:
     text = page(comparison)
     parser = Balance()
     parser.feed(text)
@@ -87,7 +87,7 @@ def test_the_page_is_whole_and_needs_no_network(comparison: Comparison) -> None:
     assert "A paper &amp; its table" in text
 
 
-def test_every_row_and_every_model_is_in_it(comparison: Comparison) -> None:
+def test_page_contains_every_row_and_model(comparison: Comparison) -> None:
     text = page(comparison)
     _, body = comparison.sheet()
     assert text.count("<tr data-series=") == len(body)
@@ -107,11 +107,11 @@ def test_every_row_and_every_model_is_in_it(comparison: Comparison) -> None:
     assert "published" in text
 
 
-def test_an_empty_comparison_shows_the_losses() -> None:
+def test_empty_comparison_page_shows_the_losses() -> None:
     assert "Losses of one decision" in page(Comparison(title="losses"))
 
 
-def test_axes() -> None:
+def test_ticks_fronts_and_charts() -> None:
     assert ticks(0.0, 1.0) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     assert log_ticks(0.9, 110) == [1, 2, 5, 10, 20, 50, 100]
     assert best_front([(1.0, 5.0), (1.0, 6.0), (2.0, 6.0), (3.0, 7.0)]) == [(1.0, 6.0), (3.0, 7.0)]
@@ -123,7 +123,7 @@ def test_axes() -> None:
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here; the page is looked at where there is one")
-def test_the_script_of_the_page_fills_the_panels_of_a_model(comparison: Comparison, tmp_path: Path) -> None:
+def test_page_script_fills_the_model_panels(comparison: Comparison, tmp_path: Path) -> None:
     """In a browser, confusions, transitions, sentences and weights are drawn in the theme of the URL."""
     path = tmp_path / "report.html"
     write(comparison, path)
@@ -136,7 +136,7 @@ def test_the_script_of_the_page_fills_the_panels_of_a_model(comparison: Comparis
         assert mark in dump
 
 
-def test_values_lie_where_the_axis_says() -> None:
+def test_axis_positions_are_linear_or_logarithmic() -> None:
     """Positions are linear or logarithmic. An empty interval maps to the middle."""
     axis = svg.Axis("x", 0.0, 10.0, 100.0, 300.0)
     assert [axis.at(v) for v in (0.0, 2.5, 10.0)] == [100.0, 150.0, 300.0]

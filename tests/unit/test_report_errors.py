@@ -31,7 +31,7 @@ def labellings(draw: st.DrawFn, labels: tuple[str, ...]) -> tuple[list[list[str]
 
 
 @given(labellings(CHUNKS))
-def test_every_wrong_span_stands_once(both: tuple[list[list[str]], list[list[str]]]) -> None:
+def test_every_wrong_span_is_in_one_group(both: tuple[list[list[str]], list[list[str]]]) -> None:
     """Gold spans in groups are the missed ones, predicted spans the spurious ones, as counted by the scores."""
     gold, guess = both
     found = find_errors(corpus(gold), guess)
@@ -53,7 +53,7 @@ def test_every_wrong_span_stands_once(both: tuple[list[list[str]], list[list[str
 
 
 @given(labellings(("N", "V", "D")))
-def test_every_wrong_token_stands_once(both: tuple[list[list[str]], list[list[str]]]) -> None:
+def test_every_wrong_token_is_in_one_group(both: tuple[list[list[str]], list[list[str]]]) -> None:
     """The counts are the off-diagonal part of the confusion matrix."""
     gold, guess = both
     expected = Counter((a, b) for y, z in zip(gold, guess) for a, b in zip(y, z) if a != b)
@@ -61,7 +61,7 @@ def test_every_wrong_token_stands_once(both: tuple[list[list[str]], list[list[st
     assert found == expected
 
 
-def test_kinds_by_hand() -> None:
+def test_error_kinds() -> None:
     """Each kind once, and its name."""
     gold = [["B-A", "I-A", "O", "B-A", "B-B", "I-B", "O", "B-A"]]
     guess = [["B-A", "O", "B-B", "B-B", "B-A", "I-A", "B-A", "O"]]
@@ -100,6 +100,8 @@ def found_in(gold: str, guess: str) -> set[tuple[str, str | None, str | None, in
         ("B-A B-A", "B-B I-B", {("type and borders", "A", "B", 0, 2), ("missed", "A", None, 1, 2)}),
     ],
 )
-def test_who_is_taken_for_whom(gold: str, guess: str, expected: set[tuple[str, Any, Any, int, int]]) -> None:
+def test_overlapping_spans_are_paired_by_shared_tokens(
+    gold: str, guess: str, expected: set[tuple[str, Any, Any, int, int]]
+) -> None:
     """Spans that share the most tokens are paired first, with ties broken by equal type. Both are shown."""
     assert found_in(gold, guess) == expected

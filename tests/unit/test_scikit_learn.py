@@ -52,7 +52,7 @@ CHECKS = [
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_the_checks_of_estimators_that_apply(learner: str, check: str) -> None:
+def test_applicable_estimator_checks_pass(learner: str, check: str) -> None:
     """scikit-learn's own checks pass."""
     if not hasattr(estimator_checks, check):
         pytest.skip(f"this scikit-learn has no {check}")
@@ -60,7 +60,7 @@ def test_the_checks_of_estimators_that_apply(learner: str, check: str) -> None:
 
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_a_clone_has_the_parameters_and_no_model(learner: str) -> None:
+def test_clones_have_parameters_and_no_model(learner: str) -> None:
     tagger = quick(learner).fit(X, Y)
     again = sklearn.base.clone(tagger)
     assert again.get_params() == tagger.get_params()
@@ -69,7 +69,7 @@ def test_a_clone_has_the_parameters_and_no_model(learner: str) -> None:
 
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_predictions_of_folds_are_joined(learner: str) -> None:
+def test_cross_val_predict_joins_folds(learner: str) -> None:
     """`cross_val_predict` gives every sentence the labels of the model that was not trained on it."""
     tagger = quick(learner)
     found = model_selection.cross_val_predict(tagger, X, Y, cv=model_selection.KFold(3))
@@ -93,13 +93,13 @@ def test_predictions_are_lists() -> None:
         assert array.tolist() == part
 
 
-def test_a_search_finds_what_scores_best() -> None:
+def test_grid_search_finds_the_best_score() -> None:
     search = model_selection.GridSearchCV(quick("crf"), {"l2": [1e-3, 1e3]}, cv=2).fit(X, Y)
     assert search.best_params_ == {"l2": 1e-3}
     assert search.predict(X) == search.best_estimator_.predict(X)
 
 
-def test_a_pipeline_hands_sentences_and_weights_on() -> None:
+def test_pipelines_pass_sentences_and_weights() -> None:
     steps = [
         ("lower", preprocessing.FunctionTransformer(lambda X: [[w.lower() for w in x] for x in X])),
         ("tagger", quick("crf")),
@@ -119,7 +119,7 @@ def routing() -> Iterator[None]:
 
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_weights_are_routed_where_they_are_asked_for(learner: str) -> None:
+def test_sample_weights_are_routed_on_request(learner: str) -> None:
     """In a search, a weight of 0 excludes a sentence, and False ignores the weights."""
     odd = [["VERB"] * len(sentence) for sentence in X]
     given, labels = [*X, *X], [*Y, *odd]
@@ -141,7 +141,7 @@ def test_weights_are_routed_where_they_are_asked_for(learner: str) -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_requests_are_cloned_and_named() -> None:
+def test_metadata_requests_survive_clone() -> None:
     tagger = tw.Perceptron().set_fit_request(sample_weight="w").set_partial_fit_request(sample_weight=True)
     routed = sklearn.base.clone(tagger).get_metadata_routing()
     assert routed.fit.requests == {"sample_weight": "w"}
@@ -149,7 +149,7 @@ def test_requests_are_cloned_and_named() -> None:
     assert tw.Perceptron().get_metadata_routing().fit.requests == {"sample_weight": None}
 
 
-def test_a_notebook_shows_the_diagram_where_that_is_the_display() -> None:
+def test_html_repr_follows_the_display_setting() -> None:
     with sklearn.config_context(display="diagram"):
         assert "sk-" in tw.CRF()._repr_html_()
         assert "CRF" in pipeline.make_pipeline("passthrough", tw.CRF())._repr_html_()
@@ -159,7 +159,7 @@ def test_a_notebook_shows_the_diagram_where_that_is_the_display() -> None:
         )
 
 
-def test_the_error_of_an_unfitted_tagger_is_scikit_learns_too() -> None:
+def test_unfitted_error_is_also_not_fitted_error() -> None:
     with pytest.raises(
         sklearn.exceptions.NotFittedError, match=r"this CRF is not fitted\. Call fit"
     ) as caught:
@@ -172,7 +172,7 @@ def test_the_error_of_an_unfitted_tagger_is_scikit_learns_too() -> None:
     sklearn.utils.validation.check_is_fitted(quick("crf").fit(X, Y))
 
 
-def test_nothing_of_it_is_imported_by_tagwise() -> None:
+def test_tagwise_does_not_import_scikit_learn() -> None:
     """Neither `import tagwise` nor an error, a diagram or training imports scikit-learn."""
     program = (
         "import sys, tagwise as tw\n"

@@ -42,7 +42,7 @@ def stamps(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in folder.glob("shard-*") if ".map." not in path.name}
 
 
-def test_what_is_there_is_not_made_again(file: Path) -> None:
+def test_existing_shards_are_kept(file: Path) -> None:
     """Repeating a call keeps the shards. Additional sentences at the end add shards."""
     shards, made = encode(file)
     assert made == [True, True, True]
@@ -80,7 +80,7 @@ def test_an_interrupted_run_continues(file: Path, monkeypatch: pytest.MonkeyPatc
     assert encode(file)[0].manifest == expected
 
 
-def test_other_features_and_sizes_make_other_shards(file: Path) -> None:
+def test_other_features_and_sizes_encode_again(file: Path) -> None:
     encode(file)
     assert encode(file, features="S2")[1] == [True] * 3
     larger, made = encode(file, features="S2", shard_tokens=100)
@@ -89,7 +89,7 @@ def test_other_features_and_sizes_make_other_shards(file: Path) -> None:
     assert sorted(os.listdir(larger.path)) == names
 
 
-def test_a_folder_of_somebody_else_is_refused(file: Path, tmp_path: Path) -> None:
+def test_foreign_folders_are_rejected_and_unchanged(file: Path, tmp_path: Path) -> None:
     """Nothing in the folder changes, whatever its files are called."""
     for name in ("shard-00007", "shard-00000.arrays", "notes.txt", "vocabulary.arrays"):
         folder = tmp_path / f"their-{name}"
@@ -139,7 +139,7 @@ def test_links_are_not_followed(file: Path, tmp_path: Path, name: str) -> None:
     assert (shards.path / name).is_symlink()
 
 
-def test_a_folder_may_be_a_link(file: Path, tmp_path: Path) -> None:
+def test_shard_folder_may_be_a_link(file: Path, tmp_path: Path) -> None:
     """The user may choose a linked folder, for example on another disk."""
     (tmp_path / "there").mkdir()
     (tmp_path / "here").symlink_to(tmp_path / "there")
@@ -147,7 +147,7 @@ def test_a_folder_may_be_a_link(file: Path, tmp_path: Path) -> None:
     assert len(tw.Shards(tmp_path / "there")) == 1
 
 
-def test_a_damaged_shard_is_named_and_made_again(file: Path) -> None:
+def test_damaged_shards_are_named_and_encoded_again(file: Path) -> None:
     shards, _ = encode(file)
     for name in ("shard-00001.arrays", "shard-00001.map.arrays"):
         path = shards.path / name
@@ -169,7 +169,7 @@ def test_a_damaged_shard_is_named_and_made_again(file: Path) -> None:
         tw.Shards(shards.path).vocabulary()
 
 
-def test_a_manifest_of_others_is_refused(file: Path) -> None:
+def test_foreign_manifests_are_rejected(file: Path) -> None:
     shards, _ = encode(file)
     manifest = read_manifest(shards.path)
     write_manifest(shards.path, {**manifest, "format": 99})
@@ -181,7 +181,7 @@ def test_a_manifest_of_others_is_refused(file: Path) -> None:
         tw.Shards(shards.path).dataset(0)
 
 
-def test_an_attribute_that_never_occurs_is_refused(file: Path) -> None:
+def test_attributes_without_occurrences_are_rejected(file: Path) -> None:
     """The vocabulary would omit it, but the shards would not."""
     shards, _ = encode(file)
     path = shards.path / "vocabulary.arrays"
@@ -192,7 +192,7 @@ def test_an_attribute_that_never_occurs_is_refused(file: Path) -> None:
         tw.fit_shards(tw.Perceptron(epochs=1), tw.Shards(shards.path))
 
 
-def test_every_byte_of_the_manifest_counts(file: Path) -> None:
+def test_any_changed_byte_of_the_manifest_is_detected(file: Path) -> None:
     shards, _ = encode(file)
     path = shards.path / "manifest.json"
     whole = path.read_bytes()
@@ -202,7 +202,7 @@ def test_every_byte_of_the_manifest_counts(file: Path) -> None:
             tw.Shards(shards.path)
 
 
-def test_what_cannot_be_encoded_is_refused(file: Path, tmp_path: Path) -> None:
+def test_unsupported_input_is_not_encoded(file: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such file"):
         encode(file, files=tmp_path / "absent*.conll")
     with pytest.raises(tw.CorpusError, match="no files"):
@@ -228,7 +228,7 @@ def test_what_cannot_be_encoded_is_refused(file: Path, tmp_path: Path) -> None:
         tw.encode(file, file / "enc")
 
 
-def test_what_cannot_be_trained_is_refused(file: Path) -> None:
+def test_unsupported_parameters_are_rejected_for_shards(file: Path) -> None:
     shards, _ = encode(file)
     for given in (
         {"order": 2},
@@ -259,7 +259,7 @@ def test_what_cannot_be_trained_is_refused(file: Path) -> None:
         tw.fit_shards(tw.CRF(), shards, warm_start=tw.CRF(features="S1", max_iter=1).fit(WORDS, LABELS))
 
 
-def test_a_model_to_start_from(file: Path) -> None:
+def test_warm_start_uses_weights_of_shared_features(file: Path) -> None:
     """Features that the shards share with the model start with its weights."""
     shards, _ = encode(file)
     before = tw.CRF(features="S1", max_iter=3, optimizer="lbfgs").fit(WORDS, LABELS)
@@ -277,7 +277,7 @@ def fails_by_length(sentence: Any) -> list[list[str]]:
     return [["1"]] * min(len(sentence.tokens), 2)
 
 
-def test_only_the_number_of_an_error_gives_its_line(file: Path) -> None:
+def test_error_line_comes_from_its_number_not_its_text(file: Path) -> None:
     """The text of an error may look like one about another sentence."""
     with pytest.raises(tw.CorpusError, match=r"^sentence 99: as the function words it$"):
         encode(file, features=fails_as_if_by_number)
@@ -285,7 +285,7 @@ def test_only_the_number_of_an_error_gives_its_line(file: Path) -> None:
         encode(file, features=fails_by_length)
 
 
-def test_sentences_know_their_files(file: Path, tmp_path: Path) -> None:
+def test_sentence_positions_name_file_and_line(file: Path, tmp_path: Path) -> None:
     (tmp_path / "b.conll").write_text("# a comment\nx\tD\n\ny\tN\n\n")
     shards, _ = encode(file, files=[file, tmp_path / "b.conll"], shard_tokens=13)
     assert len(shards) == 2
@@ -295,7 +295,7 @@ def test_sentences_know_their_files(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "0", "-1", "2X", "lots", True])
-def test_an_amount_of_memory(wrong: Any) -> None:
+def test_memory_amounts_are_parsed(wrong: Any) -> None:
     assert memory_of("2G") == 2 << 30 == memory_of("2GiB") == memory_of(2 << 30)
     with pytest.raises(tw.ParameterError, match="500M"):
         memory_of(wrong)

@@ -38,7 +38,7 @@ def answers(tagger: Any) -> Any:
     )
 
 
-def test_both_ways_give_the_same(tagger: Any, request: pytest.FixtureRequest) -> None:
+def test_inline_and_pooled_calls_agree(tagger: Any, request: pytest.FixtureRequest) -> None:
     _core.taken()
     here = answers(tagger)
     assert _core.taken()["here"] > 10
@@ -65,7 +65,7 @@ def test_short_calls_start_no_thread(tagger: Any, n_jobs: int | None) -> None:
     os.close(read)
 
 
-def test_threads_that_come_and_go_are_answered(tagger: Any) -> None:
+def test_short_lived_threads_get_results(tagger: Any) -> None:
     """More threads than may work on their own."""
     expected, found = tagger.predict(X[:1]), []
 

@@ -148,7 +148,7 @@ def interrupted(code: str) -> float:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_ctrl_c(name: str) -> None:
+def test_ctrl_c_interrupts_every_call(name: str) -> None:
     assert interrupted(CALLS[name]) < HEARD
 
 
@@ -182,7 +182,7 @@ long(both)
     assert interrupted(code) < 2 * HEARD
 
 
-def test_a_round_that_is_stopped_has_not_been() -> None:
+def test_interrupted_rounds_leave_no_partial_step() -> None:
     """Signals at many moments: the weights are the sum of the reported steps, without partial rounds."""
     code = (
         BOOSTED.replace("TIMES = 30", "TIMES = 2")

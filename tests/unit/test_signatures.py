@@ -23,7 +23,7 @@ def annotation(domain: Domain) -> typing.Any:
 
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_a_constructor_is_complete(learner: str) -> None:
+def test_constructors_declare_every_parameter(learner: str) -> None:
     """Keyword-only arguments, each with help and the type of its domain. Only parameters have domains."""
     kind = tw.LEARNERS[learner]
     own = vars(kind)["__init__"]  # not inherited
@@ -41,7 +41,7 @@ def test_a_constructor_is_complete(learner: str) -> None:
     assert list(inspect.signature(kind).parameters.values()) == shown
 
 
-def test_a_name_that_is_nearly_one_is_asked_about() -> None:
+def test_misspelled_parameters_get_a_suggestion() -> None:
     """The constructor and `set_params` suggest the closest name and list all names."""
     for wrong in (lambda: tw.CRF(max_iters=3), lambda: tw.CRF().set_params(max_iters=3)):
         with pytest.raises(
@@ -53,7 +53,7 @@ def test_a_name_that_is_nearly_one_is_asked_about() -> None:
         tw.CRF(nonsense=1)
 
 
-def test_a_wrong_choice_gets_a_suggestion() -> None:
+def test_misspelled_choices_get_a_suggestion() -> None:
     """The closest name, followed by the meaning of the parameter."""
     message = r"^loss='pointwise': expected one of log, .* \(did you mean 'pointwise_log'\?\) \(loss of a sentence\)$"
     with pytest.raises(tw.ParameterError, match=message):
@@ -64,7 +64,7 @@ def test_a_wrong_choice_gets_a_suggestion() -> None:
         tw.CRF(loss=3).fit([["a"]], [["A"]])
 
 
-def test_a_learner_of_ones_own_may_have_more_parameters() -> None:
+def test_custom_learners_keep_their_constructor() -> None:
     """A subclass keeps the constructor it defines, with any parameters."""
 
     class Mine(tw.CRF):
@@ -76,7 +76,7 @@ def test_a_learner_of_ones_own_may_have_more_parameters() -> None:
     assert (made.extra, made.l2, made.loss) == (2, 0.5, "log")
 
 
-def test_a_learner_of_ones_own_may_declare_parameters() -> None:
+def test_custom_learners_can_declare_parameters() -> None:
     """Its `PARAMS` extend those of its base. The constructor determines which exist, and their defaults."""
 
     class Mine(tw.CRF):

@@ -43,7 +43,7 @@ def annotated(draw: st.DrawFn) -> tuple[tw.Tokenized, list[tuple[int, int, str]]
 
 
 @given(st.lists(annotated(), max_size=4), st.sampled_from(SCHEMES))
-def test_spans_become_labels_and_spans_again(
+def test_spans_and_labels_round_trip(
     data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]], scheme: str
 ) -> None:
     """In every scheme. Nothing is misaligned, and the order of spans does not matter."""
@@ -112,7 +112,7 @@ TEXT = "A Londoner’s  view."
         ),
     ],
 )
-def test_what_does_not_align_is_named(spans: list[Any], said: str) -> None:
+def test_misaligned_spans_are_reported(spans: list[Any], said: str) -> None:
     """The error gives the sentence, the span, the conflicting token and the remedy."""
     with pytest.raises(tw.CorpusError, match=said):
         tw.spans_to_labels(["x", TEXT], [[], spans])
@@ -135,13 +135,13 @@ def test_what_does_not_align_is_named(spans: list[Any], said: str) -> None:
         ("abc", "'abc' is not a span"),
     ],
 )
-def test_what_is_no_span_is_refused_whatever_the_policy(span: Any, said: str, policy: Any) -> None:
+def test_invalid_spans_are_rejected_under_every_policy(span: Any, said: str, policy: Any) -> None:
     """Offsets outside the text, invalid labels, texts that differ."""
     with pytest.raises(tw.CorpusError, match=said):
         tw.spans_to_labels([TEXT], [[span]], misaligned=policy)
 
 
-def test_numbers_of_lists_and_names_of_policies() -> None:
+def test_list_counts_policies_and_schemes_are_checked() -> None:
     """One list per text is required, and policies and schemes must have valid names."""
     with pytest.raises(tw.CorpusError, match="1 lists of spans for 2 texts"):
         tw.spans_to_labels(["a", "b"], [[]])
@@ -157,7 +157,7 @@ def test_numbers_of_lists_and_names_of_policies() -> None:
         tw.spans_to_labels([], [], scheme="XYZ")
 
 
-def test_labels_of_tokens_that_are_no_chunks() -> None:
+def test_token_labels_become_one_span_per_token() -> None:
     """Every token has a span. The inverse with scheme="token" requires one for each."""
     texts, labels = ["Dogs bark.", "Why?"], [["NOUN", "VERB", "PUNCT"], ["ADV", "PUNCT"]]
     spans = tw.labels_to_spans(texts, labels)
@@ -182,7 +182,9 @@ def test_a_corpus_of_texts_with_spans() -> None:
 
 
 @given(st.lists(annotated(), min_size=1, max_size=4))
-def test_files_hold_texts_and_spans(data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]]) -> None:
+def test_texts_and_spans_round_trip_through_files(
+    data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]],
+) -> None:
     """Texts, spans, further keys, documents and their order survive a round trip."""
     rows = [
         {"text": text.text, "spans": [{"start": a, "end": b, "label": y} for a, b, y in spans], "id": i}
@@ -205,7 +207,7 @@ def test_files_hold_texts_and_spans(data: list[tuple[tw.Tokenized, list[tuple[in
     assert back.getvalue() == out.getvalue()
 
 
-def test_sentences_of_a_text_are_put_together_again() -> None:
+def test_span_offsets_refer_to_the_whole_text() -> None:
     """Offsets of spans after the first sentence refer to the whole text."""
     row = {
         "text": "  Rosa came. Lund slept.\n\nOslo. ",
@@ -222,7 +224,7 @@ def test_sentences_of_a_text_are_put_together_again() -> None:
     assert json.loads(out.getvalue()) == row
 
 
-def test_parts_of_speech_are_kept_as_such() -> None:
+def test_parts_of_speech_round_trip_as_token_spans() -> None:
     """Labels without chunks become one span per token, marked as such in the file, and survive a round trip."""
     corpus = tw.Corpus.from_lists([["Dogs", "bark", "."], ["Why"]], [["NOUN", "VERB", "PUNCT"], ["O"]])
     out = io.StringIO()
@@ -267,13 +269,13 @@ def test_texts_of_other_formats() -> None:
         (['{"text": "\\ud800", "spans": []}'], "<stream>:1: a lone surrogate"),
     ],
 )
-def test_lines_that_are_no_texts_with_spans(lines: list[str], said: str) -> None:
+def test_malformed_span_lines_are_reported(lines: list[str], said: str) -> None:
     """The error gives the file, line number, fault and remedy."""
     with pytest.raises(tw.CorpusError, match=said):
         tw.read_spans(stream(*lines))
 
 
-def test_what_stands_before_an_error_is_read() -> None:
+def test_sentences_before_an_error_are_returned() -> None:
     """Sentences before an error are returned, as in every format."""
     sentences = tw.iter_spans(stream({"text": "a b", "spans": []}, "{"))
     assert next(sentences).tokens == ["a", "b"]
@@ -281,7 +283,7 @@ def test_what_stands_before_an_error_is_read() -> None:
         next(sentences)
 
 
-def test_how_a_file_is_read(tmp_path: Path) -> None:
+def test_scheme_policy_and_tokenizer_are_arguments(tmp_path: Path) -> None:
     """Scheme, policy and tokenizer are arguments. `read` detects the format and names the columns."""
     path = tmp_path / "x.jsonl"
     path.write_text('{"text": "a-b c", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n')
@@ -299,7 +301,7 @@ def test_how_a_file_is_read(tmp_path: Path) -> None:
         tw.read(path, columns=("word", "pos", "label"))
 
 
-def test_raw_text() -> None:
+def test_raw_text_is_read_and_written() -> None:
     """One text per line, split into tokens and sentences. Writing restores the text."""
     text = "It's here. It isn't!\n\n  Two   spaces\n"
     found = tw.read_raw(io.StringIO(text))

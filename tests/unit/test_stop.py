@@ -34,7 +34,7 @@ def calls(tagger: tw.CRF) -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("name", ["predict", "kbest", "confidence", "explain", "tokenize"])
-def test_work_ends_soon_after_it_is_asked_to(tagger: tw.CRF, name: str) -> None:
+def test_native_calls_end_soon_after_a_stop(tagger: tw.CRF, name: str) -> None:
     call, stop, started = calls(tagger)[name], _core.Stop(), threading.Event()
     ends: list[tuple[str, float]] = []
 
@@ -60,7 +60,7 @@ def test_work_ends_soon_after_it_is_asked_to(tagger: tw.CRF, name: str) -> None:
     assert tagger.predict([WORDS]) == [["P", "O", "O", "L", "O"]]  # this thread is not in a block
 
 
-def test_a_block_ends_with_its_stop(tagger: tw.CRF) -> None:
+def test_stop_applies_within_its_block_only(tagger: tw.CRF) -> None:
     """Calls after `ask` stop at once, calls after the block do not, and blocks cannot be nested."""
     stop = _core.Stop()
     stop.ask()
@@ -76,7 +76,7 @@ def test_a_block_ends_with_its_stop(tagger: tw.CRF) -> None:
     _core.Stop.look()
 
 
-def test_patterns_in_python_are_stopped() -> None:
+def test_python_pattern_rendering_is_stopped() -> None:
     """Wapiti patterns are rendered in Python, token by token."""
     rendered = tw.CRF(features='u:%t[0,0,"a*b"]', max_iter=2).fit([["a", "b"]], [["x", "y"]])
     stop = _core.Stop()

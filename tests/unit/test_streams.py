@@ -44,7 +44,7 @@ class Trickle(io.RawIOBase):
 @pytest.mark.parametrize(
     "pack", [bytes, gzip.compress, lzma.compress, bz2.compress], ids=lambda f: f.__name__
 )
-def test_compression_is_seen_however_the_bytes_come(pack: Callable[[bytes], bytes], size: int) -> None:
+def test_compression_is_detected_with_short_reads(pack: Callable[[bytes], bytes], size: int) -> None:
     """The first bytes identify the compression, even if a pipe returns one at a time."""
     name, chunks = open_text(Trickle(pack(TEXT.encode()), size))
     assert name == "<stream>"
@@ -52,14 +52,14 @@ def test_compression_is_seen_however_the_bytes_come(pack: Callable[[bytes], byte
 
 
 @pytest.mark.parametrize("text", ["B", "BZ", "BZh", "BZh9 is no archive\n", "\x1f", "\x1f\n"])
-def test_text_that_begins_like_an_archive_is_text(text: str) -> None:
+def test_partial_magic_numbers_are_text(text: str) -> None:
     """One or three letters of a magic number are not an archive."""
     assert "".join(open_text(io.BytesIO(text.encode()))[1]) == text.rstrip("\n") + "\n"
 
 
 @pytest.mark.parametrize("cut", [12, 30, -4])
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress], ids=lambda f: f.__name__)
-def test_a_truncated_archive_is_named(pack: Callable[[bytes], bytes], cut: int) -> None:
+def test_truncated_archives_are_reported(pack: Callable[[bytes], bytes], cut: int) -> None:
     """The error gives the file, the approximate line number and the remedy."""
     data = pack(random.Random(0).randbytes(50).hex().encode() * 10)
     with pytest.raises(
@@ -68,7 +68,7 @@ def test_a_truncated_archive_is_named(pack: Callable[[bytes], bytes], cut: int) 
         list(byte_chunks(io.BytesIO(data[:cut]), "<stream>"))
 
 
-def test_damage_is_found_at_its_line() -> None:
+def test_damaged_archives_are_reported_by_line() -> None:
     """Lines are counted up to the last readable one."""
     draw = random.Random(0)
     lines = b"".join(b"%d %s\n" % (i, draw.randbytes(40).hex().encode()) for i in range(20000))
@@ -99,20 +99,20 @@ def test_text_streams_are_checked_too() -> None:
         (b"a\nb\rc\n", r"n:2: a carriage return inside a line\. End lines with"),
     ],
 )
-def test_what_is_no_text_is_named_by_line(data: bytes, said: str) -> None:
+def test_undecodable_bytes_are_reported_by_line(data: bytes, said: str) -> None:
     """The error gives line number, byte, probable encoding and remedy, for one chunk or many."""
     for size in (1, 2, 100):
         with pytest.raises(CorpusError, match=said):
             list(text_chunks(iter([data[i : i + size] for i in range(0, len(data), size)]), "n"))
 
 
-def test_codecs_that_fail_in_their_own_way() -> None:
+def test_codecs_without_error_positions() -> None:
     """Not every codec reports the offending byte."""
     with pytest.raises(CorpusError, match=r"(?s)n:2: not valid IDNA \(.*\)\. Convert the file to UTF-8"):
         list(text_chunks(iter([b"a\n", b"xn--a-\n"]), "n", check_encoding("idna")))
 
 
-def test_line_ends_and_marks_are_gone() -> None:
+def test_line_ends_and_byte_order_marks_are_removed() -> None:
     """A leading byte-order mark and carriage returns before a newline are removed. The last newline is optional."""
     data = b"\xef\xbb\xbfa\r\nb\r\r\n\xef\xbb\xbfc\r"
     assert "".join(text_chunks(iter([data]), "n")) == "a\nb\n\ufeffc\n"
@@ -127,12 +127,12 @@ def test_encodings_without_ascii_are_refused(encoding: Any) -> None:
         check_encoding(encoding)
 
 
-def test_encodings_by_any_of_their_names() -> None:
+def test_encoding_aliases_are_accepted() -> None:
     """Aliases map to the canonical name."""
     assert [check_encoding(e) for e in ("UTF8", "latin1", "cp1252")] == ["utf-8", "iso8859-1", "cp1252"]
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_objects_that_are_not_files_are_rejected(tmp_path: Path) -> None:
     """A number, a folder, a missing path, a text instead of a path."""
     with pytest.raises(CorpusError, match=r"<stream>: a int is not a file\. Give a path, '-' for stdin"):
         list(byte_chunks(3, "<stream>"))  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         list(byte_chunks("a\0b", "a0b"))
 
 
-def test_names_of_files(tmp_path: Path) -> None:
+def test_names_of_streams(tmp_path: Path) -> None:
     """A path unchanged, <stdin>, or the name of a stream if it is a string."""
     assert source_name("-") == "<stdin>"
     assert source_name(tmp_path) == str(tmp_path)
@@ -163,7 +163,7 @@ def test_names_of_files(tmp_path: Path) -> None:
     ("name", "unpack"),
     [("a.txt", bytes), ("a.txt.gz", gzip.decompress), ("a.xz", lzma.decompress), ("a.bz2", bz2.decompress)],
 )
-def test_endings_compress(name: str, unpack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_suffixes_select_the_compression(name: str, unpack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     """The bytes are those of the text, compressed as the suffix says."""
     with writer(tmp_path / name) as write:
         write(TEXT)
@@ -172,7 +172,7 @@ def test_endings_compress(name: str, unpack: Callable[[bytes], bytes], tmp_path:
     assert os.listdir(tmp_path) == [name]
 
 
-def test_streams_of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_and_byte_streams_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Text streams get text, byte streams get UTF-8. '-' is standard output, with or without a byte buffer."""
     text, data, named = io.StringIO(), io.BytesIO(), io.StringIO()
     for out in (text, data):
@@ -206,7 +206,7 @@ class Bare:
         pass
 
 
-def test_a_stream_that_cannot_say_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_without_isatty_are_not_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Control sequences are written unchanged, as to a file."""
     out, over = Bare(), io.StringIO()
     over.buffer = out  # type: ignore[attr-defined]
@@ -216,7 +216,7 @@ def test_a_stream_that_cannot_say_is_no_terminal(monkeypatch: pytest.MonkeyPatch
     assert out.data == "\x1b[31m\tü\n".encode()
 
 
-def test_a_missing_corpus_is_a_missing_file(tmp_path: Path) -> None:
+def test_missing_corpora_raise_file_not_found(tmp_path: Path) -> None:
     """FileNotFoundError with errno and filename."""
     missing = str(tmp_path / "none.txt")
     with pytest.raises(FileNotFoundError) as found:

@@ -36,7 +36,7 @@ TAGGERS = [
 
 
 @pytest.mark.parametrize("tagger", TAGGERS, ids=named)
-def test_they_learn_repeat_and_are_kept(tagger: tw.Tagger, tmp_path: Path) -> None:
+def test_estimators_learn_repeat_and_round_trip(tagger: tw.Tagger, tmp_path: Path) -> None:
     assert tagger.fit(X, Y).predict(X) == Y
     best = tagger.predict_kbest(X, k=3)
     assert [paths[0][0] for paths in best] == Y
@@ -67,7 +67,7 @@ def test_dev_scores_and_allowed_labels_work_with_kernels() -> None:
         assert tagger.predict([["the", "cat"]], allowed=[[[only], [only]]]) == [[only, only]]
 
 
-def test_gamma_follows_the_attributes() -> None:
+def test_gamma_default_is_the_inverse_mean_squared_norm() -> None:
     """None means 1 / mean ||x||^2, and the model stores the number."""
     tagger = tw.HMSVM(kernel="rbf").fit(
         [[["a", "b"], ["a", "c"]], [["a", "b", "c", "d"]]], [["x", "y"], ["x"]]
@@ -76,7 +76,7 @@ def test_gamma_follows_the_attributes() -> None:
     assert tagger.model_.scorer.kernel.gamma == pytest.approx(3 / 8)
 
 
-def test_a_tag_dictionary_goes_with_a_kernel(tmp_path: Path) -> None:
+def test_tag_dictionary_works_with_a_kernel(tmp_path: Path) -> None:
     tagger = tw.HMSVM(features="S2", kernel="poly", dictionary=5).fit(X, Y)
     tagger.save(tmp_path / "model")
     for model in (tagger, tw.load(tmp_path / "model")):
@@ -84,7 +84,7 @@ def test_a_tag_dictionary_goes_with_a_kernel(tmp_path: Path) -> None:
         assert [path for path, _ in best] == [["DET", "DET"]]
 
 
-def test_refusals() -> None:
+def test_invalid_combinations_are_rejected() -> None:
     fitted = tw.CRF(features="S2", max_iter=3).fit(X, Y)
     cases: list[tuple[tw.Tagger, dict[str, Any], str]] = [
         (tw.HMSVM(kernel="nonsense"), {}, "kernel"),
@@ -109,7 +109,7 @@ def test_refusals() -> None:
             tagger.fit(X, Y, **arguments)
 
 
-def test_a_function_without_a_name_is_used_but_not_saved(tmp_path: Path) -> None:
+def test_anonymous_kernel_functions_cannot_be_saved(tmp_path: Path) -> None:
     tagger = tw.Perceptron(features="S2", kernel=lambda a, b: a.dots(b)).fit(X, Y)
     assert tagger.predict(X) == Y
     with pytest.raises(tw.ParameterError, match="cannot be imported"):

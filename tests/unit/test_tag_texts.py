@@ -30,7 +30,7 @@ def parts(**params: Any) -> Any:
     return tw.CRF(features="word[0]", **params).fit(X, [["N", "V", "P"]] * 10)
 
 
-def test_spans_are_pieces_of_the_text() -> None:
+def test_spans_have_the_characters_at_their_offsets() -> None:
     """Each span has the characters at its offsets. Spans are the chunks that `predict` finds after tokenization."""
     tagger = names()
     for text, spans in zip(TEXTS, tagger.tag(TEXTS), strict=True):
@@ -47,7 +47,7 @@ def test_spans_are_pieces_of_the_text() -> None:
     ]
 
 
-def test_one_text_is_a_list_of_one() -> None:
+def test_single_texts_lists_and_iterators_are_accepted() -> None:
     """Accepts a text, a tokenized text, a list of either, or an iterator."""
     tagger = names()
     one = tagger.tag(TEXTS[0])
@@ -57,7 +57,7 @@ def test_one_text_is_a_list_of_one() -> None:
     assert tagger.tag("") == tagger.tag(" \n") == []
 
 
-def test_probabilities_are_those_of_chunks_and_labels() -> None:
+def test_span_probabilities_are_chunk_probabilities_or_marginals() -> None:
     """The probability of exactly that chunk, or the marginal of a part of speech. None by default."""
     tagger = names()
     (sentence,) = tw.Tokenizer()("Rosa Lund said").sentences
@@ -70,7 +70,7 @@ def test_probabilities_are_those_of_chunks_and_labels() -> None:
 
 
 @pytest.mark.parametrize("learner", sorted(tw.LEARNERS))
-def test_every_learner_has_spans(learner: str) -> None:
+def test_every_learner_returns_spans(learner: str) -> None:
     """Spans equal those of `predict`, with probabilities if the learner is probabilistic and None otherwise."""
     tagger = names(learner)
     spans = tagger.tag("Rosa flew to Lund.")
@@ -82,13 +82,13 @@ def test_every_learner_has_spans(learner: str) -> None:
         assert sure == [None, None]
 
 
-def test_a_model_that_looks_further_back() -> None:
+def test_higher_order_models_have_no_chunk_probabilities() -> None:
     """Chunks of a higher-order chain have no probability here, but labels of tokens do."""
     assert {s.probability for s in names(order=2).tag("Rosa Lund")} == {None}
     assert all(0 < s.probability <= 1 for s in parts(order=2).tag("Rosa flew"))
 
 
-def test_labels_that_are_no_chunks() -> None:
+def test_token_labels_become_single_token_spans() -> None:
     """One span per token, with the type of the labels."""
     assert [(s.label, s.text) for s in parts().tag("Rosa flew!")] == [
         ("N", "Rosa"),
@@ -99,7 +99,7 @@ def test_labels_that_are_no_chunks() -> None:
     assert [s.label for s in numbers.tag("a b")] == [7, 8]
 
 
-def test_a_tokenizer_of_ones_own() -> None:
+def test_custom_tokenizers_determine_the_spans() -> None:
     """A custom tokenizer determines the tokens and therefore the possible spans."""
     tagger = names()
     assert [s.text for s in tagger.tag("Rosa,Lund", tokenizer=lambda _: [(0, 4), (5, 9)])] == ["Rosa", "Lund"]
@@ -107,7 +107,7 @@ def test_a_tokenizer_of_ones_own() -> None:
     assert [s.text for s in tagger.tag("Rosa-Lund", tokenizer=tw.Tokenizer(hyphens=True))] == ["Rosa", "Lund"]
 
 
-def test_what_cannot_be_tagged() -> None:
+def test_invalid_texts_and_models_are_rejected() -> None:
     """Arguments that are not text, models that need columns other than words, and unfitted taggers."""
     with pytest.raises(tw.CorpusError, match="text 0: expected a string, found list"):
         names().tag([["Rosa", "flew"]])
@@ -120,7 +120,7 @@ def test_what_cannot_be_tagged() -> None:
         tw.CRF(features="pos[0]").fit(rows, [["X"]]).tag("a")
 
 
-def test_the_tokenizer_of_training_is_that_of_tagging() -> None:
+def test_tagging_uses_the_tokenizer_of_training() -> None:
     """Training on texts with spans and tagging those texts returns the spans."""
     texts = ["Rosa’s in Lund.", "Ines isn’t in Oslo!"] * 5
     spans = [[(0, 4, "PER"), (10, 14, "LOC")], [(0, 4, "PER"), (14, 18, "LOC")]] * 5

@@ -136,7 +136,7 @@ def written(rules: list[tuple[list[Part], bool]]) -> str:
 
 
 @given(st.lists(RULES, min_size=1, max_size=4), SENTENCES)
-def test_native_extraction_is_the_twins(
+def test_native_extraction_matches_the_reference(
     rules: list[tuple[list[Part], bool]], sentence: dict[str, list[str]]
 ) -> None:
     template = Template(written(rules), ["word", "pos"])
@@ -157,7 +157,7 @@ def test_native_extraction_is_the_twins(
 
 
 @given(st.lists(RULES, min_size=1, max_size=4), st.lists(SENTENCES, max_size=4))
-def test_growing_and_locked_agree(
+def test_locked_vocabulary_finds_the_ids_of_the_growing_one(
     rules: list[tuple[list[Part], bool]], corpus: list[dict[str, list[str]]]
 ) -> None:
     """Encoding again with the locked vocabulary gives equal ids. A partial vocabulary finds the ids it has."""
@@ -180,7 +180,7 @@ def test_growing_and_locked_agree(
 
 @settings(max_examples=10)
 @given(st.lists(RULES, min_size=1, max_size=6), st.integers(0, 2**32))
-def test_threads_do_not_matter(rules: list[tuple[list[Part], bool]], seed: int) -> None:
+def test_extraction_does_not_depend_on_threads(rules: list[tuple[list[Part], bool]], seed: int) -> None:
     words = np.random.default_rng(seed).zipf(1.5, size=20_000) % 5000
     tokens = [f"w{i}" for i in words.tolist()]
     X = [(tokens[i : i + 25], tokens[-25 - i : len(tokens) - i]) for i in range(0, len(tokens), 25)]
@@ -206,7 +206,7 @@ def test_one_id_only_for_equal_values(a: str, b: str, c: str, d: str) -> None:
     assert (ids[0] == ids[1]) == ((a, b) == (c, d))
 
 
-def test_padding_is_no_text() -> None:
+def test_padding_differs_from_equal_text() -> None:
     ids = encode_tokens(Template("pad: word[-1]", ["word"]), Vocabulary(), [(["_B-1", "x"],)]).node()[1]
     assert ids[0] != ids[1]
 
@@ -222,7 +222,7 @@ def test_lists_expand_to_every_combination(offsets: list[int], lengths: list[int
     assert len(Template(text, ["word"])) == len(set(itertools.product(offsets, lengths)))
 
 
-def test_position_and_names() -> None:
+def test_positions_and_named_attributes() -> None:
     template = Template(
         'bias  # "quoted" comment\nfirst & word[0].lower\nlast\npair = word[0] & word[1]\n'
         "tail = word[0].suffix(1..2)\nbig = word[0].is_upper?",
@@ -249,7 +249,7 @@ def test_marks_combine_and_hold_for_lines_below() -> None:
     ]
 
 
-def test_edges_begin_at_the_second_token() -> None:
+def test_edge_attributes_begin_at_the_second_token() -> None:
     data = encode_tokens(
         Template("edge: bias\nedge: word[0]\nword[0]", ["word"]), Vocabulary(), [(["a", "b"],), ([],)]
     )
@@ -298,7 +298,7 @@ def test_any_text_compiles_or_is_refused(text: str) -> None:
     assert len(template.render([["a", "b"]])) == 2
 
 
-def test_sentences_are_checked() -> None:
+def test_malformed_sentences_are_rejected() -> None:
     template = Template("word[0] & pos[0]", ["word", "pos"])
     for sentences, words in [
         ([(["a"], ["b", "c"])], 'column "pos" has 2 tokens, column "word" has 1'),
@@ -329,7 +329,7 @@ B01:%x[0,1]
 """
 
 
-def test_crfpp_template_as_it_is() -> None:
+def test_crfpp_template_renders_like_crfpp() -> None:
     recipe = crfpp.template(CHUNKING, ["word", "pos"])
     assert recipe.render({"word": ["He", "ran"], "pos": ["PRP", "VBD"]}) == [
         ["U00:_B-2", "U01:_B-1", "U02:He", "U05:_B-1/He", "U14:_B-1/PRP/VBD"],

@@ -38,7 +38,7 @@ def test_texts_are_a_sequence_of_their_sentences(sentences, before):
 
 
 @given(SENTENCES, st.integers(0, 3))
-def test_a_template_reads_texts_as_it_reads_lists(sentences, before):
+def test_templates_read_texts_like_lists(sentences, before):
     template = _core.Template("word[-1..1]", ["word"])
     ways = []
     for given_as in (sentences, texts(sentences, before)):
@@ -50,7 +50,7 @@ def test_a_template_reads_texts_as_it_reads_lists(sentences, before):
 
 @pytest.mark.parametrize("features", ["default", "S1", lambda tokens: [{"w": token} for token in tokens]])
 @pytest.mark.parametrize("dictionary", [False, True])
-def test_a_model_tags_texts_as_it_tags_lists(features, dictionary):
+def test_models_tag_texts_like_lists(features, dictionary):
     train, _, test = tw.load_corpus("wnut17-ner")
     options = {"dictionary": 1} if dictionary else {}
     tagger = tw.CRF(features=features, max_iter=3, **options).fit(train[:60])
@@ -60,7 +60,7 @@ def test_a_model_tags_texts_as_it_tags_lists(features, dictionary):
     assert [a.tolist() for a in want] == [a.tolist() for a in ours]
 
 
-def test_arrays_that_are_wrong_are_told():
+def test_malformed_arrays_are_reported():
     data, good = np.frombuffer(b"abc", np.uint8), np.array([0, 1, 3], np.int32)
     template, cuts = _core.Template("word[0]", ["word"]), np.array([0, 2], np.int32)
     for tokens, sentences in [

@@ -44,7 +44,7 @@ def threads(numbers: str, most: str = "") -> int:
     return int(done.stdout)
 
 
-def test_one_pool_whatever_was_asked_for() -> None:
+def test_changing_n_jobs_leaves_one_thread_pool() -> None:
     """Forty values of n_jobs in turn leave at most the threads of the last one and one more."""
     assert threads("range(1, 41)", most="40") <= threads("[40]", most="40") + 1
 
@@ -62,7 +62,7 @@ def test_results_do_not_depend_on_threads() -> None:
     assert len(set(weights)) == 1
 
 
-def test_cores_are_those_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_follow_the_process_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cores that the process may use, or those of the machine if the system does not report them."""
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr(

@@ -73,7 +73,7 @@ def words(text: str, **options: bool) -> list[str]:
 
 
 @given(TEXTS, OPTIONS)
-def test_tokens_are_pieces_of_the_text_and_all_of_it_but_blanks(text: str, tokenizer: tw.Tokenizer) -> None:
+def test_tokens_cover_the_text_except_blanks(text: str, tokenizer: tw.Tokenizer) -> None:
     """Tokens are ordered, disjoint and not empty. Only invisible characters separate them. Offsets round-trip."""
     found = tokenizer(text)
     at = 0
@@ -90,7 +90,7 @@ def test_tokens_are_pieces_of_the_text_and_all_of_it_but_blanks(text: str, token
 
 
 @given(TEXTS, OPTIONS)
-def test_characters_of_several_code_points_are_never_cut(text: str, tokenizer: tw.Tokenizer) -> None:
+def test_grapheme_clusters_are_never_split(text: str, tokenizer: tw.Tokenizer) -> None:
     """No token begins with a combining mark, joiner or variation selector that has a base character."""
     for begin, _ in tokenizer(text).offsets.tolist():
         if unicodedata.category(text[begin]) in ("Mn", "Mc", "Me") or text[begin] == "\u200d":
@@ -99,7 +99,7 @@ def test_characters_of_several_code_points_are_never_cut(text: str, tokenizer: t
 
 
 @given(TEXTS, OPTIONS)
-def test_sentences_are_runs_of_tokens(text: str, tokenizer: tw.Tokenizer) -> None:
+def test_sentences_partition_the_tokens(text: str, tokenizer: tw.Tokenizer) -> None:
     """Sentences are not empty and contain all tokens in order. Without splitting there is one sentence."""
     found = tokenizer(text)
     assert [t for sentence in found.sentences for t in sentence] == found.tokens
@@ -108,7 +108,7 @@ def test_sentences_are_runs_of_tokens(text: str, tokenizer: tw.Tokenizer) -> Non
 
 
 @given(st.lists(TEXTS, max_size=8), OPTIONS, st.sampled_from([1, 2, 3]))
-def test_many_texts_are_texts_one_by_one(texts: list[str], tokenizer: tw.Tokenizer, jobs: int) -> None:
+def test_batches_equal_single_texts(texts: list[str], tokenizer: tw.Tokenizer, jobs: int) -> None:
     """Batches equal single calls for any number of texts and threads."""
     for text, found in zip(texts, tokenizer.many(texts, jobs), strict=True):
         alone = tokenizer(text)
@@ -117,7 +117,7 @@ def test_many_texts_are_texts_one_by_one(texts: list[str], tokenizer: tw.Tokeniz
         assert found.bounds.tolist() == alone.bounds.tolist()
 
 
-def test_more_texts_than_a_thread_takes_in_one_go() -> None:
+def test_sentence_numbers_continue_across_pieces() -> None:
     """Sentence numbers of later pieces continue those of earlier ones."""
     texts = [f"Text {i} is here. It has {i} ends." for i in range(1000)]
     for i, found in enumerate(tw.Tokenizer().many(texts)):
@@ -153,7 +153,7 @@ def test_rules(text: str, expected: str) -> None:
     assert words(text) == expected.split("|")
 
 
-def test_what_may_be_chosen() -> None:
+def test_tokenizer_options_are_independent() -> None:
     """Contractions, hyphens, sentences and abbreviations are independent options."""
     assert words("don't Anna's", contractions=False) == ["don't", "Anna's"]
     assert words("well-known 2024-05-01", hyphens=True) == ["well", "-", "known", "2024-05-01"]
@@ -185,7 +185,7 @@ def test_sentences(text: str, expected: int) -> None:
 @pytest.mark.parametrize(
     "piece", [".\u0301", ". ", "a-", "http://", "http://-", "@a", "x'", "((", ")", "a.", ":", "\u200d", "'s"]
 )
-def test_time_is_linear_in_the_text(piece: str) -> None:
+def test_tokenization_time_is_linear(piece: str) -> None:
     """Look-ahead is bounded, so that no text is read repeatedly to its end."""
     text = piece * 200_000
     for tokenizer in (tw.Tokenizer(), tw.Tokenizer(hyphens=True)):
@@ -196,7 +196,7 @@ def test_time_is_linear_in_the_text(piece: str) -> None:
 # --- custom tokenizers --------------------------------------------------------------------------------------
 
 
-def test_a_tokenizer_of_ones_own() -> None:
+def test_custom_tokenizers_are_accepted() -> None:
     """It returns tokens, offsets, or sentences of either. Tokens must be pieces of the text."""
     text = "ab cd. ef"
     for own, sentences in (
@@ -227,14 +227,14 @@ def test_a_tokenizer_of_ones_own() -> None:
         (lambda _: tw.Tokenizer()("other"), "text 1: the tokenizer returned the tokens of another text"),
     ],
 )
-def test_what_a_tokenizer_may_not_return(own: object, said: str) -> None:
+def test_invalid_tokenizer_results_are_reported(own: object, said: str) -> None:
     """The error gives the text, the token, the fault and the remedy."""
     texts = [tw.Tokenizer()("before"), "ab cd"]
     with pytest.raises(tw.CorpusError, match=said):
         tokenized(texts, own)  # type: ignore[arg-type]
 
 
-def test_what_is_no_text() -> None:
+def test_objects_that_are_not_text_are_rejected() -> None:
     """A single text, objects that are not text, lone surrogates."""
     with pytest.raises(tw.CorpusError, match="Put a single text into a list"):
         tw.Tokenizer().many("text")
@@ -248,7 +248,7 @@ def test_what_is_no_text() -> None:
         _core.tokenize(3)  # type: ignore[arg-type]
 
 
-def test_arrays_of_the_core() -> None:
+def test_core_arrays_have_consistent_bounds() -> None:
     """Two numbers per token. Bounds of sentences and of texts run from 0 to their counts."""
     places, sentences, texts = _core.tokenize(["a b. C", "", "d"])
     assert places.tolist() == [0, 1, 2, 3, 3, 4, 5, 6, 0, 1]

@@ -20,7 +20,7 @@ STRANGE = [["the", "unknown", "barks"], ["a", "a", "a", "a"], ["Dog", "zzz", "th
 DECODERS = ("viterbi", "pointwise")
 
 
-def test_it_learns_and_its_mean_is_the_average() -> None:
+def test_voted_weights_average_to_the_averaged_perceptron() -> None:
     assert TAGGER.predict(X) == Y
     plain = tw.Perceptron(features="S2", epochs=4).fit(X, Y)
     np.testing.assert_array_equal(TAGGER.model_.scorer.weights, plain.model_.scorer.weights)
@@ -39,7 +39,7 @@ def test_rules_and_allowed_labels_hold_for_every_voter() -> None:
         assert len(set(path)) <= 1
 
 
-def test_of_the_best_epoch_no_later_voter_is_kept() -> None:
+def test_voters_after_the_best_epoch_are_dropped() -> None:
     dev = [["barks", "the"]]
     tagger = tw.Perceptron(features="S2", epochs=4, voters=4 * len(X), patience=1)
     tagger.fit(X, Y, dev=dev, dev_y=[[Y[0][0], Y[0][0]]])
@@ -57,19 +57,19 @@ def test_of_the_best_epoch_no_later_voter_is_kept() -> None:
         ({"voters": 3}, "voters=3.*epochs=4"),
     ],
 )
-def test_what_does_not_go_together(params: dict[str, Any], message: str) -> None:
+def test_unsupported_combinations_are_rejected(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         tw.Perceptron(**{"epochs": 4, "voters": 8, **params}).fit(X, Y)
 
 
-def test_other_ways_on_are_refused(tmp_path: Path) -> None:
+def test_partial_fit_and_foreign_formats_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="voters=0"):
         copy.deepcopy(TAGGER).partial_fit(X, Y)
     with pytest.raises(ModelFileError, match="voters=0"):
         TAGGER.save(tmp_path / "other", format="crfsuite")
 
 
-def test_a_file_with_voters_that_do_not_fit(tmp_path: Path) -> None:
+def test_files_with_inconsistent_voters_are_rejected(tmp_path: Path) -> None:
     from dataclasses import replace
 
     model = TAGGER.model_

@@ -20,7 +20,7 @@ class Word(str):
     """A subclass of str."""
 
 
-def test_every_token_has_what_a_dict_says() -> None:
+def test_lookup_equals_a_dict() -> None:
     rng = random.Random(0)
     letters = ["a", "b", "é", "語", "😀", "\ud800", "\x00", ""]
     pool = ["".join(rng.choices(letters, k=rng.randrange(4))) for _ in range(600)]
@@ -38,7 +38,7 @@ def test_every_token_has_what_a_dict_says() -> None:
     assert again.support(sentences)[1].tolist() == wanted
 
 
-def test_none_and_what_is_no_word() -> None:
+def test_empty_sets_and_tokens_that_are_not_strings() -> None:
     empty = Dictionary(np.ones((1, 2), dtype=np.bool_), {})
     assert empty.support([["a"], [], ["b", "c"]])[1].tolist() == [0, 0, 0]
     assert _core.WordSets([b"a"], [1]).of([["a", 1, None, b"a"]]).tolist() == [1, 0, 0, 0]
@@ -63,7 +63,7 @@ COLUMNED = tw.Corpus(
         (COLUMNED.tokens, lambda words: [[str(word)] for word in words], False),
     ],
 )
-def test_words_are_looked_up_while_features_are_made(
+def test_lookup_during_encoding_equals_a_second_pass(
     given: Any, features: Any, on_the_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lookup during encoding and in a second pass equal a dict and give equal labels. Unneeded passes are skipped."""
@@ -87,7 +87,7 @@ def test_words_are_looked_up_while_features_are_made(
         assert tagger.predict(given) == labels
 
 
-def test_a_column_that_is_not_there() -> None:
+def test_missing_columns_are_rejected() -> None:
     template = _core.Template("word[0]", ["word"])
     with pytest.raises(ValueError, match="no column 1; the template has 1"):
         _core.encode_words(template, _core.Vocabulary(), [[["a"]]], _core.WordSets([], []), 1)
@@ -105,7 +105,7 @@ def zipf(n: int, labels: int, seed: int) -> tuple[list[list[str]], list[list[str
 
 
 @pytest.mark.parametrize("labels", [5, 20, 50, 70])
-def test_words_of_a_dictionary_keep_their_labels(labels: int) -> None:
+def test_dictionary_words_get_only_their_labels(labels: int) -> None:
     """One, two, four and more lanes of labels, with weights in a table, sums of runs, and neither.
 
     Compared with the path over all labels of every token in double precision.

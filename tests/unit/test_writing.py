@@ -42,7 +42,7 @@ def small_files(size: int) -> Iterator[None]:
 # --- whole or not at all --------------------------------------------------------------------------------------
 
 
-def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+def test_files_appear_only_when_complete(tmp_path: Path) -> None:
     """The old file stays until the new one is complete. After an error it is unchanged and no other file remains."""
     path = tmp_path / "a"
     path.write_text("old")
@@ -63,7 +63,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_the_mode_is_the_old_one_or_the_usual(tmp_path: Path) -> None:
+def test_file_mode_is_kept_or_follows_the_umask(tmp_path: Path) -> None:
     """A replaced file keeps its mode, a new one gets the mode of the umask, and the umask is unchanged."""
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text("")
@@ -80,7 +80,7 @@ def test_the_mode_is_the_old_one_or_the_usual(tmp_path: Path) -> None:
     assert stat.S_IMODE(new.stat().st_mode) == 0o640
 
 
-def test_a_closed_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_files_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replacing needs permission for the folder only, but a read-only file is not replaced."""
     path = tmp_path / "a"
     path.write_text("old")
@@ -91,7 +91,7 @@ def test_a_closed_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_a_secret_is_never_open_to_others(tmp_path: Path) -> None:
+def test_temporary_files_are_private(tmp_path: Path) -> None:
     """While a file with mode 0600 is replaced, the temporary file is readable by its owner only."""
     path = tmp_path / "a"
     path.write_text("old")
@@ -102,7 +102,7 @@ def test_a_secret_is_never_open_to_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not ROOT, reason="only the superuser gives files away")
-def test_the_owner_stays(tmp_path: Path) -> None:
+def test_owner_of_a_replaced_file_is_kept(tmp_path: Path) -> None:
     """A superuser who replaces a file does not become its owner."""
     path = tmp_path / "a"
     path.write_text("old")
@@ -112,7 +112,7 @@ def test_the_owner_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "\udcff" * 20, " ", ".a.tmp", "[a](b)*"])
-def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
+def test_unusual_and_long_file_names(tmp_path: Path, name: str) -> None:
     """Any characters and the greatest length that the system allows."""
     write_text(tmp_path / name, "text")
     write_text(tmp_path / name, "text again")
@@ -175,7 +175,7 @@ def test_planted_links_overwrite_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 # --- devices, pipes, descriptors ------------------------------------------------------------------------------
 
 
-def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
+def test_devices_and_pipes_are_written_in_place(tmp_path: Path) -> None:
     """Devices and pipes are not replaced. The bytes are written to them."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -194,7 +194,7 @@ def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["/dev/stdout", "/proc/self/fd/1"])
-def test_standard_output_by_its_name(tmp_path: Path, to: str) -> None:
+def test_dev_stdout_keeps_the_order_of_output(tmp_path: Path, to: str) -> None:
     """Output to a pipe, a file or an appended file keeps its order with what is printed before and after."""
     if not os.path.exists(os.path.dirname(to)):
         pytest.skip(f"no {to} here")
@@ -216,7 +216,7 @@ def test_standard_output_by_its_name(tmp_path: Path, to: str) -> None:
 # --- what the system refuses ----------------------------------------------------------------------------------
 
 
-def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_paths_are_rejected(tmp_path: Path) -> None:
     """A folder, a missing folder, a file used as a folder, a name with NUL, an empty name."""
     cases = (
         (tmp_path, IsADirectoryError, r": is a folder\. Give the path of a file to write"),
@@ -246,7 +246,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("buffered", [False, True])
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2"])
-def test_a_full_disk(tmp_path: Path, ending: str, buffered: bool) -> None:
+def test_full_disk_keeps_the_old_file(tmp_path: Path, ending: str, buffered: bool) -> None:
     """Detected while writing or on close: the error names the path, the old file stays, no other file remains."""
     path = tmp_path / f"a{ending}"
     path.write_text("old")
@@ -263,7 +263,7 @@ def test_a_full_disk(tmp_path: Path, ending: str, buffered: bool) -> None:
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_errors_of_others_keep_their_names(tmp_path: Path) -> None:
+def test_errors_inside_the_block_are_not_file_errors(tmp_path: Path) -> None:
     """An error raised inside the block is not reported as a fault of the file."""
     with pytest.raises(FileNotFoundError) as found, atomic(tmp_path / "out"):
         open(tmp_path / "in", "rb").close()
@@ -271,7 +271,7 @@ def test_errors_of_others_keep_their_names(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_refusals_are_what_python_calls_them() -> None:
+def test_errors_have_errno_filename_and_oserror_subclass() -> None:
     """Errors have errno, filename and the OSError subclass of that errno, and can be pickled."""
     for kind in (FileError, CorpusError, ModelFileError):
         for code in (errno.ENOENT, errno.EACCES, errno.EPIPE, errno.ENOSPC):
@@ -297,7 +297,7 @@ with atomic(sys.argv[1]) as out:
 """
 
 
-def test_what_a_killed_writer_leaves_is_removed_by_age(tmp_path: Path) -> None:
+def test_stale_temporary_files_are_removed_by_age(tmp_path: Path) -> None:
     """A temporary file is kept for a day because its writer may be alive. Then the next writer removes it."""
     (path := tmp_path / "a").write_text("old")
     assert subprocess.run([sys.executable, "-c", LEAVES, path]).returncode == -9
@@ -322,7 +322,7 @@ def test_what_a_killed_writer_leaves_is_removed_by_age(tmp_path: Path) -> None:
 # --- every writer ---------------------------------------------------------------------------------------------
 
 
-def test_nothing_else_opens_files_for_writing() -> None:
+def test_all_writing_goes_through_one_module() -> None:
     """All writing goes through one module. No other module contains a call that writes."""
     package = Path(tw.__file__).parent
     ways = {

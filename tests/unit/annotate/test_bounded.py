@@ -37,7 +37,7 @@ def until(found: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_a_correction_ranks_as_many_of_a_long_queue_as_of_a_short_one(
+def test_sentences_ranked_per_correction_do_not_depend_on_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ranked: list[int] = []
@@ -61,9 +61,7 @@ def test_a_correction_ranks_as_many_of_a_long_queue_as_of_a_short_one(
     assert list(found.values()) == [[FIRST], [FIRST]]
 
 
-def test_a_correction_does_not_look_at_all_that_is_labelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_correction_does_not_read_all_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`labelled` is computed from all labels, for exports and training only, not during a request."""
     session = opened(tmp_path, 40)
     monkeypatch.setattr(Learning, "retraining_due", lambda self, labelled: False)
@@ -84,7 +82,7 @@ def test_a_correction_does_not_look_at_all_that_is_labelled(
     session.close()
 
 
-def test_the_background_waits_until_an_answer_is_drawn(
+def test_background_work_starts_after_the_drawing_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ranking of further slices and full training begin after the time reserved for drawing the page."""
@@ -121,7 +119,7 @@ def test_the_background_waits_until_an_answer_is_drawn(
     session.close()
 
 
-def test_a_search_is_answered_with_what_it_finds_far_behind(tmp_path: Path) -> None:
+def test_search_finds_sentences_at_the_end_of_the_queue(tmp_path: Path) -> None:
     session = opened(tmp_path, 6 * SLICE)
     state = session.choose("search", f"w{6 * SLICE - 1}")
     assert state["sentence"]["tokens"][2] == f"w{6 * SLICE - 1}"

@@ -42,7 +42,9 @@ def journal(folder: Path, *entries: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("features", ["gazetteer:/dev/zero", "default+gazetteer:{}", "template:{}", "{}"])
-def test_features_that_name_files_must_be_given_again(folder: Path, tmp_path: Path, features: str) -> None:
+def test_features_that_name_files_must_be_passed_explicitly(
+    folder: Path, tmp_path: Path, features: str
+) -> None:
     (tmp_path / "names.txt").write_text("Ann\n")
     named = features.format(tmp_path / "names.txt")
     change(folder, features=named)
@@ -57,7 +59,7 @@ def test_features_that_name_files_must_be_given_again(folder: Path, tmp_path: Pa
     work.close()
 
 
-def test_a_gazetteer_is_a_regular_file(tmp_path: Path) -> None:
+def test_gazetteers_must_be_regular_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
         with pytest.raises(tw.TemplateError, match="cannot be read"):
@@ -66,7 +68,7 @@ def test_a_gazetteer_is_a_regular_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["work.json", "journal.jsonl", "documents/0001-notes.txt.jsonl"])
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder", "device"])
-def test_regular_files_alone(folder: Path, tmp_path: Path, name: str, kind: str) -> None:
+def test_project_files_must_be_regular_files(folder: Path, tmp_path: Path, name: str, kind: str) -> None:
     path = folder / name
     path.replace(tmp_path / "moved")
     if kind == "pipe":
@@ -97,13 +99,13 @@ def test_regular_files_alone(folder: Path, tmp_path: Path, name: str, kind: str)
         {},
     ],
 )
-def test_entries_that_cannot_be_are_refused_by_their_line(folder: Path, entry: dict[str, Any]) -> None:
+def test_invalid_journal_entries_are_reported_by_line(folder: Path, entry: dict[str, Any]) -> None:
     journal(folder, {"do": "skip", "id": 1}, {"do": "undo"}, entry)
     with pytest.raises(JournalError, match="line 3"):
         Work(folder)
 
 
-def test_every_byte_of_a_folder_counts(folder: Path) -> None:
+def test_any_changed_byte_of_a_folder_is_detected(folder: Path) -> None:
     for path in [folder / "work.json", folder / "journal.jsonl", *(folder / "documents").iterdir()]:
         whole = path.read_bytes()
         for at in range(0, len(whole) - 1, 5):  # without its end a line of the journal is incomplete
@@ -114,20 +116,20 @@ def test_every_byte_of_a_folder_counts(folder: Path) -> None:
     Work(folder).close()
 
 
-def test_a_folder_of_somebody_else_stays_as_it_is(tmp_path: Path) -> None:
+def test_foreign_folders_are_rejected_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("precious")
     with pytest.raises(tw.CorpusError, match=r"letters\.txt"):
         Work(tmp_path)
     assert os.listdir(tmp_path) == ["letters.txt"]
 
 
-def test_a_work_without_its_settings_is_not_begun_again(folder: Path) -> None:
+def test_missing_settings_file_is_not_recreated(folder: Path) -> None:
     (folder / "work.json").unlink()
     with pytest.raises(tw.CorpusError, match=r"restore work\.json"):
         Work(folder)
 
 
-def test_a_document_in_the_place_of_the_next_one_stays(folder: Path) -> None:
+def test_unlisted_document_files_are_not_overwritten(folder: Path) -> None:
     theirs = folder / "documents" / "0002-more.jsonl"
     theirs.write_text("precious")
     work = Work(folder)
@@ -137,7 +139,7 @@ def test_a_document_in_the_place_of_the_next_one_stays(folder: Path) -> None:
     assert [len(places) for _, places in Work(folder).documents] == [3, 1]
 
 
-def test_a_journal_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tagwise.apps.annotate.journal.MOST", 200)
     with Journal(tmp_path / "j") as made:
         made.append(do="x" * 50)

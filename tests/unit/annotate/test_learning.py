@@ -39,7 +39,7 @@ def model() -> Any:
 
 
 @pytest.mark.parametrize("learner", ["mira", "perceptron", "pa", "arow", "crf"])
-def test_a_sentence_is_learned_before_the_next_is_shown(learner: str) -> None:
+def test_learn_updates_the_model_immediately(learner: str) -> None:
     """A few steps on a sentence change the model, which then labels it correctly."""
     learning = Learning(learner)
     first = learning.model
@@ -51,7 +51,7 @@ def test_a_sentence_is_learned_before_the_next_is_shown(learner: str) -> None:
     assert learning.model.predict([sentence.tokens])[0] == sentence.labels
 
 
-def test_the_background_is_training_from_the_start_and_what_came_meanwhile() -> None:
+def test_background_training_equals_fit_then_partial_fit() -> None:
     """The weights are those of `fit` followed by `partial_fit` for each sentence accepted while it ran."""
     learning = Learning(n_jobs=1)
     part = CORPUS[:8]
@@ -73,7 +73,7 @@ def test_the_background_is_training_from_the_start_and_what_came_meanwhile() -> 
     assert np.array_equal(learning.model.scorer.weights, twin.model_.scorer.weights)
 
 
-def test_an_error_in_the_background_is_told_and_the_model_stays(model: Any) -> None:
+def test_background_errors_are_reported_and_keep_the_model(model: Any) -> None:
     learning = Learning(start=model)
 
     def corpus() -> tw.Corpus:
@@ -84,7 +84,7 @@ def test_an_error_in_the_background_is_told_and_the_model_stays(model: Any) -> N
     assert learning.model is model
 
 
-def test_waiting_ends_once_the_change_was_told() -> None:
+def test_wait_returns_after_the_change_was_reported() -> None:
     """Training ends before its change is reported, and `wait` waits for both."""
     learning, gate, told = Learning(n_jobs=1), threading.Event(), []
     learning.changed = lambda: told.append(gate.wait(60))
@@ -96,7 +96,7 @@ def test_waiting_ends_once_the_change_was_told() -> None:
     assert told == [True]
 
 
-def test_learners_that_do_not_go_sentence_by_sentence_are_refused() -> None:
+def test_learners_without_online_updates_are_rejected() -> None:
     with pytest.raises(tw.ParameterError, match="mira"):
         Learning("hmm")
 
@@ -104,14 +104,14 @@ def test_learners_that_do_not_go_sentence_by_sentence_are_refused() -> None:
 # --- ranking --------------------------------------------------------------------------------------------------
 
 
-def test_margins_are_differences_of_the_two_best(model: Any) -> None:
+def test_margins_are_score_differences_of_the_two_best_paths(model: Any) -> None:
     found = margins(model, CORPUS)
     for sentence, margin in zip(CORPUS, found):
         (_, best), (_, second) = model.kbest([sentence], 2)[0]
         assert math.isclose(margin, best - second, abs_tol=1e-5)
 
 
-def test_strategies_are_what_they_say(model: Any) -> None:
+def test_strategies_rank_by_their_definitions(model: Any) -> None:
     X = CORPUS[6:]
     second = tw.Perceptron(epochs=1, n_jobs=1).fit(CORPUS[2:4]).model_
     view = View(model, second, {"went", "to", "."}, "RAINED")
@@ -135,7 +135,7 @@ def test_strategies_are_what_they_say(model: Any) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["margin", "order", "search"])
-def test_a_queue_ranked_in_slices_is_the_queue_ranked_at_once(model: Any, strategy: str) -> None:
+def test_ranking_in_slices_equals_ranking_at_once(model: Any, strategy: str) -> None:
     sentences = [CORPUS[i % len(CORPUS)].tokens for i in range(SLICE * 2 + 7)]
     queue = Queue(sentences)
     queue.close([3, 5])
@@ -173,7 +173,7 @@ def spans_of(i: int) -> list[dict[str, Any]]:
     return [{"begin": t, "end": t + 1, "label": y[2:]} for t, y in enumerate(CORPUS[i].labels) if y != "O"]
 
 
-def test_a_session_learns_goes_back_and_is_gone_on_with(tmp_path: Path) -> None:
+def test_session_learns_undoes_and_resumes(tmp_path: Path) -> None:
     session = opened(tmp_path, dev=CORPUS)
     state = session.state()
     for _ in range(6):
@@ -228,7 +228,7 @@ def test_a_session_learns_goes_back_and_is_gone_on_with(tmp_path: Path) -> None:
         [{}] * 50,
     ],
 )
-def test_spans_that_cannot_be_are_refused_and_nothing_is_written(tmp_path: Path, spans: Any) -> None:
+def test_invalid_spans_are_rejected_and_not_written(tmp_path: Path, spans: Any) -> None:
     session = opened(tmp_path)
     with pytest.raises(tw.TagwiseError):
         session.accept(0, spans)
@@ -236,7 +236,7 @@ def test_spans_that_cannot_be_are_refused_and_nothing_is_written(tmp_path: Path,
     session.close()
 
 
-def test_a_model_proposes_from_the_beginning(tmp_path: Path, model: Any) -> None:
+def test_initial_model_proposes_labels(tmp_path: Path, model: Any) -> None:
     session = opened(tmp_path, model=model)
     assert session.state()["sentence"]["proposal"]
     assert set(session.work.settings.labels) == {"PER", "LOC"}
@@ -245,7 +245,7 @@ def test_a_model_proposes_from_the_beginning(tmp_path: Path, model: Any) -> None
     session.close()
 
 
-def test_sentences_that_say_the_same_are_asked_for_once(tmp_path: Path) -> None:
+def test_duplicate_sentences_are_queued_once(tmp_path: Path) -> None:
     """One of them is in the queue. Its labels apply to all that have no labels of their own."""
     one, other = CORPUS[0].tokens, CORPUS[5].tokens
     work = Work(tmp_path, ProjectSettings(labels=["PER", "LOC"]))
@@ -271,7 +271,7 @@ def test_sentences_that_say_the_same_are_asked_for_once(tmp_path: Path) -> None:
 # --- mistakes, agreement, simulation --------------------------------------------------------------------------
 
 
-def test_a_planted_mistake_comes_first() -> None:
+def test_planted_mistake_is_the_first_suspect() -> None:
     labels = [list(y) for y in CORPUS.labels]
     labels[5][0] = "B-LOC"
     found = suspects(CORPUS.with_labels(labels), lambda: tw.MIRA(epochs=4, n_jobs=1))
@@ -283,7 +283,7 @@ def test_a_planted_mistake_comes_first() -> None:
         suspects(CORPUS[:3], tw.MIRA)
 
 
-def test_agreement_is_kappa() -> None:
+def test_agreement_equals_cohens_kappa_example() -> None:
     """Cohen's example of two by two counts: 20 and 15 agree, 5 and 10 do not, and kappa is 0.4."""
     one = ["X"] * 25 + ["Y"] * 25
     two = ["X"] * 20 + ["Y"] * 5 + ["X"] * 10 + ["Y"] * 15
@@ -299,7 +299,7 @@ def test_agreement_is_kappa() -> None:
         agreement(CORPUS[:2], CORPUS[:1] + CORPUS[2:3])
 
 
-def test_a_simulation_counts_what_it_needs() -> None:
+def test_simulation_counts_sentences_until_the_target() -> None:
     found = simulate("c", CORPUS, CORPUS, lambda: tw.MIRA(epochs=2, n_jobs=1), begin=2, growth=1.5, seeds=2)
     for curve in found.curves:
         assert (curve.sentences[0] == 2 and curve.scores[-1] >= found.target) or curve.sentences[-1] == len(

@@ -28,7 +28,7 @@ def begun(folder: Path, labels: tuple[str, ...] = ("PER", "LOC")) -> Work:
 # --- the journal ----------------------------------------------------------------------------------------------
 
 
-def test_a_torn_line_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
+def test_incomplete_last_journal_line_is_dropped(tmp_path: Path) -> None:
     """Every prefix of the file gives the entries whose lines are complete, and can be continued."""
     with Journal(tmp_path / "j") as journal:
         for k in range(3):
@@ -49,7 +49,7 @@ def test_a_torn_line_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"{}\n", b"[1]\n", b"nonsense\n", b'{"n": 2}\n', b"\xff\n"])
-def test_a_damaged_line_is_refused_by_its_number(tmp_path: Path, line: bytes) -> None:
+def test_damaged_journal_lines_are_reported_by_number(tmp_path: Path, line: bytes) -> None:
     """A line that ends in a newline was once complete, so it is an error and is not dropped."""
     path = tmp_path / "j"
     path.write_bytes(line + b'{"n": 2, "do": "x"}\n')
@@ -58,20 +58,20 @@ def test_a_damaged_line_is_refused_by_its_number(tmp_path: Path, line: bytes) ->
     assert path.read_bytes().startswith(line)
 
 
-def test_one_writer_at_a_time(tmp_path: Path) -> None:
+def test_journal_has_one_writer_at_a_time(tmp_path: Path) -> None:
     with Journal(tmp_path / "j"), pytest.raises(JournalError, match="another process"):
         Journal(tmp_path / "j")
     Journal(tmp_path / "j").close()
 
 
-def test_a_journal_through_a_link_is_refused(tmp_path: Path) -> None:
+def test_symbolic_links_to_journals_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("")
     os.symlink(tmp_path / "elsewhere", tmp_path / "j")
     with pytest.raises(tw.FileError):
         Journal(tmp_path / "j")
 
 
-def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actions_are_synced_before_they_return(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """fsync runs after the write and before the return. If it fails, the written bytes are removed again."""
     work = begun(tmp_path)
     seen: list[bytes] = []
@@ -111,14 +111,14 @@ def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: p
 # --- actions --------------------------------------------------------------------------------------------------
 
 
-def test_undo_and_redo_are_a_walk_that_the_folder_remembers(tmp_path: Path) -> None:
+def test_undo_and_redo_follow_a_list_of_snapshots(tmp_path: Path) -> None:
     """Compared with a list of snapshots: undo moves back, redo moves forward, a new action drops the redo list."""
     work = begun(tmp_path)
-    deeds = [(0, ["O"] * 5), (1, ["B-PER", "O"]), (0, ["B-PER", "O", "O", "B-LOC", "O"]), (2, ["O"] * 3)]
+    actions = [(0, ["O"] * 5), (1, ["B-PER", "O"]), (0, ["B-PER", "O", "O", "B-LOC", "O"]), (2, ["O"] * 3)]
     states: list[dict[int, list[str]]] = [{}]
     at = 0
     script = "aauurauaruraauu"
-    todo = iter(deeds * 3)
+    todo = iter(actions * 3)
     for step in script:
         if step == "a":
             i, labels = next(todo)
@@ -139,7 +139,7 @@ def test_undo_and_redo_are_a_walk_that_the_folder_remembers(tmp_path: Path) -> N
     again.close()
 
 
-def test_a_copy_of_the_folder_is_the_work(tmp_path: Path) -> None:
+def test_copied_folder_restores_the_project(tmp_path: Path) -> None:
     work = begun(tmp_path / "one")
     work.accept(0, ["B-PER", "O", "O", "B-LOC", "O"])
     work.skip(1)
@@ -163,9 +163,7 @@ def test_a_copy_of_the_folder_is_the_work(tmp_path: Path) -> None:
         (["B-PER", "I-LOC"], "cannot follow"),
     ],
 )
-def test_labels_that_cannot_be_are_refused_before_they_are_written(
-    tmp_path: Path, labels: list[str], said: str
-) -> None:
+def test_invalid_labels_are_rejected_before_writing(tmp_path: Path, labels: list[str], said: str) -> None:
     work = begun(tmp_path)
     for place in (1, -1, 3, True, "1", None):
         with pytest.raises(
@@ -177,14 +175,14 @@ def test_labels_that_cannot_be_are_refused_before_they_are_written(
 
 
 @pytest.mark.parametrize("name", ["", "a b", "O", "_", "x" * 61, "a\u202eb", "a\n", 3, None])
-def test_label_types_that_cannot_be(tmp_path: Path, name: str) -> None:
+def test_invalid_label_types_are_rejected(tmp_path: Path, name: str) -> None:
     work = begun(tmp_path)
     with pytest.raises(tw.ParameterError, match="label"):
         work.add_label(name)
     work.close()
 
 
-def test_a_journal_of_another_folder_is_refused(tmp_path: Path) -> None:
+def test_journal_of_another_folder_is_rejected(tmp_path: Path) -> None:
     work = begun(tmp_path)
     work.accept(2, ["O"] * 3)
     work.close()
@@ -199,7 +197,7 @@ def test_a_journal_of_another_folder_is_refused(tmp_path: Path) -> None:
 # --- documents, exports ---------------------------------------------------------------------------------------
 
 
-def test_partly_labelled_files(tmp_path: Path) -> None:
+def test_partly_labelled_files_are_imported(tmp_path: Path) -> None:
     """Sentences with complete labels count as labelled, the others are open, and schemes become IOB2."""
     text = "Peter\tI-PER\nslept\tO\n\nAnna\t_\nslept\tO\n\nRome\tI-LOC\n\n"
     work = Work(tmp_path)
@@ -212,7 +210,7 @@ def test_partly_labelled_files(tmp_path: Path) -> None:
     work.close()
 
 
-def test_labels_of_tokens(tmp_path: Path) -> None:
+def test_projects_with_one_label_per_token(tmp_path: Path) -> None:
     work = Work(tmp_path)
     work.read(b"dogs\tNN\nbark\tVB\n\nloud\t_\n\n", "conll")
     assert work.settings.kind == "tokens"
@@ -226,7 +224,7 @@ def test_labels_of_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "label"), [("conll", "label"), ("spans", "label"), ("jsonl", "label"), ("conllu", "misc")]
 )
-def test_exports_are_read_back(tmp_path: Path, form: str, label: str) -> None:
+def test_exports_round_trip(tmp_path: Path, form: str, label: str) -> None:
     """Exactly the accepted sentences are exported and read back unchanged, with more than one document."""
     work = begun(tmp_path / "w")
     work.add(tw.Corpus.from_lists([["Rome", "<b>&\"'"]]), "more")
@@ -248,7 +246,7 @@ def test_exports_are_read_back(tmp_path: Path, form: str, label: str) -> None:
     work.close()
 
 
-def test_names_of_documents_stay_in_the_folder(tmp_path: Path) -> None:
+def test_document_names_cannot_escape_the_folder(tmp_path: Path) -> None:
     work = Work(tmp_path / "w")
     for name in ("../../evil", "/etc/passwd", "a\0b", "..", "x" * 300, "\u202e"):
         work.read(b"a b\n", "text", name)
@@ -261,7 +259,7 @@ def test_names_of_documents_stay_in_the_folder(tmp_path: Path) -> None:
 # --- what is counted -------------------------------------------------------------------------------------------
 
 
-def test_labels_of_one_and_counts_are_those_of_all(tmp_path: Path) -> None:
+def test_incremental_counts_equal_a_full_recount(tmp_path: Path) -> None:
     """After any sequence of actions, `labels_of`, `n_labelled` and `n_given` equal a full recount."""
     rng = random.Random(7)
     words = [["Anna", "slept"], ["Peter", "flew"], ["Rome", "wins"]]
@@ -275,14 +273,14 @@ def test_labels_of_one_and_counts_are_those_of_all(tmp_path: Path) -> None:
     work.add(tw.Corpus.from_lists(tagged, [["B-PER", "O"]] * len(tagged)), "labelled")
     shared = 0
     for step in range(300):
-        deed = rng.choice(["accept", "accept", "undo", "undo", "redo", "skip"])
+        action = rng.choice(["accept", "accept", "undo", "undo", "redo", "skip"])
         i = rng.randrange(len(work.sentences))
-        if deed == "accept":
+        if action == "accept":
             work.accept(i, rng.choice([["B-PER", "O"], ["B-LOC", "O"], ["O", "O"]]))
-        elif deed == "skip":
+        elif action == "skip":
             work.skip(i)
         else:
-            (work.undo if deed == "undo" else work.redo)()
+            (work.undo if action == "undo" else work.redo)()
         if step == 150:
             work.add(tw.Corpus.from_lists(some(4)), "more")
         every = work.labelled
