@@ -51,7 +51,7 @@ class Wrong(Exception):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-def test_every_error_is_a_line_and_a_code(
+def test_errors_print_one_line_and_set_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str
 ) -> None:
     """An error prints one line to stderr and nothing to stdout. The exit code depends on the kind of error."""
@@ -68,7 +68,7 @@ def test_every_error_is_a_line_and_a_code(
 # --- Ctrl-C -------------------------------------------------------------------------------------------------
 
 
-def test_the_first_interrupt_is_a_wish_the_second_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_interrupt_requests_a_stop_and_second_raises(capsys: pytest.CaptureFixture[str]) -> None:
     """The first SIGINT requests a stop, the second raises KeyboardInterrupt. The previous handler is restored."""
     before = signal.getsignal(signal.SIGINT)
     interrupt = Interrupt()
@@ -82,7 +82,7 @@ def test_the_first_interrupt_is_a_wish_the_second_is_none(capsys: pytest.Capture
     assert "stopping after this iteration" in capsys.readouterr().err
 
 
-def test_a_second_interrupt_keeps_its_model_too(bench: Bench) -> None:
+def test_second_interrupt_saves_the_last_complete_iteration(bench: Bench) -> None:
     """An interrupt within an iteration still writes the model of the last complete one."""
 
     def interrupting(self: TrainingProgress, step: Any) -> None:
@@ -97,7 +97,7 @@ def test_a_second_interrupt_keeps_its_model_too(bench: Bench) -> None:
     assert tw.load(out).classes_
 
 
-def test_an_interrupted_path_keeps_the_best_so_far(bench: Bench) -> None:
+def test_interrupted_path_saves_the_best_finished_step(bench: Bench) -> None:
     """The best of the finished steps is saved. If no step has finished, no file is written."""
     real, calls = tw.CRF.fit, 0
 
@@ -121,7 +121,7 @@ def test_an_interrupted_path_keeps_the_best_so_far(bench: Bench) -> None:
     assert (result.exit_code, bench.path("y").exists()) == (130, False)
 
 
-def test_an_interrupted_training_keeps_its_model(bench: Bench) -> None:
+def test_interrupted_training_saves_the_last_iteration(bench: Bench) -> None:
     """The file holds the model of the last iteration, stderr reports it, and the exit code is 130."""
     shown = TrainingProgress.__call__
 
@@ -138,7 +138,7 @@ def test_an_interrupted_training_keeps_its_model(bench: Bench) -> None:
     assert tw.load(out).predict(TEST) == crf(max_iter=2).fit(TRAIN).predict(TEST)
 
 
-def test_an_interrupted_comparison_shows_what_it_has(bench: Bench) -> None:
+def test_interrupted_comparison_prints_finished_rows(bench: Bench) -> None:
     """The finished rows are written, stderr reports how many were planned, and the exit code is 130."""
 
     def interrupted(*args: Any, **options: Any) -> Any:
@@ -188,7 +188,7 @@ def test_progress_of_a_comparison_counts_finished_cells(capsys: pytest.CaptureFi
 # --- files by their names -----------------------------------------------------------------------------------
 
 
-def test_a_model_must_have_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_model_paths_fail_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder, a missing parent folder and an unwritable file are each rejected before training."""
     check_output(str(tmp_path / "x"))
     for path, said in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "No such file or directory")):
@@ -201,7 +201,7 @@ def test_a_model_must_have_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert os.listdir(tmp_path) == ["x"]
 
 
-def test_column_names_as_they_are_typed() -> None:
+def test_column_names_are_parsed_from_text() -> None:
     """Commas or spaces separate names. The label is the given one, else ``label``, else the last name except _."""
     assert names_of(None, None) == (None, None)
     assert names_of("", "x") == (None, "x")
@@ -212,7 +212,7 @@ def test_column_names_as_they_are_typed() -> None:
     assert names_of("word,pos,ner", "pos") == (["word", "pos", "ner"], "pos")
 
 
-def test_a_corpus_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corpora_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name may include the part. An existing file of that name takes precedence. Missing parts are errors."""
     files = sys.modules["tagwise.cli.files"]
     monkeypatch.setattr(files, "load_corpus", lambda name, label: (TRAIN, None, TEST))
@@ -230,7 +230,7 @@ def test_a_corpus_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert bundled_corpus("ewt-pos", "train", None) is None
 
 
-def test_a_model_lends_its_columns() -> None:
+def test_columns_default_to_those_of_the_model() -> None:
     """The columns are those of training or, if not recorded, those that the features read and a label."""
     tagger = crf(features="word[0]\npos[0]").fit(DEV)
     assert model_columns(tagger) == (["word", "pos", "label"], "label")

@@ -33,7 +33,7 @@ from .conftest import Run, command, environment
 FAST = {"max_iter": 3}
 
 
-def test_every_name_stands_for_a_learner_that_can_be_made() -> None:
+def test_every_learner_name_and_preset_can_be_built() -> None:
     assert set(LEARNERS) <= set(learner_names()) <= {*LEARNERS, *NAMES}
     for name in learner_names():
         assert make(name).checked()
@@ -47,7 +47,7 @@ def test_every_name_stands_for_a_learner_that_can_be_made() -> None:
 # --- learners, plans ----------------------------------------------------------------------------------------
 
 
-def test_a_settled_feature_set_stands_once() -> None:
+def test_learners_with_fixed_features_are_planned_once() -> None:
     cells = plan(["hmm", "crf"], ["c"], ["S2", "S3"])
     assert [(c.learner.name, c.features) for c in cells] == [("hmm", "S1"), ("crf", "S2"), ("crf", "S3")]
 
@@ -55,7 +55,7 @@ def test_a_settled_feature_set_stands_once() -> None:
 # --- processes ----------------------------------------------------------------------------------------------
 
 
-def test_processes_find_what_this_one_finds(small: tuple[tw.Corpus, tw.Corpus]) -> None:
+def test_results_do_not_depend_on_the_number_of_processes(small: tuple[tw.Corpus, tw.Corpus]) -> None:
     """Results do not depend on processes. Cells run one at a time if memory does not suffice for two."""
     args = {"corpus": small, "features": ["S1", "S2"], "params": FAST}
     here = tw.compare(["crf"], **args)
@@ -73,7 +73,7 @@ def test_processes_find_what_this_one_finds(small: tuple[tw.Corpus, tw.Corpus]) 
     assert "peak MiB" in str(there)
 
 
-def test_the_command_shows_what_went_well_before_what_did_not(
+def test_successful_rows_are_printed_before_an_error(
     run: Run, train_file: Path, test_file: Path, tmp_path: Path
 ) -> None:
     args = ["compare", "--train", train_file, "--test", test_file, "--cache", tmp_path / "cache", "-f", "S1"]
@@ -86,7 +86,7 @@ def test_the_command_shows_what_went_well_before_what_did_not(
     assert run(*args, "--report", tmp_path / "no" / "such.html").exit_code == 2
 
 
-def test_a_cell_whose_process_dies_is_reported_and_the_others_are_trained(
+def test_killed_worker_fails_only_its_own_cell(
     small: tuple[tw.Corpus, tw.Corpus],
 ) -> None:
     """SIGKILL, as sent by the kernel's out-of-memory killer, does not affect cells before and after."""
@@ -104,7 +104,7 @@ def test_a_cell_whose_process_dies_is_reported_and_the_others_are_trained(
     assert outcomes == [("done", 0), ("failed", 1), ("done", 2)]
 
 
-def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
+def test_rerun_after_a_kill_trains_only_unfinished_cells(
     train_file: Path, test_file: Path, tmp_path: Path
 ) -> None:
     """After kill -9, workers exit too. Finished cells stay cached, and a second run trains the rest."""
@@ -146,7 +146,7 @@ def heeds_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tmp_path: Path) -> None:
+def test_ctrl_c_caches_only_finished_cells(train_file: Path, test_file: Path, tmp_path: Path) -> None:
     """Ctrl-C signals the whole process group. Finished cells stay cached, and unfinished ones are not."""
     for jobs in (1, 0):
         cache = tmp_path / f"cache{jobs}"
@@ -193,7 +193,7 @@ def is_zombie(pid: int) -> bool:
 # --- significance, published figures, formats ---------------------------------------------------------------
 
 
-def test_the_loss_curves_bound_the_zero_one_loss() -> None:
+def test_surrogate_losses_bound_the_zero_one_loss() -> None:
     for point in loss_curves():
         assert point["exp"] >= point["zero_one"]
         assert point["log"] >= np.log(2) * point["zero_one"]

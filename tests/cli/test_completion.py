@@ -27,7 +27,7 @@ def asked(**environment: str) -> str:
     ("words", "wanted"),
     [("tagwise tr", {"train"}), ("tagwise train --wa", {"--warm-start"}), ("tagwise comp", {"compare"})],
 )
-def test_words_are_completed(words: str, wanted: set[str]) -> None:
+def test_commands_and_options_are_completed(words: str, wanted: set[str]) -> None:
     """Completion follows the protocol of click's shell scripts."""
     said = asked(_TAGWISE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert {line.partition(",")[2] for line in said.splitlines()} == wanted
@@ -74,7 +74,7 @@ def test_files_and_names_are_completed(
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_script_of_a_shell_is_printed(shell: str) -> None:
+def test_completion_script_is_printed(shell: str) -> None:
     """The page names the variable and a value that prints the script."""
     assert re.search(rf"_TAGWISE_COMPLETE={shell}_source tagwise", PAGE.read_text("utf-8"))
     assert "_TAGWISE_COMPLETE" in asked(_TAGWISE_COMPLETE=f"{shell}_source")

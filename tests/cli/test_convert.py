@@ -10,7 +10,7 @@ from .conftest import Run
 
 
 @pytest.mark.parametrize("middle", ["a.jsonl", "a.jsonl.gz", "a.tsv.xz", "a.conllu"])
-def test_there_and_back_is_the_same(run: Run, test_file: Path, tmp_path: Path, middle: str) -> None:
+def test_conversion_round_trips(run: Run, test_file: Path, tmp_path: Path, middle: str) -> None:
     between, back = tmp_path / middle, tmp_path / "back.txt"
     assert run("convert", test_file, between).exit_code == 0
     kept = ["--columns", "word,upos", "--label", "upos"] if "conllu" in middle else []
@@ -18,7 +18,7 @@ def test_there_and_back_is_the_same(run: Run, test_file: Path, tmp_path: Path, m
     assert back.read_text() == test_file.read_text()
 
 
-def test_labels_that_are_no_chunks_are_refused_with_their_line(run: Run, tmp_path: Path) -> None:
+def test_labels_outside_the_scheme_are_reported_by_line(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "pos.txt"
     data.write_text("a\tO\n\nb\tNN\n")
     result = run("convert", data, "--scheme", "IOBES")

@@ -7,7 +7,7 @@ from pathlib import Path
 from .conftest import Run
 
 
-def test_other_sentences_are_refused(run: Run, test_file: Path, tmp_path: Path) -> None:
+def test_predictions_of_other_sentences_are_rejected(run: Run, test_file: Path, tmp_path: Path) -> None:
     lines = test_file.read_text().split("\n\n")
     shorter, other = tmp_path / "shorter.txt", tmp_path / "other.txt"
     shorter.write_text("\n\n".join(lines[:10]) + "\n\n")

@@ -49,7 +49,7 @@ def options_of(name: str) -> list[click.Option]:
     return [option for option in command_of(name).params if isinstance(option, click.Option)]
 
 
-def test_commands_come_in_the_order_of_use() -> None:
+def test_commands_are_listed_in_order_of_use() -> None:
     listed = [
         line.split()[0] for line in page("", 80) if line.startswith("  ") and line.split()[0] in COMMANDS
     ]
@@ -58,7 +58,7 @@ def test_commands_come_in_the_order_of_use() -> None:
 
 @pytest.mark.parametrize("width", [80, 60])
 @pytest.mark.parametrize("name", PAGES)
-def test_no_line_is_too_long_and_no_word_is_broken(name: str, width: int) -> None:
+def test_help_wraps_without_breaking_words(name: str, width: int) -> None:
     """Wrapping moves words and never splits them: a narrow page has the words of a wide one."""
     assert Counter(" ".join(page(name, width)).split()) == Counter(" ".join(page(name, WIDE)).split())
 
@@ -87,7 +87,7 @@ def test_metavars_are_short(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_described_in_one_line_of_the_menu(name: str) -> None:
+def test_command_summaries_fit_on_one_line(name: str) -> None:
     summary = (command_of(name).help or "").splitlines()[0]
     assert any(line.split(maxsplit=1) == [name, summary] for line in page("", 80))
 
@@ -136,7 +136,7 @@ def test_messages_name_options_instead_of_arguments(message: str, shown: str) ->
     assert in_options(functions, cli.commands["train"]) == functions
 
 
-def test_a_remedy_is_an_option(tmp_path: Path) -> None:
+def test_remedies_name_command_line_options(tmp_path: Path) -> None:
     """A file that cannot be read and parameters that exclude each other are explained in terms of the command line."""
     ragged = tmp_path / "ragged.txt"
     ragged.write_text("a\tX\nb\tY\tZ\n")

@@ -23,7 +23,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return paths
 
 
-def test_documents_are_streamed(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_streamed_documents_keep_labels_and_marks(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     """Labels equal those of the whole file although batches end within documents. The output keeps document marks."""
     train, test, model = files[0], tmp_path / "shifted.txt", tmp_path / "m.tagwise"
     short = [tw.Sentence({"word": ["in"], "label": ["O"]}, "label", doc=f"short {i}") for i in range(3)]
@@ -51,7 +51,9 @@ def test_documents_are_streamed(run: Run, files: tuple[Path, Path], tmp_path: Pa
     assert lists == [labels for ranked in tagger.predict_kbest(corpus, 2) for labels, _ in ranked]
 
 
-def test_settings_say_the_same_as_options(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_set_and_dedicated_options_train_identical_models(
+    run: Run, files: tuple[Path, Path], tmp_path: Path
+) -> None:
     one, two = tmp_path / "1.tagwise", tmp_path / "2.tagwise"
     common = ("train", files[0], "--learner", "perceptron", "--features", "S1", "-q")
     assert run(*common, "--history", "m=2,p=inf", "--document", "-o", one).exit_code == 0
@@ -74,7 +76,7 @@ def test_wrong_settings_are_usage_errors(run: Run, files: tuple[Path, Path], tmp
         assert not (tmp_path / "m.tagwise").exists()
 
 
-def test_constraints_by_name_or_json(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_constraints_are_accepted_by_name_or_json(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     model = tmp_path / "m.tagwise"
     rules = 'constraints={"once": ["PER"], "forbidden": [[null, "LOC"]]}'
     options = ("--features", "S1", "--set", rules, "--set", "max_iter=5", "-q")

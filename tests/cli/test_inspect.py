@@ -16,7 +16,7 @@ from .conftest import Run
 @pytest.mark.parametrize(
     ("data", "program"), [(lcrf(), "CRFsuite"), (WAPITI, "Wapiti"), (CRFPP_TEXT, "CRF++")]
 )
-def test_inspect_of_other_programs_models_names_no_parameters(
+def test_inspect_shows_no_parameters_of_foreign_models(
     run: Run, tmp_path: Path, data: bytes, program: str
 ) -> None:
     """Model files of other programs do not record training parameters, so none are shown, even after conversion."""

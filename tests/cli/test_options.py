@@ -37,7 +37,7 @@ from .options import (
 )
 
 
-def test_every_option_has_a_row() -> None:
+def test_every_option_has_a_check() -> None:
     """Each spelling of each option and argument of each command has a check, and each check belongs to one."""
     from . import (
         test_options_annotate,
@@ -231,7 +231,7 @@ for _spellings, _calls in MODELS.items():
     model_row(_spellings, _calls)
 
 
-def test_without_options(bench: Bench) -> None:
+def test_default_options(bench: Bench) -> None:
     """The default is a CRF with the default features and seed 0."""
     assert bench.made(bench.train, quick=("-q", "--set", "max_iter=4")) == bench.bytes_of(
         crf(features="default").fit(TRAIN)
@@ -270,7 +270,7 @@ def train_label(bench: Bench) -> None:
         (("train.jsonl",), "JSON"),
     ],
 )
-def test_wrong_usage(bench: Bench, args: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_exits_with_2_and_writes_no_file(bench: Bench, args: tuple[str, ...], said: str) -> None:
     """Wrong usage exits with code 2 and a reason, and writes no file."""
     files = {"TRAIN": bench.train, "train.jsonl": bench.path("train.jsonl", bench.train.read_text())}
     result = invoke("train", *(files.get(word, word) for word in args), "-o", bench.path("x"))

@@ -173,7 +173,7 @@ for _plan in PLANS:
     plan_row(_plan)
 
 
-def test_bounds_of_processes(bench: Bench) -> None:
+def test_threads_and_processes_are_bounded(bench: Bench) -> None:
     """A single process uses all threads. Processes never outnumber cells. --memory accepts units."""
     for more, found in (((), (3, 1)), (("--jobs", 0), (0, None)), (("--jobs", 1), (1, None))):
         plan = planned(bench, *MANY, *more)
@@ -212,7 +212,9 @@ def test_bounds_of_processes(bench: Bench) -> None:
         (("--report", "absent/x.html"), "absent"),
     ],
 )
-def test_wrong_usage(bench: Bench, args: tuple[object, ...], said: str) -> None:
+def test_wrong_usage_exits_with_2_and_names_the_option(
+    bench: Bench, args: tuple[object, ...], said: str
+) -> None:
     """Wrong usage exits with code 2, prints nothing to stdout and names the option or the value."""
     files = {"TRAIN": bench.train, "DEV": bench.dev, "TEST": bench.test}
     found = invoke("compare", *(files.get(str(arg), arg) for arg in args))
@@ -317,7 +319,7 @@ def output(bench: Bench) -> None:
         assert figure in path.read_text()
 
 
-def test_the_losses_in_every_format(bench: Bench) -> None:
+def test_loss_table_is_equal_in_every_format(bench: Bench) -> None:
     """The preset that trains nothing writes the same figures in every format, and a page on request."""
     paths = [bench.path(f"l{suffix}") for suffix in (".csv", ".json", ".md", ".tex")]
     page = bench.path("l.html")

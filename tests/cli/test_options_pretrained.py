@@ -78,7 +78,7 @@ def test_options(bench: Bench, case: str) -> None:
     cases("pretrained")[case](bench)
 
 
-def test_a_ready_tagger_stands_where_a_model_does(bench: Bench) -> None:
+def test_pretrained_names_are_accepted_as_models(bench: Bench) -> None:
     """Every command that takes a model accepts a pretrained name. A file of that name takes precedence."""
     given(bench)
     bench.ok("pretrained", "en-tiny")
@@ -110,7 +110,7 @@ def test_a_ready_tagger_stands_where_a_model_does(bench: Bench) -> None:
     assert "did you mean 'en-tiny'?" in nearly.stderr
 
 
-def test_a_ready_tagger_that_cannot_be_kept_is_used_all_the_same(bench: Bench) -> None:
+def test_pretrained_taggers_work_without_a_writable_cache(bench: Bench) -> None:
     """Tagging works without a writable cache, and ``inspect`` reports that the cache cannot be written."""
     given(bench)
     bench.path("usual").write_text("a file where the folder should be")

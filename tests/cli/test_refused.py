@@ -37,7 +37,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_one_line_and_nothing_is_written(bench: Bench, call: str) -> None:
+def test_unusable_input_prints_one_line_and_writes_no_file(bench: Bench, call: str) -> None:
     """Exit status 2, one line on stderr, nothing on stdout, no new file."""
     files = {
         "EMPTY": bench.path("empty.txt", "\n\n"),
@@ -56,7 +56,7 @@ def test_one_line_and_nothing_is_written(bench: Bench, call: str) -> None:
     assert sorted(bench.folder.rglob("*")) == before
 
 
-def test_features_of_a_comparison_may_be_sums_and_functions(bench: Bench) -> None:
+def test_compare_accepts_feature_sums_and_functions(bench: Bench) -> None:
     """Each feature set is a row under a short name with its own scores, also on the command line."""
     total = "S1" + tw.Gazetteer(["Lund"], name="towns") + tw.Regex("small", "[a-z]+") + own_features
     table = tw.compare(["crf"], corpus=SMALL, features=["S1", total, own_features], params=QUICK)
@@ -98,12 +98,12 @@ def test_features_of_a_comparison_may_be_sums_and_functions(bench: Bench) -> Non
         ({"features": ["S1"], "against": "mira"}, "'mira' is not compared. Use one of crf"),
     ],
 )
-def test_what_a_comparison_cannot_show_is_refused(options: dict[str, object], said: str) -> None:
+def test_invalid_comparison_arguments_are_rejected(options: dict[str, object], said: str) -> None:
     with pytest.raises(tw.ParameterError, match=said):
         tw.compare(["crf"], corpus=SMALL, params=QUICK, **options)  # type: ignore[arg-type]
 
 
-def test_others_may_be_tested_against_one_of_several_losses() -> None:
+def test_compare_tests_against_a_learner_with_a_given_loss() -> None:
     table = tw.compare(
         ["crf"], corpus=SMALL, features=["S1"], losses=["log", "exp"], params=QUICK, against="crf log"
     )
@@ -123,7 +123,7 @@ corpus = tw.Corpus.from_lists([["a", "bb"], ["cc", "d"]], [["X", "Y"], ["Y", "X"
 
 
 @pytest.mark.parametrize("guarded", [True, False])
-def test_functions_of_a_script_need_its_main_guard(tmp_path: Path, guarded: bool) -> None:
+def test_feature_functions_of_a_script_need_a_main_guard(tmp_path: Path, guarded: bool) -> None:
     """Worker processes import the script. Without the guard they would run it, and the error shows the guard."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(guard="if __name__ == '__main__':" if guarded else "if True:"))

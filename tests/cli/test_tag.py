@@ -22,7 +22,7 @@ def rows(text: str) -> list[list[list[str]]]:
     return [[line.split("\t") for line in block.split("\n")] for block in text.strip("\n").split("\n\n")]
 
 
-def test_the_gold_column_may_be_absent(
+def test_gold_column_is_optional(
     run: Run, model: Path, tagger: tw.CRF, small: tuple[tw.Corpus, tw.Corpus]
 ) -> None:
     text = columns([[[word] for word in words] for words in small[1].tokens])
@@ -31,7 +31,7 @@ def test_the_gold_column_may_be_absent(
     assert all(len(row) == 2 for s in rows(result.stdout) for row in s)
 
 
-def test_nbest_has_score_and_probability_of_each_path(run: Run, model: Path, tagger: tw.CRF) -> None:
+def test_nbest_prints_score_and_probability_per_path(run: Run, model: Path, tagger: tw.CRF) -> None:
     words = ["I", "love", "London"]
     found = tagger.predict_kbest([words], 3)[0]
     chances = [p for _, p in tagger.predict_kbest([words], 3, probability=True)[0]]
@@ -61,7 +61,7 @@ def test_nbest_has_score_and_probability_of_each_path(run: Run, model: Path, tag
         assert [row.split("\t") for row in rows_] == [list(pair) for pair in zip(words, labels)]
 
 
-def test_nbest_of_an_online_model_has_scores_alone(
+def test_nbest_of_an_online_model_prints_scores_only(
     run: Run, small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path
 ) -> None:
     tagger = tw.Perceptron(features="S2", epochs=3).fit(small[0])
@@ -73,7 +73,7 @@ def test_nbest_of_an_online_model_has_scores_alone(
     assert [line for _, line in shown] == [f"I/{a} love/{b}" for (a, b), _ in found]
 
 
-def test_nbest_repeats_a_conllu_sentence_with_each_labelling(
+def test_nbest_repeats_a_conllu_sentence_per_labelling(
     run: Run, small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path
 ) -> None:
     tagger = tw.Perceptron(features="S2", epochs=3).fit(small[0])
@@ -101,26 +101,26 @@ def test_nbest_repeats_a_conllu_sentence_with_each_labelling(
         assert [row.split("\t") for row in rows] == want[1:]
 
 
-def test_gz_in_and_out(run: Run, model: Path, test_file: Path, tmp_path: Path) -> None:
+def test_gzip_input_and_output(run: Run, model: Path, test_file: Path, tmp_path: Path) -> None:
     packed, out = tmp_path / "in.txt.gz", tmp_path / "out.txt.gz"
     packed.write_bytes(gzip.compress(test_file.read_bytes()))
     assert run("tag", model, packed, "-o", out).exit_code == 0
     assert gzip.decompress(out.read_bytes()).decode() == run("tag", model, test_file).stdout
 
 
-def test_empty_input_is_empty_output(run: Run, model: Path) -> None:
+def test_empty_input_gives_empty_output(run: Run, model: Path) -> None:
     result = run("tag", model, text="")
     assert (result.exit_code, result.stdout) == (0, "")
 
 
-def test_an_error_in_the_middle_keeps_what_came_before(model: Path) -> None:
+def test_malformed_row_is_reported_by_line_without_a_traceback(model: Path) -> None:
     result = shell("tag", model, text="good\n\n" * 3 + "a\tb\tc\td\n\n")
     assert result.returncode == 2
     assert "<stdin>:7" in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_a_sentence_is_answered_while_input_stays_open(model: Path) -> None:
+def test_sentences_are_tagged_while_input_stays_open(model: Path) -> None:
     process = subprocess.Popen(
         command("tag", model, "--format", "text"),
         stdin=subprocess.PIPE,
@@ -139,7 +139,7 @@ def test_a_sentence_is_answered_while_input_stays_open(model: Path) -> None:
         assert process.wait(timeout=30) == 0
 
 
-def test_a_closed_pipe_ends_quietly(model: Path, tmp_path: Path) -> None:
+def test_closed_output_pipe_exits_silently(model: Path, tmp_path: Path) -> None:
     data = tmp_path / "long.txt"
     data.write_text("I love London\n" * 50_000)
     tag = subprocess.Popen(
@@ -158,14 +158,14 @@ def test_a_closed_pipe_ends_quietly(model: Path, tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(), max_size=60), st.integers(1, 7))
-def test_batches_are_the_stream_cut(items: list[int], size: int) -> None:
+def test_batches_partition_the_stream(items: list[int], size: int) -> None:
     cut = list(batches(iter(items), size=size, patience=5))
     assert [x for batch in cut for x in batch] == items
     assert all(len(batch) == size for batch in cut[:-1])
     assert all(0 < len(batch) <= size for batch in cut)
 
 
-def test_batches_hand_out_what_came_before_an_error() -> None:
+def test_batches_yield_items_before_an_error() -> None:
     def broken() -> object:
         yield 1
         raise ValueError("broken")

@@ -29,7 +29,7 @@ def run(*given: Any) -> Any:
     return CliRunner().invoke(cli, [str(each) for each in given])
 
 
-def test_each_file_as_if_alone_and_once(place: Path, tmp_path: Path) -> None:
+def test_each_output_equals_a_single_run_and_is_written_once(place: Path, tmp_path: Path) -> None:
     """A second run skips finished files. Other options or a damaged output cause a file to be tagged again."""
     given = ["tag", place / "m", place / "in" / "**" / "*.{conll,jsonl.gz}", "-o", f"{tmp_path / 'out'}/"]
     first = run(*given)
@@ -58,14 +58,14 @@ def test_each_file_as_if_alone_and_once(place: Path, tmp_path: Path) -> None:
         (["-o", "{in}/"], "would be overwritten"),
     ],
 )
-def test_what_makes_no_sense_is_refused(place: Path, more: list[str], said: str) -> None:
+def test_invalid_option_combinations_are_rejected(place: Path, more: list[str], said: str) -> None:
     given = [each.replace("{in}", str(place / "in")) for each in more]
     found = run("tag", place / "m", place / "in" / "a.conll", *given)
     assert found.exit_code == 2
     assert said in " ".join(found.output.replace("│", " ").split())
 
 
-def test_no_such_file(place: Path, tmp_path: Path) -> None:
+def test_patterns_without_a_match_are_reported(place: Path, tmp_path: Path) -> None:
     found = run("tag", place / "m", tmp_path / "*.{conll,txt}", "-o", f"{tmp_path}/out/")
     assert found.exit_code != 0
     assert "no file matches" in found.output + str(found.exception)

@@ -66,7 +66,9 @@ def files(draw: st.DrawFn, tabs: bool) -> list[tuple[str, list[tuple[str, str]] 
 
 @settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tabs=st.booleans(), gold=st.booleans(), data=st.data())
-def test_conll_is_given_back(model: Path, tabs: bool, gold: bool, data: st.DataObject) -> None:
+def test_conll_is_reproduced_with_labels_appended(
+    model: Path, tabs: bool, gold: bool, data: st.DataObject
+) -> None:
     """``tag`` appends a label to each token and document mark and changes nothing else.
 
     Separators, line ends, byte order mark, trailing spaces, comments, blank lines and an unterminated last line are
@@ -101,7 +103,7 @@ def test_conll_is_given_back(model: Path, tabs: bool, gold: bool, data: st.DataO
     assert tag(model, text.encode(), *args, "--replace") == other.encode()
 
 
-def test_the_first_column_is_the_same(model: Path) -> None:
+def test_first_column_is_unchanged(model: Path) -> None:
     """``cut -f1`` gives equal results on input and output, for a file with tabs and for a single column."""
     text = b"-DOCSTART-\t-X-\n\n\nRosa\tN\r\nruns \tV\n\n# x\nLund\tN"
     cut = [line.split(b"\t")[0] for line in text.split(b"\n")]
@@ -112,7 +114,7 @@ def test_the_first_column_is_the_same(model: Path) -> None:
     assert found == b"a\tX\nb \tY\n\n\nb\tY"
 
 
-def test_comments_between_tokens_stay_there(model: Path) -> None:
+def test_comments_between_tokens_are_kept(model: Path) -> None:
     """A line that begins with # and contains no tab is a comment, also within a sentence."""
     text = b"# one\nRosa\tN\n# two\n#\tP\n\n# three\n"
     a, b = labels_of([("Rosa", "N"), ("#", "P")])
@@ -120,7 +122,7 @@ def test_comments_between_tokens_stay_there(model: Path) -> None:
     assert tag(model, text).decode() == expected
 
 
-def test_a_hash_may_be_the_first_token(model: Path) -> None:
+def test_hash_is_accepted_as_first_token(model: Path) -> None:
     """A # token is recognized even if only a comment precedes it."""
     (label,) = labels_of([("#", "N")])
     for args in ((), ("--format", "conll")):
@@ -129,13 +131,13 @@ def test_a_hash_may_be_the_first_token(model: Path) -> None:
         )
 
 
-def test_what_holds_no_sentence_is_given_back(model: Path) -> None:
+def test_input_without_sentences_is_reproduced(model: Path) -> None:
     """Input without sentences is returned unchanged."""
     for text in (b"", b"\n\n", b"\n \n"):
         assert tag(model, text) == text
 
 
-def test_a_cell_in_the_middle_is_replaced(model: Path) -> None:
+def test_label_cell_in_a_middle_column_is_replaced(model: Path) -> None:
     """--columns gives the position of the label. Spaces around the cell are kept."""
     (label,) = labels_of([("Rosa", "N")])
     found = tag(
@@ -147,7 +149,7 @@ def test_a_cell_in_the_middle_is_replaced(model: Path) -> None:
     assert found.decode() == f"\ufeffRosa  {label} N\n\n"
 
 
-def test_marginals_go_behind_the_label(model: Path) -> None:
+def test_marginals_follow_the_label(model: Path) -> None:
     """Marginals use the separator of the input."""
     text = b"-DOCSTART- -X-\n\nRosa N\n\nLund N"
     plain, more = (tag(model, text, *args) for args in ((), ("--marginals",)))
@@ -156,7 +158,7 @@ def test_marginals_go_behind_the_label(model: Path) -> None:
         assert b == a or (b.startswith(a + b" ") and 0.0 <= float(b.split(b" ")[-1]) <= 1.0)
 
 
-def test_long_files_are_given_back(model: Path) -> None:
+def test_long_files_are_reproduced(model: Path) -> None:
     """Sentences that cross the boundaries of read chunks and batches are complete."""
     rows = [("Rosa", "N"), ("runs", "V")]
     body = "".join(f"{w}\t{p}\n" for w, p in rows) + "\n"
@@ -178,7 +180,7 @@ CONLLU = (
 
 
 @pytest.mark.parametrize("column", ["upos", "xpos"])
-def test_conllu_is_given_back(tmp_path: Path, column: str) -> None:
+def test_conllu_is_reproduced_except_for_the_label(tmp_path: Path, column: str) -> None:
     """Only the label column changes. Comments, ranges, empty nodes, spaces and line ends are kept."""
     train = tw.Corpus([tw.Sentence({"word": ["Rosa", "runs"], column: ["N", "V"]}, column)])
     tagger = tw.CRF(features="word[0]", max_iter=3).fit(train)
@@ -207,7 +209,7 @@ def test_conllu_is_given_back(tmp_path: Path, column: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_jsonl_members_are_kept_as_they_stand(tmp_path: Path, end: str) -> None:
+def test_jsonl_members_are_reproduced(tmp_path: Path, end: str) -> None:
     """Order, spelling and spaces of members are kept, and ``predicted`` is appended."""
     tagger = tw.CRF(features="word[0]", max_iter=3).fit([["Rosa", "runs"]], [["N", "V"]])
     tagger.save(tmp_path / "m")
@@ -238,7 +240,7 @@ def test_jsonl_members_are_kept_as_they_stand(tmp_path: Path, end: str) -> None:
     assert [v["labels"] for v in values] == [["N", "V"], ["N"], ["V"], ["N"]]
 
 
-def test_another_format_is_written_anew(model: Path) -> None:
+def test_other_output_formats_convert_only_sentences(model: Path) -> None:
     """Only sentences are converted to another format. Blank lines are not reproduced."""
     found = tag(model, b"Rosa\tN\n\n\n\nLund\tN\n", "--output-format", "jsonl")
     assert [json.loads(line)["tokens"] for line in found.splitlines()] == [["Rosa"], ["Lund"]]
@@ -248,7 +250,7 @@ def test_another_format_is_written_anew(model: Path) -> None:
     "args",
     [("--nbest", "2"), ("--output-format", "jsonl"), ("--format", "text"), ("--columns", "word,pos,other")],
 )
-def test_what_cannot_be_replaced_is_refused(model: Path, args: tuple[str, ...]) -> None:
+def test_replace_rejects_incompatible_options(model: Path, args: tuple[str, ...]) -> None:
     """--replace with an incompatible option is one error line, exit code 2, and no output."""
     result = CliRunner().invoke(cli, ["tag", str(model), "--replace", *args], input=b"Rosa\tN\tO\n")
     assert (result.exit_code, result.stdout) == (2, "")

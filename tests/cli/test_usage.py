@@ -34,7 +34,7 @@ from .conftest import Run, shell
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_usage_is_code_2(
+def test_wrong_usage_exits_with_2(
     run: Run, args: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message is on stderr, stdout is empty, and no file is written."""
@@ -49,7 +49,7 @@ def test_wrong_usage_is_code_2(
     assert not list(tmp_path.iterdir())
 
 
-def test_trouble_is_one_line_and_code_2(tmp_path: Path, model: Path, run: Run) -> None:
+def test_invalid_data_prints_one_line_and_exits_with_2(tmp_path: Path, model: Path, run: Run) -> None:
     ragged = tmp_path / "ragged.txt"
     ragged.write_text("a\tX\nb\tY\tZ\n")
     damaged = tmp_path / "damaged.tagwise"

@@ -20,7 +20,7 @@ LONG = {"docs/learners/crf.md"}
         and any(b.language == "python" and not b.not_run for b in pages.of(page))
     ],
 )
-def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks_of_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks run in order, in one namespace and an empty folder. The output equals that on the page."""
     run = pages.Run(page, tmp_path)
     monkeypatch.chdir(run.work)
@@ -31,7 +31,7 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages.with_commands())
-def test_a_page_with_commands_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_with_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands and Python run from top to bottom in one folder."""
     run = pages.Run(page, tmp_path)
     monkeypatch.chdir(run.work)

@@ -22,7 +22,7 @@ NEW = {"addresses": "TOWN", "ingredients": "NAME", "references": "AUTHOR", "note
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_learns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_beat_the_baseline(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """More than a third of the baseline's errors are gone, but not all: the test labels are not leaked."""
     example = importlib.import_module(f"examples.{name}.__main__")
     train, test = example.parts(*SIZES.get(name, (150, 100)))
@@ -33,7 +33,7 @@ def test_an_example_learns(name: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("name", sorted(NEW))
-def test_data_is_made_by_a_seed_and_names_are_new(name: str) -> None:
+def test_data_depends_on_the_seed_and_held_out_names_are_new(name: str) -> None:
     """Equal seeds give equal sentences. Most held-out names do not occur in training."""
     example = importlib.import_module(f"examples.{name}.__main__")
     train, test = example.parts(60, 60, seed=3)
@@ -56,7 +56,7 @@ def test_data_is_made_by_a_seed_and_names_are_new(name: str) -> None:
     }
 
 
-def test_the_baseline_is_what_it_says() -> None:
+def test_baseline_predicts_the_most_frequent_label() -> None:
     """By hand: a word seen twice as A and once as B is A, and an unknown word gets the most frequent label."""
     train = tw.Corpus.from_lists([["x", "x", "x", "y"]], [["A", "A", "B", "B"]])
     test = tw.Corpus.from_lists([["x", "z"]], [["A", "A"]])
@@ -67,7 +67,7 @@ def test_the_baseline_is_what_it_says() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_the_command_prints_a_score(name: str) -> None:
+def test_example_commands_print_the_documented_score(name: str) -> None:
     """Run as a command, it prints the score stated in docs/examples.md, within one point."""
     row = next(
         row

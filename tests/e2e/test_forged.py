@@ -187,7 +187,9 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[f"{i} {row[0]} {row[2]:.40}" for i, row in enumerate(FAULTS)])
-def test_what_is_wrong_is_said(fault: tuple[str, Callable[[Forgery], Any], str], tmp_path: Path) -> None:
+def test_errors_name_file_field_and_expected_value(
+    fault: tuple[str, Callable[[Forgery], Any], str], tmp_path: Path
+) -> None:
     """The error gives the file, the field and the expected value."""
     name, edit, said = fault
     forged = golden(name)
@@ -198,7 +200,7 @@ def test_what_is_wrong_is_said(fault: tuple[str, Callable[[Forgery], Any], str],
 
 
 @pytest.mark.parametrize("name", make.SAVED)
-def test_a_file_taken_apart_and_put_together_is_whole(name: str, tmp_path: Path) -> None:
+def test_unmodified_forgery_equals_the_golden_file(name: str, tmp_path: Path) -> None:
     """Forging without a change is harmless: loaded and saved, the file has the bytes of the golden file."""
     path = make.FOLDER / f"{name}.tagwise"
     how = {"state": True} if "state" in make.SAVED[name][1] else {}
@@ -211,7 +213,7 @@ def test_a_file_taken_apart_and_put_together_is_whole(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("wrong", [NAN, INF, -INF])
-def test_weights_that_are_not_finite_are_not_written(wrong: float, tmp_path: Path) -> None:
+def test_non_finite_weights_are_not_saved(wrong: float, tmp_path: Path) -> None:
     """Weights of features, higher-order labels and learner state. The error names the file, which is not created."""
     path = tmp_path / "m.tagwise"
     model = tw.load(make.FOLDER / "crf-order2.tagwise").model_
@@ -230,7 +232,7 @@ def test_weights_that_are_not_finite_are_not_written(wrong: float, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_large_weights_are_finite(tmp_path: Path) -> None:
+def test_large_finite_weights_are_saved(tmp_path: Path) -> None:
     """The sum of these weights is infinite, but each weight is finite."""
     forged = golden("crf")
     forged.array("weights").data[:] = 3e38
@@ -244,7 +246,7 @@ def test_large_weights_are_finite(tmp_path: Path) -> None:
     [b"x", "\ud800", {1, 2}, object(), np.float32(1)],
     ids=["bytes", "surrogate", "set", "object", "NumPy"],
 )
-def test_meta_that_a_file_cannot_hold(entry: Any, tmp_path: Path) -> None:
+def test_unserializable_metadata_is_rejected(entry: Any, tmp_path: Path) -> None:
     """Entries that users add to a model's metadata."""
     model = tw.load(make.FOLDER / "crf.tagwise").model_.with_meta(mine=entry)
     with pytest.raises(tw.ModelFileError, match="not written: the header cannot be written as JSON"):
@@ -255,7 +257,7 @@ def test_meta_that_a_file_cannot_hold(entry: Any, tmp_path: Path) -> None:
 # --- by chance ----------------------------------------------------------------------------------------------
 
 
-def test_some_hundred_forged_files() -> None:
+def test_forged_model_files_load_or_raise_a_typed_error() -> None:
     """Each loads and works or raises a TagwiseError. No other exception is raised, and no process dies."""
     seen, found = run(seed=1, first=0, count=400)
     assert found == []

@@ -8,7 +8,7 @@ from ..forge.__main__ import run
 
 
 @pytest.mark.parametrize("what", ["checkpoint", "shards", "labelling"])
-def test_some_forged_ones(what: str) -> None:
+def test_forged_folders_work_or_raise_a_typed_error(what: str) -> None:
     """Only TagwiseError is raised, and no process crashes, hangs or exceeds its memory limit."""
     seen, found = run(seed=3, first=0, count=60, what=what)
     assert found == []

@@ -33,7 +33,7 @@ def path_of(name: str) -> Path:
     return make.FOLDER / f"{name}.tagwise"
 
 
-def test_every_kind_has_its_file() -> None:
+def test_every_row_has_a_golden_file() -> None:
     """One file for each row, no file without a row, and a small total size."""
     files = {path.stem: path.stat().st_size for path in make.FOLDER.glob("*.tagwise")}
     assert files == {name: entry["bytes"] for name, entry in EXPECTED.items()}
@@ -54,7 +54,7 @@ def said(value: Any, place: str = "") -> set[str]:
     return {place, f"{place}={value}"}
 
 
-def test_every_part_of_the_format_is_in_a_file() -> None:
+def test_golden_files_cover_every_part_of_the_format() -> None:
     """Every value allowed by the schema and every group of arrays. A part without a file could break unnoticed."""
     headers, arrays = zip(*(read(path_of(name)) for name in EXPECTED))
     found = set().union(*(said(header) for header in headers))
@@ -73,7 +73,7 @@ def test_every_part_of_the_format_is_in_a_file() -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_old_files_predict_the_same(name: str) -> None:
+def test_golden_predictions_are_reproduced(name: str) -> None:
     """Labels, best paths with scores, and marginals equal those at the time of writing."""
     tagger, entry = tw.load(path_of(name), functions=corpus.FUNCTIONS), EXPECTED[name]
     kind = make.ALL[make.SAVED[name][0]]
@@ -94,7 +94,7 @@ def test_old_files_predict_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_old_files_are_written_as_they_were(name: str, tmp_path: Path) -> None:
+def test_golden_files_round_trip(name: str, tmp_path: Path) -> None:
     """Loading and saving a file keeps its header and all its arrays."""
     _, how = make.SAVED[name]
     tagger = tw.load(path_of(name))
@@ -112,7 +112,7 @@ def test_old_files_are_written_as_they_were(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_attributes_have_the_keys_of_old_files(name: str) -> None:
+def test_attribute_keys_equal_those_of_golden_files(name: str) -> None:
     """Encoded training sentences have, text by text, the keys in the file."""
     model = tw.Model.load(path_of(name), functions=corpus.FUNCTIONS)
     kind = make.ALL[make.SAVED[name][0]]
@@ -130,7 +130,7 @@ def test_attributes_have_the_keys_of_old_files(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, (_, how) in make.SAVED.items() if "state" in how])
-def test_old_states_go_on(name: str) -> None:
+def test_golden_training_state_can_be_trained_further(name: str) -> None:
     """A file with the training state can be trained further and learns new sentences."""
     tagger: Any = tw.load(path_of(name))
     state = EXPECTED[name]["state"]
@@ -191,14 +191,14 @@ def keys_of_templates() -> dict[str, int]:
     return dict(zip(vocabulary.texts(), vocabulary.arrays()[0].tolist()))
 
 
-def test_keys_of_texts() -> None:
+def test_keys_of_listed_attributes_are_stable() -> None:
     """Attributes in lists: the key is a hash of the text, equal on every machine and in every version."""
     vocabulary = Vocabulary()
     encode_attributes(vocabulary, [[list(TEXTS)]])
     assert dict(zip(vocabulary.texts(), vocabulary.arrays()[0].tolist())) == TEXTS
 
 
-def test_keys_of_templates() -> None:
+def test_keys_of_template_attributes_are_stable() -> None:
     """Attributes of templates: the key is mixed from the rule and its values."""
     found = keys_of_templates()
     assert {text: found[text] for text in TEMPLATES} == TEMPLATES
@@ -209,7 +209,7 @@ def test_keys_of_templates() -> None:
 # --- the script ---------------------------------------------------------------------------------------------
 
 
-def test_the_sentences_are_those_of_the_files() -> None:
+def test_golden_training_sentences_are_unchanged() -> None:
     """Golden files were trained on these sentences. Changing them makes the files impossible to reproduce."""
     text = corpus.TEXT + corpus.TEST_TEXT
     assert hashlib.sha256(text.encode()).hexdigest() == SENTENCES

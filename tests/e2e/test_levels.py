@@ -40,7 +40,7 @@ def as_it_was() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_says_the_same_at_every_level(name: str) -> None:
+def test_golden_predictions_are_equal_at_every_level(name: str) -> None:
     """Labels and lists equal the golden ones. Scores and marginals agree to the stored digits."""
     kind, entry = make.ALL[make.SAVED[name][0]], EXPECTED[name]
     for level in LEVELS:
@@ -63,7 +63,7 @@ def trained(learner: tw.Tagger, level: str) -> tuple[np.ndarray, list[list[str]]
     return tagger.model_.scorer.weights.copy(), tagger.predict(corpus.words(corpus.TEST))
 
 
-def test_counts_and_updates_have_the_same_bits_at_every_level() -> None:
+def test_additive_training_is_bit_identical_at_every_level() -> None:
     """Learners that count or add whole updates do not multiply, so that rounding is equal everywhere."""
     for make_one in (lambda: tw.Perceptron(features=PLAIN, epochs=3), lambda: tw.HMM()):
         first, *others = (trained(make_one(), level) for level in LEVELS)
@@ -72,7 +72,7 @@ def test_counts_and_updates_have_the_same_bits_at_every_level() -> None:
             assert labels == first[1]
 
 
-def test_sums_over_paths_differ_by_rounding_alone() -> None:
+def test_crf_training_differs_by_rounding_only() -> None:
     """FMA rounds once instead of twice: weights of a CRF agree approximately, and its labels are equal."""
     first, *others = (trained(tw.CRF(features=PLAIN, l2=0.05, tol=1e-9), level) for level in LEVELS)
     for weights, labels in others:

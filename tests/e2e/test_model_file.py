@@ -17,7 +17,7 @@ def tagger() -> tw.Tagger:
     return tw.CRF(features="S2", max_iter=8).fit(tw.load_corpus("wnut17-ner")[0][:100])
 
 
-def test_the_page_tells_how_to_read_a_model(tagger: tw.Tagger, tmp_path: Path) -> None:
+def test_model_files_follow_the_documented_format(tagger: tw.Tagger, tmp_path: Path) -> None:
     path = tmp_path / "m.tagwise"
     tagger.save(path)
     header, arrays = read(path)
@@ -38,7 +38,7 @@ def test_the_page_tells_how_to_read_a_model(tagger: tw.Tagger, tmp_path: Path) -
         assert sorted(map(abs, weight_of.values()))[-len(found) :] == sorted(abs(w) for _, w in found)
 
 
-def test_every_damaged_or_short_file_is_refused(tagger: tw.Tagger, tmp_path: Path) -> None:
+def test_damaged_and_truncated_files_are_rejected(tagger: tw.Tagger, tmp_path: Path) -> None:
     path = tmp_path / "m.tagwise"
     tagger.save(path)
     whole = path.read_bytes()
@@ -53,7 +53,7 @@ def test_every_damaged_or_short_file_is_refused(tagger: tw.Tagger, tmp_path: Pat
             tw.load(broken)
 
 
-def test_a_change_of_any_byte_is_found(tmp_path: Path) -> None:
+def test_changing_any_byte_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "m.tagwise"
     tw.CRF(features="S1", max_iter=2).fit([["a", "b"]], [["X", "Y"]]).save(path)
     whole = path.read_bytes()

@@ -19,7 +19,7 @@ def names_of(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict
 
 
 @pytest.mark.slow
-def test_the_readme_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readme_results_are_reproduced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Correct parts of speech for a sentence, and the stated accuracy."""
     names = names_of("README.md", tmp_path, monkeypatch)
     text = (pages.ROOT / "README.md").read_text("utf-8")
@@ -33,7 +33,7 @@ def test_the_readme_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_the_first_ten_minutes_find_london(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_ten_minutes_page_finds_london(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The entity tagger finds the place and the person in the page's sentences."""
     names = names_of("docs/ten-minutes.md", tmp_path, monkeypatch)
     found = names["tagger"].predict(names["sentences"])

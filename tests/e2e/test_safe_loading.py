@@ -87,7 +87,7 @@ def test_loading_imports_and_calls_nothing(where: str, tmp_path: Path, evil: Pat
     assert "evil_module" not in sys.modules
 
 
-def test_a_file_cannot_run_a_command(tmp_path: Path) -> None:
+def test_standard_library_functions_named_by_a_file_are_not_run(tmp_path: Path) -> None:
     """Functions of the standard library are not an exception, although their modules are already imported."""
     forged = golden("crf").set("features", to={"kind": "function", "function": "subprocess:run"})
     tagger = tw.load(forged.write(tmp_path / "m.tagwise"))
@@ -97,7 +97,7 @@ def test_a_file_cannot_run_a_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", NAMED)
-def test_trust_imports(where: str, tmp_path: Path, evil: Path) -> None:
+def test_trust_imports_and_calls_the_named_function(where: str, tmp_path: Path, evil: Path) -> None:
     """With `trust` the module is imported, and the function is called when it is needed."""
     name, edit, needs = NAMED[where]
     forged = golden(name)
@@ -117,7 +117,7 @@ def test_trust_imports(where: str, tmp_path: Path, evil: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "function"), [("crf-function", corpus.shapes), ("perceptron-own", corpus.cosine)]
 )
-def test_functions_are_handed_over(name: str, function: Any, tmp_path: Path) -> None:
+def test_functions_are_passed_by_path_or_name(name: str, function: Any, tmp_path: Path) -> None:
     """By import path or by name. The golden labels are reproduced, and the file is saved unchanged."""
     path, X = make.FOLDER / f"{name}.tagwise", KINDS[name].test()
     wanted, alone = EXPECTED[name]["predict"], function.__name__
@@ -146,7 +146,7 @@ def test_functions_are_handed_over(name: str, function: Any, tmp_path: Path) -> 
             tw.load(path, functions=wrong)  # type: ignore[arg-type]
 
 
-def test_recipes_and_kernels_of_pickles_import_nothing(evil: Path) -> None:
+def test_unpickling_recipes_and_kernels_imports_nothing(evil: Path) -> None:
     """A function named by a recipe or a kernel stays a name. Unpickling resolves only pickle's own references."""
     said = {"kind": "function", "function": "evil_module:f"}
     recipe, kernel = (
@@ -161,7 +161,7 @@ def test_recipes_and_kernels_of_pickles_import_nothing(evil: Path) -> None:
     assert Recipe.from_json(said, Functions(trust=True)).function is sys.modules["evil_module"].f
 
 
-def test_a_file_says_nothing_of_the_machine(tmp_path: Path) -> None:
+def test_number_of_threads_in_a_file_is_ignored(tmp_path: Path) -> None:
     """The caller chooses the number of threads. A header that names a million is ignored."""
     forged = golden("crf").set("meta", "params", "n_jobs", to=10**6).set("meta", "params", "verbose", to=1)
     tagger = tw.load(forged.write(tmp_path / "m.tagwise"))

@@ -57,7 +57,7 @@ LONG = {"everyday.ipynb"}
         for path in sorted(DOCS.glob("*.ipynb"))
     ],
 )
-def test_a_notebook_runs_and_shows_what_it_shows(
+def test_notebooks_reproduce_their_committed_output(
     book: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cells run in order. Texts equal the committed ones except for figures, and displays include HTML."""
@@ -77,7 +77,7 @@ def test_a_notebook_runs_and_shows_what_it_shows(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the session is bash's")
-def test_the_session_runs_and_shows_what_it_shows(tmp_path: Path) -> None:
+def test_shell_session_reproduces_its_committed_output(tmp_path: Path) -> None:
     """Commands run in order in an empty home. Their output equals the page except for figures."""
     page = (DOCS / "everyday.md").read_text("utf-8")
     again = session.made(page, tmp_path)

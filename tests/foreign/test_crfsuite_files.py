@@ -79,7 +79,7 @@ def model(seed: int, attributes: int, labels: int) -> ForeignModel:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_written_says_what_the_model_is(seed: int) -> None:
+def test_written_files_contain_labels_attributes_and_features(seed: int) -> None:
     """All labels, attributes with a feature, and features of nonzero weight are written and read back."""
     chain = model(seed, 40 + 200 * seed, 3 + seed)
     data = crfsuite.write(chain)
@@ -104,7 +104,7 @@ def test_what_is_written_says_what_the_model_is(seed: int) -> None:
     assert crfsuite.write(back) == data
 
 
-def test_what_cannot_be_written() -> None:
+def test_names_with_nul_cannot_be_written() -> None:
     """A name with NUL, which terminates names in the file."""
     one = FeatureWeights(np.zeros(1, np.int64), np.ones(1))
     recipe = Recipe("attributes", "attributes")
@@ -117,7 +117,7 @@ def test_what_cannot_be_written() -> None:
 
 @pytest.mark.parametrize(("at", "name"), [(0x3C, "'a' -> 'X'"), (0x64, "'X' -> 'Y'")])
 @pytest.mark.parametrize("bits", [0x7FF00000, 0x7FF80000, 0x47F00000])
-def test_a_weight_that_is_no_number_is_refused_by_its_names(
+def test_nan_weights_are_reported_by_attribute_and_label(
     at: int, name: str, bits: int, tmp_path: Path
 ) -> None:
     """Reading the whole file raises: `tw.load`, `info` and `dump`. Opening it reads no attribute."""
@@ -139,7 +139,7 @@ def test_a_weight_that_is_no_number_is_refused_by_its_names(
     assert tagger.tag([["b"]]) == ["Y"]
 
 
-def test_an_open_model_is_in_memory(tmp_path: Path) -> None:
+def test_open_models_ignore_later_changes_of_the_file(tmp_path: Path) -> None:
     """A file of several large pages, each read by some thread. Later changes of the file have no effect."""
     n = 80_000
     texts = [f"attribute number {i}" for i in range(n)]

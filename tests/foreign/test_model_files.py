@@ -62,7 +62,7 @@ SAMPLES = {
 }
 
 
-def test_the_hash() -> None:
+def test_cqdb_hash_and_table() -> None:
     """lookup3, including names longer than a block. The table has the hash and record offset of each name."""
     n = len(HASHES)
     node = FeatureWeights(np.arange(n), np.ones(n))
@@ -78,7 +78,7 @@ def test_the_hash() -> None:
         assert data[begin + found[value] :].startswith(record)
 
 
-def test_bytes_that_crfsuite_wrote() -> None:
+def test_written_bytes_equal_crfsuite() -> None:
     """The rows of an original file at their offsets. All other bytes are 0."""
     data = lcrf()
     assert len(data) == samples.LCRF_SIZE
@@ -88,7 +88,7 @@ def test_bytes_that_crfsuite_wrote() -> None:
 
 
 @pytest.mark.parametrize("format", SAMPLES)
-def test_round_trips(format: str, tmp_path: Path) -> None:
+def test_reading_and_writing_is_byte_identical(format: str, tmp_path: Path) -> None:
     """Reading and writing a file is byte-identical, with and without our own format in between."""
     given = tmp_path / "given"
     given.write_bytes(SAMPLES[format]())
@@ -100,7 +100,7 @@ def test_round_trips(format: str, tmp_path: Path) -> None:
     assert (tmp_path / "back").read_bytes() == given.read_bytes()
 
 
-def test_a_weight_that_signals_is_refused_without_a_warning(tmp_path: Path) -> None:
+def test_signalling_nan_is_rejected_without_a_warning(tmp_path: Path) -> None:
     """The last weight of a CRF++ model is a signalling NaN: an error without a warning."""
     path = tmp_path / "m"
     path.write_bytes(crfpp_model()[:-4] + bytes.fromhex("0100a07f"))
@@ -108,8 +108,8 @@ def test_a_weight_that_signals_is_refused_without_a_warning(tmp_path: Path) -> N
         tw.load(path)
 
 
-def test_a_text_model_becomes_the_binary_one() -> None:
-    """And back, with weights rounded to float32."""
+def test_crfpp_text_models_convert_to_binary() -> None:
+    """A text model written as a binary one keeps labels, texts and codes. Weights are rounded to float32."""
     text = crfpp.read_text(samples.CRFPP_TEXT)
     binary = crfpp.read(crfpp.write(text))
     assert binary.labels == text.labels
@@ -125,7 +125,7 @@ def score(
     return total + sum(edge.get(pair, 0.0) for pair in pairwise(path))
 
 
-def test_wapiti_probabilities(tmp_path: Path) -> None:
+def test_wapiti_probabilities_match_enumeration(tmp_path: Path) -> None:
     """Sums over all paths of a sentence, with the weights listed in the file."""
     path = tmp_path / "x.wapiti"
     path.write_bytes(samples.WAPITI)
@@ -148,7 +148,7 @@ def test_wapiti_probabilities(tmp_path: Path) -> None:
     assert tagger.predict(X, allowed=[["V", None, None]])[0][0] == "V"
 
 
-def test_crfpp_probabilities(tmp_path: Path) -> None:
+def test_crfpp_probabilities_match_enumeration(tmp_path: Path) -> None:
     """Sums over all paths for CRF++, which also has label pairs combined with words."""
     path = tmp_path / "crfpp.model"
     path.write_bytes(crfpp_model())
@@ -165,7 +165,7 @@ def test_crfpp_probabilities(tmp_path: Path) -> None:
     assert [x for _, x in found] == pytest.approx([x for x, _ in wanted], abs=1e-6)
 
 
-def test_a_crfsuite_model_is_a_model(tmp_path: Path) -> None:
+def test_crfsuite_models_support_every_operation(tmp_path: Path) -> None:
     """Its probability is the original's. It can be explained, inspected and constrained like any other."""
     path = tmp_path / "x.crfsuite"
     path.write_bytes(lcrf())
@@ -178,7 +178,7 @@ def test_a_crfsuite_model_is_a_model(tmp_path: Path) -> None:
     assert tagger.explain_prediction([["a"], ["b"]])
 
 
-def test_darts_are_as_the_originals() -> None:
+def test_darts_array_layout_matches_the_original() -> None:
     """Keys are found in order, and the array ends 257 units after the last one in use."""
     keys = sorted([b"B", b"U00:a", b"U00:ab", b"U01:\xff", b"U"])
     values = [7, 0, 3, 12, 5]
@@ -189,7 +189,7 @@ def test_darts_are_as_the_originals() -> None:
     assert units["base"][0] == 1
 
 
-def test_names_that_are_no_text() -> None:
+def test_names_that_are_not_utf8_round_trip() -> None:
     """Bytes survive a round trip, and distinct names stay distinct."""
     names = [
         b"\xff",
@@ -203,7 +203,7 @@ def test_names_that_are_no_text() -> None:
     assert len({decode_name(name) for name in names}) == len(names)
 
 
-def test_names_that_are_no_text_in_a_model(tmp_path: Path) -> None:
+def test_models_with_names_that_are_not_utf8(tmp_path: Path) -> None:
     """A model with such names can be read, used for tagging, and written back unchanged."""
     chain = ForeignModel(
         (decode_name(b"\xfe"), "Y"),
@@ -230,7 +230,9 @@ def test_names_that_are_no_text_in_a_model(tmp_path: Path) -> None:
         ({"start_end": False}, "crfsuit", "expected one of tagwise, .*did you mean 'crfsuite'"),
     ],
 )
-def test_what_a_format_cannot_express(params: dict, format: str, said: str, tmp_path: Path) -> None:
+def test_inexpressible_models_are_rejected_before_writing(
+    params: dict, format: str, said: str, tmp_path: Path
+) -> None:
     """The error names it, and no file is written."""
     X, y = [["a", "b"], ["b", "a"]], [["N", "V"], ["V", "N"]]
     tagger = tw.CRF(**{"features": "S1", "max_iter": 3, **params}).fit(X, y)
@@ -248,7 +250,7 @@ def test_what_a_format_cannot_express(params: dict, format: str, said: str, tmp_
         ('u:%x[0,0]\nu:%t[0,0,"^\\u"]\n*:%m[-1,0,".$"]\nb', "wapiti"),
     ],
 )
-def test_our_models_in_their_formats(features: str, format: str, tmp_path: Path) -> None:
+def test_our_models_predict_equally_in_foreign_formats(features: str, format: str, tmp_path: Path) -> None:
     """A trained model that the format can express makes equal predictions after a round trip."""
     X, y = [["a", "b", "A"], ["b", "a"], ["A"]], [["N", "V", "N"], ["V", "N"], ["P"]]
     tagger = tw.CRF(features=features, start_end=False, max_iter=10).fit(X, y)
@@ -274,7 +276,7 @@ DAMAGED = {
 @pytest.mark.parametrize(
     ("format", "damage"), [pair for pair in product(SAMPLES, DAMAGED) if pair != ("crfsuite", "more")]
 )
-def test_damage_is_told(format: str, damage: str, tmp_path: Path) -> None:
+def test_truncated_and_extended_files_are_rejected(format: str, damage: str, tmp_path: Path) -> None:
     """A truncated file or one with trailing bytes is an error that names the file."""
     path = tmp_path / "x"
     path.write_bytes(DAMAGED[damage](SAMPLES[format]()))
@@ -300,7 +302,7 @@ def test_damage_is_told(format: str, damage: str, tmp_path: Path) -> None:
         (b"\n1:b,", b"\r\n1:b,"),
     ],
 )
-def test_wapiti_checks(old: bytes, new: bytes) -> None:
+def test_every_wapiti_check_rejects_a_file(old: bytes, new: bytes) -> None:
     """Each check of the format, with a file that only this check rejects."""
     from tagwise.model.formats.chain import parts_of
 
@@ -309,13 +311,13 @@ def test_wapiti_checks(old: bytes, new: bytes) -> None:
         parts_of(wapiti.read(samples.WAPITI.replace(old, new, 1)))
 
 
-def test_old_headers_of_wapiti() -> None:
+def test_old_wapiti_headers_are_read() -> None:
     """#mdl# without a type is a maxent model, #rdr# without AUTO has none."""
     old = samples.WAPITI.replace(b"#mdl#2#", b"#mdl#").replace(b"/1/0", b"/1")
     assert wapiti.read(old).about["type"] == wapiti.MAXENT
 
 
-def test_an_empty_model_of_crfsuite() -> None:
+def test_empty_crfsuite_models_are_read() -> None:
     """Training on nothing leaves 4,236 bytes, which can be read but label nothing."""
     none = ForeignModel(
         (),

@@ -75,7 +75,7 @@ def search(regex: str, text: str) -> tuple[int, int] | None:
     return None
 
 
-def test_random_expressions() -> None:
+def test_random_expressions_match_wapiti() -> None:
     """Positions and lengths of matches, including lengths that are too long."""
     rng, tried = random.Random(5), 0
     while tried < 3000:
@@ -94,7 +94,7 @@ def test_random_expressions() -> None:
 
 
 @pytest.mark.parametrize("regex", [rb"\d.*\p", b"a*a*a*b", b".*.*.*.*.*x", b"a*" * 40 + b"b"])
-def test_time_is_items_times_bytes(regex: bytes) -> None:
+def test_search_time_is_items_times_bytes(regex: bytes) -> None:
     """Search time does not grow with the square of the text."""
     compiled, text = WapitiRegex(regex), b"1" + b"a" * 100_000
     begin = time.process_time()
@@ -102,7 +102,7 @@ def test_time_is_items_times_bytes(regex: bytes) -> None:
     assert time.process_time() - begin < 0.02 * len(regex)
 
 
-def test_many_items_need_no_stack() -> None:
+def test_long_expressions_do_not_overflow_the_stack() -> None:
     """An expression of a hundred thousand items does not overflow the stack."""
     assert WapitiRegex(b"a?" * 100_000).find(b"aab") == (0, 2)
     patterns = Patterns.of("wapiti", 'u:%t[0,0,"' + "a*" * 5_000 + 'b"]')
@@ -140,13 +140,13 @@ def test_patterns_of_wapiti(pattern: str, wanted: list[str]) -> None:
     assert [row[0] for row in Patterns.of("wapiti", pattern).node(columns)] == wanted
 
 
-def test_a_match_that_runs_over_its_token() -> None:
+def test_matches_beyond_the_token_end() -> None:
     """It ends the observation like the byte after the token. Inside the token it is too long."""
     patterns = Patterns.of("wapiti", 'u:%m[0,0,"a?ab"]!')
     assert patterns.node([["ab", "abX"]]) == [["u:ab"], ["u:abX!"]]
 
 
-def test_pairs_of_labels() -> None:
+def test_label_pair_patterns() -> None:
     """b and * apply from the second token on. The plain b is not an attribute."""
     patterns = Patterns.of("wapiti", "b\n*:%x[0,0]\nb1:%x[0,0]")
     assert patterns.edge([["p", "q"]]) == [[], ["*:q", "b1:q"]]
@@ -167,13 +167,13 @@ def test_pairs_of_labels() -> None:
         "u:100%",
     ],
 )
-def test_what_wapiti_refuses(text: str) -> None:
+def test_invalid_wapiti_patterns_are_reported_by_line(text: str) -> None:
     """The error gives the line number."""
     with pytest.raises(TemplateError, match="line 1"):
         Patterns.of("wapiti", text)
 
 
-def test_templates_of_crfpp() -> None:
+def test_crfpp_templates_match_our_template_reader() -> None:
     """Equal to our own template reader at every token, except for the plain label pair."""
     text = "U00:%x[-2,0]/%x[1,1]\n# comment\nU01:%x[0,1]\nB01:%x[0,0]\nB"
     columns = [["a", "b", "c"], ["x", "y", "z"]]
@@ -197,7 +197,7 @@ def test_training_with_patterns() -> None:
         tw.CRF(features='u:%t[0,3,"a"]').fit(X, y)
 
 
-def test_a_loaded_tagger_trains_on_with_its_patterns(tmp_path: Path) -> None:
+def test_loaded_tagger_continues_training_with_its_patterns(tmp_path: Path) -> None:
     """The features come from the file, not from a name that cannot be resolved."""
     X, y = [["Ann", "runs"], ["dogs", "run"]], [["P", "V"], ["N", "V"]]
     tw.CRF(features="u:%X[0,0]\nb", start_end=False).fit(X, y).save(tmp_path / "x", format="wapiti")

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_nothing_accepted_is_lost() -> None:
+def test_reported_actions_survive_a_kill() -> None:
     """Every reported action is in the folder, whenever the process is killed."""
     command = [sys.executable, "-m", "tests.kill.annotate", "--kills", "6", "--seed", "3"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

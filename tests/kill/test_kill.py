@@ -29,7 +29,7 @@ from tests.kill.jobs import CORPUS, left_behind
 ROOT = Path(__file__).parents[2]
 
 
-def test_kills() -> None:
+def test_killed_writers_leave_the_old_or_the_new_file() -> None:
     """The file is the old or the new one, and no temporary file is left after a repetition."""
     command = [sys.executable, "-m", "tests.kill", "--kills", "6", "--seed", "7"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -118,7 +118,7 @@ def no_room(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("part", [0.0, 0.99])
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_full_disk(tmp_path: Path, name: str, part: float) -> None:
+def test_full_disk_keeps_the_old_file(tmp_path: Path, name: str, part: float) -> None:
     """For every writer, early or late: an error that names the path, the old file, and no other file."""
     file, write = WRITERS[name]
     path = tmp_path / file
@@ -142,7 +142,7 @@ def test_a_full_disk(tmp_path: Path, name: str, part: float) -> None:
 
 
 @pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
-def test_a_full_disk_below_a_cache(tmp_path: Path, part: float) -> None:
+def test_full_disk_keeps_the_old_cache_entry(tmp_path: Path, part: float) -> None:
     """Whether or not an error is reported, the old entry stays and no other file is left."""
     cache = Cache(tmp_path)
     cache.put("0123", {"x": "y" * 1000})
@@ -179,7 +179,7 @@ small.save(folder / "m")
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare here")
-def test_a_disk_that_is_full_indeed(tmp_path: Path) -> None:
+def test_full_file_system_keeps_the_old_file(tmp_path: Path) -> None:
     """A file system of 256 KB, if the system permits mounting one."""
     mount = f"mount -t tmpfs -o size=256k tmpfs '{tmp_path}'"
     if subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True).returncode:

@@ -58,7 +58,7 @@ def test_lbfgs_continues_with_ray(nodes: Any, shards: tw.Shards) -> None:
     assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**given), shards, parts=2))
 
 
-def test_one_part_raises(nodes: Any, shards: tw.Shards) -> None:
+def test_single_part_is_rejected(nodes: Any, shards: tw.Shards) -> None:
     with pytest.raises(tw.ParameterError, match="parts=2"):
         tw.fit_shards(tw.CRF(optimizer="dual"), shards, backend="ray")
 

@@ -191,7 +191,7 @@ def test_unreadable_file(nodes: Any, model: Path, tmp_path: Path) -> None:
 # --- comparing ----------------------------------------------------------------------------------------------
 
 
-def test_compare(nodes: Any) -> None:
+def test_compare_equals_a_single_process(nodes: Any) -> None:
     """The rows equal those of a single process, except for times and memory."""
     given: dict[str, Any] = {
         "corpus": {"small": (TRAIN[:60], TEST[:30])},
@@ -218,7 +218,7 @@ def test_compare(nodes: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["encoding", "tagging"])  # evaluations: in test_training
-def test_a_worker_is_killed(nodes: Any, tmp_path: Path, name: str) -> None:
+def test_killed_worker_does_not_change_results(nodes: Any, tmp_path: Path, name: str) -> None:
     """A single kill of `tests.ray.faults`, whose full run is started manually."""
     work = WORKS[name](tmp_path / name, 600)
     expected = work.here()

@@ -11,7 +11,7 @@ from tools.shows import pages
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # warnings of Ray about its own code
 @pytest.mark.parametrize("page", [page for page in pages.PAGES if "ray" in pages.needed(page)])
-def test_the_code_of_a_page_runs(
+def test_code_blocks_of_pages_run(
     page: str, nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = pages.Run(page, tmp_path)

@@ -158,7 +158,7 @@ def test_a_stopped_driver_resumes(nodes: Any, shards: tw.Shards, alone: tw.Tagge
     ) == bits(alone)
 
 
-def test_the_command_line(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:
+def test_train_command_with_ray(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:
     from click.testing import CliRunner
 
     from tagwise.cli import cli

@@ -43,7 +43,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("loss", ["log", "pointwise_exp"])
-def test_the_example_learns(example: Any, small: Any, tmp_path: Path, capsys: Any, loss: str) -> None:
+def test_example_trains_saves_and_tags(
+    example: Any, small: Any, tmp_path: Path, capsys: Any, loss: str
+) -> None:
     """The loss decreases, predicted labels obey the scheme, and a saved model tags from the command line."""
     out = tmp_path / "model.pt"
     args = ["--loss", loss, "--epochs", "2", "--hidden", "16", "--batch", "10", "--output", str(out)]

@@ -99,7 +99,7 @@ def test_on_a_gpu(labels: int) -> None:
     check(c, *(cuda if labels <= cuda.MOST_LABELS else many_labels).viterbi(c))
 
 
-def test_the_layer() -> None:
+def test_crf_layer() -> None:
     """The layer decodes sentences of 20,000 tokens."""
     c = chain(4, 20_000)
     layer = tt.CRF(4, batch_first=True)

@@ -82,7 +82,7 @@ def test_varying_edges_and_kbest(place: Any) -> None:
 
 
 @pytest.mark.parametrize("labels", [3, 70])
-def test_the_layer(labels: int) -> None:
+def test_crf_layer(labels: int) -> None:
     """The loss and gradient of the batch become NaN, but only the values of the affected sentence."""
     layer = tt.CRF(labels, batch_first=True)
     e = torch.randn(2, TIME, labels)

@@ -14,7 +14,7 @@ from tools.shows import pages
 
 
 @pytest.mark.parametrize("page", [page for page in pages.PAGES if "torch" in pages.needed(page)])
-def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_blocks_of_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = pages.Run(page, tmp_path)
     monkeypatch.chdir(run.work)
     assert run.all("python")

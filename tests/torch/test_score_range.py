@@ -66,11 +66,11 @@ def check(engine: Any, labels: int, device: str, dtype: Any) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("labels", SIZES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_engine_of_a_device(device: str, labels: int, dtype: Any) -> None:
+def test_default_engine_of_each_device(device: str, labels: int, dtype: Any) -> None:
     check(None, labels, device, dtype)
 
 
 @pytest.mark.parametrize("engine", [reference, many_labels])
-def test_the_other_engines(engine: Any) -> None:
+def test_other_engines(engine: Any) -> None:
     for labels in (2, 9):
         check(engine, labels, "cpu", torch.float32)
