@@ -42,7 +42,7 @@ def all_paths(tagger: tw.Tagger, sentence: list[str]) -> dict[tuple[str, ...], f
 @pytest.mark.parametrize("smoothing", ["additive", "witten_bell"])
 @pytest.mark.parametrize("start_end", [True, False])
 @given(data=sentences(WORDS), new=st.lists(st.sampled_from([*WORDS, "new"]), min_size=1, max_size=3))
-def test_scores_of_an_hmm_are_log_probabilities(
+def test_hmm_scores_are_log_probabilities(
     smoothing: str, start_end: bool, data: Tokens, new: list[str]
 ) -> None:
     X, y = parts(data)
@@ -71,7 +71,7 @@ def test_scores_of_an_hmm_are_log_probabilities(
 
 @pytest.mark.parametrize("unknown", ["shape", "suffix"])
 @given(data=sentences(["abb", "cbb", "Abb", "ab1", "xing", "Bing"]))
-def test_an_unknown_word_scores_as_its_class(unknown: str, data: Tokens) -> None:
+def test_unknown_words_score_as_their_class(unknown: str, data: Tokens) -> None:
     """A new word scores like a rare one of its class. Classes are kinds that share the probability with words."""
     rare = [("going", 0), ("doing", 1), ("Oslo", 1)]
     X, y = parts([*data, rare])
@@ -117,7 +117,7 @@ def test_overlapping_emissions_add_up(smoothing: str, p: Problem, at: int) -> No
 
 
 @given(problems(values=reals(2.0)), st.data())
-def test_the_loss_of_a_memm_is_that_of_its_steps(p: Problem, draw: st.DataObject) -> None:
+def test_memm_loss_equals_the_loss_of_its_steps(p: Problem, draw: st.DataObject) -> None:
     """Loss and gradient of the unrolled steps match the reference implementation, in the model's layout."""
     w = draw.draw(weights(p.shape))
     n = native(p)
@@ -137,7 +137,7 @@ def test_the_loss_of_a_memm_is_that_of_its_steps(p: Problem, draw: st.DataObject
 
 
 @given(problems(values=reals(2.0), edge_attributes=False), st.booleans(), st.data())
-def test_local_scores_decode_like_the_twin(p: Problem, conjoined: bool, draw: st.DataObject) -> None:
+def test_local_models_decode_like_the_reference(p: Problem, conjoined: bool, draw: st.DataObject) -> None:
     """Best path, k best, marginals and log Z of a locally normalised chain match, including edge attributes."""
     p = p._replace(shape=p.shape._replace(edge_attributes=conjoined))
     w = draw.draw(weights(p.shape))
@@ -166,7 +166,7 @@ def test_local_scores_decode_like_the_twin(p: Problem, conjoined: bool, draw: st
         begin += T
 
 
-def test_constraints_hold_and_files_keep_the_kind(tmp_path: Path) -> None:
+def test_allowed_labels_hold_and_files_keep_the_learner(tmp_path: Path) -> None:
     train, _, test = tw.load_corpus("wnut17-ner")
     for tagger in (tw.MEMM(features="S2", max_iter=15), tw.HMM(), tw.HMM(features="S2", overlapping=True)):
         tagger.fit(train[:200])
@@ -181,7 +181,7 @@ def test_constraints_hold_and_files_keep_the_kind(tmp_path: Path) -> None:
         assert np.allclose([m.sum(axis=1) for m in tagger.predict_marginals(test[:1])], 1.0, atol=1e-4)
 
 
-def test_what_a_baseline_cannot_do_is_said() -> None:
+def test_unsupported_features_are_rejected() -> None:
     X, y = [["a", "b"]], [["x", "y"]]
     with pytest.raises(tw.ParameterError, match="overlapping"):
         tw.HMM(features="S2").fit(X, y)
@@ -201,7 +201,7 @@ def test_label_bias() -> None:
     assert tw.MEMM(**settings_).fit(X, y).predict([list("rob")])[0][0] == "i1"
 
 
-def test_a_memm_warms_up_by_its_sentences() -> None:
+def test_memm_stochastic_start_depends_on_the_sentences() -> None:
     """Its steps are tokens, but stochastic epochs start at 200 sentences. Below that, seeds have no effect."""
     X, Y = [["a", "b", "c"]] * 120 + [["b", "a", "b"]] * 60, [["X", "Y", "X"]] * 120 + [["Y", "X", "X"]] * 60
 

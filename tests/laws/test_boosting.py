@@ -50,7 +50,7 @@ def learnable(b: _core.Boosting, least: float = -12.0) -> bool:
 
 
 @given(problems(values=values), st.integers(0, 9))
-def test_kept_quantities_are_the_twins(p: Problem, seed: int) -> None:
+def test_cached_quantities_match_the_reference(p: Problem, seed: int) -> None:
     n, rng = native(p), np.random.default_rng(seed)
     w, weight = rng.normal(size=len(n.layout)), rng.uniform(0.1, 2.0, len(p.X))
     b = booster(n, start=w, sample_weight=weight)
@@ -66,7 +66,7 @@ def test_kept_quantities_are_the_twins(p: Problem, seed: int) -> None:
 
 
 @given(problems(values=values), st.integers(0, 9), st.sampled_from([0.0, 0.01]))
-def test_loose_and_tight_bounds_are_the_twins(p: Problem, seed: int, eps: float) -> None:
+def test_loose_and_tight_bounds_match_the_reference(p: Problem, seed: int, eps: float) -> None:
     n = native(p)
     w = np.random.default_rng(seed).normal(size=len(n.layout))
     b = booster(n, start=w, bound="tight", max_step=5.0, smoothing=eps)
@@ -86,7 +86,7 @@ def test_loose_and_tight_bounds_are_the_twins(p: Problem, seed: int, eps: float)
 
 
 @pytest.mark.parametrize("cap", [0.05, 0.13, 0.4, 0.7, 1.3, 2.6])
-def test_no_step_is_longer_than_allowed(cap: float) -> None:
+def test_steps_are_at_most_the_maximum(cap: float) -> None:
     """No bound gives longer steps, and longer ones are cut to the maximum, from any start of the search."""
     n = native(corpus(3, 4, n=30, longest=6))
     w = np.random.default_rng(1).normal(size=len(n.layout))
@@ -96,7 +96,7 @@ def test_no_step_is_longer_than_allowed(cap: float) -> None:
 
 
 @given(problems(values=values), st.integers(0, 9))
-def test_loose_is_above_tight_is_above_exact(p: Problem, seed: int) -> None:
+def test_bounds_are_ordered_loose_tight_exact(p: Problem, seed: int) -> None:
     n = native(p)
     w = np.random.default_rng(seed).normal(size=len(n.layout))
     b = booster(n, start=w, bound="exact", max_step=4.0)
@@ -115,7 +115,7 @@ def test_loose_is_above_tight_is_above_exact(p: Problem, seed: int) -> None:
 
 @settings(max_examples=20)
 @given(problems(max_tokens=3, max_sentences=2, values=values), st.integers(0, 9))
-def test_exact_z_is_that_of_enumeration(p: Problem, seed: int) -> None:
+def test_exact_z_matches_enumeration(p: Problem, seed: int) -> None:
     """Z of the exact bound equals the sum over all label sequences, before and after the step."""
     n = native(p)
     w = np.random.default_rng(seed).normal(size=len(n.layout))
@@ -144,7 +144,7 @@ def test_exact_z_is_that_of_enumeration(p: Problem, seed: int) -> None:
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @given(p=problems(values=gentle), eps=st.sampled_from([0.0, 0.02]))
-def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> None:
+def test_rounds_choose_the_smallest_bound(bound: str, p: Problem, eps: float) -> None:
     """Round by round, the chosen feature has the smallest reference bound, up to rounding.
 
     The reference implementation computes the share of wrong sequences at an end of the range as a difference
@@ -171,7 +171,7 @@ def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> N
 
 @pytest.mark.parametrize("bound", ["tight", "exact"])
 @pytest.mark.parametrize("value", [1.0, -1.0])
-def test_features_that_all_wrong_paths_lack_or_have(bound: str, value: float) -> None:
+def test_features_absent_from_or_on_all_wrong_paths(bound: str, value: float) -> None:
     """With sentences of one token, two labels and an attribute each, every wrong path is at one end of the range.
 
     A step of 1 leaves e^-1 of the initial loss w_i of sentence i: the heaviest sentence comes first, then the
@@ -194,7 +194,7 @@ def test_features_that_all_wrong_paths_lack_or_have(bound: str, value: float) ->
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.01])
-def test_what_is_kept_between_rounds_hides_no_feature(bound: str, smoothing: float) -> None:
+def test_cached_gains_choose_like_a_full_scan(bound: str, smoothing: float) -> None:
     """Round by round the choice is that of a full scan, though only some gains are recomputed."""
     b = booster(native(corpus(3, 5, n=60, longest=9)), bound=bound, smoothing=smoothing, max_step=5.0)
     for _ in range(200):
@@ -249,7 +249,7 @@ def test_loss_never_rises_and_stays_below_the_bounds(
     ("overlap", "joint", "valued"),
     [(False, False, True), (True, False, True), (True, True, True), (True, True, False)],
 )
-def test_kept_sums_equal_a_recomputation(
+def test_cached_sums_equal_a_recomputation(
     bound: str, line_search: bool, overlap: bool, joint: bool, valued: bool
 ) -> None:
     p = corpus(3, 5, n=60, longest=9)
@@ -283,7 +283,7 @@ def test_kept_sums_equal_a_recomputation(
 
 
 @pytest.mark.parametrize("loss", ["exp", "pointwise_exp"])
-def test_steps_found_together_go_to_the_least_loss(loss: str) -> None:
+def test_joint_steps_reach_the_minimum(loss: str) -> None:
     """With all features in every round, rounds minimise the loss, whose minimum SciPy finds."""
     rng = np.random.default_rng(3)
     X = [rng.integers(0, 2, (T, 3)).astype(float) for T in (1, 2, 2, 3) * 6]
@@ -321,7 +321,7 @@ def test_steps_found_together_go_to_the_least_loss(loss: str) -> None:
     assert b.log_loss - least < 0.01 * (first - least)
 
 
-def test_the_weights_are_the_sum_of_the_steps() -> None:
+def test_weights_are_the_sum_of_the_steps() -> None:
     n = native(corpus(1, 4))
     b = booster(n, bound="tight", features_per_round=2)
     done = b.run(100)
@@ -331,7 +331,7 @@ def test_the_weights_are_the_sum_of_the_steps() -> None:
     assert b.rounds == done["round"][-1] + 1
 
 
-def test_features_of_a_round_share_no_sentence() -> None:
+def test_features_of_one_round_share_no_sentence() -> None:
     p = corpus(2, 4, n=80)
     n = native(p)
     b = booster(n, bound="tight", features_per_round=5)
@@ -362,7 +362,9 @@ def test_features_of_a_round_share_no_sentence() -> None:
     ("rounds", "options"),
     [(150, {"features_per_round": 2}), (30, {"features_per_round": 9, "overlap": True, "joint": True})],
 )
-def test_threads_and_block_sizes_do_not_matter(bound: str, rounds: int, options: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_threads_or_block_sizes(
+    bound: str, rounds: int, options: dict[str, Any]
+) -> None:
     p = corpus(5, 6, n=300, longest=12)
     n = native(p)
     runs = []
@@ -375,7 +377,7 @@ def test_threads_and_block_sizes_do_not_matter(bound: str, rounds: int, options:
             np.testing.assert_array_equal(x, y)
 
 
-def test_the_seed_draws_candidates() -> None:
+def test_candidates_depend_on_the_seed() -> None:
     n = native(corpus(5, 6, n=50))
     chosen = [booster(n, candidates=0.3, seed=seed).run(30)["feature"].tolist() for seed in (1, 1, 2)]
     assert chosen[0] == chosen[1] != chosen[2]
@@ -418,7 +420,7 @@ def test_huge_values_fall_back_to_log_space() -> None:
     assert np.all(np.diff(np.concatenate([[before], done["log_loss"]])) <= 1e-9)
 
 
-def test_pieces_have_no_false_start() -> None:
+def test_pieces_have_start_and_end_features_at_true_ends_only() -> None:
     """Start and end features fire at the true ends of a sentence only."""
     p = corpus(1, 3, n=10)
     n = native(p)
@@ -441,7 +443,7 @@ def test_pieces_have_no_false_start() -> None:
         np.testing.assert_allclose(found, np.array(slopes) / np.sum(weight - 1), rtol=1e-9)
 
 
-def test_wrong_input_is_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     n = native(corpus(1, 3, n=5))
     with pytest.raises(ValueError, match="bound"):
         booster(n, bound="none")

@@ -45,7 +45,7 @@ small = problems(max_tokens=4, max_sentences=3, values=values)
 
 @pytest.mark.parametrize("over", SUMS)
 @given(p=small, seed=st.integers(0, 9))
-def test_kept_quantities_are_those_of_all_paths(over: str, p: Problem, seed: int) -> None:
+def test_cached_quantities_match_enumeration(over: str, p: Problem, seed: int) -> None:
     """The loss matches enumeration, and its slopes match differences and the reference implementation."""
     n, rng = native(p), np.random.default_rng(seed)
     w, weight = rng.normal(size=len(n.layout)), rng.uniform(0.1, 2.0, len(p.X))
@@ -64,7 +64,7 @@ def test_kept_quantities_are_those_of_all_paths(over: str, p: Problem, seed: int
 @pytest.mark.parametrize("over", SUMS)
 @settings(max_examples=20)
 @given(p=small, seed=st.integers(0, 9))
-def test_the_bounds_are_the_twins_and_no_step_breaks_them(over: str, p: Problem, seed: int) -> None:
+def test_bounds_match_the_reference_at_every_step(over: str, p: Problem, seed: int) -> None:
     """At every step, not only the best, the loose bound is above the tight one and this above the loss."""
     n, rng, ones = native(p), np.random.default_rng(seed), np.ones(len(p.X))
     w = rng.normal(size=len(n.layout))
@@ -104,7 +104,7 @@ def test_loss_never_rises_and_stays_below_the_bounds(
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @pytest.mark.parametrize("overlap", [False, True])
-def test_kept_sums_equal_a_recomputation(bound: str, overlap: bool) -> None:
+def test_cached_sums_equal_a_recomputation(bound: str, overlap: bool) -> None:
     p, rng = corpus(3, 5, n=40, longest=9), np.random.default_rng(0)
     p = Problem(p.shape, [x * rng.choice([1.0, -0.5, 2.0], x.shape) for x in p.X], p.y)
     n, runs = native(p), []
@@ -122,7 +122,7 @@ def test_kept_sums_equal_a_recomputation(bound: str, overlap: bool) -> None:
     np.testing.assert_allclose(b.bounds(bound)[1], again.bounds(bound)[1], atol=1e-9)
 
 
-def test_log_space_is_the_same_function_and_goes_further() -> None:
+def test_log_space_agrees_and_extends_the_range() -> None:
     """Forced log space gives the same numbers, and finite ones if a gold label's probability underflows."""
     p = corpus(2, 4, n=12, longest=6)
     n = native(p)
@@ -142,7 +142,7 @@ def test_log_space_is_the_same_function_and_goes_further() -> None:
     assert slopes[i] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4)
 
 
-def test_what_is_all_but_learnt_keeps_its_digits() -> None:
+def test_tiny_losses_keep_their_digits() -> None:
     """One token with two labels: 1 / p - 1 = e^-margin, down to 1e-9 and below."""
     n = native(Problem(model.Shape(1, 2), [np.ones((3, 1))], [(0, 0, 0)]))
     for margin in (1.0, 20.0, 25.0):
@@ -153,7 +153,7 @@ def test_what_is_all_but_learnt_keeps_its_digits() -> None:
         assert b.log_loss == pytest.approx(np.log(3) - margin, abs=1e-9)
 
 
-def test_there_is_no_exact_bound() -> None:
+def test_exact_bound_is_rejected() -> None:
     n = native(corpus(1, 3, n=4))
     with pytest.raises(ValueError, match='no exact bound; use bound="tight"'):
         booster(n, bound="exact")

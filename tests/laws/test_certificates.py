@@ -58,7 +58,7 @@ def check_fit(problem: Hostile, l2: float, tol: float) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("l2", PENALTIES)
-def test_no_objective_is_below_the_bound(kind: str, l2: float) -> None:
+def test_dual_bound_is_below_every_objective(kind: str, l2: float) -> None:
     for seed in range(SEEDS):
         for found in certificates(draw(kind, seed), l2, (1, 3, 10, 40)):
             assert found.margin >= -REFERENCE
@@ -68,14 +68,14 @@ def test_no_objective_is_below_the_bound(kind: str, l2: float) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("l2", PENALTIES)
-def test_what_is_certified_is_true(kind: str, l2: float) -> None:
+def test_certified_gaps_hold(kind: str, l2: float) -> None:
     for seed, tol in enumerate(TOLERANCES[2:]):
         check_fit(draw(kind, seed), l2, tol)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_certified_is_true_of_many(kind: str) -> None:
+def test_certified_gaps_hold_on_many_problems(kind: str) -> None:
     for seed in range(20):
         for l2 in PENALTIES:
             for tol in TOLERANCES:
@@ -85,9 +85,7 @@ def test_what_is_certified_is_true_of_many(kind: str) -> None:
 @pytest.mark.parametrize("optimizer", ["lbfgs", "cg", "owlqn"])
 @pytest.mark.parametrize("kind", ["plain", "repeated 300", "weights"])
 @pytest.mark.parametrize("l2", [1e-2, 1e-4])
-def test_optimisers_reach_the_optimum_where_single_precision_cannot_see_it(
-    kind: str, optimizer: str, l2: float
-) -> None:
+def test_optimisers_reach_optima_beyond_single_precision(kind: str, optimizer: str, l2: float) -> None:
     problem = draw(kind, 0)
     best, result = problem.optimum(l2), problem.fit(optimizer, l2, 1e-10)
     true = problem.objective(stored(result.weights), l2)
@@ -95,7 +93,7 @@ def test_optimisers_reach_the_optimum_where_single_precision_cannot_see_it(
     assert result.objective == pytest.approx(true, rel=1e-8)
 
 
-def test_a_sentence_of_text_many_times() -> None:
+def test_certificates_with_repeated_sentences() -> None:
     """Rounding errors of equal sentences have the same sign, and the loss of each is small."""
     sentence = tw.load_corpus("ewt-pos")[0][0]
     X, y = [list(sentence.tokens)[:8]] * 300, [list(sentence.labels)[:8]] * 300
@@ -110,7 +108,7 @@ def test_a_sentence_of_text_many_times() -> None:
 
 
 @pytest.mark.parametrize("loss", ["log", "exp", "pointwise_log", "pointwise_exp"])
-def test_the_objective_is_that_of_the_weights_kept(loss: str) -> None:
+def test_reported_objective_belongs_to_the_kept_weights(loss: str) -> None:
     """The objective is exact also for separable text without a penalty, where it is a sum of many small numbers."""
     rng = np.random.default_rng(0)
     X = [[f"w{i}" for i in rng.integers(0, 8, 5)] for _ in range(30)]

@@ -147,9 +147,7 @@ SCORED = ("auto", "dual", "sgd", "perceptron", "voters", "history", "kernel rows
     [*((name, None) for name in RUNS), *((name, DEV) for name in SCORED)],
     ids=lambda value: value if isinstance(value, str) else "dev" if value else "",
 )
-def test_a_resumed_run_ends_with_the_model_of_an_undisturbed_one(
-    name: str, dev: tw.Corpus | None, tmp_path: Path
-) -> None:
+def test_resumed_run_equals_an_uninterrupted_run(name: str, dev: tw.Corpus | None, tmp_path: Path) -> None:
     """Runs are killed after several iterations, and again after resuming, with checkpoints every 1 or 3 iterations."""
     make, data = RUNS[name]
     whole = make().fit(data, dev=dev)
@@ -176,7 +174,7 @@ def test_a_resumed_run_ends_with_the_model_of_an_undisturbed_one(
     assert sorted(os.listdir(tmp_path)) == ["m", "run.checkpoint"]
 
 
-def test_who_goes_on_goes_on(tmp_path: Path) -> None:
+def test_resume_runs_only_the_remaining_iterations(tmp_path: Path) -> None:
     """With `resume` only the remaining iterations run.
 
     Without it all run, and the file is that of the new run.
@@ -198,7 +196,7 @@ def test_who_goes_on_goes_on(tmp_path: Path) -> None:
     assert len(other.history_) == 7
 
 
-def test_a_callback_that_stops_leaves_a_checkpoint(tmp_path: Path) -> None:
+def test_stop_by_callback_leaves_a_checkpoint(tmp_path: Path) -> None:
     """A run stopped by a callback can be resumed, regardless of `every`."""
     path = tmp_path / "c"
     whole = tw.CRF(features="S1", max_iter=9, tol=0.0).fit(SMALL)
@@ -209,7 +207,7 @@ def test_a_callback_that_stops_leaves_a_checkpoint(tmp_path: Path) -> None:
     assert saved(tagger, tmp_path / "a") == saved(whole, tmp_path / "b")
 
 
-def test_time_between_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_intervals_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If `every` is a duration, the clock decides. Each checkpoint starts a new interval."""
     now = [100.0]
     monkeypatch.setattr(files.time, "monotonic", lambda: now[0])
@@ -233,17 +231,17 @@ def test_time_between_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("2 h", (None, 7200.0)),
     ],
 )
-def test_intervals(every: int | str, expected: tuple[int | None, float | None]) -> None:
+def test_intervals_are_parsed(every: int | str, expected: tuple[int | None, float | None]) -> None:
     assert Checkpoint("c", every=every).interval() == expected
 
 
 @pytest.mark.parametrize("every", [0, -1, "", "m", "5 days", "0s", 2.5, None])
-def test_intervals_that_are_none(every: Any) -> None:
+def test_invalid_intervals_are_rejected(every: Any) -> None:
     with pytest.raises(tw.ParameterError, match="expected a number of iterations, or a time"):
         tw.CRF(features="S1").fit(SMALL, checkpoint=Checkpoint("nowhere/c", every=every))
 
 
-def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+def test_checkpoint_of_another_run_is_rejected(tmp_path: Path) -> None:
     """The error names the difference: a parameter with both values, sentences, dev, weights, learner or version."""
     path = tmp_path / "c"
     tw.CRF(features="S1", max_iter=3).fit(SMALL, dev=DEV, checkpoint=Checkpoint(path, every=1))
@@ -287,7 +285,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         resumed(tw.CRF(**usual), SMALL)
 
 
-def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_rejected(tmp_path: Path) -> None:
     """The error names the file and the remedy. Nothing in the file is used or unpickled."""
     path = tmp_path / "c"
     tagger = tw.Perceptron(features="S1", epochs=2)
@@ -313,7 +311,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
 
 
-def test_a_checkpoint_is_no_larger_in_memory_than_its_file(tmp_path: Path) -> None:
+def test_checkpoint_arrays_are_bounded_by_the_file_size(tmp_path: Path) -> None:
     """Arrays are neither compressed nor shared, and arrays of another run are never read."""
     path = tmp_path / "c"
     tagger = tw.Perceptron(features="S1", epochs=2)
@@ -332,7 +330,7 @@ def test_a_checkpoint_is_no_larger_in_memory_than_its_file(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "name", ["lbfgs", "owlqn", "cg", "sgd", "dual", "perceptron", "svm", "boosting", "voters"]
 )
-def test_weights_that_are_not_finite_are_refused(name: str, tmp_path: Path) -> None:
+def test_non_finite_weights_are_rejected(name: str, tmp_path: Path) -> None:
     make, data = RUNS[name]
     path = tmp_path / "c"
     make().fit(data, checkpoint=Checkpoint(path, every=2))
@@ -350,7 +348,7 @@ def test_weights_that_are_not_finite_are_refused(name: str, tmp_path: Path) -> N
     assert tried
 
 
-def test_files_of_other_kinds_are_neither_replaced_nor_removed(tmp_path: Path) -> None:
+def test_other_files_are_not_replaced_by_checkpoints(tmp_path: Path) -> None:
     """An existing file that is not a checkpoint is rejected before training, on the command line too."""
     path, source = tmp_path / "m.checkpoint", tmp_path / "train.txt"
     path.write_text("precious")
@@ -366,7 +364,7 @@ def test_files_of_other_kinds_are_neither_replaced_nor_removed(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder", "link to nothing"])
-def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+def test_paths_that_are_not_regular_files_are_rejected(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "c"
     if kind == "fifo":
         os.mkfifo(path)
@@ -379,7 +377,7 @@ def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
             tw.Perceptron(features="S1", epochs=2).fit(TINY, checkpoint=Checkpoint(path, resume=resume))
 
 
-def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+def test_unwritable_checkpoint_raises(tmp_path: Path) -> None:
     """A checkpoint that was requested and cannot be written raises FileError."""
     with pytest.raises(tw.FileError, match="nowhere"):
         tw.Perceptron(features="S1", epochs=2).fit(
@@ -387,7 +385,7 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None
         )
 
 
-def test_what_is_counted_needs_none_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_hmm_writes_no_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A hidden Markov model is trained as usual.
 
     No checkpoint is written, and an existing file is ignored.
@@ -413,7 +411,7 @@ def test_what_is_counted_needs_none_and_says_so(tmp_path: Path, caplog: pytest.L
         (tw.Perceptron, {"document": True}, "document was False and is True now"),
     ],
 )
-def test_other_parameters_of_the_others_are_refused(
+def test_checkpoints_with_other_parameters_are_rejected(
     make: Any, other: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     """A checkpoint of other parameters, sentences or documents is rejected, as for a CRF."""
@@ -440,7 +438,7 @@ def test_other_parameters_of_the_others_are_refused(
 @pytest.mark.parametrize(
     "name", ["perceptron", "history", "kernel rows", "kernel, written out", "svm", "svm, kernel", "boosting"]
 )
-def test_states_of_other_data_are_refused_by_the_core(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_core_rejects_states_of_other_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state of other data is rejected: nothing is read out of bounds, and the learner is unchanged."""
     make, data = RUNS[name]
     states: list[Any] = []
@@ -474,7 +472,7 @@ def test_states_of_other_data_are_refused_by_the_core(name: str, monkeypatch: py
 @pytest.mark.parametrize(
     "name", [name for name, optimizer in OPTIMIZERS.items() if name not in ("sgd", "dual")]
 )
-def test_an_optimiser_goes_on_from_its_state(name: str) -> None:
+def test_optimisers_resume_from_their_state(name: str) -> None:
     """The state after any step, loaded into a new optimiser, gives the same further steps.
 
     Without `keep` there is none.

@@ -30,7 +30,7 @@ CHUNKS = {
 
 @pytest.mark.parametrize("scheme", CHUNKS)
 @pytest.mark.parametrize("held", [False, True])
-def test_chunks_by_enumeration(scheme: str, held: bool) -> None:
+def test_chunk_probabilities_match_enumeration(scheme: str, held: bool) -> None:
     labels = CHUNKS[scheme]
     L = len(labels)
     c = random_corpus(L, L, n=8, longest=4)
@@ -79,7 +79,7 @@ def fitted() -> tuple[tw.CRF, list[list[str]]]:
     ]
 
 
-def test_confidence_of_a_tagger() -> None:
+def test_tagger_confidence_matches_enumeration() -> None:
     """Path, labels, entropies and chunks match the scores of all paths."""
     tagger, X = fitted()
     found = tagger.predict_confidence(X)
@@ -102,7 +102,7 @@ def test_confidence_of_a_tagger() -> None:
     assert sum(len(c.chunks) for c in found) >= 2
 
 
-def test_probabilities_of_all_sequences_add_up() -> None:
+def test_sequence_probabilities_sum_to_one() -> None:
     tagger, _ = fitted()
     words = ["Rosa", "Lund"]
     every = [list(y) for y in product(tagger.classes_, repeat=2)]
@@ -121,7 +121,7 @@ def test_probabilities_of_all_sequences_add_up() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60), st.integers(1, 12))
-def test_calibration_by_bins(pairs: list[tuple[float, bool]], bins: int) -> None:
+def test_calibration_error_of_bins(pairs: list[tuple[float, bool]], bins: int) -> None:
     confidence, correct = [c for c, _ in pairs], [r for _, r in pairs]
     found = tw.calibration(confidence, correct, bins)
     assert sum(found.count) == len(pairs)
@@ -136,7 +136,7 @@ def test_calibration_by_bins(pairs: list[tuple[float, bool]], bins: int) -> None
     assert found.ece <= found.worst + 1e-12
 
 
-def test_honest_confidences_are_calibrated() -> None:
+def test_true_probabilities_are_calibrated() -> None:
     rng = np.random.default_rng(0)
     p = rng.uniform(size=20_000)
     assert tw.calibration(p, rng.uniform(size=20_000) < p).ece < 0.02
@@ -145,7 +145,7 @@ def test_honest_confidences_are_calibrated() -> None:
         tw.calibration([1.5], [True])
 
 
-def test_a_path_above_the_sum_of_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_score_above_log_z_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounding may lift a score slightly above log Z, which counts as a probability of 1. More is an error."""
     crf = tw.CRF(features="attributes").fit([[["a"], ["b"]]], [["x", "y"]])
     X, y = [[["a"], ["b"]]], [["x", "y"]]

@@ -94,7 +94,7 @@ def _score_row(s: Score) -> tuple[str, str, str, int]:
     return percent(s.precision), percent(s.recall), percent(s.f1), s.predicted
 
 
-def test_the_table_holds_every_kind() -> None:
+def test_table_has_every_kind_of_row() -> None:
     """Every kind of row has a test, and the table has enough rows."""
     kinds = {row["kind"] for row in ROWS}
     assert kinds == {"same", "no chunks", "iobes", "type 0", "bare hyphen", "raw"}
@@ -103,7 +103,7 @@ def test_the_table_holds_every_kind() -> None:
 
 
 @of_kind("same")
-def test_the_report_says_what_the_script_says(row: dict[str, Any]) -> None:
+def test_report_equals_the_output_of_conlleval(row: dict[str, Any]) -> None:
     """Counts and ratios, in total and per type, match the script. The text is its output plus one line."""
     gold, guess = labels(row)
     report = evaluate(gold, guess)
@@ -118,7 +118,7 @@ def test_the_report_says_what_the_script_says(row: dict[str, Any]) -> None:
 
 
 @of_kind("same")
-def test_gold_chunks_of_each_type(row: dict[str, Any]) -> None:
+def test_gold_chunks_per_type_give_the_printed_recall(row: dict[str, Any]) -> None:
     """Gold and correct chunks of a type give the printed recall, and their sums are the printed totals."""
     report = evaluate(*labels(row))
     all_, rows = figures(output(row))
@@ -136,7 +136,7 @@ def test_gold_chunks_of_each_type(row: dict[str, Any]) -> None:
 
 
 @of_kind("same")
-def test_sentences_one_by_one_add_up(row: dict[str, Any]) -> None:
+def test_counts_of_single_sentences_sum_to_the_total(row: dict[str, Any]) -> None:
     """Counts of single sentences sum to the script's. Each row has its own tokens and correct tokens."""
     gold, guess = labels(row)
     counts = count_by_sentence(gold, guess)
@@ -148,7 +148,7 @@ def test_sentences_one_by_one_add_up(row: dict[str, Any]) -> None:
 
 
 @of_kind("same")
-def test_sentences_in_another_order_score_the_same(row: dict[str, Any]) -> None:
+def test_scores_do_not_depend_on_sentence_order(row: dict[str, Any]) -> None:
     """A chunk ends with its sentence and never extends into the next one."""
     gold, guess = labels(row)
     assert found_figures(evaluate(gold[::-1], guess[::-1])) == figures(output(row))
@@ -197,7 +197,7 @@ def check_table(rows: list[list[str]], last: str, row: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in ROWS if row["kind"] == "same"][::20], ids=lambda row: row["name"]
 )
-def test_the_command_prints_the_figures_of_the_script(row: dict[str, Any], tmp_path: Path) -> None:
+def test_eval_prints_the_figures_of_conlleval(row: dict[str, Any], tmp_path: Path) -> None:
     """One file in the script's format, and a gold and a guessed file with tabs and another column, give its figures."""
     both = tmp_path / "both.txt"
     both.write_text(written(*labels(row)))
@@ -208,7 +208,7 @@ def test_the_command_prints_the_figures_of_the_script(row: dict[str, Any], tmp_p
     check_table(*table(*paths), row)
 
 
-def test_documents_are_no_tokens(tmp_path: Path) -> None:
+def test_document_marks_are_not_tokens(tmp_path: Path) -> None:
     """A -DOCSTART- row is a token O for the script and no token for tagwise.
 
     Chunks and their boundaries are equal.
@@ -224,7 +224,7 @@ def test_documents_are_no_tokens(tmp_path: Path) -> None:
     assert "3 tokens in 2 sequences" in last
 
 
-def test_a_boundary_row_is_a_token(tmp_path: Path) -> None:
+def test_boundary_rows_are_tokens(tmp_path: Path) -> None:
     """A row -X- ends a sentence for the script. For tagwise it is a token, whose O ends the chunk as well."""
     script = Figures(3, 2, 2, 1, "66.67", "50.00", "50.00", "50.00")
     path = tmp_path / "rows.txt"
@@ -239,7 +239,7 @@ def test_a_boundary_row_is_a_token(tmp_path: Path) -> None:
 
 
 @of_kind("no chunks")
-def test_labels_that_mark_no_chunks_are_scored_by_accuracy(row: dict[str, Any]) -> None:
+def test_labels_without_chunks_are_scored_by_accuracy(row: dict[str, Any]) -> None:
     """With only O, or no tokens at all, the report has the script's accuracy and no F1."""
     report = evaluate(*labels(row))
     all_, rows = figures(output(row))
@@ -268,7 +268,7 @@ IOBES: dict[str, list[Span]] = {
 
 
 @of_kind("iobes")
-def test_iobes_chunks_that_touch_are_two(row: dict[str, Any]) -> None:
+def test_adjacent_iobes_chunks_are_separate(row: dict[str, Any]) -> None:
     """The script predates IOBES and merges touching chunks of one type.
 
     E and S end a chunk, S and B begin one.
@@ -284,7 +284,7 @@ def test_iobes_chunks_that_touch_are_two(row: dict[str, Any]) -> None:
 
 
 @of_kind("type 0")
-def test_zero_is_a_type(row: dict[str, Any]) -> None:
+def test_zero_is_a_chunk_type(row: dict[str, Any]) -> None:
     """Perl treats the type 0 as empty, so B-0 and B are equal. For tagwise it is a type like any other."""
     assert figures(output(row)) == (
         Figures(4, 2, 2, 2, *["100.00"] * 4), {"": ("100.00", "100.00", "100.00", 2)}
@@ -295,7 +295,7 @@ def test_zero_is_a_type(row: dict[str, Any]) -> None:
 
 
 @of_kind("bare hyphen")
-def test_a_hyphen_without_a_type_is_another_label(row: dict[str, Any]) -> None:
+def test_hyphen_without_a_type_is_a_distinct_label(row: dict[str, Any]) -> None:
     """``O-`` is O for the script.
 
     For tagwise the chunks are equal, and the token's label differs from gold.
@@ -332,7 +332,7 @@ def test_raw_labels(row: dict[str, Any]) -> None:
 
 
 @of_kind("same")
-def test_corpora_score_as_their_labels(row: dict[str, Any]) -> None:
+def test_corpora_are_scored_by_their_labels(row: dict[str, Any]) -> None:
     """A corpus on either side is scored by the labels of its sentences."""
     gold, guess = labels(row)
     words = [["w"] * len(g) for g in gold]

@@ -24,7 +24,7 @@ from . import lawful
 
 
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)
-def test_rules_of_a_scheme_are_its_validity(scheme: str) -> None:
+def test_scheme_constraints_accept_the_valid_sequences(scheme: str) -> None:
     tags = {"IOBES": "BIES", "BILOU": "BILU"}.get(scheme, "BI" if "B" in scheme else "IE")
     labels = ["O", *(f"{t}-{k}" for k in ("PER", "LOC") for t in tags)]
     rules = Constraints.parse(scheme).rules(labels)
@@ -52,7 +52,7 @@ def test_forbidden_and_required() -> None:
             Constraints.parse(wrong)
 
 
-def test_rules_as_text() -> None:
+def test_constraints_are_parsed_from_text() -> None:
     """On the command line constraints are a name, JSON, or none. Errors in the JSON are reported."""
     spec = parameters_of(tw.CRF)["constraints"]
     assert spec.parse("None") is spec.parse("") is None
@@ -63,7 +63,7 @@ def test_rules_as_text() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
-def test_a_model_knows_its_scheme(scheme: str) -> None:
+def test_scheme_is_inferred_from_transitions(scheme: str) -> None:
     """A model infers its scheme from the observed transitions."""
     spans = [[("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 5)], [("LOC", 1, 3)]]
     y = [schemes.from_spans(s, 6, scheme) for s in spans]
@@ -74,7 +74,7 @@ def test_a_model_knows_its_scheme(scheme: str) -> None:
 
 
 @given(st.data())
-def test_supports_intersect(data: st.DataObject) -> None:
+def test_allowed_label_sets_intersect(data: st.DataObject) -> None:
     n, L = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 4))
     rng = np.random.default_rng(data.draw(st.integers(0, 999)))
     supports = [(rng.random((3, L)) < 0.6, rng.integers(0, 3, n).astype(np.uint32)) for _ in range(3)]
@@ -85,7 +85,7 @@ def test_supports_intersect(data: st.DataObject) -> None:
 
 
 @given(st.integers(0, 10_000))
-def test_feasible_by_enumeration(seed: int) -> None:
+def test_feasibility_matches_enumeration(seed: int) -> None:
     rng = np.random.default_rng(seed)
     lengths, L = rng.integers(0, 4, 5), int(rng.integers(1, 4))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
@@ -100,7 +100,7 @@ def test_feasible_by_enumeration(seed: int) -> None:
 
 
 @pytest.mark.parametrize("params", [{}, {"history": (1, 2)}])
-def test_once_by_lists_where_the_search_cannot_see_to_it(params: dict[str, Any]) -> None:
+def test_once_constraint_is_enforced_by_kbest_lists(params: dict[str, Any]) -> None:
     X = [["1", "a", "2", "b"], ["a", "1", "b", "2"]]
     y = [["NUM", "STR", "O", "STR"], ["STR", "NUM", "STR", "O"]]
     tagger = tw.MIRA(features="S1", epochs=5, **params).fit(X, y)
@@ -141,7 +141,7 @@ LEARNERS = [
 
 @pytest.mark.parametrize("make", LEARNERS)
 @pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
-def test_no_output_is_ill_formed(make: Any, scheme: str, tmp_path: Path) -> None:
+def test_predictions_are_always_well_formed(make: Any, scheme: str, tmp_path: Path) -> None:
     train, test = noisy(scheme), noisy(scheme, seed=1)
 
     def ill(labels: list[str]) -> bool:
@@ -165,7 +165,7 @@ def test_no_output_is_ill_formed(make: Any, scheme: str, tmp_path: Path) -> None
         np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_ill_formed_gold_is_refused_or_read_as_its_chunks() -> None:
+def test_ill_formed_gold_is_rejected_or_converted() -> None:
     X, y = noisy("IOB2")
     y[3] = ["I-PER", *y[3][1:]]
     with pytest.raises(tw.TrainingError, match=r"sentence 3.*IOB2"):
@@ -186,7 +186,7 @@ def test_gold_outside_the_constraints_is_named() -> None:
 # -- tag dictionary ---------------------------------------------------------------------------------------
 
 
-def test_dictionary_by_counting() -> None:
+def test_dictionary_equals_counts() -> None:
     words = [["a", "a", "a", "b", "b"], ["a", "c"]]
     gold = np.array([0, 0, 1, 1, 1, 0, 2], dtype=np.uint16)
     found = Dictionary.build(words, gold, 3, 2)
@@ -205,7 +205,7 @@ def test_dictionary_by_counting() -> None:
 
 @pytest.mark.parametrize("make", LEARNERS)
 @pytest.mark.parametrize("share", [0.0, 0.3])
-def test_words_keep_to_their_dictionary(make: Any, share: float, tmp_path: Path) -> None:
+def test_known_words_get_labels_of_the_dictionary(make: Any, share: float, tmp_path: Path) -> None:
     """By counting, a known word has one of its labels, in sentences that keep a well-formed path."""
     (X, y), (test, _) = noisy("IOB2", 60), noisy("IOB2", 40, seed=1)
     rng = np.random.default_rng(2)
@@ -235,7 +235,7 @@ def test_words_keep_to_their_dictionary(make: Any, share: float, tmp_path: Path)
     assert tw.load(tmp_path / "m.tagwise").predict(test) == found
 
 
-def test_what_a_caller_allows_goes_before_the_dictionary() -> None:
+def test_allowed_overrides_the_dictionary() -> None:
     tagger = tw.CRF(features="S1", dictionary=1, max_iter=5).fit([["a", "b"]] * 3, [["A", "B"]] * 3)
     assert tagger.predict([["a", "b"]], allowed=[["B", None]]) == [["B", "B"]]
     assert tagger.predict([["b", "a", "new"]])[0][:2] == ["B", "A"]

@@ -70,7 +70,7 @@ SHAPES = [(2, 1), (3, 13), (16, 6), (17, 7), (33, 5), (50, 8), (70, 12), (259, 7
         *((loss, 3, 13, beside) for loss in _core.LOSSES for beside in (False, True)),
     ],
 )
-def test_losses_and_gradients(loss: str, labels: int, size: int, beside: bool) -> None:
+def test_losses_and_gradients_equal_those_of_dicts(loss: str, labels: int, size: int, beside: bool) -> None:
     """Losses and gradients agree for every row width, with and without words, and for all ways of summing."""
     words, arrays, y = corpus(labels, size, n=20)
     names = [f"L{k}" for k in range(labels)]
@@ -114,7 +114,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("beside", [False, True])
-def test_learners(name: str, beside: bool, tmp_path: Path) -> None:
+def test_learners_train_like_dicts(name: str, beside: bool, tmp_path: Path) -> None:
     """Weights by name, predictions and files are those of equal numbers in dicts."""
     words, arrays, y = corpus(4, 9)
     kind = tw.LEARNERS[name.split("-")[0]]
@@ -157,7 +157,7 @@ def test_results_do_not_depend_on_threads() -> None:
     assert np.array_equal(one, two)
 
 
-def test_probabilities_lists_and_explanations() -> None:
+def test_all_prediction_methods_accept_vectors() -> None:
     """All prediction methods of a model accept vectors."""
     words, arrays, y = corpus(3, 5)
     X = tw.vectors(words, arrays)
@@ -173,7 +173,7 @@ def test_probabilities_lists_and_explanations() -> None:
     assert grown.model_.recipe.dense == tagger.model_.recipe.dense
 
 
-def test_scale() -> None:
+def test_scale_is_a_number_or_root_mean_square() -> None:
     """The scale is a number, or 1 over the root mean square. The model keeps it and rejects any other."""
     _, arrays, y = corpus(3, 5)
     own = tw.CRF(max_iter=3).fit([tw.Vectors(a, scale="auto") for a in arrays], y)
@@ -189,7 +189,7 @@ def test_scale() -> None:
             tw.CRF().fit([tw.Vectors(a, scale=scale) for a in arrays], y)
 
 
-def test_kinds_of_arrays() -> None:
+def test_array_types_become_float32() -> None:
     """float64, integers, slices and lists of rows become float32. Tensors are detached."""
 
     class Tensor:
@@ -222,7 +222,7 @@ def test_kinds_of_arrays() -> None:
     assert tagger.predict(beside) == expected
 
 
-def test_what_vectors_cannot_be() -> None:
+def test_invalid_vectors_are_rejected() -> None:
     """The error names the sentence, the problem and the remedy."""
     words, arrays, y = corpus(3, 4)
     tagger = tw.CRF(max_iter=2).fit(arrays, y)
@@ -266,14 +266,14 @@ def test_what_vectors_cannot_be() -> None:
             call()
 
 
-def test_a_hidden_markov_model_has_no_vectors() -> None:
+def test_hmm_rejects_vectors() -> None:
     """Its observations are symbols, not numbers."""
     words, arrays, y = corpus(3, 4)
     with pytest.raises(tw.ParameterError, match="HMM does not support vectors"):
         tw.HMM().fit(tw.vectors(words, arrays), y)
 
 
-def test_sums_of_features_and_vectors(tmp_path: Path) -> None:
+def test_vectors_combine_with_sums_of_features(tmp_path: Path) -> None:
     """Vectors can be combined with a sum of features as with any recipe. Copies and files keep them."""
     words, arrays, y = corpus(3, 4)
     X = tw.vectors(words, arrays, scale=0.5)

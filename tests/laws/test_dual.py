@@ -43,7 +43,7 @@ def trained(
     return gradient.train(problem, start, stopping, optimizer=optimizer, l2=l2, n_jobs=n_jobs)
 
 
-def test_the_twin_closes_its_gap_at_newtons_optimum():
+def test_reference_gap_closes_at_newtons_optimum():
     corpus = random_corpus(3, 3, n=4, longest=3)
     places = np.array(corpus.places())
     sentences = [paths_of(x, y, corpus.labels, places) for x, y in zip(corpus.X, corpus.gold)]
@@ -56,7 +56,7 @@ def test_the_twin_closes_its_gap_at_newtons_optimum():
 
 @pytest.mark.parametrize(("way", "together"), [*((way, False) for way in SIMD), ("", True)])
 @pytest.mark.parametrize("l2", [0.1, 1.0, 10.0])
-def test_the_certificate_bounds_an_enumerated_optimum(l2, way, together):
+def test_certificate_bounds_the_enumerated_optimum(l2, way, together):
     for seed in range(4):
         corpus = random_corpus(seed, 2 + seed % 2, n=5, longest=4, valued=seed % 2 == 1)
         places = np.array(corpus.places())
@@ -80,7 +80,7 @@ def test_the_certificate_bounds_an_enumerated_optimum(l2, way, together):
 
 @pytest.mark.parametrize("way", SIMD)
 @pytest.mark.parametrize(("labels", "l2"), [(3, 0.1), (9, 0.01), (20, 0.1)])
-def test_chains_of_a_certificate_have_the_marginals_kept(labels, l2, way):
+def test_certificate_chains_have_the_stored_marginals(labels, l2, way):
     corpus = random_corpus(7, labels, n=60, longest=12)
     with forced(way):
         ascent = dual(corpus, l2)
@@ -92,7 +92,7 @@ def test_chains_of_a_certificate_have_the_marginals_kept(labels, l2, way):
 
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("labels", [3, 17, 40])
-def test_weights_are_those_of_the_dual_point(labels, together):
+def test_weights_belong_to_the_dual_point(labels, together):
     """w = 1/(2 l2) sum_i s_i (F(y_i) - F(mu_i)), after any number of epochs."""
     corpus = random_corpus(labels, labels, n=25, valued=True)
     s = np.random.default_rng(0).uniform(0.0, 3.0, 25)
@@ -122,7 +122,7 @@ def test_weights_are_those_of_the_dual_point(labels, together):
 
 @pytest.mark.parametrize("l2", [0.3, 3.0])
 @pytest.mark.parametrize("labels", [2, 9, 20])
-def test_all_optimisers_end_at_one_optimum(labels, l2):
+def test_all_optimisers_reach_the_same_optimum(labels, l2):
     corpus = random_corpus(labels, labels, n=30, longest=12, valued=labels == 9)
     weights = np.random.default_rng(1).uniform(0.0, 2.0, 30)
     allowed = np.ones((2, labels), dtype=bool)
@@ -141,7 +141,7 @@ def test_all_optimisers_end_at_one_optimum(labels, l2):
         assert all(entry["dual"] <= other.objective for entry in certified.history)
 
 
-def test_forbidden_edges_hold_in_training():
+def test_forbidden_edges_are_excluded_in_training():
     corpus = random_corpus(5, 4, n=20, longest=6)
     seen = {(a, b) for gold in corpus.gold for a, b in itertools.pairwise(gold)}
     forbidden = np.array(
@@ -157,7 +157,7 @@ def test_forbidden_edges_hold_in_training():
     )
 
 
-def test_a_weight_of_two_is_a_sentence_given_twice():
+def test_weight_of_two_equals_a_duplicate_sentence():
     X = [[f"w{(3 * i + t) % 7}" for t in range(3 + i % 3)] for i in range(12)]
     y = [["ABC"[(len(w) + i + t) % 3] for t, w in enumerate(x)] for i, x in enumerate(X)]
     options = {"features": "S1", "optimizer": "dual", "tol": 1e-5, "l2": 2.0}
@@ -172,7 +172,7 @@ def test_a_weight_of_two_is_a_sentence_given_twice():
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_threads_and_repetition_change_no_bit(together, monkeypatch):
+def test_results_are_bit_identical_for_any_threads(together, monkeypatch):
     monkeypatch.setenv("TAGWISE_MOST_THREADS", "4")
     corpus = random_corpus(8, 7, n=60)
     found = []
@@ -193,7 +193,7 @@ def test_threads_and_repetition_change_no_bit(together, monkeypatch):
     assert not np.array_equal(other.weights(), same.weights())  # the seed has an effect
 
 
-def test_ascents_beside_each_other_share_the_threads(monkeypatch):
+def test_concurrent_ascents_share_the_thread_pool(monkeypatch):
     """An ascent that finds no free thread in the pool runs alone, with the same bits."""
     monkeypatch.setenv("TAGWISE_MOST_THREADS", "4")
     corpus = random_corpus(8, 7, n=60)
@@ -208,7 +208,7 @@ def test_ascents_beside_each_other_share_the_threads(monkeypatch):
         assert set(threads.map(weights, range(12))) == {weights(0)}
 
 
-def test_two_visits_together_find_the_same_weights():
+def test_parallel_visits_make_the_steps_of_single_visits():
     """The first two visits of an epoch start from 0, and each makes the step that it would make alone."""
     corpus = random_corpus(2, 4, n=2)
     one = dual(corpus)
@@ -225,7 +225,7 @@ def test_two_visits_together_find_the_same_weights():
 
 
 @pytest.mark.parametrize("l2", [1.0, 10.0])
-def test_sentences_that_are_all_alike_do_not_overshoot_together(l2):
+def test_equal_sentences_in_a_group_do_not_overshoot(l2):
     """All visits of a group make the same step at once, and the objective must still decrease."""
     x, y = [f"w{i % 3}" for i in range(40)], ["AB"[i % 2] for i in range(40)]
     options = {"features": "S3", "l2": l2, "max_iter": 300}
@@ -235,7 +235,7 @@ def test_sentences_that_are_all_alike_do_not_overshoot_together(l2):
     assert ours.objective_ == pytest.approx(other.objective_, rel=1e-5)
 
 
-def test_a_state_goes_on_to_the_bit():
+def test_resumed_state_is_bit_identical():
     corpus = random_corpus(9, 6, n=40)
     whole, first = dual(corpus), dual(corpus)
     for _ in range(5):
@@ -252,7 +252,7 @@ def test_a_state_goes_on_to_the_bit():
         dual(random_corpus(1, 3, n=5)).restore(*first.state())
 
 
-def test_states_far_from_the_optimum_are_more_where_somebody_chooses_among_them():
+def test_dev_scores_request_more_evaluations():
     """Both have the same epochs and equal objectives where both evaluate. A dev score requests more evaluations."""
     corpus = random_corpus(5, 4, n=60)
     few, many = (
@@ -268,7 +268,7 @@ def test_states_far_from_the_optimum_are_more_where_somebody_chooses_among_them(
     assert len(scored.history_) > len(plain.history_)
 
 
-def test_an_ascent_that_was_flat_when_it_was_kept_ends():
+def test_resumed_flat_ascent_hands_over_to_lbfgs():
     """A flat ascent that is saved and resumed ends like the original: L-BFGS continues from the same weights."""
     corpus = random_corpus(5, 4, n=30)
     ascent = Ascent(dual(corpus, 1.0), 1, 0, hasty=True)
@@ -279,7 +279,7 @@ def test_an_ascent_that_was_flat_when_it_was_kept_ends():
     assert [step.value for step in steps(again, 1e-9)] == [whole[-1].value]
 
 
-def test_a_certificate_does_not_show_as_a_rise_of_the_gap():
+def test_certificates_rescale_earlier_gap_estimates():
     """Estimates of earlier epochs are rescaled by the measured share, so the rate does not change."""
     corpus = random_corpus(9, 6, n=40)
     ascent = Ascent(dual(corpus), 1, 0)
@@ -292,7 +292,7 @@ def test_a_certificate_does_not_show_as_a_rise_of_the_gap():
     assert ascent.gaps == pytest.approx([factor * gap for gap in before], rel=1e-9)
 
 
-def test_a_dual_point_serves_another_penalty():
+def test_dual_point_is_valid_for_other_penalties():
     """w(q) is proportional to 1/(2 l2): the same q at l2' has (l2 / l2') w, and bounds the optimum there."""
     corpus = random_corpus(11, 5, n=40)
     problem = Problem(corpus.data, corpus.layout, "log")
@@ -313,7 +313,7 @@ def test_a_dual_point_serves_another_penalty():
     assert end.dual <= best * (1.0 + 1e-6)
 
 
-def test_a_path_goes_from_dual_point_to_dual_point():
+def test_path_warm_starts_from_dual_points():
     """Every strength is certified with its own optimum, in fewer epochs than from the gold labels."""
     train = tw.load_corpus("wnut17-ner")[0][:220]
     tagger = tw.CRF(features="S2", tol=1e-3)
@@ -330,7 +330,7 @@ def test_a_path_goes_from_dual_point_to_dual_point():
     assert epochs[0] < epochs[1]
 
 
-def test_what_it_cannot_do_is_refused():
+def test_unsupported_parameters_are_rejected():
     X, y = [["a", "b"]], [["A", "B"]]
     for params in ({"loss": "exp"}, {"l2": 0.0}, {"order": 2}, {"cost": 1.0}, {"partial": True}):
         with pytest.raises(ParameterError, match="does not support"):
@@ -342,7 +342,7 @@ def test_what_it_cannot_do_is_refused():
             dual(random_corpus(1, 3, n=5), l2)
 
 
-def test_small_penalties_and_small_tolerances_go_over_to_lbfgs():
+def test_small_penalties_and_tolerances_fall_back_to_lbfgs():
     corpus = random_corpus(4, 3, n=40, longest=10)
     slow = trained(corpus, "dual", 1e-4, 1e-6)
     assert "certified" not in slow.reason
@@ -354,7 +354,7 @@ def test_small_penalties_and_small_tolerances_go_over_to_lbfgs():
     assert fine.history[-1]["dual"] == max(entry["dual"] for entry in fine.history) <= fine.objective
 
 
-def test_the_certificate_is_in_the_file_the_log_and_the_line(tmp_path, caplog):
+def test_certificate_is_in_file_log_and_summary(tmp_path, caplog):
     train, _, _ = tw.load_corpus("wnut17-ner")
     with caplog.at_level("INFO", logger="tagwise"):
         tagger = tw.CRF(features="S1", l2=3.0, tol=1e-3, verbose=1).fit(train[:220])

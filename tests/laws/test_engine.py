@@ -20,7 +20,7 @@ from .strategies import Chain, chains, reals, wholes
 
 
 @given(chains())
-def test_marginals(c: Chain) -> None:
+def test_marginals_match_enumeration(c: Chain) -> None:
     log_z, node, pair = _core.chain_marginals(*fold(c))
     assert log_z == pytest.approx(chain.log_partition(c.scores), abs=1e-9)
     assert _core.chain_log_partition(*fold(c)) == pytest.approx(log_z, abs=1e-12)
@@ -59,7 +59,7 @@ def test_impossible_and_malformed_scores_are_errors() -> None:
 
 @pytest.mark.parametrize("labels", [3, 17])
 @pytest.mark.parametrize("seed", range(4))
-def test_an_attribute_written_twice_counts_twice(seed: int, labels: int) -> None:
+def test_repeated_attributes_count_twice(seed: int, labels: int) -> None:
     """Lists that repeat an attribute and dicts that count it agree. Words imply their classes, so rows are folded."""
     rng = np.random.default_rng(seed)
     lists: list[list[list[str]]] = []
@@ -95,7 +95,7 @@ def test_gold_outside_the_support_is_reported() -> None:
 
 @pytest.mark.parametrize("labels", [2, 9, 17, 45])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
-def test_few_allowed_labels_a_token(labels: int, share: float) -> None:
+def test_few_allowed_labels_per_token(labels: int, share: float) -> None:
     """If most tokens may take few labels, only those cells are visited, with the same paths and ties."""
     c = random_corpus(labels, labels, n=60, longest=12)
     rng = np.random.default_rng(labels)
@@ -125,7 +125,7 @@ def test_few_allowed_labels_a_token(labels: int, share: float) -> None:
                 assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in whole]
 
 
-def test_sentences_do_not_depend_on_each_other() -> None:
+def test_results_of_a_sentence_do_not_depend_on_the_batch() -> None:
     """Marginals and lists of a sentence have the same bits alone and in a batch, with or without edge attributes."""
     rng = np.random.default_rng(3)
     X = [[f"w{i}" for i in rng.integers(0, 60, rng.integers(1, 15))] for _ in range(60)]

@@ -89,7 +89,7 @@ class Case:
 
 @pytest.mark.parametrize("labels", [1, 2, 3, 17])
 @pytest.mark.parametrize("k", [1, 4])
-def test_no_history_is_the_present_decoder(labels: int, k: int) -> None:
+def test_history_of_one_label_equals_the_chain_decoder(labels: int, k: int) -> None:
     case = Case(labels, labels, 1, 1, n=30)
     assert case.native(k) == lists(case.scorer, case.c.data, k)
 
@@ -97,7 +97,7 @@ def test_no_history_is_the_present_decoder(labels: int, k: int) -> None:
 @pytest.mark.parametrize(("m", "p"), [(1, 2), (1, 3), (1, 5), (2, 2), (2, 4), (3, 3), (3, 5), (2, 1), (3, 1)])
 @pytest.mark.parametrize("document", [False, True])
 @pytest.mark.parametrize("k", [1, 3])
-def test_search_is_the_twin(m: int, p: int, document: bool, k: int) -> None:
+def test_search_matches_the_reference(m: int, p: int, document: bool, k: int) -> None:
     """Paths, scores and ties agree, with documents whose earlier sentences have their decoded labels."""
     for labels in (2, 3):
         case = Case(100 * m + 10 * p + labels, labels, m, p, document)
@@ -108,7 +108,7 @@ def test_search_is_the_twin(m: int, p: int, document: bool, k: int) -> None:
 
 @pytest.mark.parametrize("m", [2, 3])
 @pytest.mark.parametrize("tuples", [False, True])
-def test_cells_as_long_as_the_history_are_exact(m: int, tuples: bool) -> None:
+def test_search_is_exact_if_cells_cover_the_history(m: int, tuples: bool) -> None:
     """m = p is higher-order Viterbi, compared with an enumeration of all paths."""
     for seed in range(4):
         case = Case(seed, 3, m, m, tuples=tuples, longest=6)
@@ -126,7 +126,7 @@ def test_many_labels() -> None:
         assert ranked == history.decode(local, T, 18, 2, 2)
 
 
-def test_endless_history_shares_its_last_table() -> None:
+def test_endless_history_reuses_the_last_table() -> None:
     case = Case(5, 3, 1, 3, longest=8)
     terms = _core.LookbackSpec(3, 1, 3, endless=True)
     counts, scores, labels = _core.HistoryScorer(terms, case.far).kbest(case.scorer, case.c.data)
@@ -140,7 +140,7 @@ def test_endless_history_shares_its_last_table() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 1000])
-def test_beam_is_the_twin(width: int) -> None:
+def test_beam_matches_the_reference(width: int) -> None:
     for document in (False, True):
         case = Case(width, 3, 1, 3, document, longest=5)
         k = min(width, 3)
@@ -151,7 +151,7 @@ def test_beam_is_the_twin(width: int) -> None:
                 assert ranked[0][0] == history.enumerate_best(local, T, 3)
 
 
-def test_constraints_hold() -> None:
+def test_paths_satisfy_the_constraints() -> None:
     case = Case(11, 4, 2, 3, document=True)
     sets, of, forbidden = constraints(case.c, 2)
     case.scorer = _core.Scorer(case.c.layout, case.w, np.flatnonzero(forbidden.ravel()).astype(np.uint32))
@@ -161,7 +161,7 @@ def test_constraints_hold() -> None:
             assert not any(forbidden[y, z] for y, z in pairwise(path))
 
 
-def test_threads_do_not_matter() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     case = Case(7, 5, 1, 4, document=True, n=200, longest=15)
     assert case.native(3, n_jobs=1) == case.native(3, n_jobs=3)
 
@@ -202,14 +202,14 @@ def learned(
     st.integers(1, 4),
     st.booleans(),
 )
-def test_perceptron_is_the_twin(p: Problem, m: int, far: int, document: bool) -> None:
+def test_perceptron_matches_the_reference(p: Problem, m: int, far: int, document: bool) -> None:
     (last, mean), (slow_last, slow_mean) = learned(p, m, far, document, 0)
     np.testing.assert_array_equal(last, slow_last)
     np.testing.assert_allclose(mean, slow_mean, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["perceptron", "mira"])
-def test_without_history_it_is_the_plain_learner(kind: str) -> None:
+def test_learner_without_history_equals_the_plain_learner(kind: str) -> None:
     p = corpus(3, 5, n=40)
     n = native(p)
     plain = n.online(kind, k=3, seed=4)
@@ -221,7 +221,7 @@ def test_without_history_it_is_the_plain_learner(kind: str) -> None:
     np.testing.assert_allclose(plain.weights(), ours.weights(), atol=1e-5)
 
 
-def test_it_learns_what_the_first_order_cannot() -> None:
+def test_history_learns_second_order_dependencies() -> None:
     """The labels depend only on the label two back."""
     rng = np.random.default_rng(0)
     y = []
@@ -242,7 +242,7 @@ def test_it_learns_what_the_first_order_cannot() -> None:
     assert errors[2] == 0 < errors[1]
 
 
-def test_refusals() -> None:
+def test_invalid_specifications_are_rejected() -> None:
     with pytest.raises(ValueError, match="m=4"):
         _core.LookbackSpec(3, 4, 1)
     with pytest.raises(ValueError, match="too many cells"):
@@ -270,7 +270,7 @@ def test_refusals() -> None:
         (1, 2, True, True),
     ],
 )
-def test_the_ends_of_what_may_be_looked_at(m: int, p: int, endless: bool, good: bool) -> None:
+def test_limits_of_cells_and_distances(m: int, p: int, endless: bool, good: bool) -> None:
     """A cell has 1 to 3 labels. Any distance whose weights fit is valid. Endless history needs a shared table."""
     if good:
         assert len(_core.LookbackSpec(2, m, p, endless=endless)) == 4 * (p - 1)
@@ -293,7 +293,7 @@ def test_the_ends_of_what_may_be_looked_at(m: int, p: int, endless: bool, good: 
         (2, [0, 1, 1], "ascending"),
     ],
 )
-def test_where_documents_begin(n: int, starts: list[int], match: str | None) -> None:
+def test_document_starts_are_checked(n: int, starts: list[int], match: str | None) -> None:
     """The first document starts at the first sentence, the others at later existing ones."""
     case = Case(1, 3, 1, 2, document=True)
     data = _core.encode_attributes(_core.Vocabulary(), [[["a"], ["b"]]] * n)

@@ -30,7 +30,7 @@ def test_every_k_agrees_with_enumeration(c: Chain, more: int) -> None:
 
 
 @given(chains(), st.integers(1, 30))
-def test_real_scores(c: Chain, k: int) -> None:
+def test_lists_of_real_scores_match_enumeration(c: Chain, k: int) -> None:
     found, slow = _core.chain_kbest(*fold(c), k), chain.kbest(c.scores, k)
     assert [s for s, _ in found] == pytest.approx([s for s, _ in slow], abs=1e-9)
     assert len({tuple(p) for _, p in found}) == len(slow)
@@ -39,18 +39,18 @@ def test_real_scores(c: Chain, k: int) -> None:
 
 
 @given(chains(elements=wholes()))
-def test_the_first_is_viterbi(c: Chain) -> None:
+def test_first_path_is_the_viterbi_path(c: Chain) -> None:
     ((score, path),) = _core.chain_kbest(*fold(c), 1)
     best, viterbi = _core.chain_viterbi(*fold(c))
     assert score == best
     assert tuple(path) == tuple(viterbi)
 
 
-def test_no_path_is_an_empty_list() -> None:
+def test_sentence_without_a_path_has_an_empty_list() -> None:
     assert _core.chain_kbest(np.full((2, 2), -np.inf), np.zeros((2, 2)), 3) == []
 
 
-def test_scores_fall_and_threads_do_not_matter() -> None:
+def test_scores_descend_and_do_not_depend_on_threads() -> None:
     c = random_corpus(3, 9, n=60, longest=20)
     w = np.random.default_rng(9).standard_normal(len(c.layout)).astype(np.float32)
     scorer = _core.Scorer(c.layout, w)

@@ -21,7 +21,7 @@ def found(scorer: _core.Scorer, data: _core.Dataset, allowed: object, ways: str)
 
 @pytest.mark.parametrize("level", ["", "avx2", "baseline"])
 @pytest.mark.parametrize("labels", [1, 9, 16, 17, 70])
-def test_both_kernels_give_the_same_bits(labels: int, level: str) -> None:
+def test_chart_and_lane_kernels_are_bit_identical(labels: int, level: str) -> None:
     """Bits are equal with ties, forbidden labels and edges, scores far apart, and renormalised long sentences."""
     c = random_corpus(labels, labels, n=20, longest=300 if labels < 17 else 200)
     rng = np.random.default_rng(labels)

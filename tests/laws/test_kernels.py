@@ -57,7 +57,7 @@ class Rules:
 @pytest.mark.parametrize("kernel", [LINEAR, POLY], ids=lambda k: k.name)
 @pytest.mark.parametrize("form", ["rows", "expanded"])
 @given(p=problems(values=wholes(), max_sentences=4), seed=st.integers(0, 99))
-def test_the_dual_perceptron_is_the_twin(kernel: Kernel, form: str, p: Problem, seed: int) -> None:
+def test_dual_perceptron_matches_the_reference(kernel: Kernel, form: str, p: Problem, seed: int) -> None:
     """With integers the betas are equal to the bit, and so are the averages."""
     order = orders(p, 4, seed)
     twins = perceptron.dual_perceptron(p.X, p.y, p.shape.labels, order, TWIN[kernel.name])
@@ -74,7 +74,7 @@ def test_the_dual_perceptron_is_the_twin(kernel: Kernel, form: str, p: Problem, 
 
 @pytest.mark.parametrize("form", ["rows", "expanded"])
 @pytest.mark.parametrize("labels", [3, 17])
-def test_the_linear_kernel_is_the_primal(form: str, labels: int) -> None:
+def test_linear_kernel_equals_the_primal(form: str, labels: int) -> None:
     """The steps are equal, and sum_s beta_s x_s is the primal's weight of every attribute, last and averaged."""
     p = corpus(labels, labels)
     k = Kernelled(p)
@@ -95,7 +95,7 @@ def test_the_linear_kernel_is_the_primal(form: str, labels: int) -> None:
     assert dual.n_support == np.count_nonzero(k.split(dual.weights(False))[0].any(axis=1))
 
 
-def test_a_small_cache_changes_nothing() -> None:
+def test_cache_size_does_not_change_results() -> None:
     k = Kernelled(random_sparse(1))
     found = []
     for size in (1, 1 << 12, BIG):
@@ -107,7 +107,7 @@ def test_a_small_cache_changes_nothing() -> None:
     np.testing.assert_array_equal(found[0], found[2])
 
 
-def test_a_budget_holds_and_a_large_one_changes_nothing() -> None:
+def test_budget_limits_the_support_and_a_large_one_has_no_effect() -> None:
     k = Kernelled(random_sparse(2))
     free = k.perceptron(POLY)
     wide = k.perceptron(POLY, budget=len(k.distinct))
@@ -131,7 +131,7 @@ def test_a_budget_holds_and_a_large_one_changes_nothing() -> None:
 @pytest.mark.parametrize("slack", ["instance", "sequence"])
 @settings(max_examples=8)
 @given(p=problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=3))
-def test_the_kernel_svm_meets_the_quadratic_program(kernel: Kernel, slack: str, p: Problem) -> None:
+def test_kernel_svm_solves_the_quadratic_program(kernel: Kernel, slack: str, p: Problem) -> None:
     G, pairs = svm.gram(p.X, p.y, p.shape.labels, TWIN[kernel.name])
     sentence = np.array([i for i, _ in pairs])
     alpha = svm._dual(G / 4, np.ones(len(pairs)), sentence, 0.6, slack)
@@ -149,7 +149,7 @@ def test_the_kernel_svm_meets_the_quadratic_program(kernel: Kernel, slack: str, 
 @given(
     p=problems(max_sentences=2, max_tokens=3, max_labels=3, max_attributes=3), seed=st.integers(0, 1 << 16)
 )
-def test_constraints_leave_the_program_of_the_lawful_paths(
+def test_constrained_svm_solves_the_program_over_valid_paths(
     kernel: Kernel, slack: str, p: Problem, seed: int
 ) -> None:
     """With forbidden transitions and allowed labels the optimum is over the valid paths, without other alphas."""
@@ -179,7 +179,7 @@ def test_constraints_leave_the_program_of_the_lawful_paths(
 
 
 @pytest.mark.parametrize("labels", [3, 9])
-def test_the_dual_perceptron_keeps_constraints_as_the_primal_does(labels: int) -> None:
+def test_constrained_dual_perceptron_equals_the_primal(labels: int) -> None:
     p = corpus(labels, labels)
     k, limits = Kernelled(p), Rules(p, 1)
     layout = _core.Layout.build(k.data, k.n, labels, all_pairs=True)
@@ -197,7 +197,7 @@ def test_the_dual_perceptron_keeps_constraints_as_the_primal_does(labels: int) -
 
 
 @pytest.mark.parametrize("margin", [False, True])
-def test_the_linear_kernel_svm_is_the_explicit_one(margin: bool) -> None:
+def test_linear_kernel_svm_equals_the_explicit_svm(margin: bool) -> None:
     p = random_sparse(5, n=15)
     k = Kernelled(p)
     layout = _core.Layout.build(k.data, k.n, 5, all_pairs=True)
@@ -293,7 +293,7 @@ def test_prediction_obeys_support_and_ignores_threads(kernel: Kernel) -> None:
         scorer.viterbi(k.data, allowed=(np.zeros((1, k.labels), dtype=bool), np.zeros_like(of)))
 
 
-def test_arrays_make_the_same_model() -> None:
+def test_models_round_trip_through_arrays() -> None:
     k = Kernelled(random_sparse(8, values=True))
     _, scorer = random_model(k, POLY, 2)
     again = KernelScorer.of_arrays(scorer.base, POLY, scorer.arrays())
@@ -313,7 +313,7 @@ def own(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
 
 
 @pytest.mark.parametrize("values", [False, True])
-def test_a_function_is_as_good_as_the_kernel_it_computes(values: bool) -> None:
+def test_kernel_functions_equal_the_native_kernel(values: bool) -> None:
     k = Kernelled(random_sparse(9, n=12, values=values))
     mine = Kernel("function", function=own)
     a, b = k.perceptron(mine), k.perceptron(POLY, form="rows")
@@ -331,7 +331,7 @@ def test_a_function_is_as_good_as_the_kernel_it_computes(values: bool) -> None:
 
 @pytest.mark.parametrize("learner", [tw.Perceptron, tw.HMSVM])
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
-def test_an_attribute_that_is_named_twice_counts_twice(learner: Any, kernel: str) -> None:
+def test_repeated_attributes_count_twice(learner: Any, kernel: str) -> None:
     """Lists with repeated attributes are the same tokens as their counts: <x, x> is a sum of squares."""
     lists = [[["a", "a", "b"], ["c", "b"]], [["b", "c", "c"], ["a"]], [["a"], ["c", "a", "c", "c"]]]
     counts = [[{name: float(token.count(name)) for name in token} for token in x] for x in lists]
@@ -346,7 +346,7 @@ def test_an_attribute_that_is_named_twice_counts_twice(learner: Any, kernel: str
     assert not np.allclose(*scores)
 
 
-def test_what_a_function_raises_comes_back() -> None:
+def test_errors_of_kernel_functions_propagate() -> None:
     k = Kernelled(random_sparse(1, n=4))
 
     def broken(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
@@ -364,7 +364,7 @@ def test_what_a_function_raises_comes_back() -> None:
             KernelScorer.of_arrays(scorer.base, kernel, scorer.arrays()).viterbi(k.data)
 
 
-def test_kernels_that_make_no_sense_are_refused() -> None:
+def test_invalid_kernels_are_rejected() -> None:
     k = Kernelled(random_sparse(1, n=4))
     for bad, said in (
         (Kernel("poly", 0), "degree from 1 to 64 .* got degree 0 and coef 1"),

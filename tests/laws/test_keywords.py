@@ -26,7 +26,7 @@ CHECKS = {(name, learner): check for (_, name, learner), check in CASES}
 
 
 @pytest.mark.parametrize(("name", "learner"), CHECKS, ids=map("-".join, CHECKS))
-def test_an_argument_does_what_it_says(name: str, learner: str, tmp_path: File) -> None:
+def test_argument_has_its_documented_effect(name: str, learner: str, tmp_path: File) -> None:
     """The statement of the row holds."""
     CHECKS[name, learner](learner, tmp_path)
 

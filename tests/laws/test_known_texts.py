@@ -47,7 +47,7 @@ def rows(data: _core.Dataset) -> list[list[float]]:
 
 @pytest.mark.parametrize("way", ["single", "runs"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_rows_are_those_of_a_template_that_knows_nothing(way: str, n_jobs: int) -> None:
+def test_cached_rows_equal_uncached_rows(way: str, n_jobs: int) -> None:
     """Calls with other and with the same words, short and long, do not change earlier results."""
     template, vocabulary = _core.Template(TEMPLATE, ["word"]), _core.Vocabulary()
     _core.encode_tokens(template, vocabulary, sentences(0) + sentences(1))
@@ -64,7 +64,7 @@ def test_rows_are_those_of_a_template_that_knows_nothing(way: str, n_jobs: int) 
 
 
 @pytest.mark.parametrize("labels", [5, 20, 40, 60, 70])
-def test_scores_have_the_same_bits_whatever_was_tagged_before(labels: int) -> None:
+def test_scores_do_not_depend_on_earlier_calls(labels: int) -> None:
     """Probabilities of float32 weights, on every code path and number of threads: no call changes bits of another."""
     vocabulary, scorer = model(labels)
     template = _core.Template(NODE, ["word"])
@@ -89,7 +89,7 @@ def test_scores_have_the_same_bits_whatever_was_tagged_before(labels: int) -> No
                     assert kept_z.tobytes() == log_z.tobytes(), (way, seed, n_jobs)
 
 
-def test_what_is_found_belongs_to_one_vocabulary() -> None:
+def test_cached_ids_belong_to_one_vocabulary() -> None:
     """A template that serves two vocabularies in turn, and one that lost attributes, gives each its own ids."""
     template, X = _core.Template(TEMPLATE, ["word"]), sentences(0)
     first, second = _core.Vocabulary(), _core.Vocabulary()
@@ -103,7 +103,7 @@ def test_what_is_found_belongs_to_one_vocabulary() -> None:
         assert rows(_core.encode_tokens(template, vocabulary, X)) == rows(want)
 
 
-def test_sums_that_are_not_kept_are_made_with_the_same_bits() -> None:
+def test_uncached_sums_are_bit_identical_to_cached_ones() -> None:
     """Words beyond the cache's capacity score as cached ones do, and as single attributes do."""
     source, labels = "word[0]\nword[0].suffix(1..2)", 50
     words = [f"{i:x}.{i % 7}" for i in range(70_000)]
@@ -125,7 +125,7 @@ def test_sums_that_are_not_kept_are_made_with_the_same_bits() -> None:
     np.testing.assert_allclose(found["runs,table", 200], found["single,table", 200], atol=1e-5)
 
 
-def test_bare_sentences_are_the_only_column() -> None:
+def test_token_lists_equal_single_column_sentences() -> None:
     """Lists of tokens are read like lists of one column, with the same error for a value that is not a string."""
     X = [["a", "B", "a"], [], ["\u00fc", "a"]]
     template = _core.Template("word[-1..0]", ["word"])

@@ -28,7 +28,7 @@ SENTENCES = st.lists(st.one_of(st.lists(LABELS), st.lists(LABELS).map(tuple)))
 
 
 @given(SENTENCES, st.booleans())
-def test_counts_and_numbers_are_those_of_dicts(y: list[Any], outer: bool) -> None:
+def test_counts_and_ids_equal_those_of_dicts(y: list[Any], outer: bool) -> None:
     given_y = tuple(y) if outer else y
     counts = Counter(chain.from_iterable(y))
     found = count_texts(given_y)
@@ -42,7 +42,7 @@ def test_counts_and_numbers_are_those_of_dicts(y: list[Any], outer: bool) -> Non
 
 
 @given(SENTENCES, st.sampled_from([Text("a"), None, 3, b"a", ("a",), float("nan")]), st.data())
-def test_whatever_is_no_plain_string_is_left_to_python(y: list[Any], other: Any, data: st.DataObject) -> None:
+def test_other_objects_fall_back_to_python(y: list[Any], other: Any, data: st.DataObject) -> None:
     rows = [list(row) for row in y] + [["a"]]
     row = rows[data.draw(st.integers(0, len(rows) - 1))]
     row.insert(data.draw(st.integers(0, len(row))), other)
@@ -55,12 +55,12 @@ def test_whatever_is_no_plain_string_is_left_to_python(y: list[Any], other: Any,
 
 
 @pytest.mark.parametrize("rows", [iter([["a"]]), "ab", ["ab"], {"a": 1}, [{"a"}], None, 3, [None]])
-def test_other_containers_are_left_to_python(rows: Any) -> None:
+def test_other_containers_fall_back_to_python(rows: Any) -> None:
     assert count_texts(rows) is None
     assert text_ids(rows, ["a", "b"]) is None
 
 
-def test_unknown_doubled_and_foreign_labels() -> None:
+def test_unknown_and_duplicate_labels() -> None:
     assert text_ids([["a", "c"]], ["a", "b"]) is None
     assert text_ids([["a"]], ["a", "a"]) is None
     assert text_ids([["a"]], [3]) is None  # type: ignore[list-item]
@@ -72,13 +72,13 @@ def test_unknown_doubled_and_foreign_labels() -> None:
         encode_labels([["a"], ["c"]], ["a", "b"])
 
 
-def test_a_lone_surrogate_is_named() -> None:
+def test_lone_surrogates_are_reported() -> None:
     assert count_texts([["a", "\ud800"]]) is None
     with pytest.raises(CorpusError, match="lone surrogate"):
         collect_labels([["a", "\ud800"]])
 
 
-def test_more_labels_than_addresses_are_remembered() -> None:
+def test_more_labels_than_cached_addresses() -> None:
     names = [f"label-{i}" for i in range(5000)]
     y = [[f"label-{i * 7919 % 5000}" for i in range(s, s + 100)] for s in range(0, 20000, 100)]
     ids = text_ids(y, names)

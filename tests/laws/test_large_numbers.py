@@ -34,7 +34,7 @@ def scorer(data: _core.Dataset, n: int, weights: Any, local: bool) -> _core.Scor
 @pytest.mark.parametrize("way", ["", "log", "slow"])
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e8, 1e12, 1e20, 1e30])
-def test_marginals_of_large_values_add_up_to_one(way: str, local: bool, size: float) -> None:
+def test_marginals_of_large_values_sum_to_one(way: str, local: bool, size: float) -> None:
     """Marginals sum to one for values of 1 to 1e30, in CRFs and MEMMs."""
     rng = np.random.default_rng(1)
     values = size * rng.uniform(0.5, 1.5, 9) * rng.choice([0, 1, -1], 9)
@@ -51,7 +51,7 @@ def test_marginals_of_large_values_add_up_to_one(way: str, local: bool, size: fl
 
 
 @pytest.mark.parametrize("size", [1.0, 1e6, 1e12, 1e30])
-def test_a_large_token_takes_no_digits_from_its_neighbours(size: float) -> None:
+def test_large_values_do_not_affect_neighbouring_tokens(size: float) -> None:
     """A token with a large value leaves the probabilities of the others unchanged.
 
     If its value decides its label at any size, they are those of two chains given that label, each between the
@@ -82,7 +82,7 @@ def test_a_large_token_takes_no_digits_from_its_neighbours(size: float) -> None:
 
 @pytest.mark.parametrize("size", [1e10, 1e20, 1e30])
 @pytest.mark.parametrize("local", [False, True])
-def test_large_transitions(size: float, local: bool) -> None:
+def test_large_transitions_are_exact_or_an_error(size: float, local: bool) -> None:
     """A chain is right. A local model raises an error."""
     rng = np.random.default_rng(3)
     data = dataset(np.ones(6))
@@ -102,7 +102,7 @@ def test_large_transitions(size: float, local: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", [tw.MEMM, tw.CRF, tw.HMM])
-def test_estimators(kind: Any) -> None:
+def test_estimators_have_valid_probabilities(kind: Any) -> None:
     """Public estimators give valid probabilities for large values."""
     X = [[{"v": 1e12, "a": 1}, {"v": -1e12, "b": 1}], [{"b": 1}, {"v": 3e11, "a": 1}]] * 3
     if kind is tw.HMM:

@@ -40,7 +40,7 @@ def per_token(s: chain.Scores) -> chain.Scores:
 
 
 @given(chains(max_labels=3, max_tokens=4))
-def test_primitives_are_sums_over_all_paths(c: Chain) -> None:
+def test_primitives_match_enumeration(c: Chain) -> None:
     """log Z, marginals of labels and pairs, the best path, and the score of a path."""
     lattice = lattice_of(c)
     assert lattice.log_partition() == pytest.approx(enumeration.log_partition(c.scores), abs=1e-9)
@@ -62,7 +62,7 @@ def test_ties_go_to_the_lower_label(c: Chain) -> None:
 
 
 @given(chains(max_labels=3, max_tokens=4, constrained=True))
-def test_restrictions_are_scores_of_minus_infinity(c: Chain) -> None:
+def test_restrictions_equal_scores_of_minus_infinity(c: Chain) -> None:
     """Labels outside `allowed` and forbidden pairs are excluded. Start and end scores stay."""
     assert c.allowed is not None
     assert c.forbidden is not None
@@ -82,7 +82,7 @@ def test_restrictions_are_scores_of_minus_infinity(c: Chain) -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 @given(c=chains(max_labels=3, max_tokens=4))
-def test_losses_and_gradients_are_the_twins(name: str, c: Chain) -> None:
+def test_losses_and_gradients_match_the_reference(name: str, c: Chain) -> None:
     """Value, and derivatives with respect to node scores and the edge scores of each step."""
     s = per_token(c.scores)
     value, gradient = LOSSES[name](lattice_of(c), c.gold)
@@ -94,7 +94,7 @@ def test_losses_and_gradients_are_the_twins(name: str, c: Chain) -> None:
     assert not gradient.edge[0].any()
 
 
-def test_boundaries_belong_to_the_first_and_the_last_token() -> None:
+def test_boundary_scores_apply_to_first_and_last_token() -> None:
     """A single token has both boundaries. They default to zero, and have no effect without tokens."""
     node, edge = np.array([[1.0, 2.0]]), np.zeros((2, 2))
     assert Lattice(node, edge, [10.0, 0.0], [0.0, 5.0]).viterbi() == (11.0, [0])
@@ -105,7 +105,7 @@ def test_boundaries_belong_to_the_first_and_the_last_token() -> None:
     assert long.score([1, 0, 0]) == 0.0
 
 
-def test_shapes_that_do_not_fit_are_named() -> None:
+def test_shape_mismatches_are_reported() -> None:
     """The error names the given and the expected shape."""
     square = np.zeros((3, 3))
     with pytest.raises(ParameterError, match=r"node scores of shape \(3,\), expected \[tokens, labels\]"):

@@ -43,7 +43,7 @@ def whole(node: np.ndarray, moves: dict[tuple[int, int], float]) -> chain.Scores
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_the_twin_is_the_enumeration(seed: int) -> None:
+def test_reference_matches_enumeration(seed: int) -> None:
     node, moves = chains(seed)
     s = whole(node, moves)
     log_z, p, pairs = listed.marginals(node, moves)
@@ -63,7 +63,7 @@ def scored(node: np.ndarray, edge: np.ndarray) -> tuple[Corpus, np.ndarray]:
 
 @pytest.mark.parametrize("small", [-1.0, -2.7, -2.8, -8.0, -20.0, -45.0, -77.0])
 @pytest.mark.parametrize("ways", LISTS)
-def test_differences_that_take_all_digits(small: float, ways: str) -> None:
+def test_cancellation_keeps_six_digits(small: float, ways: str) -> None:
     """Subtraction that cancels nearly all digits still gives six correct ones.
 
     All of the sum before a token is on one or two labels whose transitions are nearly impossible. The path
@@ -120,7 +120,7 @@ def lawful(rng: np.random.Generator, forbidden: np.ndarray, length: int) -> list
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
-def test_rules_of_many_spans(scheme: str, loss: str) -> None:
+def test_constraints_of_many_span_types(scheme: str, loss: str) -> None:
     """Most transitions to an inside label are forbidden, and in IOBES most from one, so allowed ones are listed."""
     forbidden, L = spans(25 if scheme == "bio" else 12, scheme)
     rng = np.random.default_rng(1)
@@ -170,7 +170,7 @@ def test_lists_and_matrices_agree(labels: int, seed: int) -> None:
             np.testing.assert_allclose(z, found["whole"][2], rtol=1e-6)
 
 
-def test_lists_are_taken_where_they_pay() -> None:
+def test_lists_are_used_with_many_labels_and_few_transitions() -> None:
     """Lists are used with many labels and few transitions, not with few labels or all transitions."""
     for labels, choice, lists in ((130, {}, True), (20, {}, False), (60, {"all_pairs": True}, False)):
         c = corpus(0, labels, RAGGED, **choice)
@@ -182,7 +182,7 @@ def test_lists_are_taken_where_they_pay() -> None:
 
 
 @pytest.mark.parametrize("loss", ["log", "pointwise_exp"])
-def test_threads_do_not_change_a_bit(loss: str) -> None:
+def test_results_are_bit_identical_for_any_threads(loss: str) -> None:
     c = corpus(4, 70, RAGGED * 4)
     w = np.random.default_rng(6).standard_normal(len(c.layout))
     found = [evaluate(c, w, Terms(loss), "sparse,chunks", n) for n in (1, 2, 4)]
@@ -190,7 +190,7 @@ def test_threads_do_not_change_a_bit(loss: str) -> None:
 
 
 @pytest.mark.parametrize("labels", [70, 260])
-def test_descent_with_lists(labels: int) -> None:
+def test_stochastic_steps_with_lists_equal_matrices(labels: int) -> None:
     """A step of sixteen sentences moves every weight as with matrices."""
     c = corpus(5, labels, [5] * 16)
     moved = {}
@@ -204,7 +204,7 @@ def test_descent_with_lists(labels: int) -> None:
     np.testing.assert_allclose(moved["sparse"][1], moved["whole"][1], atol=1e-6)
 
 
-def test_auto_leaves_dual_ascent_to_few_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_uses_dual_ascent_only_with_few_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """With many labels and few seen transitions `auto` uses passes over lists.
 
     optimizer="dual" still selects dual ascent.

@@ -145,7 +145,7 @@ def test_allowed_labels(level: str) -> None:
         check(model(5), level, length, limited=True)
 
 
-def test_ways_agree_to_the_label() -> None:
+def test_code_paths_give_equal_labels() -> None:
     """All code paths subtract the same numbers, so paths are equal, also for ties of integers."""
     m = Long(7, whole=True)
     data = m.case(2_000).data

@@ -17,11 +17,11 @@ def close(value: float, gradient: np.ndarray, slow: float, slow_gradient: np.nda
     np.testing.assert_allclose(gradient, slow_gradient, atol=3e-5 * scale)
 
 
-def test_every_loss_has_a_twin() -> None:
+def test_every_loss_has_a_reference() -> None:
     assert list(TWINS) == list(_core.LOSSES)
 
 
-def test_one_token_sentences_make_the_losses_meet() -> None:
+def test_losses_coincide_for_single_tokens() -> None:
     """For T = 1, F1 = F3 and F2 = F4 - T."""
     c = random_corpus(1, 5, n=30, longest=1)
     w = np.random.default_rng(4).standard_normal(len(c.layout))
@@ -57,7 +57,7 @@ def test_log_domain_of_the_exponential_loss(longest: int) -> None:
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_a_long_sentence_from_zero_weights_stays_finite(name: str) -> None:
+def test_long_sentences_have_finite_losses_at_zero_weights(name: str) -> None:
     """1,000 tokens and 50 labels."""
     rng = np.random.default_rng(0)
     X = [[[f"w{rng.integers(200)}"] for _ in range(T)] for T in (1000, 3)]
@@ -100,7 +100,7 @@ def test_partial_labels(labels: int) -> None:
     np.testing.assert_allclose(known, plain, atol=1e-3)
 
 
-def test_bounds() -> None:
+def test_losses_bound_the_risks() -> None:
     """F1 >= log 2 * zero-one risk, F3 >= log 2 * Hamming errors of pointwise decoding, F2 >= rank loss."""
     c = random_corpus(21, 3, n=60, longest=4)
     w = np.random.default_rng(8).standard_normal(len(c.layout))

@@ -68,7 +68,7 @@ def limited(c: Corpus, w: np.ndarray, sets: np.ndarray, forbidden: np.ndarray) -
 
 @pytest.mark.parametrize(("labels", "size"), [(2, 1.0), (3, 0.0), (4, 1.0), (4, 30.0), (5, 1.0)])
 @pytest.mark.parametrize("edge_attributes", [False, True])
-def test_log_loss_and_gradient_are_over_lawful_paths(labels: int, edge_attributes: bool, size: float) -> None:
+def test_log_loss_and_gradient_sum_over_valid_paths(labels: int, edge_attributes: bool, size: float) -> None:
     groups = groups_of(labels)
     shape = {"n": 20, "longest": 5, "edge_attributes": edge_attributes}
     c = lawful_corpus(labels, labels, groups, **shape)
@@ -98,7 +98,7 @@ def test_log_loss_and_gradient_are_over_lawful_paths(labels: int, edge_attribute
                 assert (ahead - behind) / 2e-5 == pytest.approx(gradient[k], abs=1e-3)
 
 
-def test_the_exponential_loss_is_over_lawful_paths_too() -> None:
+def test_exponential_loss_sums_over_valid_paths() -> None:
     groups = groups_of(4)
     c = lawful_corpus(1, 4, groups, n=15, longest=4)
     w = np.random.default_rng(2).standard_normal(len(c.layout))
@@ -133,7 +133,7 @@ def trajectory(p: Problem, order: list[list[int]], groups: Groups, k: int, cost:
 
 
 @given(problems(values=wholes(), max_sentences=4, min_labels=2), st.integers(0, 99))
-def test_the_perceptron_steps_against_the_best_lawful_path(p: Problem, seed: int) -> None:
+def test_perceptron_steps_against_the_best_valid_path(p: Problem, seed: int) -> None:
     p, groups = lawful_problem(p, seed)
     order, n = orders(p, 3, seed), native(p)
     online = n.online("perceptron", once=groups)
@@ -143,7 +143,7 @@ def test_the_perceptron_steps_against_the_best_lawful_path(p: Problem, seed: int
 
 @settings(max_examples=15)
 @given(problems(values=wholes(), max_sentences=3, min_labels=2, edge_attributes=True), st.integers(0, 99))
-def test_the_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
+def test_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
     p, groups = lawful_problem(p, seed)
     order, n = orders(p, 3, seed), native(p)
     online = n.online("perceptron", once=groups)
@@ -151,7 +151,7 @@ def test_the_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
     np.testing.assert_array_equal(online.weights(averaged=False), trajectory(p, order, groups, 1)[n.at])
 
 
-def test_batch_epochs_decode_lawful_paths() -> None:
+def test_batch_epochs_decode_valid_paths() -> None:
     groups = groups_of(4)
     c = lawful_corpus(1, 4, groups, n=30, longest=5)
     plain, bound = (told.online(c.data, c.layout, "perceptron", batch=True, once=g) for g in (None, groups))
@@ -169,7 +169,7 @@ def test_batch_epochs_decode_lawful_paths() -> None:
 
 @settings(max_examples=15)
 @given(problems(values=wholes(), max_sentences=3, min_labels=3), st.integers(1, 6), st.integers(0, 99))
-def test_mira_meets_the_margins_of_the_k_best_lawful_paths(p: Problem, k: int, seed: int) -> None:
+def test_mira_satisfies_margins_of_the_k_best_valid_paths(p: Problem, k: int, seed: int) -> None:
     """One step from zero, where ties are broken alike, satisfies every margin."""
     p, groups = lawful_problem(p, seed)
     n = native(p)
@@ -186,7 +186,7 @@ def test_mira_meets_the_margins_of_the_k_best_lawful_paths(p: Problem, k: int, s
 @pytest.mark.parametrize("labels", [2, 3, 4, 6])
 @pytest.mark.parametrize("k", [1, 4, 40])
 @pytest.mark.parametrize("edge_attributes", [False, True])
-def test_lists_are_the_best_of_the_lawful_paths(labels: int, k: int, edge_attributes: bool) -> None:
+def test_kbest_lists_are_the_best_valid_paths(labels: int, k: int, edge_attributes: bool) -> None:
     groups = groups_of(labels)
     c = lawful_corpus(labels, labels, groups, n=15, longest=5, edge_attributes=edge_attributes)
     w = np.random.default_rng(k).integers(-2, 3, len(c.layout)).astype(np.float32)
@@ -211,7 +211,7 @@ def test_lists_are_the_best_of_the_lawful_paths(labels: int, k: int, edge_attrib
             at, score_at = at + n * length, score_at + n
 
 
-def test_nothing_changes_where_nothing_repeats() -> None:
+def test_without_once_labels_results_are_those_of_the_chain() -> None:
     c = random_corpus(5, 5, n=40)
     w = np.random.default_rng(1).standard_normal(len(c.layout)).astype(np.float32)
     scorer = _core.Scorer(c.layout, w)
@@ -223,7 +223,7 @@ def test_nothing_changes_where_nothing_repeats() -> None:
 
 @pytest.mark.parametrize("labels", [2, 4, 6])
 @pytest.mark.parametrize("size", [1.0, 200.0])
-def test_marginals_are_over_lawful_paths(labels: int, size: float) -> None:
+def test_marginals_sum_over_valid_paths(labels: int, size: float) -> None:
     groups = groups_of(labels)
     c = lawful_corpus(labels, labels, groups, n=15, longest=5)
     w = (size * np.random.default_rng(1).standard_normal(len(c.layout))).astype(np.float32)
@@ -281,7 +281,7 @@ def repeats(labels: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("make", LEARNERS)
-def test_learners_keep_and_feel_the_rule(make: Any) -> None:
+def test_learners_obey_and_benefit_from_the_constraint(make: Any) -> None:
     train, (test, gold) = addresses(), addresses(seed=1)
     plain, bound = make().fit(*train), make(constraints=RULE).fit(*train)
     assert any(map(repeats, plain.predict(test)))
@@ -291,7 +291,7 @@ def test_learners_keep_and_feel_the_rule(make: Any) -> None:
     assert bound.score(test, gold) > plain.score(test, gold)
 
 
-def test_probabilities_are_those_of_lawful_paths() -> None:
+def test_probabilities_sum_over_valid_paths() -> None:
     """P of a chunk, of its tokens and of the path, by summing over all valid label sequences."""
     y = [["B-A", "I-A", "O", "B-B"], ["B-B", "O", "B-A", "I-A"], ["O", "B-B", "I-B", "O"]]
     X = [["a", "x", "x", "b"], ["x", "x", "a", "x"], ["x", "b", "x", "x"]]
@@ -328,7 +328,7 @@ def test_probabilities_are_those_of_lawful_paths() -> None:
 # -- errors --------------------------------------------------------------------------------------------------
 
 
-def test_gold_that_repeats_is_named() -> None:
+def test_gold_labels_that_repeat_are_reported() -> None:
     X, y = addresses(6)
     y[4] = ["NUM", "O", "NUM", *["O"] * (len(y[4]) - 3)]
     for make in (LEARNERS[0], LEARNERS[3], LEARNERS[8]):
@@ -345,7 +345,7 @@ def test_gold_that_repeats_is_named() -> None:
         ({"optimizer": "sgd"}, "optimizer='auto'"),
     ],
 )
-def test_what_has_no_sum_is_refused_with_a_remedy(params: dict[str, Any], what: str) -> None:
+def test_losses_without_a_once_recursion_are_rejected(params: dict[str, Any], what: str) -> None:
     X, y = addresses(6)
     with pytest.raises(tw.ParameterError, match=f"{what}.*predict"):
         tw.CRF(features="S1", max_iter=2, constraints=RULE, **params).fit(X, y)
@@ -354,7 +354,7 @@ def test_what_has_no_sum_is_refused_with_a_remedy(params: dict[str, Any], what: 
         assert not any(map(repeats, later.predict(X, constraints=RULE)))
 
 
-def test_too_many_labels_are_refused_with_a_remedy() -> None:
+def test_too_many_once_labels_are_rejected() -> None:
     names = [f"L{i}" for i in range(14)]
     X, y = [[f"w{i}" for i in range(14)]], [names]
     with pytest.raises(ValueError, match=r"14 labels may occur once.*12.*predict"):

@@ -65,7 +65,7 @@ def agree(p: Problem, order: list[list[int]]) -> None:
 
 
 @given(problems(values=wholes(), max_sentences=4), st.integers(0, 99))
-def test_perceptron_is_the_twin(p: Problem, seed: int) -> None:
+def test_perceptron_matches_the_reference(p: Problem, seed: int) -> None:
     agree(p, orders(p, 4, seed))
 
 
@@ -95,7 +95,7 @@ def test_batch_perceptron(p: Problem) -> None:
         np.testing.assert_allclose(online.weights(), mean[n.at], rtol=1e-12, atol=1e-12)
 
 
-def test_constraints_hold_in_decoding() -> None:
+def test_decoding_satisfies_constraints() -> None:
     p = corpus(1, 5, n=25, longest=4)
     n = native(p)
     c = type("", (), {"gold": p.y, "labels": 5})
@@ -122,7 +122,7 @@ def test_constraints_hold_in_decoding() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_average_is_the_mean_of_the_weights(name: str) -> None:
+def test_average_is_the_mean_of_the_weights(name: str) -> None:
     p = corpus(3, 4)
     n = native(p)
     online = learner(n, name)
@@ -135,7 +135,7 @@ def test_the_average_is_the_mean_of_the_weights(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_shuffling_is_as_documented_and_resumes(name: str) -> None:
+def test_shuffling_follows_the_documented_generator(name: str) -> None:
     p = corpus(4, 5)
     n = native(p)
     whole, replayed = learner(n, name, seed=7), learner(n, name)
@@ -202,7 +202,7 @@ def test_parameter_mixing(name: str, weighted: bool) -> None:
     ("augment", "labels", "weighted"),
     [(False, 3, False), (True, 3, False), (True, 17, False), (False, 3, True), (True, 3, True)],
 )
-def test_every_step_is_the_projection(name: str, augment: bool, labels: int, weighted: bool) -> None:
+def test_every_mira_step_is_the_projection(name: str, augment: bool, labels: int, weighted: bool) -> None:
     """Single steps from equal weights agree. Whole runs cannot be compared, since margins make exact ties.
 
     Seventeen labels exceed the lanes of a row of costs. A sentence of weight c moves c times as far as one of
@@ -268,7 +268,7 @@ def test_every_step_is_the_projection(name: str, augment: bool, labels: int, wei
 @example(FLAT, np.array([0.18, -0.03, -0.09, 0.15, -0.41]), None)
 @example(NARROW, np.full(5, 2.0), None)
 @example(NARROW, np.full(5, 2.0), 2.0)
-def test_small_programs(d: np.ndarray, b: np.ndarray, limit: float | None) -> None:
+def test_small_quadratic_programs_are_solved(d: np.ndarray, b: np.ndarray, limit: float | None) -> None:
     """The optimality conditions hold, and the primal point w is as close to the exact one as they imply.
 
     Each unit of tau is off by at most eps, so that ||w - w*||^2 <= 2 (D* - D) <= 2 eps (sum tau + sum tau*).
@@ -291,7 +291,7 @@ def test_small_programs(d: np.ndarray, b: np.ndarray, limit: float | None) -> No
     assert np.linalg.norm((tau - exact) @ d) <= np.sqrt(2 * eps * (used + exact.sum())) + 1e-9
 
 
-def test_k_1_is_the_closed_form_of_the_program() -> None:
+def test_one_constraint_has_the_closed_form() -> None:
     p = corpus(12, 4)
     n = native(p)
     one, many = n.online("mira", limit=0.2), n.online("pa", variant=1, limit=0.2)
@@ -340,7 +340,7 @@ def test_costs(pair: tuple[list[int], list[int]]) -> None:
         st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]), min_size=1, max_size=8
     )
 )
-def test_entities_of_any_scheme_are_those_of_the_metrics(labels: list[str]) -> None:
+def test_entity_costs_equal_those_of_the_metrics(labels: list[str]) -> None:
     names = ["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]
     path = np.array([names.index(y) for y in labels], dtype=np.uint16)
     cost = _core.Cost("precision_recall", [0.0], entities(names))
@@ -348,7 +348,7 @@ def test_entities_of_any_scheme_are_those_of_the_metrics(labels: list[str]) -> N
     assert missed == len(schemes.spans(labels))
 
 
-def test_a_python_cost() -> None:
+def test_cost_functions_in_python() -> None:
     p = corpus(20, 4)
     n = native(p)
     seen = []
@@ -375,7 +375,7 @@ def test_a_python_cost() -> None:
 # -- reports of an epoch, weights of sentences, errors ----------------------------------------------------
 
 
-def test_an_epoch_reports_what_happened() -> None:
+def test_epochs_report_errors_and_updates() -> None:
     p = corpus(30, 3)
     n = native(p)
     online = n.online("perceptron", batch=True)
@@ -403,7 +403,7 @@ def test_sample_weights_scale_the_step(name: str) -> None:
     np.testing.assert_allclose(moved[2], 2 * moved[1], rtol=1e-6)
 
 
-def test_values_outside_their_domain_are_errors() -> None:
+def test_values_outside_their_domain_are_rejected() -> None:
     p = corpus(32, 3, n=3)
     n = native(p)
     for parameters in (
@@ -454,7 +454,7 @@ def test_values_outside_their_domain_are_errors() -> None:
         ("steps", 0.0, True),
     ],
 )
-def test_states_that_are_gone_on_from(part: str, value: float, good: bool) -> None:
+def test_invalid_training_states_are_rejected(part: str, value: float, good: bool) -> None:
     """Numbers must be finite, steps at least 0, variances above 0."""
     n = native(corpus(1, 3, n=5))
     online = n.online("arow")

@@ -82,7 +82,7 @@ def scipy_optimum(seed: int, name: str, l1: float, l2: float, start: np.ndarray 
 
 @pytest.mark.parametrize("block", range(5))
 @pytest.mark.parametrize("name", CONVEX)
-def test_every_optimiser_ends_at_the_optimum(name: str, block: int) -> None:
+def test_every_optimiser_reaches_the_optimum(name: str, block: int) -> None:
     """Smooth penalties: within CLOSE, by a bound that needs no other optimiser, or by Newton's method."""
     for seed in range(4 * block, 4 * block + 4):
         for l2 in (0.01, 0.3):
@@ -99,7 +99,7 @@ def test_every_optimiser_ends_at_the_optimum(name: str, block: int) -> None:
 @pytest.mark.parametrize("block", range(3))
 @pytest.mark.parametrize("name", CONVEX)
 @pytest.mark.parametrize(("l1", "l2"), [(0.3, 0.0), (0.1, 0.05)], ids=["l1", "elastic"])
-def test_sparse_penalties_end_at_the_optimum(name: str, l1: float, l2: float, block: int) -> None:
+def test_l1_penalties_reach_the_optimum(name: str, l1: float, l2: float, block: int) -> None:
     """l1 penalties, with and without l2, are within CLOSE by the bound if it applies, else by SciPy."""
     for seed in range(3 * block, 3 * block + 3):
         result = trained(seed, name, "auto", l1, l2)
@@ -113,7 +113,7 @@ def test_sparse_penalties_end_at_the_optimum(name: str, l1: float, l2: float, bl
 
 @pytest.mark.parametrize("name", ["pointwise_log", "pointwise_exp"])
 @pytest.mark.parametrize("optimizer", SMOOTH)
-def test_pointwise_losses_end_where_nothing_near_is_lower(name: str, optimizer: str) -> None:
+def test_pointwise_losses_end_at_a_local_minimum(name: str, optimizer: str) -> None:
     """The pointwise losses are not convex: another optimiser started from the result finds nothing lower."""
     for seed in range(6):
         w = np.asarray(trained(seed, name, optimizer, 0.0, 0.1).weights)
@@ -122,7 +122,7 @@ def test_pointwise_losses_end_where_nothing_near_is_lower(name: str, optimizer: 
 
 
 @pytest.mark.parametrize("name", CONVEX)
-def test_the_references_agree(name: str) -> None:
+def test_newton_and_scipy_agree(name: str) -> None:
     """Newton's method and SciPy agree on the enumerated objective."""
     for seed in range(5):
         n = len(problem(seed)[0].layout)
@@ -133,7 +133,7 @@ def test_the_references_agree(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONVEX)
 @pytest.mark.parametrize("optimizer", ["lbfgs", "cg", "sgd", "owlqn"])
-def test_what_ends_early_says_so(name: str, optimizer: str) -> None:
+def test_early_stops_are_reported(name: str, optimizer: str) -> None:
     """A run that is cut off reports the limit. Convergence is reported only at the optimum."""
     for seed in range(5):
         result = trained(seed, name, optimizer, 0.0, 0.1, max_iter=3)

@@ -62,7 +62,7 @@ class Case:
 
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_loss_by_enumeration(order: int, seed: int) -> None:
+def test_loss_matches_enumeration(order: int, seed: int) -> None:
     case = Case(seed, order, valued=seed == 1)
     loss, _ = case.objective.value(case.w, np.zeros_like(case.w))
     want = sum(
@@ -77,7 +77,7 @@ SIZES = [(2, 3, 5), (3, 3, 5), (2, 9, 4)]
 
 
 @pytest.mark.parametrize(("order", "labels", "longest"), SIZES)
-def test_gradient_by_differences(order: int, labels: int, longest: int) -> None:
+def test_gradient_matches_finite_differences(order: int, labels: int, longest: int) -> None:
     case = Case(5, order, labels, longest, valued=True)
     gradient = np.zeros_like(case.w)
     case.objective.value(case.w, gradient)
@@ -91,7 +91,7 @@ def test_gradient_by_differences(order: int, labels: int, longest: int) -> None:
 
 
 @pytest.mark.parametrize(("order", "labels", "longest"), SIZES)
-def test_paths_and_marginals_by_enumeration(order: int, labels: int, longest: int) -> None:
+def test_paths_and_marginals_match_enumeration(order: int, labels: int, longest: int) -> None:
     case = Case(7, order, labels, longest)
     scorer, history, w = case.model()
     p, log_z = _core.order_marginals(scorer, history, case.c.data)
@@ -114,14 +114,14 @@ def test_paths_and_marginals_by_enumeration(order: int, labels: int, longest: in
         path += count
 
 
-def test_threads_do_not_matter() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     case = Case(2, 2, labels=4)
     one, two = np.zeros_like(case.w), np.zeros_like(case.w)
     assert case.objective.value(case.w, one, 1) == case.objective.value(case.w, two, 3)
     np.testing.assert_array_equal(one, two)
 
 
-def test_zero_tuples_are_the_first_order() -> None:
+def test_zero_tuple_weights_equal_the_first_order_chain() -> None:
     """With no weight on tuples, order 2 is the plain chain."""
     c = random_corpus(1, 5, n=60, longest=8)
     order = _core.Order(c.data, c.layout, 2)
@@ -144,7 +144,7 @@ def waves(n: int = 60, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]
     return X, y
 
 
-def test_it_learns_what_the_first_order_cannot(tmp_path: Path) -> None:
+def test_second_order_dependencies_are_learnt(tmp_path: Path) -> None:
     (X, y), test = waves(), waves(seed=1)
     first = tw.CRF(features="S1", l2=0.01, max_iter=50).fit(X, y)
     second = tw.CRF(features="S1", l2=0.01, max_iter=50, order=2).fit(X, y, dev=test[0], dev_y=test[1])
@@ -165,7 +165,7 @@ def test_it_learns_what_the_first_order_cannot(tmp_path: Path) -> None:
     assert again.predict(test[0], decoder="pointwise") == test[1]
 
 
-def test_refusals() -> None:
+def test_unsupported_combinations_are_rejected() -> None:
     X, y = waves(5)
     for more, message in (({"loss": "exp"}, "loss"), ({"cost": 1.0}, "cost"), ({"order": 4}, "order")):
         with pytest.raises(tw.ParameterError, match=message):

@@ -15,7 +15,7 @@ from .parameters.domains import DEFAULTS, DOMAINS, OWN, domain
 
 
 @pytest.mark.parametrize(("learner", "parameter"), ROWS, ids=map("-".join, ROWS))
-def test_a_parameter_does_what_it_says(
+def test_parameter_has_its_documented_effect(
     learner: str, parameter: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The statement of the row holds."""
@@ -35,7 +35,7 @@ EACH = [(name, parameter) for name, kind in tw.LEARNERS.items() for parameter in
 
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_defaults_are_those_written_down(learner: str) -> None:
+def test_defaults_agree_with_signature_and_get_params(learner: str) -> None:
     """Defaults agree in the object, in its signature and in `get_params`, and the repr omits unchanged parameters."""
     kind = tw.LEARNERS[learner]
     tagger = kind()
@@ -48,7 +48,7 @@ def test_defaults_are_those_written_down(learner: str) -> None:
 
 
 @pytest.mark.parametrize(("learner", "parameter"), EACH, ids=map("-".join, EACH))
-def test_values_at_the_ends_of_a_domain(learner: str, parameter: str) -> None:
+def test_domain_boundaries_are_enforced(learner: str, parameter: str) -> None:
     """Valid values are normalised. `fit` rejects invalid ones and names the parameter."""
     wanted, kind = domain(learner, parameter), tw.LEARNERS[learner]
     for given, kept in wanted.taken:
@@ -70,7 +70,7 @@ def test_values_at_the_ends_of_a_domain(learner: str, parameter: str) -> None:
 
 
 @pytest.mark.parametrize("learner", tw.LEARNERS)
-def test_parameters_are_set_by_name(learner: str) -> None:
+def test_set_params_sets_parameters_by_name(learner: str) -> None:
     """`set_params` changes the named parameters, returns the tagger, and rejects unknown names."""
     kind = tw.LEARNERS[learner]
     tagger = kind()
@@ -87,7 +87,7 @@ def test_parameters_are_set_by_name(learner: str) -> None:
     assert kind().get_params() == DEFAULTS[learner]  # instances share no state
 
 
-def test_the_tables_of_defaults_and_domains_are_complete() -> None:
+def test_tables_of_defaults_and_domains_are_complete() -> None:
     """Every parameter is in both tables, and nothing else is."""
     assert {(name, parameter) for name, table in DEFAULTS.items() for parameter in table} == set(EACH)
     assert set(DOMAINS) == {parameter for _, parameter in EACH}

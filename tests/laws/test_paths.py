@@ -38,7 +38,7 @@ from .reference import chain, losses, once
 # -- the switch -------------------------------------------------------------------------------------------------
 
 
-def test_the_switch_answers_what_was_forced_before() -> None:
+def test_force_returns_the_previous_setting() -> None:
     before = _core.force("log,avx2")
     assert _core.force("wide") == "log,avx2"
     assert _core.force() == "wide"
@@ -47,7 +47,7 @@ def test_the_switch_answers_what_was_forced_before() -> None:
         _core.force("fast")
 
 
-def test_the_environment_forces_too() -> None:
+def test_environment_variables_force_code_paths() -> None:
     """Environment variables force code paths, and a lesser instruction set, before the first use."""
     environment = {**os.environ, "TAGWISE_PATH": "log, chunks", "TAGWISE_SIMD": "baseline"}
     code = "from tagwise import _core; print(_core.SIMD, _core.force())"
@@ -138,7 +138,7 @@ def terms_of(c: Corpus, loss: str, extra: str) -> Terms:
 
 @pytest.mark.parametrize(("loss", "extra"), EXTRAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_way_of_training(kind: str, loss: str, extra: str) -> None:
+def test_every_training_code_path_matches_the_reference(kind: str, loss: str, extra: str) -> None:
     """Losses, weights, costs, partial labels, allowed labels, forbidden steps, spans that occur once."""
     lengths = [min(length, 3) for length in RAGGED[:18]] if "once" in extra else RAGGED
     gold = [([0, 1, 1] if i % 2 else [2, 0, 1])[:length] for i, length in enumerate(lengths)]
@@ -151,7 +151,7 @@ def test_every_way_of_training(kind: str, loss: str, extra: str) -> None:
     ("labels", "n"), [(L, COUNTS[i % 5]) for i, L in enumerate(LABELS)] + [(5, n) for n in COUNTS]
 )
 @pytest.mark.parametrize("loss", ["log", "pointwise_log"])
-def test_label_and_sentence_counts(labels: int, n: int, loss: str) -> None:
+def test_label_and_sentence_counts_around_block_sizes(labels: int, n: int, loss: str) -> None:
     """Counts around every block size of labels and of sentences in lanes."""
     c = corpus(labels, labels, RAGGED[:n], ("lists", "values")[labels % 2], all_pairs=labels % 3 == 0)
     w = 0.7 * np.random.default_rng(n).standard_normal(len(c.layout))
@@ -195,7 +195,7 @@ def test_very_many_labels(kind: str, labels: int, loss: str, extra: str) -> None
     "lengths", [[1], [2], [0], [0, 0, 1], [1] * 17, [1300, 1, 2, 40], [1] + [2] * 16 + [33]]
 )
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
-def test_lengths(lengths: list[int], loss: str) -> None:
+def test_short_and_long_sentences(lengths: list[int], loss: str) -> None:
     """Sentences of no, one, two, and more than a thousand tokens."""
     rng = np.random.default_rng(0)
     gold = [rng.choice(3, length, p=[0.98, 0.01, 0.01]).tolist() for length in lengths]
@@ -205,7 +205,7 @@ def test_lengths(lengths: list[int], loss: str) -> None:
     check(c, w, Terms(loss, weight=rng.uniform(0.5, 2, len(lengths))))
 
 
-def test_rows_that_are_hot_joint_and_drained() -> None:
+def test_frequent_joint_and_batched_rows() -> None:
     """Rows of thousands of tokens, neighbours frequent enough for joint rows, many batches, chunks."""
     c = corpus(3, 5, [1 + i % 7 for i in range(1040)])
     assert c.data.n_tokens > 4000
@@ -221,7 +221,7 @@ def test_rows_that_are_hot_joint_and_drained() -> None:
 
 
 @pytest.mark.parametrize("ways", ["", "wide", "log", "chunks,rare", "plain,rows,baseline"])
-def test_threads_do_not_change_a_bit_of_any_way(ways: str) -> None:
+def test_every_code_path_is_bit_identical_for_any_threads(ways: str) -> None:
     c = corpus(4, 9, RAGGED * 4, "values")
     w = np.random.default_rng(6).standard_normal(len(c.layout))
     for loss in ("log", "pointwise_exp"):
@@ -313,7 +313,7 @@ BOUNDS = {
 
 @pytest.mark.parametrize("name", BOUNDS)
 @pytest.mark.parametrize("copies", [1, 17])
-def test_each_way_is_left_where_it_must_be(name: str, copies: int) -> None:
+def test_code_paths_are_chosen_by_score_range(name: str, copies: int) -> None:
     loss, (node, edge, gold), way = BOUNDS[name]
     c, w = grid(node, edge, gold, copies)
     terms = Terms(loss, weight=np.linspace(0.5, 2.0, copies))
@@ -330,7 +330,7 @@ def test_each_way_is_left_where_it_must_be(name: str, copies: int) -> None:
 
 @pytest.mark.parametrize(("low", "way"), [(69.5, "lanes"), (69.9, "wide"), (200.0, "wide")])
 @pytest.mark.parametrize("allowed", [True, False])
-def test_with_forbidden_edges_no_reachable_label_may_be_small(low: float, way: str, allowed: bool) -> None:
+def test_underflow_is_detected_under_forbidden_edges(low: float, way: str, allowed: bool) -> None:
     """A label that is not allowed may be small: -infinity is not an underflow."""
     forbidden = np.array([[False, True], [False, False]])
     c, w = grid([[0.0, -low], [0.0, 0.0], [0.0, 0.0]], np.zeros((2, 2)), [0, 0, 0], 5)
@@ -344,7 +344,7 @@ def test_with_forbidden_edges_no_reachable_label_may_be_small(low: float, way: s
 
 
 @pytest.mark.parametrize(("top", "way"), [(2.0**99, "lanes"), (2.0**100, "wide"), (-(2.0**100), "wide")])
-def test_what_all_edges_share_changes_nothing(top: float, way: str) -> None:
+def test_constant_edge_scores_have_no_effect(top: float, way: str) -> None:
     """A constant added to all edges has no effect, since every path has equally many edges."""
     node, _, gold = chain_of(0.0)
     c, w = grid(node, np.zeros((2, 2)), gold, 3)
@@ -357,7 +357,7 @@ def test_what_all_edges_share_changes_nothing(top: float, way: str) -> None:
 
 
 @pytest.mark.parametrize("extra", ["cost", "partial", "cost rules", "partial rules"])
-def test_what_scaled_doubles_cannot_do_goes_to_log_space(extra: str) -> None:
+def test_log_space_fallback_keeps_every_option(extra: str) -> None:
     """Edges too wide for float32, with costs, rules, partial labels and weights: the fallback drops none of them."""
     c = corpus(8, 4, RAGGED[:17])
     rng = np.random.default_rng(3)
@@ -393,7 +393,7 @@ def test_weights_reach_every_fallback(span: float, loss: str) -> None:
 
 @pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
 @pytest.mark.parametrize("far", [28.0, 29.9, 30.1, 31.5, 300.0, 800.0, 5000.0])
-def test_the_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
+def test_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
     """The value is relative to the largest sentence. If it overflows, the logarithm of the sum is returned."""
     c, w = grid([[far, 0.0], [0.3, 0.1]], [[0.0, 0.2], [0.1, 0.0]], [1, 0], 3)
     weight = np.array([0.5, 1.0, 2.0])
@@ -417,7 +417,7 @@ def test_the_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
 
 @pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
-def test_the_largest_loss_is_that_of_every_way(ways: str, loss: str) -> None:
+def test_largest_loss_is_equal_on_every_code_path(ways: str, loss: str) -> None:
     """The largest loss measures the distance to overflow: l + log w of a sentence, -log p of a token."""
     c = corpus(10, 3, RAGGED[:17])
     w = np.random.default_rng(6).standard_normal(len(c.layout))
@@ -436,7 +436,7 @@ def test_the_largest_loss_is_that_of_every_way(ways: str, loss: str) -> None:
 
 
 @pytest.mark.parametrize("ways", ["", "alone", "baseline"])
-def test_values_beyond_float32_are_left_to_doubles(ways: str) -> None:
+def test_values_beyond_float32_fall_back_to_doubles(ways: str) -> None:
     """A weight of 1e30 times a value of 1e10 makes a label as certain as a score of 50 does."""
     vocabulary = _core.Vocabulary()
     X = [[{"a": 1e10}, {"b": 1.0}], [{"b": 1.0}, {"b": -1.0}]]

@@ -77,7 +77,7 @@ def decode(
     ("labels", "n"), [(L, COUNTS[i % 5]) for i, L in enumerate(LABELS)] + [(5, n) for n in COUNTS]
 )
 @pytest.mark.parametrize("ruled", [False, True])
-def test_every_way_of_decoding(labels: int, n: int, ruled: bool) -> None:
+def test_every_decoding_code_path_matches_the_reference(labels: int, n: int, ruled: bool) -> None:
     """Integer weights give many ties and exact sums: all code paths find equal paths in equal order."""
     c = corpus(labels + 20, labels, RAGGED[:n], "lists")
     rng = np.random.default_rng(labels)
@@ -87,7 +87,7 @@ def test_every_way_of_decoding(labels: int, n: int, ruled: bool) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("labels", [3, 9, 17, 33, 70])
-def test_every_way_of_decoding_real_weights(kind: str, labels: int) -> None:
+def test_every_decoding_code_path_with_real_weights(kind: str, labels: int) -> None:
     c = corpus(labels + 50, labels, RAGGED[:17], kind, all_pairs=labels in (9, 70))
     sets, forbidden = rules(c, labels, 0.5)
     w = np.random.default_rng(labels).standard_normal(len(c.layout)).astype(np.float32)
@@ -138,7 +138,7 @@ def test_best_paths_share_the_probability(scale: float) -> None:
 
 
 @pytest.mark.parametrize("size", [8, 9])
-def test_tokens_of_eight_and_nine_labels(size: int) -> None:
+def test_eight_and_nine_allowed_labels_per_token(size: int) -> None:
     """Up to eight allowed labels are processed one cell at a time, nine or more in lanes."""
     c = corpus(70, 20, RAGGED[:17])
     rng = np.random.default_rng(size)
@@ -151,7 +151,7 @@ def test_tokens_of_eight_and_nine_labels(size: int) -> None:
 
 @pytest.mark.parametrize("labels", [5, 20, 60, 70])
 @pytest.mark.parametrize("most", [63, 64, 65, 130])
-def test_tokens_of_many_attributes(labels: int, most: int) -> None:
+def test_many_attributes_per_token(labels: int, most: int) -> None:
     """A table scores sixty-four attributes at a time, in rows and in lists."""
     rng = np.random.default_rng(most)
     vocabulary = _core.Vocabulary()
@@ -179,7 +179,7 @@ def test_tokens_of_many_attributes(labels: int, most: int) -> None:
             )
 
 
-def test_a_long_sentence_is_decoded_alike() -> None:
+def test_long_sentences_decode_equally() -> None:
     c = corpus(80, 4, [1500, 3, 1])
     w = np.random.default_rng(2).integers(-2, 3, len(c.layout)).astype(np.float32)
     decode(c, w, None, None, 2, True)
@@ -207,7 +207,7 @@ def test_log_space_term_by_term(size: float) -> None:
 
 
 @pytest.mark.parametrize("far", [570.0, 600.0, 740.0, 744.0, 800.0])
-def test_products_that_lose_digits_are_taken_in_log_space(far: float) -> None:
+def test_inaccurate_products_fall_back_to_log_space(far: float) -> None:
     """A nearly unreachable label with a large score of its own: e^-740 alone has only two digits."""
     c, w = grid([[0.0, 0.5], [0.0, far], [0.25, far]], [[0.0, -far], [0.125, -far - 0.75]], [0, 0, 0])
     s = c.scores(w)[0]
@@ -230,7 +230,7 @@ def test_products_that_lose_digits_are_taken_in_log_space(far: float) -> None:
 @pytest.mark.parametrize("ways", ["", "avx2", "baseline"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 @pytest.mark.parametrize("ruled", [False, True])
-def test_a_stochastic_step_is_the_twins_gradient(ways: str, loss: str, ruled: bool) -> None:
+def test_stochastic_step_matches_the_reference_gradient(ways: str, loss: str, ruled: bool) -> None:
     """The step uses weights, allowed labels and forbidden transitions.
 
     No attribute is frequent enough to shorten it.
@@ -255,7 +255,7 @@ def test_a_stochastic_step_is_the_twins_gradient(ways: str, loss: str, ruled: bo
 
 
 @pytest.mark.parametrize("span", [0.0, 229.0, 230.0, 900.0])
-def test_boosting_in_log_space(span: float) -> None:
+def test_boosting_in_log_space_agrees(span: float) -> None:
     """Losses and slopes of weighted sentences agree, scaled and in log space, around the widest span of edges."""
     node = [[span, 0.0, 0.2], [0.1, 0.0, span], [0.3, -0.2, 0.1]]
     edge = [[0.0, 0.4, -span], [0.1, 0.0, 0.2], [0.0, -0.3, 0.1]]
@@ -305,7 +305,7 @@ TEMPLATE_KEYS = [
 ]
 
 
-def test_growing_locked_runs_and_single_attributes_are_the_same() -> None:
+def test_locked_vocabulary_finds_runs_and_single_attributes() -> None:
     """A complete vocabulary finds all attributes again, in runs and single, with any number of threads."""
     rng = np.random.default_rng(0)
     X = [[[f"{'aAb1'[w % 4]}{w}x" for w in rng.zipf(1.4, rng.integers(0, 9)) % 50]] for _ in range(80)]
@@ -328,7 +328,7 @@ def test_growing_locked_runs_and_single_attributes_are_the_same() -> None:
                 np.testing.assert_array_equal(ours, slow, err_msg=ways)
 
 
-def test_attributes_by_name_are_found_again() -> None:
+def test_locked_vocabulary_finds_attributes_by_name() -> None:
     """For lists and mappings, node and edge attributes, a locked vocabulary has exactly the ids of the growing one."""
     X = [[["a", "b"], ["b", "c", "b"]], [["a"]], []]
     E = [[{"e": 2.0}, {"f": -1.0}], [{"e": 0.5}], []]
@@ -344,7 +344,7 @@ def test_attributes_by_name_are_found_again() -> None:
     assert len(vocabulary) == 5
 
 
-def test_keys_of_attributes_stay_as_they_are() -> None:
+def test_attribute_keys_are_stable() -> None:
     """Model files depend on the keys, of plain texts and of a template's values and positions."""
     vocabulary = _core.Vocabulary()
     _core.encode_attributes(vocabulary, [[["", "a", "word[0]=dog", "word[0]=Straße", "x" * 100]]])

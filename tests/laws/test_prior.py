@@ -42,7 +42,7 @@ def evaluation(seed: int, name: str, l2: float, strength: float) -> gradient.Eva
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", LOSSES)
-def test_the_gradient_is_that_of_the_value(name: str, seed: int) -> None:
+def test_gradient_matches_finite_differences(name: str, seed: int) -> None:
     """The gradient matches finite differences in random directions, at the centre and away from it."""
     evaluate = evaluation(seed, name, 0.3, 0.7)
     center, rng = problem(seed)[2], np.random.default_rng(seed + 100)
@@ -93,7 +93,7 @@ def test_training_ends_at_the_optimum(seed: int, l1: float) -> None:
         assert result.objective == pytest.approx(best.fun, rel=1e-6)
 
 
-def test_two_gaussians_are_one() -> None:
+def test_penalty_and_prior_combine_into_one_gaussian() -> None:
     """l2 ||w||^2 + p ||w - w_0||^2 is (l2 + p) ||w - p w_0 / (l2 + p)||^2 and a constant."""
     found, _, center = problem(3)
     objective = Problem(found.data, found.layout).objective()
@@ -120,7 +120,7 @@ def crf(**params: Any) -> tw.CRF:
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_a_strong_prior_keeps_and_a_weak_one_lets_go(order: int) -> None:
+def test_prior_strength_interpolates_between_old_and_new(order: int) -> None:
     """A strong prior keeps the old weights. A weak one gives the optimum without a prior. Labels are added."""
     old = crf(order=order).fit(*OLD)
     before = named(old.model_) | further_back(old.model_)
@@ -134,7 +134,7 @@ def test_a_strong_prior_keeps_and_a_weak_one_lets_go(order: int) -> None:
     assert distance[1e-9] == pytest.approx(distance[0.0], rel=1e-2)
 
 
-def test_what_was_learnt_is_kept() -> None:
+def test_prior_prevents_forgetting() -> None:
     """With new sentences of other labels, training forgets the old ones without a prior and keeps them with one."""
     train, _, _ = tw.load_corpus("ewt-pos")
     nouns = [s for s in train if len(s) < 12][:300]
@@ -149,7 +149,7 @@ def test_what_was_learnt_is_kept() -> None:
 
 
 @pytest.mark.parametrize("partial", [False, True])
-def test_the_prior_is_in_the_objective(partial: bool) -> None:
+def test_objective_includes_the_prior(partial: bool) -> None:
     """The objective adds strength times the squared distance of all weights, with partial labels too.
 
     A file keeps the parameter.
@@ -164,7 +164,7 @@ def test_the_prior_is_in_the_objective(partial: bool) -> None:
     assert new.model_.meta["params"]["prior"] == 0.5
 
 
-def test_a_path_stays_around_one_model() -> None:
+def test_path_keeps_the_prior_model() -> None:
     """Every strength starts from the kept model, not from the step before."""
     old = crf().fit(*OLD)
     path = tw.regularization_path(

@@ -59,7 +59,7 @@ def same(one: Objective, other: Objective, w: Any, log: bool = False) -> None:
 
 
 @pytest.mark.parametrize("weight", [None, np.array([1.0, 0.5, 0.0, 2.0, 1.0])])
-def test_the_objectives_are_one_function(weight: Any) -> None:
+def test_objectives_of_both_engines_agree(weight: Any) -> None:
     """Value and gradient agree, with and without sentence weights."""
     p = problem(weight=weight)
     cpu, ours = p.objective(), p.objective(NUMPY)
@@ -72,7 +72,7 @@ def test_the_objectives_are_one_function(weight: Any) -> None:
     ("backend", "loss"),
     [("cpu", "log"), ("cpu", "exp"), ("cpu", "pointwise_log"), ("cpu", "pointwise_exp"), ("numpy", "log")],
 )
-def test_objectives_of_shards_add_up(backend: str, loss: str) -> None:
+def test_shard_objectives_sum_to_the_corpus_objective(backend: str, loss: str) -> None:
     """The sum over fixed shards is the objective of the corpus, in the log domain too.
 
     A fixed order gives equal bits.
@@ -89,7 +89,7 @@ def test_objectives_of_shards_add_up(backend: str, loss: str) -> None:
     assert slopes[0].tobytes() == slopes[1].tobytes()
 
 
-def test_only_some_objectives_have_a_logarithm_of_the_exponential_loss() -> None:
+def test_objectives_without_log_domain_loss_raise() -> None:
     """Objectives without it raise an error that names them."""
     ours = problem().objective(NUMPY)
     w = np.zeros(len(problem().layout))
@@ -105,7 +105,7 @@ def test_only_some_objectives_have_a_logarithm_of_the_exponential_loss() -> None
 
 
 @pytest.mark.parametrize(("optimizer", "l1"), [("auto", 0.0), ("lbfgs", 0.0), ("auto", 0.3), ("cg", 0.0)])
-def test_another_engine_trains_the_same_model(tmp_path: Path, optimizer: str, l1: float) -> None:
+def test_other_engine_trains_the_same_model(tmp_path: Path, optimizer: str, l1: float) -> None:
     """Through the public estimator: features, weights and file are equal up to the last digits."""
     params = {**SETTINGS, "optimizer": optimizer, "l1": l1}
     cpu = tw.CRF(**params).fit(X, Y)
@@ -126,7 +126,7 @@ def test_another_engine_trains_the_same_model(tmp_path: Path, optimizer: str, l1
     assert again.predict(NEW) == cpu.predict(NEW) == plain.predict(NEW)
 
 
-def test_another_engine_tags_as_the_cpu_does() -> None:
+def test_other_engine_tags_like_the_cpu() -> None:
     """Paths, lists with scores and probabilities, marginals, allowed labels and rules agree for equal weights."""
     rules = {"forbidden": [("D", "V"), ("N", "N"), (None, "A")]}
     with backends.using("numpy"):
@@ -156,7 +156,7 @@ def test_another_engine_tags_as_the_cpu_does() -> None:
         assert tagger.predict(NEW, **keywords) == twin.predict(NEW, **keywords)
 
 
-def test_what_an_engine_lacks_is_said() -> None:
+def test_unsupported_engine_features_raise() -> None:
     """Stochastic epochs run only on the CPU.
 
     An unknown engine is an error, and the CPU is active again after a block.
@@ -171,7 +171,7 @@ def test_what_an_engine_lacks_is_said() -> None:
     assert backends.current().name == "cpu"
 
 
-def test_the_engines_keep_the_protocols() -> None:
+def test_engines_satisfy_the_protocols() -> None:
     """The assignments fail a type checker if an engine violates a protocol."""
     p = problem()
     objectives: list[Objective] = [p.objective(), NumpyObjective(p), Sum([p.objective()])]
@@ -182,7 +182,7 @@ def test_the_engines_keep_the_protocols() -> None:
 
 
 @pytest.mark.parametrize("local", [False, True])
-def test_the_cpu_is_told_all_of_another_engines_scores(local: bool) -> None:
+def test_cpu_scorer_receives_all_scores_of_another_engine(local: bool) -> None:
     """The CPU scorer gets weights, forbidden pairs, and whether every step is normalised locally."""
     p = problem()
     weights = np.random.default_rng(3).normal(size=len(p.layout)).astype(np.float32)

@@ -28,7 +28,7 @@ def every(tagger: tw.Tagger, x: list[str]) -> dict[tuple[str, ...], float]:
 
 
 @pytest.mark.parametrize("tagger", LEARNERS, ids=lambda t: t.name)
-def test_ranks_count_the_paths_that_are_no_worse(tagger: tw.Tagger) -> None:
+def test_ranks_count_paths_that_score_at_least_as_high(tagger: tw.Tagger) -> None:
     """Ranks count all paths if the list is long enough, else they are "k or more".
 
     Margins are exact in both cases.
@@ -49,14 +49,14 @@ def test_ranks_count_the_paths_that_are_no_worse(tagger: tw.Tagger) -> None:
     assert ((found.margin < 0) == wrong).all()
 
 
-def test_the_exponential_loss_bounds_the_rank() -> None:
+def test_exponential_loss_bounds_the_rank() -> None:
     """e^l - 1 = sum of e^{H(y) - H(gold)} over wrong y, and each term with H(y) >= H(gold) is at least 1."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     bound = 1 / tagger.sequence_probability(X, Y) - 1
     assert (tagger.ranks(X, Y, k=81).rank <= bound + 1e-4).all()
 
 
-def test_labels_that_the_model_does_not_have_are_beyond_any_list() -> None:
+def test_unknown_gold_labels_have_no_rank() -> None:
     """No path of the model is the gold one."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     found = tagger.ranks([["w1"], ["w2"]], [["L9"], ["L0"]], k=9)
@@ -65,7 +65,7 @@ def test_labels_that_the_model_does_not_have_are_beyond_any_list() -> None:
     assert found.rank[1] != BEYOND
 
 
-def test_order_and_rules() -> None:
+def test_ranks_with_constraints_and_order_two() -> None:
     """Ranks ignore paths that the model's rules forbid. Chains of order 2 have exact lists too."""
     allowed = tw.CRF(features="S1", max_iter=3, constraints={"forbidden": [["L0", "L1"]]})
     gold = [[label if label != "L1" else "L2" for label in y] for y in Y]
@@ -78,7 +78,7 @@ def test_order_and_rules() -> None:
     assert (second.ranks(X, Y, k=81).rank != BEYOND).all()
 
 
-def test_rules_of_a_call_take_rivals_away() -> None:
+def test_constraints_of_a_call_remove_rivals() -> None:
     """Forbidding a step of the best path that the gold path does not take removes at least that rival."""
     tagger = tw.CRF(features="S1", max_iter=1).fit(X, Y)
     tried = 0
@@ -92,7 +92,7 @@ def test_rules_of_a_call_take_rivals_away() -> None:
     assert tried
 
 
-def test_gold_paths_that_rules_forbid_have_a_margin() -> None:
+def test_forbidden_gold_paths_have_a_margin() -> None:
     """Forbidden gold paths are on no list, and lose to the best valid path by the difference of the scores."""
     tagger = tw.CRF(features="S1", max_iter=3, constraints={"forbidden": [["L0", "L1"]]})
     gold = [[label if label != "L1" else "L2" for label in y] for y in Y]
@@ -108,7 +108,7 @@ def test_gold_paths_that_rules_forbid_have_a_margin() -> None:
 
 
 @pytest.mark.parametrize("k", [2, 5, 10, 15, 16, 20])
-def test_ties_beyond_the_list_are_not_forgotten(k: int) -> None:
+def test_ties_beyond_the_list_leave_the_rank_unknown(k: int) -> None:
     """All 16 paths tie: the rank is 15 if it is below k, else unknown, and never k - 1 from a truncated list."""
     flat = tw.CRF(features="S1", max_iter=0).fit([["a", "b"]], [["L0", "L1"]])
     gold = [list(path) for path in product(["L0", "L1"], repeat=4)]
@@ -119,7 +119,7 @@ def test_ties_beyond_the_list_are_not_forgotten(k: int) -> None:
     assert (found.margin == 0.0).all()
 
 
-def test_numbers_by_hand() -> None:
+def test_ranks_and_margins_of_small_examples() -> None:
     """Ties count, a single path has no rival, labels may have other types, means and medians are right."""
     flat = tw.CRF(features="S1", max_iter=0).fit(X, Y)  # all weights are 0
     assert flat.ranks([["w1"], ["w1", "w2"]], [["L0"], ["L1", "L1"]], k=9).rank.tolist() == [2, 8]
@@ -136,7 +136,7 @@ def test_numbers_by_hand() -> None:
     assert (hand.beyond, hand.risk, hand.median_margin) == (0.5, 23 / 4, -1.5)
 
 
-def test_bad_calls_are_refused() -> None:
+def test_invalid_calls_are_rejected() -> None:
     """Lists of one path, labels of another length, and models without exact lists raise errors."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     with pytest.raises(tw.ParameterError, match="k=1: expected integer >= 2"):
@@ -148,7 +148,7 @@ def test_bad_calls_are_refused() -> None:
         history.ranks(X, Y)
 
 
-def test_comparisons_show_the_three_risks() -> None:
+def test_comparisons_show_the_risks_on_request() -> None:
     """Columns appear on request. The columns of sequences and accuracy hold the 0-1 and Hamming risks."""
     table = tw.compare(
         ["crf"], corpus={"toy": (corpus(), corpus())}, features=["S1"], params={"max_iter": 3}, risks=50

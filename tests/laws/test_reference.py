@@ -36,7 +36,7 @@ def finite_difference(f, s: Scores, h: float = 1e-6) -> Scores:
 
 
 @given(chains())
-def test_log_partition_and_marginals_are_the_enumerated_ones(c: Chain) -> None:
+def test_log_partition_and_marginals_match_enumeration(c: Chain) -> None:
     assert chain.log_partition(c.scores) == pytest.approx(enumeration.log_partition(c.scores), abs=1e-9)
     for fast, slow in zip(chain.marginals(c.scores), enumeration.marginals(c.scores)):
         np.testing.assert_allclose(fast, slow, atol=1e-9)
@@ -44,13 +44,13 @@ def test_log_partition_and_marginals_are_the_enumerated_ones(c: Chain) -> None:
 
 
 @given(chains())
-def test_backward_meets_forward_at_every_token(c: Chain) -> None:
+def test_forward_and_backward_agree_at_every_token(c: Chain) -> None:
     meet = chain.log_sum_exp(chain.forward(c.scores) + chain.backward(c.scores), axis=1)
     np.testing.assert_allclose(meet, chain.log_partition(c.scores), atol=1e-9)
 
 
 @given(chains(), st.data())
-def test_conditional_expectations_are_the_enumerated_ones(c: Chain, data: st.DataObject) -> None:
+def test_conditional_expectations_match_enumeration(c: Chain, data: st.DataObject) -> None:
     omega = np.array([data.draw(st.floats(0.1, 3)) for _ in c.gold])
     given_each = [enumeration.expectations(c.scores, given=(t, y)) for t, y in enumerate(c.gold)]
     total = Scores(*(sum(o * part for o, part in zip(omega, parts)) for parts in zip(*given_each)))
@@ -64,14 +64,14 @@ def test_viterbi_and_kbest_with_ties(c: Chain, k: int) -> None:
 
 
 @given(chains(elements=wholes(), max_tokens=3, max_labels=3))
-def test_all_paths_come_out_of_kbest_once(c: Chain) -> None:
+def test_full_kbest_list_has_every_path_once(c: Chain) -> None:
     found = [y for _, y in chain.kbest(c.scores, 1000)]
     assert len(found) == len(set(found))
     assert set(found) == set(enumeration.paths(c.scores))
 
 
 @given(chains(constrained=True))
-def test_constraints_hold_in_every_path(c: Chain) -> None:
+def test_every_path_satisfies_the_constraints(c: Chain) -> None:
     assert c.allowed is not None
     assert c.forbidden is not None
     for y in [chain.viterbi(c.scores)] + [p for _, p in chain.kbest(c.scores, 5)]:
@@ -99,7 +99,7 @@ def test_entropy(c: Chain) -> None:
 
 @pytest.mark.parametrize("name", losses.LOSSES)
 @given(c=chains(elements=reals(2.0)), weight=st.floats(0.1, 3))
-def test_losses_are_the_enumerated_ones(name: str, c: Chain, weight: float) -> None:
+def test_losses_match_enumeration(name: str, c: Chain, weight: float) -> None:
     value, _ = losses.LOSSES[name](c.scores, c.gold, weight)
     assert value == pytest.approx(weight * enumeration.losses(c.scores, c.gold)[name], rel=1e-9, abs=1e-9)
 
@@ -107,7 +107,7 @@ def test_losses_are_the_enumerated_ones(name: str, c: Chain, weight: float) -> N
 @pytest.mark.parametrize("name", losses.LOSSES)
 @settings(max_examples=15)
 @given(c=chains(elements=reals(1.0), max_tokens=4, max_labels=3), weight=st.floats(0.1, 3))
-def test_gradients_by_finite_differences(name: str, c: Chain, weight: float) -> None:
+def test_gradients_match_finite_differences(name: str, c: Chain, weight: float) -> None:
     value, gradient = losses.LOSSES[name](c.scores, c.gold, weight)
     slope = finite_difference(lambda s: losses.LOSSES[name](s, c.gold, weight)[0], c.scores)
     close(gradient, slope, tol=1e-6 * (1 + abs(value)))
@@ -165,7 +165,7 @@ def test_losses_bound_the_risks(c: Chain) -> None:
 
 
 @given(chains(max_tokens=1))
-def test_pointwise_and_sequential_losses_meet_at_one_token(c: Chain) -> None:
+def test_pointwise_and_sequential_losses_agree_for_one_token(c: Chain) -> None:
     value = {name: loss(c.scores, c.gold, 1.0)[0] for name, loss in losses.LOSSES.items()}
     assert value["log"] == pytest.approx(value["pointwise_log"], abs=1e-9)
     assert value["exp"] == pytest.approx(value["pointwise_exp"] - 1, rel=1e-9, abs=1e-9)
@@ -182,7 +182,7 @@ def test_log_of_exp_losses(batch: list[Chain]) -> None:
         close(g, Scores(*(p / total for p in losses.exp_loss(s, y, a)[1])), tol=1e-8)
 
 
-def test_losses_stay_finite_on_a_long_sentence_in_the_log_domain() -> None:
+def test_log_domain_losses_are_finite_on_long_sentences() -> None:
     s = chain.scores(np.zeros((1000, 50)), np.zeros((50, 50)))
     value, (gradient,) = losses.log_of_exp_losses([(s, [0] * 1000)], [1.0])
     assert value == pytest.approx(1000 * np.log(50))
@@ -205,7 +205,7 @@ def test_score_is_weights_times_features(p: Problem, data: st.DataObject) -> Non
 @pytest.mark.parametrize("name", losses.LOSSES)
 @settings(max_examples=10)
 @given(p=st.booleans().flatmap(lambda e: problems(1, 3, 2, 2, reals(1.0), e)), data=st.data())
-def test_gradients_reach_the_weights(name: str, p: Problem, data: st.DataObject) -> None:
+def test_weight_gradients_match_finite_differences(name: str, p: Problem, data: st.DataObject) -> None:
     w, (X,), (y,) = data.draw(weights(p.shape, reals(1.0))), p.X, p.y
 
     def value(v: np.ndarray) -> float:
@@ -222,9 +222,7 @@ def test_gradients_reach_the_weights(name: str, p: Problem, data: st.DataObject)
 
 @settings(max_examples=8)
 @given(problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=2), st.sampled_from([0.3, 1.0]))
-def test_at_the_optimum_expected_counts_are_the_empirical_ones_less_the_penalty(
-    p: Problem, l2: float
-) -> None:
+def test_optimum_matches_expected_and_empirical_counts(p: Problem, l2: float) -> None:
     f = optimize.objective(p.X, p.y, p.shape)
     w, value = optimize.minimise(f, p.shape.size, l2=l2)
     np.testing.assert_allclose(f(w)[1], -2 * l2 * w, atol=1e-6)
@@ -233,7 +231,7 @@ def test_at_the_optimum_expected_counts_are_the_empirical_ones_less_the_penalty(
 
 @settings(max_examples=8)
 @given(problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=2), st.sampled_from([0.1, 0.5]))
-def test_l1_optimum_meets_its_conditions(p: Problem, l1: float) -> None:
+def test_l1_optimum_satisfies_its_conditions(p: Problem, l1: float) -> None:
     """|gradient| <= l1 for zero weights, and = l1 against the sign of the others."""
     f = optimize.objective(p.X, p.y, p.shape)
     w, _ = optimize.minimise(f, p.shape.size, l1=l1, l2=0.01)

@@ -35,7 +35,7 @@ small = problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=2)
 
 @settings(max_examples=20)
 @given(problems(values=wholes()), st.integers(0, 3))
-def test_dual_perceptron_with_linear_kernel_is_the_primal(p: Problem, seed: int) -> None:
+def test_linear_dual_perceptron_equals_the_primal(p: Problem, seed: int) -> None:
     rng = np.random.default_rng(seed)
     order = [rng.permutation(len(p.X)).tolist() for _ in range(4)]
     last, mean = perceptron.perceptron(p.X, p.y, p.shape, order)
@@ -48,7 +48,7 @@ def test_dual_perceptron_with_linear_kernel_is_the_primal(p: Problem, seed: int)
 
 @settings(max_examples=20)
 @given(problems(max_sentences=2, max_tokens=3))
-def test_polynomial_kernel_is_its_explicit_expansion(p: Problem) -> None:
+def test_polynomial_kernel_equals_its_expansion(p: Problem) -> None:
     """(1 + <x,x'>)^2 = <f(x), f(x')> with f(x) = all products of two of (1, x)."""
     one = [np.hstack([np.ones((len(x), 1)), x]) for x in p.X]
     wide = [np.einsum("ta,tb->tab", x, x).reshape(len(x), -1) for x in one]
@@ -58,7 +58,7 @@ def test_polynomial_kernel_is_its_explicit_expansion(p: Problem) -> None:
     np.testing.assert_allclose(a.beta, b.beta)
 
 
-def test_perceptron_separates_what_is_separable() -> None:
+def test_perceptron_separates_separable_data() -> None:
     X = [np.eye(3)[[0, 1, 2, 0]], np.eye(3)[[2, 1, 0]]]
     y = [(0, 1, 2, 0), (2, 1, 0)]
     shape = model.Shape(3, 3)
@@ -84,7 +84,7 @@ def test_masked_features_stay_at_zero(p: Problem) -> None:
 
 
 @given(arrays(float, (4, 3), elements=wholes(1)), arrays(float, 4, elements=reals(3.0)), st.floats(0.1, 2))
-def test_quadratic_programs_meet_their_optimality_conditions(d: np.ndarray, b: np.ndarray, C: float) -> None:
+def test_quadratic_programs_satisfy_optimality_conditions(d: np.ndarray, b: np.ndarray, C: float) -> None:
     """Integer rows are equal, parallel or well apart. With nearly parallel rows the steps would not converge."""
     d, b = d[d.any(axis=1)], b[d.any(axis=1)]  # a row of zeros makes the program unbounded
     assume(len(d) > 0)
@@ -121,7 +121,7 @@ def test_one_constraint_in_closed_form(w: np.ndarray, d: np.ndarray, cost: float
 
 @settings(max_examples=20)
 @given(problems(max_sentences=1, max_tokens=3), st.integers(1, 4), st.data())
-def test_a_mira_step_satisfies_its_margins(p: Problem, k: int, data: st.DataObject) -> None:
+def test_mira_step_satisfies_its_margins(p: Problem, k: int, data: st.DataObject) -> None:
     w, (X,), (y,) = data.draw(weights(p.shape)), p.X, p.y
     guesses = [g for _, g in chain.kbest(model.score_sentence(w, X, p.shape), k) if g != y]
     assume(guesses)
@@ -136,7 +136,7 @@ def test_a_mira_step_satisfies_its_margins(p: Problem, k: int, data: st.DataObje
         np.testing.assert_allclose(d[tight].T @ tau, moved - w, atol=1e-5)
 
 
-def test_mira_learns_and_its_first_step_is_the_perceptrons_direction() -> None:
+def test_mira_learns_and_starts_in_the_perceptron_direction() -> None:
     X, y, shape = [np.eye(2)[[0, 1]]], [(1, 0)], model.Shape(2, 2)
     w, mean = mira.mira(X, y, shape, [[0]], lambda a, b: float(svm.hamming(a, b)))
     step = perceptron.update(np.zeros(shape.size), X[0], y[0], shape)
@@ -162,7 +162,7 @@ def test_costs(pairs: list[tuple[str, str]]) -> None:
     assert spurious - missed == len(costs.spans(guess)) - len(costs.spans(gold))
 
 
-def test_spans_as_conlleval_reads_them() -> None:
+def test_spans_match_conlleval() -> None:
     assert costs.spans(["B-A", "I-A", "B-A", "O"]) == {("A", 0, 2), ("A", 2, 3)}
     assert costs.spans(["I-A", "I-B", "O", "I-B"]) == {("A", 0, 1), ("B", 1, 2), ("B", 3, 4)}
 
@@ -174,9 +174,7 @@ def test_spans_as_conlleval_reads_them() -> None:
 @pytest.mark.parametrize("margin", [False, True])
 @settings(max_examples=8)
 @given(p=small, C=st.sampled_from([0.3, 1.0]))
-def test_svm_dual_meets_primal_and_working_sets_find_it(
-    slack: str, margin: bool, p: Problem, C: float
-) -> None:
+def test_svm_working_sets_close_the_duality_gap(slack: str, margin: bool, p: Problem, C: float) -> None:
     best = svm.solve(p.X, p.y, p.shape, C, slack, margin)
     assert best.primal == pytest.approx(best.dual, abs=1e-6)
     assert best.primal == pytest.approx(svm.primal(best.w, p.X, p.y, p.shape, C, slack, margin), abs=1e-9)
@@ -197,7 +195,7 @@ def test_svm_slack_bounds_the_zero_one_risk(p: Problem) -> None:
 
 @settings(max_examples=15)
 @given(small)
-def test_gram_matrix_of_the_linear_kernel_is_that_of_the_features(p: Problem) -> None:
+def test_linear_gram_matrix_equals_feature_products(p: Problem) -> None:
     G, pairs = svm.gram(p.X, p.y, p.shape.labels, perceptron.linear)
     d = np.array(
         [model.features(p.X[i], p.y[i], p.shape) - model.features(p.X[i], q, p.shape) for i, q in pairs]
@@ -238,7 +236,7 @@ def test_boosting_bounds_are_ordered(p: Problem, data: st.DataObject) -> None:
 
 @settings(max_examples=15)
 @given(problems(max_sentences=2, max_tokens=3, values=reals(1.5)))
-def test_ranges_contain_what_paths_do(p: Problem) -> None:
+def test_ranges_contain_the_feature_values_of_all_paths(p: Problem) -> None:
     for X, y in zip(p.X, p.y):
         low, high = boosting.ranges(X, y, p.shape)
         gold = model.features(X, y, p.shape)
@@ -270,7 +268,7 @@ def test_boosting_never_increases_the_loss(bound: str, p: Problem) -> None:
 
 
 @given(chains(elements=wholes()))
-def test_history_of_one_label_is_viterbi(c: Chain) -> None:
+def test_history_of_one_label_equals_viterbi(c: Chain) -> None:
     T, L = c.scores.node.shape
     local = history.local_score(c.scores)
     assert history.decode(local, T, L, m=1)[0][1] == chain.viterbi(c.scores)
@@ -281,7 +279,7 @@ def test_history_of_one_label_is_viterbi(c: Chain) -> None:
 @pytest.mark.parametrize("m", [2, 3])
 @settings(max_examples=20)
 @given(c=chains(elements=wholes(), constrained=False, min_labels=2, max_labels=3), seed=st.integers(0, 99))
-def test_cells_as_long_as_the_history_are_exact(m: int, c: Chain, seed: int) -> None:
+def test_search_is_exact_if_cells_cover_the_history(m: int, c: Chain, seed: int) -> None:
     T, L = c.scores.node.shape
     rng = np.random.default_rng(seed)
     far = {q: rng.integers(-3, 4, (L, L)).astype(float) for q in range(2, m + 1)}
@@ -296,7 +294,7 @@ def test_cells_as_long_as_the_history_are_exact(m: int, c: Chain, seed: int) -> 
 
 @settings(max_examples=20)
 @given(c=chains(elements=wholes(), constrained=False, min_labels=2, max_labels=2), seed=st.integers(0, 99))
-def test_document_features_see_the_path_and_the_past(c: Chain, seed: int) -> None:
+def test_document_features_read_current_and_earlier_labels(c: Chain, seed: int) -> None:
     T, L = c.scores.node.shape
     rng = np.random.default_rng(seed)
     words = ["ab"[i] for i in rng.integers(0, 2, T)]
@@ -345,7 +343,7 @@ def test_hmm_scores_are_log_joint_probabilities(data: list[list[tuple[int, int]]
 
 @settings(max_examples=15)
 @given(chains(elements=reals(1.5), constrained=False, max_tokens=3, max_labels=3))
-def test_memm_is_normalised_token_by_token(c: Chain) -> None:
+def test_memm_is_normalised_per_token(c: Chain) -> None:
     local = generative.memm_scores(c.scores)
     assert chain.log_partition(local) == pytest.approx(0, abs=1e-9)
     value, gradient = generative.memm_loss(c.scores, c.gold)

@@ -35,7 +35,7 @@ def chained(values: list[float], parameter: str = "l2", start: Any = None) -> li
     return out
 
 
-def test_all_arguments_have_a_test_here() -> None:
+def test_every_argument_has_a_test() -> None:
     """Every argument has a test. A new one must be added here."""
     known = {
         "tagger",
@@ -54,7 +54,7 @@ def test_all_arguments_have_a_test_here() -> None:
     assert set(inspect.signature(tw.regularization_path).parameters) == known
 
 
-def test_each_step_begins_with_the_last() -> None:
+def test_each_step_starts_from_the_previous_weights() -> None:
     """Each step makes three iterations from the last weights, not from zero. The given tagger is unchanged."""
     given = crf(max_iter=3, l2=7.0)
     found = path(given)
@@ -80,7 +80,7 @@ def test_each_step_begins_with_the_last() -> None:
         ("hmsvm", "C", [0.5, 1.0, 3.0]),
     ],
 )
-def test_the_strongest_comes_first(learner: str, parameter: str, order: list[float]) -> None:
+def test_strengths_are_sorted_from_the_strongest(learner: str, parameter: str, order: list[float]) -> None:
     """Strengths are sorted from any order, without duplicates."""
     tagger = tw.LEARNERS[learner](features="S1")
     found = path(tagger, strengths=[1.0, 3.0, 0.5, 1.0], parameter=parameter)
@@ -95,7 +95,7 @@ def test_the_strongest_comes_first(learner: str, parameter: str, order: list[flo
             assert step.tagger.objective_ == pytest.approx(cold.objective_, rel=1e-4)
 
 
-def test_strengths_not_given_are_three_a_decade() -> None:
+def test_default_strengths_are_three_per_decade() -> None:
     """The default strengths run from 10 to 0.01."""
     assert STRENGTHS == (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
     found = tw.regularization_path(crf(max_iter=1), X, DEV, y=Y, dev_y=DEV_Y)
@@ -110,7 +110,7 @@ def test_strengths_not_given_are_three_a_decade() -> None:
 @pytest.mark.parametrize(
     ("share", "kept"), [(0.1, 7), (0.25, 6), (0.5, 4), (0.9, 1), (0.01, 7), (0.99, 1), (0.3, 6), (0.32, 5)]
 )
-def test_what_is_held_out(share: float, kept: int) -> None:
+def test_last_sentences_are_held_out(share: float, kept: int) -> None:
     """The last sentences are held out, rounded to the nearest number, with at least one on either side."""
     parts = hold_out(X, Y, share)
     assert parts == (X[:kept], Y[:kept], X[kept:], Y[kept:])
@@ -128,7 +128,7 @@ def held(kept: int) -> list[tw.Tagger]:
     return [first, crf(l2=0.1).fit(X[:kept], Y[:kept], warm_start=first)]
 
 
-def test_shares_outside_are_refused_and_a_tenth_is_usual() -> None:
+def test_held_out_share_is_checked_and_defaults_to_a_tenth() -> None:
     """A share of 0 or 1 is an error. The default holds out one of eight sentences."""
     for share in (0.0, 1.0, -0.1, 2.0):
         with pytest.raises(tw.ParameterError, match="holdout"):
@@ -138,7 +138,7 @@ def test_shares_outside_are_refused_and_a_tenth_is_usual() -> None:
     assert inspect.signature(tw.regularization_path).parameters["holdout"].default == 0.1
 
 
-def test_refit_trains_the_best_on_all() -> None:
+def test_refit_trains_the_best_step_on_all_sentences() -> None:
     """With a held-out part the best step is refitted from its weights. Other steps and the scores do not change."""
     plain, again = (path(dev=None, dev_y=None, holdout=0.5, refit=flag) for flag in (False, True))
     best = plain.best
@@ -152,14 +152,14 @@ def test_refit_trains_the_best_on_all() -> None:
     assert [bits(step.tagger) for step in path(refit=True)] == [bits(step.tagger) for step in path()]
 
 
-def test_what_it_begins_with_is_grown_or_forgotten() -> None:
+def test_labels_of_the_warm_start_are_kept_in_all_steps_or_none() -> None:
     """Labels of the warm start stay in all steps, or in none."""
     start = crf(l2=1.0).fit([["old"]], [["OLD"]])
     assert all("OLD" in step.tagger.classes_ for step in path(warm_start=start))
     assert not any("OLD" in step.tagger.classes_ for step in path(warm_start=start, forget=True))
 
 
-def test_the_first_step_begins_with_a_warm_start() -> None:
+def test_warm_start_applies_to_the_first_step_only() -> None:
     """The other steps start from the step before, as usual."""
     start = crf(max_iter=9, l2=0.01).fit(X, Y)
     found = path(warm_start=start)
@@ -167,21 +167,21 @@ def test_the_first_step_begins_with_a_warm_start() -> None:
     assert bits(found[0].tagger) != bits(path()[0].tagger)
 
 
-def test_progress_is_told_of_every_step() -> None:
+def test_progress_is_reported_per_step() -> None:
     """Steps are reported in order, each before the next begins."""
     seen: list[PathStep] = []
     found = path(progress=seen.append)
     assert seen == list(found)
 
 
-def test_labels_of_a_corpus_are_its_own() -> None:
+def test_corpora_replace_lists() -> None:
     """Corpora replace lists in both parts."""
     whole, dev = tw.Corpus.from_lists(X, Y), tw.Corpus.from_lists(DEV, DEV_Y)
     found = tw.regularization_path(crf(), whole, dev, strengths=[1.0, 0.1])
     assert [(bits(s.tagger), s.score) for s in found] == [(bits(s.tagger), s.score) for s in path()]
 
 
-def test_learners_that_cannot_start_warm_train_every_step_alone() -> None:
+def test_learners_without_warm_start_train_each_step_separately() -> None:
     """Each step of a Hidden Markov SVM, and the refit on all sentences, is a separate training."""
     svm = tw.HMSVM(features="S1", max_epochs=3)
     for step in path(svm, strengths=[3.0, 0.1], parameter="C"):
@@ -192,7 +192,7 @@ def test_learners_that_cannot_start_warm_train_every_step_alone() -> None:
         path(svm, strengths=[2.0], parameter="C", warm_start=crf().fit(X, Y))
 
 
-def test_learners_without_a_strength_and_corpora_of_one_sentence_are_refused() -> None:
+def test_missing_strengths_and_single_sentences_are_rejected() -> None:
     """The error names the missing parameter, or the number of sentences that a path needs."""
     with pytest.raises(tw.ParameterError, match="l2"):
         path(tw.Perceptron())
@@ -200,7 +200,7 @@ def test_learners_without_a_strength_and_corpora_of_one_sentence_are_refused() -
         tw.regularization_path(crf(), X[:1], y=Y[:1])
 
 
-def test_the_table_of_a_path_has_a_row_per_strength() -> None:
+def test_path_table_has_one_row_per_strength() -> None:
     """A row has the score in percent, nonzero weights, objective, iterations and seconds."""
     found = path()
     lines = [line.replace("│", " ").replace("|", " ").split() for line in str(found).splitlines()]
@@ -227,7 +227,9 @@ class Scored:
         ("C", [0.1, 1.0, 10.0], [0.6, 0.7, 0.7], 1.0),
     ],
 )
-def test_the_best_step(parameter: str, strengths: list[float], scores: list[float], best: float) -> None:
+def test_best_step_prefers_the_stronger_of_equal_scores(
+    parameter: str, strengths: list[float], scores: list[float], best: float
+) -> None:
     """The best step has the highest score. Of equal scores the stronger wins: smaller sigma or C, larger l1 or l2."""
     tagger: Any = crf()
     report: Any = [Scored(score) for score in scores]

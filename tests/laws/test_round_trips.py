@@ -156,7 +156,7 @@ def saved(tagger: Any, path: Path, **options: Any) -> bytes:
 # --- the table has every part -------------------------------------------------------------------------------
 
 
-def test_the_kinds_have_every_part() -> None:
+def test_model_kinds_cover_every_part() -> None:
     """Every part occurs in some kind of model, so that a lost part makes a test fail."""
     models = {name: fitted(name).model_ for name in KINDS}
     assert {kind.learner for kind in KINDS.values()} == set(tw.LEARNERS.values())
@@ -203,7 +203,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_pickles_and_copies(name: str) -> None:
+def test_pickles_and_copies_keep_every_part(name: str) -> None:
     """A copy of a tagger, or of its model alone, has every part, parameter and training attribute."""
     tagger = fitted(name)
     whole, rest = parts(tagger.model_), {k: v for k, v in vars(tagger).items() if k != "model_"}
@@ -217,7 +217,7 @@ def test_pickles_and_copies(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_files(name: str, tmp_path: Path) -> None:
+def test_files_keep_every_part(name: str, tmp_path: Path) -> None:
     """A file has every part. Saved again, or by a copy, it has the same bytes."""
     tagger, path = fitted(name), tmp_path / "m.tagwise"
     whole = saved(tagger, path)
@@ -240,7 +240,7 @@ def test_files(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_meta_and_pruning(name: str, tmp_path: Path) -> None:
+def test_metadata_and_pruning_change_nothing_else(name: str, tmp_path: Path) -> None:
     """Entries are added to meta and nothing else changes. A pruned model has exactly the nonzero weights, by name."""
     tagger = fitted(name)
     model = tagger.model_.with_meta(note=[1, "ü"], learner="crf")
@@ -270,7 +270,7 @@ def test_meta_and_pruning(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_clones_learn_the_same(name: str, tmp_path: Path) -> None:
+def test_clones_train_to_the_same_file(name: str, tmp_path: Path) -> None:
     """A new tagger with the same parameters, a loaded one and a fitted one all train to the same file."""
     tagger, kind = fitted(name), KINDS[name]
     X, y = kind.train()
@@ -318,7 +318,7 @@ def half_cost(gold: list[str], guess: list[str]) -> float:
     return 0.5 * sum(a != b for a, b in zip(gold, guess))
 
 
-def test_a_cost_function_goes_by_its_name(tmp_path: Path) -> None:
+def test_cost_functions_are_saved_by_name(tmp_path: Path) -> None:
     """A model trained with a cost function can be saved.
 
     The loaded model resumes training once it has the function.
@@ -345,7 +345,7 @@ def test_a_cost_function_goes_by_its_name(tmp_path: Path) -> None:
         loaded.fit(X, y)
 
 
-def test_headers_hold_any_text(tmp_path: Path) -> None:
+def test_headers_round_trip_any_text(tmp_path: Path) -> None:
     """Labels, columns and entries of meta survive a round trip with any characters."""
     odd = ["", " ", '"', "\\", "é", "e\u0301", "\u00a0", "\U0001f600", "x" * 5000, "_", "|"]
     X = [[f"w{i}"] for i in range(len(odd))]
@@ -363,7 +363,7 @@ def test_headers_hold_any_text(tmp_path: Path) -> None:
     assert tw.load(tmp_path / "c").predict(columns) == crf.predict(columns)
 
 
-def test_a_copy_leads_its_own_life() -> None:
+def test_copies_are_independent() -> None:
     """Changes of a copy do not affect the original, and vice versa."""
     X, y = KINDS["perceptron"].train()
     tagger = tw.Perceptron(features=EDGES, epochs=2).fit(X, y)
@@ -448,7 +448,7 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_corpora(format: str, tmp_path: Path) -> None:
+def test_corpora_round_trip_in_every_format(format: str, tmp_path: Path) -> None:
     """Every format restores columns, label, documents, comments and further keys."""
     holds, how, back = FORMATS[format]
     given = tw.Corpus(sentences(**holds))
@@ -474,7 +474,7 @@ def test_corpora(format: str, tmp_path: Path) -> None:
         assert copied.documents == given.documents
 
 
-def test_lines_and_documents_of_comments_and_marks() -> None:
+def test_document_boundaries_from_comments_and_marks() -> None:
     """With marks, comments or both, documents begin at the same sentences. Their names need the comments."""
     holds, _, back = FORMATS["conll"]
     given = tw.Corpus(sentences(**holds))

@@ -35,7 +35,7 @@ def paths(corpus: Corpus) -> list[Any]:
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_the_twin_closes_its_gap_at_newtons_optimum(parts: int) -> None:
+def test_reference_gap_closes_at_newtons_optimum(parts: int) -> None:
     """The gap closes in any number of parts, and D never decreases."""
     corpus = random_corpus(3, 3, n=5, longest=3)
     sentences = paths(corpus)
@@ -46,7 +46,7 @@ def test_the_twin_closes_its_gap_at_newtons_optimum(parts: int) -> None:
     assert found[-1] == pytest.approx((best, best), rel=1e-6)
 
 
-def test_parts_that_go_the_same_way_must_go_less_far() -> None:
+def test_equal_parts_need_scaled_steps() -> None:
     """With the same sentence in every part, unscaled sums of steps overshoot the optimum and oscillate."""
     corpus = random_corpus(3, 3, n=1, longest=3)
     sentences = paths(corpus) * 6
@@ -89,7 +89,7 @@ def ascent(shards: tw.Shards, parts: int, l2: float = 0.5, memory: int | None = 
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_the_certificate_bounds_an_enumerated_optimum(shards: tw.Shards, parts: int) -> None:
+def test_certificate_bounds_the_enumerated_optimum(shards: tw.Shards, parts: int) -> None:
     corpus = of_shards(shards)
     best, w = newton(paths(corpus), "log", 0.5, len(corpus.layout))
     found, gaps = ascent(shards, parts), []
@@ -107,7 +107,7 @@ def test_the_certificate_bounds_an_enumerated_optimum(shards: tw.Shards, parts: 
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_weights_are_those_of_the_dual_point(shards: tw.Shards, parts: int) -> None:
+def test_weights_belong_to_the_dual_points_of_all_parts(shards: tw.Shards, parts: int) -> None:
     """w = 1/(2 l2) sum_i (F(y_i) - F(mu_i)) over the points of all parts, after any number of rounds."""
     corpus, l2 = of_shards(shards), 0.7
     found, edges = ascent(shards, parts, l2), shards.layout().arrays()["edges"].astype(int)
@@ -130,7 +130,7 @@ def test_weights_are_those_of_the_dual_point(shards: tw.Shards, parts: int) -> N
         assert np.abs(want).max() > 0.1
 
 
-def test_terms_are_those_of_the_certificate() -> None:
+def test_certificate_follows_from_its_terms() -> None:
     """P and P - D of one training set follow from its loss, its divergence and its feature residuals."""
     corpus = random_corpus(6, 18, n=30, valued=True)
     core = _core.Dual(corpus.data, corpus.layout, 0.4, sample_weight=np.linspace(0.0, 2.0, 30))
@@ -159,7 +159,7 @@ def test_terms_are_those_of_the_certificate() -> None:
         core.set_weights(w[1:])
 
 
-def test_threads_and_files_change_no_bit(shards: tw.Shards) -> None:
+def test_results_are_bit_identical_for_threads_and_files(shards: tw.Shards) -> None:
     found = []
     for memory, n_jobs in ((None, 1), (None, 2), (None, 4), (0, 2)):
         one = ascent(shards, 5, memory=memory)
@@ -172,7 +172,7 @@ def test_threads_and_files_change_no_bit(shards: tw.Shards) -> None:
     assert other.weights().tobytes() != found[0][1]  # the seed has an effect
 
 
-def test_what_ascends_lies_in_files_where_memory_is_short(tmp_path: Path) -> None:
+def test_arrays_are_paged_to_files_if_memory_is_short(tmp_path: Path) -> None:
     tw.write_conll(tw.load_corpus("wnut17-ner")[0][:300], tmp_path / "a.conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S2", shard_tokens=2000)
     config = DualConfig(shards.layout(), 2)
@@ -183,7 +183,7 @@ def test_what_ascends_lies_in_files_where_memory_is_short(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_a_state_goes_on_to_the_bit(shards: tw.Shards, parts: int) -> None:
+def test_resumed_state_is_bit_identical(shards: tw.Shards, parts: int) -> None:
     whole, first, second = (ascent(shards, parts) for _ in range(3))
     for _ in range(4):
         whole.epoch(2)
@@ -221,7 +221,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_training_ends_at_the_optimum_of_all(larger: tw.Shards, name: str) -> None:
+def test_training_reaches_the_optimum_of_all_parts(larger: tw.Shards, name: str) -> None:
     given = GIVEN[name]
     best = tw.fit_shards(tw.CRF(optimizer="lbfgs", l2=2.0, tol=1e-9, **given), larger)
     for parts in (1, 3):
@@ -234,7 +234,7 @@ def test_training_ends_at_the_optimum_of_all(larger: tw.Shards, name: str) -> No
             assert tagger.history_[-1]["gap"] <= 1e-3
 
 
-def test_the_number_of_parts_arrives_and_is_no_secret(shards: tw.Shards) -> None:
+def test_number_of_parts_is_used_and_checked(shards: tw.Shards) -> None:
     given = {**SETTINGS, "max_iter": 3, "tol": 1e-9}
     one, two = (tw.fit_shards(tw.CRF(**given), shards, parts=n) for n in (1, 2))
     assert bits(one) != bits(two)
@@ -249,7 +249,7 @@ def test_the_number_of_parts_arrives_and_is_no_secret(shards: tw.Shards) -> None
         tw.fit_shards(tw.CRF(**SETTINGS, loss="exp"), shards)
 
 
-def test_where_it_is_flat_lbfgs_goes_on_if_it_is_hasty() -> None:
+def test_flat_ascent_hands_over_to_lbfgs_if_hasty() -> None:
     """Flat means less than a hundredth in four epochs. At another rate, or without `hasty`, ascent continues."""
     for hasty, values, flat in (
         (True, [[4, 100.0], [8, 99.5]], True),
@@ -265,14 +265,14 @@ def test_where_it_is_flat_lbfgs_goes_on_if_it_is_hasty() -> None:
         assert ascent.is_flat == flat
 
 
-def test_where_it_is_slow_lbfgs_goes_on(shards: tw.Shards) -> None:
+def test_slow_ascent_hands_over_to_lbfgs(shards: tw.Shards) -> None:
     best = tw.fit_shards(tw.CRF(optimizer="lbfgs", l2=1e-4, tol=1e-8), shards)
     tagger = tw.fit_shards(tw.CRF(optimizer="dual", l2=1e-4, tol=1e-6), shards, parts=2)
     assert "certified" not in tagger.stopped_
     assert tagger.objective_ == pytest.approx(best.objective_, rel=1e-2)
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_bit(larger: tw.Shards, tmp_path: Path) -> None:
+def test_resumed_run_is_bit_identical(larger: tw.Shards, tmp_path: Path) -> None:
     given = {**SETTINGS, "tol": 1e-9, "max_iter": 6}
     whole = tw.fit_shards(tw.CRF(**given), larger, parts=3)
 
@@ -294,7 +294,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(larger: tw.Shards, tmp_path: 
 
 
 @pytest.mark.parametrize("in_files", [False, True])
-def test_joined_datasets_are_their_sentences_in_order(tmp_path: Path, in_files: bool) -> None:
+def test_joined_datasets_keep_the_order_of_sentences(tmp_path: Path, in_files: bool) -> None:
     """The result has values if one part has them. A single dataset is unchanged. The files are removed at once."""
     ones, valued = random_corpus(1, 3, n=7), random_corpus(2, 3, n=5, valued=True)
     for parts in ([ones], [ones, valued], [valued, ones], [ones, ones, valued]):
@@ -317,7 +317,7 @@ def test_joined_datasets_are_their_sentences_in_order(tmp_path: Path, in_files: 
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_what_is_wrong_with_a_sentence_is_told_by_its_line(shards: tw.Shards, parts: int) -> None:
+def test_invalid_sentences_are_reported_by_line(shards: tw.Shards, parts: int) -> None:
     """A forbidden pair in a later shard is reported as by an objective of shards."""
     gold = [tuple(shards.labels[y] for y in one) for one in of_shards(shards).gold]
     first = {}
@@ -337,7 +337,7 @@ def test_what_is_wrong_with_a_sentence_is_told_by_its_line(shards: tw.Shards, pa
     assert "a.conll" in told[0]
 
 
-def test_parts_are_independent_ascents_whose_mean_is_added(
+def test_parts_ascend_independently_and_their_mean_is_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of n parts ascends like the core with l2 / n."""

@@ -169,7 +169,7 @@ CALLS = [(name, rule) for name in KINDS for rule in (LOCAL if KINDS[name].local 
 
 
 @pytest.mark.parametrize(("name", "rule"), CALLS)
-def test_rules_given_with_the_call(name: str, rule: str) -> None:
+def test_constraints_of_a_call_restrict_every_result(name: str, rule: str) -> None:
     """Every answer with `constraints=`, with and without `allowed=`, is that of the valid paths."""
     case = RULES[rule]
     check(name, False, [case.rule] * len(TEST), case.once, TEST, constraints=case.given)
@@ -182,7 +182,7 @@ def test_rules_given_with_the_call(name: str, rule: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOE2", "IOBES"])
-def test_auto_is_the_scheme_of_the_training_labels(scheme: str) -> None:
+def test_auto_infers_the_scheme(scheme: str) -> None:
     """The scheme is that of the corpus in training, and that of the model's transitions in a call."""
     spans = [[("P", 0, 2), ("P", 2, 3)], [("P", 1, 3), ("Q", 3, 4)], [("Q", 0, 1)]]
     gold = [schemes.from_spans(found, 4, scheme) for found in spans]
@@ -217,7 +217,7 @@ OTHERS: list[Any] = [
 ]
 
 
-def test_words_of_the_laws_below() -> None:
+def test_words_have_the_properties_used_below() -> None:
     """The words have the properties that the tests below need."""
     assert SEEN["bay"] == {"I-Q", "O"}
     assert SEEN["lee"] == {"I-P"}  # three of four tokens, the fourth label is too rare
@@ -229,7 +229,7 @@ def test_words_of_the_laws_below() -> None:
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_rules_of_the_models_own(name: str) -> None:
+def test_constraints_and_dictionary_of_the_model(name: str) -> None:
     """Constraints and dictionary of training hold in every answer.
 
     `constraints=` of a call replaces the constraints, False switches them off, and the dictionary stays.
@@ -250,7 +250,7 @@ def once_fitted(name: str) -> tw.Tagger:
 
 
 @pytest.mark.parametrize("name", ["crf", "perceptron", "mira", "pa", "arow", "history-2"])
-def test_the_dictionary_gives_way_to_labels_that_occur_once(name: str) -> None:
+def test_once_labels_override_the_dictionary(name: str) -> None:
     """bo is always B-P: the dictionary is dropped for a sentence with two of them, not for one with a single one."""
     tagger, words = once_fitted(name), [["bo", "the", "bo"], ["bo", "new", "the"], ["ann", "ann"]]
     seen = lawful.counted(X, Y, 2)
@@ -265,7 +265,7 @@ def test_the_dictionary_gives_way_to_labels_that_occur_once(name: str) -> None:
     assert [len(y) for y in tagger.predict([[], ["bo", "bo"]])] == [0, 2]
 
 
-def test_what_does_not_go_together_is_refused() -> None:
+def test_unsupported_combinations_are_rejected() -> None:
     """Labels that occur once with documents, in decoding and training, and a dictionary without words, are errors."""
     corpus = tw.Corpus([tw.Sentence({"word": x, "label": y}, "label", doc="0") for x, y in zip(X, Y)])
     rule: dict[str, Any] = {"constraints": {"once": ["P"]}}
@@ -281,7 +281,7 @@ def test_what_does_not_go_together_is_refused() -> None:
         tw.CRF(dictionary=1).fit(given, [["B-P", "I-P"]])
 
 
-def test_learners_without_limits_say_so() -> None:
+def test_learners_without_constraints_raise() -> None:
     """Learners without constraints name the parameter in the error."""
     for make in (tw.HMM, tw.MEMM, tw.Boosting):
         for limit in ({"constraints": "bio"}, {"dictionary": 2}, {"dictionary_share": 0.5}):
@@ -293,7 +293,7 @@ def test_learners_without_limits_say_so() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_rules_that_leave_no_path_name_the_sentence(name: str) -> None:
+def test_contradicting_constraints_name_the_sentence(name: str) -> None:
     """allowed= that contradicts constraints is an error in every prediction method, and no label violates the rules."""
     kind, tagger = KINDS[name], fitted(name)
     words = [["ann", "the"], ["ann", "the"], ["bo"]]
@@ -319,7 +319,7 @@ def test_rules_that_leave_no_path_name_the_sentence(name: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)
-def test_rules_of_a_scheme_are_its_grammar(scheme: str) -> None:
+def test_scheme_constraints_equal_its_grammar(scheme: str) -> None:
     """Start, pairs and end of a scheme accept exactly the sequences of its grammar."""
     labels = ["O", *(f"{tag}-{kind}" for kind in ("P", "Q") for tag in scheme.rstrip("12") if tag != "O")]
     for given in (scheme, scheme.lower(), {"scheme": scheme}):

@@ -41,7 +41,7 @@ def first_order(tagger: tw.Tagger, words: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("name", ["crf", "perceptron", "hmm"])
-def test_the_list_of_all_paths_has_the_scores_of_the_weights(name: str) -> None:
+def test_full_list_has_the_scores_of_the_weights(name: str) -> None:
     """The full list has the scores of the weights. The other tests rely on it."""
     tagger = fitted(name)
     index = {label: i for i, label in enumerate(tagger.classes_)}
@@ -65,7 +65,7 @@ def step_rule(tagger: tw.Tagger, local: twin.Local, rule: Any, T: int) -> twin.L
 
 @pytest.mark.parametrize("name", ["crf", "perceptron", "mira"])
 @pytest.mark.parametrize("width", [1, 2, 4, None])
-def test_a_narrow_beam_keeps_lawful_prefixes(name: str, width: int | None) -> None:
+def test_beam_keeps_the_best_valid_prefixes(name: str, width: int | None) -> None:
     """The beam keeps the best prefixes that violate no rule so far. The default width is 8."""
     tagger = fitted(name)
     X = [["bay", "the", "ann", "lee"], ["ann", "lee", "the"], ["the", "big", "bay", "bay"], ["bo"]]
@@ -77,7 +77,7 @@ def test_a_narrow_beam_keeps_lawful_prefixes(name: str, width: int | None) -> No
         assert twin.total(local, ids) == pytest.approx(kept[0][0], abs=1e-5)
 
 
-def test_a_beam_that_is_not_given_keeps_eight() -> None:
+def test_default_beam_width_is_eight() -> None:
     """Many labels and strong transitions make beams of seven and nine prefixes end differently."""
     rng = np.random.default_rng(0)
     names = [f"L{i}" for i in range(20)]
@@ -94,7 +94,7 @@ def test_a_beam_that_is_not_given_keeps_eight() -> None:
     assert found[7] != found[8] != found[9]
 
 
-def test_a_local_model_is_normalised_over_what_may_follow() -> None:
+def test_local_models_are_normalised_over_valid_successors() -> None:
     """Under forbidden transitions each step of an MEMM is a choice among the labels that may follow."""
     tagger = fitted("memm")
     labels = tagger.classes_
@@ -130,7 +130,7 @@ def far_local(tagger: tw.Tagger, words: list[str], earlier: list[tuple[str, int]
 @pytest.mark.parametrize("document", [False, True])
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("way", ["whole", "memory"])
-def test_hypothesised_history_and_documents(document: bool, own: bool, way: str) -> None:
+def test_history_and_documents_use_constrained_labels(document: bool, own: bool, way: str) -> None:
     """A cell follows its best valid prefix.
 
     Later sentences of a document use the constrained labels of earlier ones.

@@ -101,7 +101,7 @@ def moved(tagger: tw.Tagger) -> bool:
 
 @pytest.mark.parametrize("kind", FORCED)
 @pytest.mark.parametrize("name", LEARNERS)
-def test_where_rules_leave_the_gold_path_alone_there_is_nothing_to_learn(name: str, kind: str) -> None:
+def test_no_weight_moves_if_only_the_gold_path_is_valid(name: str, kind: str) -> None:
     """No weight moves, the loss is 0, and predictions are right. Without the rules weights do move."""
     words, gold, limits = FORCED[kind]
     if kind == "once" and name.startswith(NOT_ONCE):
@@ -119,7 +119,7 @@ def test_where_rules_leave_the_gold_path_alone_there_is_nothing_to_learn(name: s
 
 @pytest.mark.parametrize("kind", [kind for kind in FORCED if kind != "once"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_stochastic_start_keeps_the_rules(kind: str, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stochastic_start_uses_the_constraints(kind: str, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """L-BFGS starts from a few stochastic epochs. If these ignored a rule, it would start away from zero."""
     monkeypatch.setattr(problem, "WORTH_WARMING", 1)
     words, gold, limits = FORCED[kind]
@@ -129,7 +129,7 @@ def test_the_stochastic_start_keeps_the_rules(kind: str, loss: str, monkeypatch:
 
 
 @pytest.mark.parametrize("kind", FORCED)
-def test_going_on_keeps_the_rules(kind: str) -> None:
+def test_partial_fit_uses_the_constraints(kind: str) -> None:
     """`partial_fit` keeps the rules, in the first call and in the second."""
     words, gold, limits = FORCED[kind]
     for make in (tw.Perceptron, tw.MIRA, tw.PassiveAggressive, tw.AROW):
@@ -170,7 +170,7 @@ def trained_on(limits: str) -> list[Rule]:
     return [functools.cache(lawful.both(rule, lawful.within(sets))) for sets in known]
 
 
-def test_the_rules_of_training_differ() -> None:
+def test_constraints_leave_different_numbers_of_paths() -> None:
     """Each rule leaves a different number of paths, and all gold paths are valid."""
     labels = ("O", "B-P", "I-P", "B-Q", "I-Q")
     counts = {}
@@ -208,7 +208,7 @@ SUMS = [
 
 
 @pytest.mark.parametrize(("name", "limits"), SUMS)
-def test_the_loss_is_over_the_lawful_paths(name: str, limits: str) -> None:
+def test_loss_sums_over_valid_paths(name: str, limits: str) -> None:
     """The loss matches a count of valid paths at weights of 0, and all valid paths' scores after some iterations."""
     loss = CRFS[name].get("loss", "log")
     weight = np.linspace(0.5, 2.0, len(X))
@@ -231,7 +231,7 @@ def test_the_loss_is_over_the_lawful_paths(name: str, limits: str) -> None:
 
 @pytest.mark.parametrize("loss", ["log", "exp"])
 @pytest.mark.parametrize("limits", ["own", "both"])
-def test_pieces_keep_the_rules_of_their_sentence(loss: str, limits: str) -> None:
+def test_pieces_keep_the_constraints_of_their_sentence(loss: str, limits: str) -> None:
     """In pieces of two tokens, start and end rules hold only at the true ends: by counting, at weights of 0."""
     tagger = tw.CRF(features="S1", l2=0.0, max_iter=0, max_length=2, loss=loss, **LIMITS[limits][0]).fit(X, Y)
     seen = lawful.counted(X, Y, *LIMITS[limits][2]) if LIMITS[limits][2] else {}
@@ -259,7 +259,7 @@ def test_pieces_keep_the_rules_of_their_sentence(loss: str, limits: str) -> None
 
 @pytest.mark.parametrize("name", ["log", "order-2", "order-3"])
 @pytest.mark.parametrize("limits", ["own", "both"])
-def test_the_optimum_is_that_of_the_lawful_paths(name: str, limits: str) -> None:
+def test_optimum_matches_expected_counts_over_valid_paths(name: str, limits: str) -> None:
     """At the optimum 2 l2 w = feature counts of the gold paths - expected counts over the valid paths."""
     l2 = 0.2
     params = {**CRFS[name], **LIMITS[limits][0]}
@@ -373,7 +373,7 @@ STEPS: dict[str, tuple[Make, str]] = {
 
 @pytest.mark.parametrize("limits", ["own", "share", "both", "once", "once-both"])
 @pytest.mark.parametrize("name", STEPS)
-def test_steps_are_against_lawful_paths(name: str, limits: str) -> None:
+def test_steps_are_against_valid_paths(name: str, limits: str) -> None:
     """The weights match a learner over the valid paths, and differ from a learner over all paths."""
     make, kind = STEPS[name]
     common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
@@ -387,7 +387,7 @@ def test_steps_are_against_lawful_paths(name: str, limits: str) -> None:
 
 
 @pytest.mark.parametrize("limits", ["own", "both"])
-def test_the_kernel_perceptron_steps_as_the_primal_one(limits: str) -> None:
+def test_kernel_perceptron_steps_like_the_primal(limits: str) -> None:
     """With the linear kernel every path of every sentence has the score of the reference weights."""
     common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
     primal = Twin(tw.Perceptron(**common).fit(X, Y))
@@ -411,7 +411,7 @@ def scores_agree(tagger: tw.Tagger, twin: Twin, w: np.ndarray, atol: float = 1e-
 
 @pytest.mark.parametrize("limits", ["own", "both"])
 @pytest.mark.parametrize("slack", ["instance", "sequence"])
-def test_margins_are_kept_against_lawful_paths(limits: str, slack: str) -> None:
+def test_svm_margins_are_against_valid_paths(limits: str, slack: str) -> None:
     """The Hidden Markov SVM solves the program over valid wrong paths, with explicit weights and with a kernel."""
     common: dict[str, Any] = {
         "features": "S1",
@@ -467,7 +467,7 @@ OUTSIDE: dict[str, tuple[Any, list[str], str]] = {
         if kind != "once" or not name.startswith(NOT_ONCE)
     ],
 )
-def test_gold_labels_outside_of_the_rules_are_named(name: str, kind: str) -> None:
+def test_gold_labels_outside_the_constraints_are_reported(name: str, kind: str) -> None:
     """The error names the sentence, and its line if the corpus has lines. Training stops."""
     given, bad, what = OUTSIDE[kind]
     words, gold = [["ann", "lee"], ["ann"], ["the", "lee"]], [["B-P", "I-P"], ["B-P"], bad]
@@ -488,7 +488,7 @@ def test_gold_labels_outside_of_the_rules_are_named(name: str, kind: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["CRF", "MIRA"])
-def test_a_message_that_only_looks_like_one_about_a_sentence_is_left_alone(name: str) -> None:
+def test_sentence_number_comes_from_the_error_not_its_text(name: str) -> None:
     """The number comes from the error's attribute, never from its text."""
     corpus = tw.Corpus([tw.Sentence({"word": ["ann", "ran"], "label": ["P", "O"]}, "label", line=7)])
     error = tw.TrainingError("sentence 0: as the callback words it")
@@ -502,7 +502,7 @@ def test_a_message_that_only_looks_like_one_about_a_sentence_is_left_alone(name:
     assert raised.value.sentence is None
 
 
-def test_auto_says_which_sentences_it_took_for_their_chunks(caplog: pytest.LogCaptureFixture) -> None:
+def test_auto_warns_about_converted_sentences(caplog: pytest.LogCaptureFixture) -> None:
     """The warning gives their number and the position of the first. The model is that of the corrected labels."""
     words = [["ann", "lee"], ["ann"], ["the", "lee"], ["lee", "the"]]
     gold = [["B-P", "I-P"], ["B-P"], ["O", "I-P"], ["I-P", "O"]]
@@ -522,7 +522,7 @@ def test_auto_says_which_sentences_it_took_for_their_chunks(caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("limit", [{"constraints": "bio"}, {"dictionary": 2}])
-def test_partial_labels_take_no_rules(limit: dict[str, Any]) -> None:
+def test_partial_labels_reject_constraints(limit: dict[str, Any]) -> None:
     """Rules with partial labels raise an error."""
     name = next(iter(limit))
     for params in ({"partial": True}, {}):

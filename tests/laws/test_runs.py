@@ -24,7 +24,7 @@ def sentences(n: int, labels: int, seed: int) -> tuple[list[list[str]], list[lis
 # One, two and four lanes of labels, and more than the cached sums support.
 @pytest.mark.parametrize("labels", [5, 20, 50, 70])
 @pytest.mark.parametrize("learner", [tw.Perceptron(epochs=2, start_end=True), tw.CRF(max_iter=8, l1=0.05)])
-def test_large_corpora_are_scored_as_small_ones(learner: Any, labels: int) -> None:
+def test_large_corpora_are_scored_like_single_sentences(learner: Any, labels: int) -> None:
     X, y = sentences(400, labels, 0)
     tagger = learner.set_params(features="default", n_jobs=2).fit(X, y)
     X, _ = sentences(1500, labels, 1)
@@ -37,7 +37,7 @@ def test_large_corpora_are_scored_as_small_ones(learner: Any, labels: int) -> No
             np.testing.assert_allclose(ours, slow, atol=2e-5)
 
 
-def test_attributes_stay_what_they_are() -> None:
+def test_reading_attributes_twice_gives_equal_results() -> None:
     """Reading a dataset twice does not change the first result, with any number of threads."""
     X, y = sentences(1500, 5, 2)
     tagger = tw.Perceptron(features="default", epochs=1).fit(X[:300], y[:300])

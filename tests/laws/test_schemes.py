@@ -94,7 +94,7 @@ def alphabet(scheme: str) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_chunks_are_written_by_the_definition(scheme: str) -> None:
+def test_chunks_are_encoded_by_the_definition(scheme: str) -> None:
     """Writing gives the reference labels and reading gives the chunks back, with and without types."""
     for length in range(6):
         for types in (TYPES, ("",)):
@@ -197,7 +197,7 @@ def test_detection_counts_violations_over_sequences() -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_detection_of_what_was_written(scheme: str) -> None:
+def test_written_schemes_are_detected(scheme: str) -> None:
     """A corpus of all chunkings of four tokens is detected in each scheme."""
     assert detect([written(c, 4, scheme) for c in chunkings(4)]) == scheme
 
@@ -223,7 +223,7 @@ def test_labels_of_chunks(label: str, chunk: bool) -> None:
         (["B-X", "NN"], False), (["B-X", "B-"], False), (["B-X", "B"], True),
     ],
 )  # fmt: skip
-def test_sets_of_labels_with_chunks(labels: list[str], chunks: bool) -> None:
+def test_label_sets_with_chunks_are_recognised(labels: list[str], chunks: bool) -> None:
     """Chunks are detected by a type, or by B or I together with O or each other. Any other label rules them out."""
     assert has_chunks(labels) is chunks
     assert has_chunks(iter(labels * 2)) is chunks
@@ -253,7 +253,7 @@ def test_labels_are_split_at_the_first_hyphen() -> None:
     ]  # fmt: skip
 
 
-def test_what_cannot_be_read_or_written_is_refused() -> None:
+def test_invalid_labels_and_chunks_are_rejected() -> None:
     """The error names the token, the label and the scheme. Chunks must be in order and inside the sentence."""
     with pytest.raises(
         CorpusError,

@@ -187,7 +187,7 @@ def test_marginals(labels: int, listed: float, ways: str) -> None:
         close(found, right.p[batch.inside], 2e-5, case)
 
 
-def test_the_batches_reach_every_precision() -> None:
+def test_batches_use_every_precision() -> None:
     """Sentences use single precision, double precision and log space, so that every code path is really tested."""
     taken = {"lanes": 0, "wide": 0, "log": 0}
     for case in cases(3, 1.0, SPANS):
@@ -204,7 +204,7 @@ def test_the_batches_reach_every_precision() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_exact_sums_are_those_of_the_lattice(rule: str) -> None:
+def test_exact_sums_equal_those_of_the_lattice(rule: str) -> None:
     for span in SPANS:
         batch, right = truth((3, "both", span, rule, 1.0))
         for b, n in enumerate(batch.lengths):
@@ -220,7 +220,7 @@ def test_the_exact_sums_are_those_of_the_lattice(rule: str) -> None:
 @pytest.mark.parametrize(
     ("lead", "later"), [(60, 40), (80, 60), (88, 60), (90, 50), (95, 60), (110, 65), (120, 68)]
 )
-def test_the_only_way_begins_with_an_unlikely_label(lead: float, later: float, ways: str) -> None:
+def test_only_valid_path_begins_with_an_unlikely_label(lead: float, later: float, ways: str) -> None:
     """O is far ahead at the first token, then I twice, and only B leads to I. All edges score 0."""
     node = np.array([[lead, 0, -np.inf], [0, -200, later], [0, 0, later]])
     edge = np.zeros((3, 3))

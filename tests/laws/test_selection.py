@@ -27,7 +27,7 @@ GUESSES: list[tuple[list[list[str]], float, float]] = [
 
 @pytest.mark.parametrize("chunked", [True, False])
 @pytest.mark.parametrize("learner", ["crf", "perceptron", "memm", "boosting", "hmm", "hmsvm"])
-def test_the_dev_score_is_f1_of_chunks_and_accuracy_of_labels(learner: str, chunked: bool) -> None:
+def test_dev_score_is_f1_for_chunks_and_accuracy_otherwise(learner: str, chunked: bool) -> None:
     """Dev scores count chunks if the labels are chunks, else tokens."""
     plain = {"B-p": "p", "I-p": "q", "B-l": "r", "O": "o"}
 
@@ -57,7 +57,7 @@ def ambiguous() -> tuple[list[list[str]], list[list[str]]]:
 
 
 @pytest.mark.parametrize("learner", ["crf", "memm", "perceptron", "mira", "pa", "arow", "hmsvm", "boosting"])
-def test_the_model_is_the_best_iterate(learner: str) -> None:
+def test_model_is_the_best_iterate(learner: str) -> None:
     """With dev the model predicts as in the first of its best iterations, without dev as in its last."""
     dev, dev_y = ambiguous()
     options: dict[str, Any] = {"features": "S1"}
@@ -85,7 +85,7 @@ def test_the_model_is_the_best_iterate(learner: str) -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
 @pytest.mark.parametrize("options", [{}, {"bound": "loose"}, {"step": "line_search"}], ids=str)
-def test_boosting_ends_at_the_level_of_rounding(options: dict[str, Any], scale: float) -> None:
+def test_boosting_stops_at_rounding_level(options: dict[str, Any], scale: float) -> None:
     """If all is learnt, rounds continue until the loss is 1e-12 of the sentences' weight, and not beyond."""
     words, labels = [["a", "b"], ["b"], ["a"]], [["x", "y"], ["y"], ["x"]]
     paper = {"features_per_round": 1, "every": 1, "smoothing": 0.0, "max_step": 2.0}

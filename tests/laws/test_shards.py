@@ -38,7 +38,9 @@ def encoded(files: Path, name: str, tokens: int, features: str = "S2") -> tw.Sha
 
 @pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES)
 @pytest.mark.parametrize("min_count", [1, 3])
-def test_attributes_and_features_are_those_of_the_corpus(files: Path, features: str, min_count: int) -> None:
+def test_attributes_and_features_equal_those_of_the_corpus(
+    files: Path, features: str, min_count: int
+) -> None:
     tagger = tw.CRF(features=features, min_count=min_count, max_iter=0).fit(SOME)
     for tokens in (10**6, 450):
         shards = encoded(files, f"{len(features)}-{tokens}", tokens, features)
@@ -70,7 +72,7 @@ RULES = {"once": ["product"], "forbidden": [["B-person", "I-location"], ["I-grou
         (tw.MEMM, {"class_weight": "balanced", "start_end": False, "min_count": 2}),
     ],
 )
-def test_one_shard_is_a_corpus_in_memory_to_the_bit(files: Path, kind: Any, given: dict[str, Any]) -> None:
+def test_single_shard_is_bit_identical_to_memory(files: Path, kind: Any, given: dict[str, Any]) -> None:
     settings = {**SETTINGS, **given}
     theirs = kind(features="S2", **settings).fit(SOME)
     ours = tw.fit_shards(kind(**settings), encoded(files, "one", 10**6))
@@ -81,7 +83,7 @@ def test_one_shard_is_a_corpus_in_memory_to_the_bit(files: Path, kind: Any, give
 
 
 @pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA])
-def test_online_learners_keep_to_rules_over_shards(files: Path, kind: Any) -> None:
+def test_online_learners_obey_constraints_over_shards(files: Path, kind: Any) -> None:
     """One shard in its own order equals the corpus in memory. A model of many shards keeps the rules too."""
     settings: dict[str, Any] = {"epochs": 2, "shuffle": False, "constraints": "IOB2"}
     theirs = kind(features="S2", **settings).fit(SOME)
@@ -91,7 +93,7 @@ def test_online_learners_keep_to_rules_over_shards(files: Path, kind: Any) -> No
     assert tw.fit_shards(kind(**settings), encoded(files, "many", 400)).predict(SOME[:3])
 
 
-def test_what_breaks_the_rules_is_named_by_file_and_line(tmp_path: Path) -> None:
+def test_constraint_violations_name_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("a O\nb I-X\n\nc B-X\nd I-X\n", "utf-8")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1")
     with pytest.raises(tw.TrainingError, match=r"a\.conll:1: "):
@@ -100,7 +102,7 @@ def test_what_breaks_the_rules_is_named_by_file_and_line(tmp_path: Path) -> None
         tw.fit_shards(tw.MIRA(constraints="auto"), shards)
 
 
-def test_many_shards_are_the_same_function(files: Path) -> None:
+def test_many_shards_have_the_objective_of_the_corpus(files: Path) -> None:
     theirs = tw.CRF(features="S2", l2=0.3, tol=1e-6).fit(SOME)
     shards = encoded(files, "many", 400)
     ours = tw.fit_shards(tw.CRF(l2=0.3, tol=1e-6), shards)
@@ -110,7 +112,7 @@ def test_many_shards_are_the_same_function(files: Path) -> None:
     assert best == scored.evaluate(SOME[:30]).f1 > 0.0
 
 
-def test_threads_and_checkpoints_do_not_show(files: Path) -> None:
+def test_models_do_not_depend_on_threads_or_checkpoints(files: Path) -> None:
     """Models are equal with one thread or two, and after an interruption and a resume."""
     shards = encoded(files, "many", 400)
     whole = tw.fit_shards(tw.CRF(**SETTINGS), shards)
@@ -128,7 +130,7 @@ def test_threads_and_checkpoints_do_not_show(files: Path) -> None:
         tw.fit_shards(tw.CRF(**SETTINGS), other, checkpoint=tw.Checkpoint(kept.path, resume=True))
 
 
-def test_in_files_or_in_memory_the_bits_are_the_same(tmp_path: Path) -> None:
+def test_paged_arrays_are_bit_identical_to_memory(tmp_path: Path) -> None:
     """If memory is short, large arrays are stored in files and read back unchanged."""
     tw.write_conll(CORPUS[:600], tmp_path / "a.conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", shard_tokens=6_500)
@@ -151,7 +153,7 @@ def test_in_files_or_in_memory_the_bits_are_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("add", [plain, logarithmic])
-def test_whoever_adds_gets_the_same_sum(add: Any) -> None:
+def test_partial_sums_of_any_workers_are_bit_identical(add: Any) -> None:
     """Single shards, or sums of neighbouring shards by any workers, give the same bits."""
     random = np.random.default_rng(0)
     shards = [(float(random.normal()), float(k), random.normal(size=5)) for k in range(9)]
@@ -174,7 +176,7 @@ def test_whoever_adds_gets_the_same_sum(add: Any) -> None:
                 assert found.gradient.tobytes() == expected.gradient.tobytes()
 
 
-def test_the_tree_adds_what_there_is() -> None:
+def test_tree_sums_values_and_logarithms() -> None:
     """The tree adds sums, or logarithms of sums with the matching gradient."""
     values, slopes = [0.3, -1.0, 2.0, 0.7, 1.1], np.random.default_rng(2).normal(size=(5, 3))
     parts = [PartialSum(k, 0, values[k], 0.0, slopes[k].copy()) for k in range(5)]
@@ -185,7 +187,7 @@ def test_the_tree_adds_what_there_is() -> None:
     np.testing.assert_allclose(total.gradient, shares @ slopes / shares.sum())
 
 
-def test_an_objective_of_shards_keeps_the_protocol(files: Path) -> None:
+def test_shard_objective_satisfies_the_protocol(files: Path) -> None:
     """An objective of shards equals that of the whole corpus, also its logarithm for the exponential loss."""
     shards = encoded(files, "many", 400)
     whole = encoded(files, "one", 10**6)

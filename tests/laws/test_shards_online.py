@@ -57,7 +57,7 @@ def visited(shards: tw.Shards, config: OnlineConfig, numbers: range, epoch: int)
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(("shuffle", "memory"), [(False, None), (True, None), (True, 1)])
-def test_one_after_the_other_they_are_the_corpus(
+def test_sequential_shards_equal_the_corpus_in_memory(
     shards: tw.Shards, whole: _core.Dataset, rule: str, shuffle: bool, memory: int | None
 ) -> None:
     """Weights, sums and variances equal those of the sentences in memory in the same order, to the bit."""
@@ -76,7 +76,7 @@ def test_one_after_the_other_they_are_the_corpus(
 
 
 @pytest.mark.parametrize("name", ["perceptron", "mira-5", "arow"])
-def test_mixing_is_that_of_the_core(name: str) -> None:
+def test_mixing_equals_that_of_the_core(name: str) -> None:
     """The core's parts are sentences i mod 3. Their mixed states equal its state to the bit."""
     p = corpus(6, 4)
     n = native(p)
@@ -96,7 +96,7 @@ def test_mixing_is_that_of_the_core(name: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_parts_are_mixed(shards: tw.Shards, whole: _core.Dataset, rule: str) -> None:
+def test_mixed_weights_are_the_mean_over_parts(shards: tw.Shards, whole: _core.Dataset, rule: str) -> None:
     """Weights are the mean over parts trained alone, and the average is over all steps of all parts."""
     config = OnlineConfig(shards.layout(), 3, rule=RULES[rule], seed=1)
     begin = np.zeros(len(config.layout))
@@ -126,7 +126,7 @@ def test_parts_are_mixed(shards: tw.Shards, whole: _core.Dataset, rule: str) -> 
 
 
 @pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA, tw.PassiveAggressive, tw.AROW])
-def test_a_tagger_of_shards(shards: tw.Shards, kind: Any) -> None:
+def test_tagger_of_shards_equals_that_of_the_corpus(shards: tw.Shards, kind: Any) -> None:
     """The tagger equals that of the corpus, with dev scores, both averages, and partial_fit afterwards."""
     settings = {"epochs": 2, "shuffle": False}
     ours, theirs = kind(**settings), kind(**settings, features="S1")
@@ -140,7 +140,7 @@ def test_a_tagger_of_shards(shards: tw.Shards, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_a_run_that_was_stopped_goes_on(shards: tw.Shards, tmp_path: Path, parts: int) -> None:
+def test_stopped_runs_resume(shards: tw.Shards, tmp_path: Path, parts: int) -> None:
     settings: dict[str, Any] = {"epochs": 4, "parts": parts}
     undisturbed = tw.fit_shards(tw.AROW(**settings), shards)
     kept = tw.Checkpoint(tmp_path / "run", every=1)
@@ -163,14 +163,14 @@ def test_a_run_that_was_stopped_goes_on(shards: tw.Shards, tmp_path: Path, parts
         ({"dictionary": 2}, "dictionary"),
     ],
 )
-def test_what_is_not_done_over_shards_is_refused(shards: tw.Shards, given: dict[str, Any], said: str) -> None:
+def test_unsupported_parameters_are_rejected_for_shards(
+    shards: tw.Shards, given: dict[str, Any], said: str
+) -> None:
     with pytest.raises(tw.ParameterError, match=said):
         tw.fit_shards(tw.Perceptron(**given), shards)
 
 
-def test_a_damaged_shard_stops_the_run_or_is_skipped(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_shards_raise_or_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Skipped shards are named. Both kinds of learners train on the remaining ones."""
     tw.write_conll(SOME[:40], tmp_path / "a.conll")
     whole = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1", shard_tokens=200)

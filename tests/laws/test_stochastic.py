@@ -27,7 +27,7 @@ def pace(c: Corpus) -> np.ndarray:
 
 @pytest.mark.parametrize("name", TWINS)
 @pytest.mark.parametrize("valued", [False, True])
-def test_a_step_is_the_gradient(name: str, valued: bool) -> None:
+def test_step_is_the_scaled_gradient(name: str, valued: bool) -> None:
     """Sixteen sentences are one batch: w changes by -eta pace(n) times the gradient if nothing is clipped."""
     c = random_corpus(3, 4, n=16, longest=4, valued=valued)
     w = 0.3 * np.random.default_rng(0).standard_normal(len(c.layout))
@@ -43,7 +43,7 @@ def test_a_step_is_the_gradient(name: str, valued: bool) -> None:
     np.testing.assert_allclose(moved, gradient, rtol=2e-3, atol=2e-3 * np.abs(gradient).max())
 
 
-def test_the_decay_is_the_penalty() -> None:
+def test_weight_decay_equals_the_penalty() -> None:
     """Without data (all sample weights 0) w shrinks by 2 l2 eta pace(n) n / N per step."""
     c = random_corpus(3, 4, n=160, longest=4)
     w = np.random.default_rng(0).standard_normal(len(c.layout))
@@ -55,7 +55,7 @@ def test_the_decay_is_the_penalty() -> None:
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_descent_comes_near_the_optimum(name: str) -> None:
+def test_descent_approaches_the_optimum(name: str) -> None:
     c = random_corpus(3, 4, n=200, longest=5)
     l2 = 0.5
     objective = _core.Objective(c.data, c.layout, loss=name)
@@ -76,7 +76,7 @@ def test_descent_comes_near_the_optimum(name: str) -> None:
         assert values[-1] / best - 1.0 < 0.05
 
 
-def test_same_seed_same_bits_and_other_seed_other_order() -> None:
+def test_results_are_reproducible_per_seed() -> None:
     c = random_corpus(3, 4, n=100, longest=5)
     runs = []
     for seed in (1, 1, 2):
@@ -99,7 +99,7 @@ def test_optimisers_agree_on_the_optimum() -> None:
     assert ends["cg"] == pytest.approx(ends["lbfgs"], rel=1e-5)
 
 
-def test_what_it_cannot_do_is_said() -> None:
+def test_unsupported_parameters_are_rejected() -> None:
     c = random_corpus(5, 4, n=5, longest=5, edge_attributes=True)
     with pytest.raises(ValueError, match="edge attributes"):
         _core.Stochastic(c.data, c.layout)

@@ -69,7 +69,9 @@ def looked_up(scores: Sequence[float]) -> Callable[[np.ndarray], float]:
         ([1.0, 1.0, 1.0], 0.0, 2, False),
     ],
 )
-def test_the_rule_of_the_window(values: list[float], tol: float, window: int, expected: bool) -> None:
+def test_convergence_criterion_of_the_window(
+    values: list[float], tol: float, window: int, expected: bool
+) -> None:
     """Training converges if |f_{k-window} - f_k| <= tol |f_k|, once more than `window` values exist."""
     assert converged(values, tol, window) is expected
 
@@ -150,7 +152,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_where_training_ends(name: str) -> None:
+def test_iterations_kept_iterate_and_reason(name: str) -> None:
     """The number of iterations, the kept iterate with its objective, and the reason match the table."""
     case = CASES[name]
     dev_score = None if case.scores is None else looked_up(case.scores)
@@ -168,7 +170,7 @@ def test_where_training_ends(name: str) -> None:
         assert entry["dev_score"] == (None if case.scores is None else case.scores[k - 1])
 
 
-def test_the_weights_kept_are_copies() -> None:
+def test_kept_weights_are_copies() -> None:
     """An optimiser that updates its array in place does not change the kept weights."""
     own = np.zeros(1)
 
@@ -198,7 +200,9 @@ def answering(at: int, answer: Any) -> Callable[[Iteration], Any]:
         ([], 6, FALLS),
     ],
 )
-def test_callbacks_stop_by_true(answers: list[Callable[..., Any]], iterations: int, reason: str) -> None:
+def test_callbacks_stop_training_by_returning_true(
+    answers: list[Callable[..., Any]], iterations: int, reason: str
+) -> None:
     """If a callback returns True, training ends after all callbacks have run. The iterate is kept."""
     told: list[int] = []
     everyone = [*answers, lambda entry: told.append(entry.iteration)]
@@ -217,7 +221,7 @@ def interrupted_after(n: int, values: Sequence[float]) -> Iterator[Step]:
     raise KeyboardInterrupt
 
 
-def test_an_interruption_keeps_what_was_reached(caplog: pytest.LogCaptureFixture) -> None:
+def test_interrupts_keep_the_last_or_best_iterate(caplog: pytest.LogCaptureFixture) -> None:
     """Interrupts in the learner, a callback or the dev score keep the last iterate, or the best one on dev.
 
     An interrupt before the first iterate propagates.
@@ -258,9 +262,7 @@ def test_an_interruption_keeps_what_was_reached(caplog: pytest.LogCaptureFixture
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 @pytest.mark.parametrize("where", ["value", "gradient"])
-def test_what_is_not_finite_never_reaches_a_model(
-    bad: float, where: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_non_finite_iterates_are_never_kept(bad: float, where: str, caplog: pytest.LogCaptureFixture) -> None:
     """The last finite iterate is kept, or the best one on dev. A start that is not finite is an error."""
     values, norms = [8.0, 4.0, 2.0, 1.0], [1.0] * 4
 
@@ -288,7 +290,7 @@ def test_what_is_not_finite_never_reaches_a_model(
         run(iter(()), rules)
 
 
-def test_an_interruption_of_the_first_dev_score_keeps_its_iterate() -> None:
+def test_interrupt_in_the_first_dev_score_keeps_its_iterate() -> None:
     """Weights and objective belong to the same iteration, which has no entry in the history."""
 
     def scored(w: np.ndarray) -> float:
@@ -393,7 +395,7 @@ def test_epochs_of_the_svm(tol: float, most: int, iterations: int, reason: str) 
     assert [entry["paths"] for entry in result.history] == list(range(1, iterations + 1))
 
 
-def test_the_svm_looks_at_dev() -> None:
+def test_svm_keeps_the_best_epoch_on_dev() -> None:
     """The best epoch on dev is kept. Patience stops training, equal objectives do not."""
     level = Gaps([(8.0, 0.0)] * 9)
     result = svm.train(level, 9, 0.01, 3, dev_score=lambda w: -abs(w[0] - 2))
@@ -405,7 +407,7 @@ def test_the_svm_looks_at_dev() -> None:
 @pytest.mark.parametrize(
     ("primal", "dual", "gap"), [(10.0, 9.5, 0.05), (10.0, 11.0, -0.1), (0.0, -1.0, 0.0), (2.0, -2.0, 2.0)]
 )
-def test_the_relative_gap(primal: float, dual: float, gap: float) -> None:
+def test_relative_gap(primal: float, dual: float, gap: float) -> None:
     """The gap is (primal - dual) / primal, which is negative if the bound is above the objective."""
     assert svm.relative_gap(primal, dual) == gap
 
@@ -459,7 +461,7 @@ NO_FEATURE = "no feature lowers the loss any further"
     ],
 )
 @pytest.mark.parametrize("per_call", [1, 99])
-def test_blocks_of_boosting_rounds(
+def test_boosting_history_has_one_entry_per_block(
     end: int, rounds: int, every: int, blocks: list[int], reason: str, per_call: int
 ) -> None:
     """The history has one entry per `every` rounds, independent of the number of rounds per native call."""
@@ -493,7 +495,7 @@ def test_boosting_keeps_the_best_block_on_dev() -> None:
     assert np.count_nonzero(result.weights) == 3
 
 
-def test_an_interrupted_block_is_kept() -> None:
+def test_interrupted_boosting_block_is_kept() -> None:
     """Rounds completed before Ctrl-C count, and the reason names the interruption."""
 
     class Stopped(Rounds):
@@ -512,7 +514,7 @@ def test_an_interrupted_block_is_kept() -> None:
 # -- before the loop --------------------------------------------------------------------------------------
 
 
-def test_when_stochastic_epochs_come_first() -> None:
+def test_conditions_for_a_stochastic_start() -> None:
     """Stochastic epochs run first from 200 sentences on, unless a feature of the problem excludes them.
 
     These are cost, partial labels, order, labels that occur once, and edge attributes.
@@ -545,7 +547,7 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_the_reason_names_a_parameter_of_the_learner(name: str) -> None:
+def test_stop_reason_names_a_parameter_of_the_learner(name: str) -> None:
     kind = LEARNERS[name]
     assert name in BOUNDS or name == "hmm"  # which is trained by counting
     if name not in BOUNDS:

@@ -70,7 +70,7 @@ def attributes(recipe: Recipe, sentences: Any) -> list[list[set[str]]]:
 
 
 @given(st.lists(st.sampled_from(list(PARTS)), min_size=1, max_size=5), st.booleans())
-def test_a_sum_has_the_attributes_of_its_parts(names: list[str], columns: bool) -> None:
+def test_sum_has_the_union_of_attributes(names: list[str], columns: bool) -> None:
     """The attributes are the union, for any order and repetition of parts, in datasets and in text."""
     sentences = corpus.TRAIN if columns else X
     recipe = recipe_for(tw.Features(*(PARTS[name] for name in names)), sentences).learned(sentences)
@@ -85,7 +85,7 @@ def test_a_sum_has_the_attributes_of_its_parts(names: list[str], columns: bool) 
             assert set(token[0]) == set().union(*map(set, token[1:]))
 
 
-def test_values_are_kept_and_the_first_part_speaks() -> None:
+def test_shared_attributes_take_the_first_value() -> None:
     """An attribute of two parts counts once, with the first part's value."""
     for spec, value in ((tw.Features("S1", lengths), 1.0), (tw.Features(lengths, "S1"), 1.0)):
         vocabulary = Vocabulary()
@@ -101,7 +101,7 @@ def test_values_are_kept_and_the_first_part_speaks() -> None:
     assert values == {"length": 0.5, "word:Lund": 1.0, "word[0]=Lund": 3.0, "n=4": 1.0}
 
 
-def test_the_number_of_threads_does_not_matter() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     recipe = resolve(tw.Features("default", CITIES, shapes), ["word"])
     one, two = Vocabulary(), Vocabulary()
     a, b = recipe.encode(X, one, 1), recipe.encode(X, two, 2)
@@ -109,7 +109,7 @@ def test_the_number_of_threads_does_not_matter() -> None:
     assert all((x == y).all() for x, y in zip(a.node(), b.node()))
 
 
-def test_templates_of_a_sum_see_its_marks() -> None:
+def test_templates_of_a_sum_can_use_marks_as_columns() -> None:
     """A mark is a column with B, I or nothing, in conjunctions too."""
     recipe = resolve("cities[0] & word[0].lower" + tw.Gazetteer(["Oslo"], name="cities", window=0), ["word"])
     assert recipe.kind == "template"
@@ -121,7 +121,7 @@ def test_templates_of_a_sum_see_its_marks() -> None:
     assert resolve(tw.Features("form[0]\npos[1]", shapes), ["form", "pos", "x"]).columns == ("form", "pos")
 
 
-def test_a_mark_has_the_attributes_of_its_window() -> None:
+def test_marks_have_attributes_of_their_window() -> None:
     assert resolve(tw.Gazetteer(["a b"], name="g"), ["word"]).render(["x", "a", "B", "y"]) == [
         ["g[1]=B"],
         ["g[0]=B", "g[1]=I"],
@@ -135,7 +135,7 @@ def test_a_mark_has_the_attributes_of_its_window() -> None:
 # --- sums as text -------------------------------------------------------------------------------------------
 
 
-def test_a_sum_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_can_be_written_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cities.txt").write_text("\ufeffNew Oslo\n\n  Oslo \nLUND\n", encoding="utf-8")
     (tmp_path / "my.template").write_text("word[-1]\n")
@@ -185,7 +185,7 @@ def test_a_sum_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (lambda: tw.Regex("r", b"a"), tw.ParameterError, "is not a pattern"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_wrong_is_told(spec: Any, error: type[Exception], message: str) -> None:
+def test_invalid_sums_are_rejected(spec: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         resolve(spec(), ["word"])
 
@@ -208,13 +208,13 @@ def test_matches_are_leftmost_and_longest(entries: list[list[str]], tokens: list
     assert tw.Gazetteer(entries, name="g", ignore_case=fold).column(tokens) == wanted
 
 
-def test_case_is_folded_as_unicode_does() -> None:
+def test_case_folding_follows_unicode() -> None:
     g = tw.Gazetteer(["STRASSE", "ΣΊΣΥΦΟΣ"], name="g")
     assert g.column(["Straße", "Σίσυφος", "x"]) == ["B", "B", ""]
     assert tw.Gazetteer(["Rome"], name="g", ignore_case=False).column(["rome", "Rome"]) == ["", "B"]
 
 
-def test_a_file_names_its_gazetteer(tmp_path: Path) -> None:
+def test_gazetteers_are_named_after_their_file(tmp_path: Path) -> None:
     path = tmp_path / "2 big-cities.v1.txt"
     path.write_text("New York\r\nParis\n", encoding="utf-8")
     found = tw.Gazetteer(path)
@@ -240,7 +240,7 @@ def trained(features: Any, **params: Any) -> tw.CRF:
     return tagger
 
 
-def test_a_model_tags_without_the_lists_it_was_made_from(tmp_path: Path) -> None:
+def test_models_contain_their_gazetteers_and_patterns(tmp_path: Path) -> None:
     """Gazetteers and patterns are in the file. Nothing else is read or imported, and it is saved unchanged."""
     source = tmp_path / "cities.txt"
     source.write_text("New Oslo\nOslo\nLund\n")
@@ -258,7 +258,7 @@ def test_a_model_tags_without_the_lists_it_was_made_from(tmp_path: Path) -> None
     assert again.model_.scorer.weights.tolist() == tagger.model_.scorer.weights.tolist()
 
 
-def test_functions_of_a_sum_are_handed_over_as_ever(tmp_path: Path) -> None:
+def test_functions_of_a_sum_are_passed_to_load(tmp_path: Path) -> None:
     tagger = trained(SUM)
     tagger.save(tmp_path / "m.tagwise")
     path = tagger.model_.recipe.named_functions[0]
@@ -275,7 +275,7 @@ def test_functions_of_a_sum_are_handed_over_as_ever(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("features", [SUM, "S1" + CITIES, tw.Features(YEAR)], ids=["sum", "marks", "one"])
-def test_copies_are_the_same(features: Any) -> None:
+def test_copies_predict_equally(features: Any) -> None:
     tagger = trained(features)
     for again in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
         assert again.predict(X) == tagger.predict(X)
@@ -286,7 +286,7 @@ def test_copies_are_the_same(features: Any) -> None:
         assert hash(again) == hash(features)
 
 
-def test_a_model_grows_by_the_same_sum() -> None:
+def test_partial_fit_requires_an_equal_sum() -> None:
     """Lists learnt by a part stay. Another gazetteer makes another recipe."""
     features = tw.Features(RARE, CITIES, shapes)
     before = trained(features)
@@ -296,7 +296,7 @@ def test_a_model_grows_by_the_same_sum() -> None:
     assert not other.is_equivalent_to(before.model_.recipe)
 
 
-def test_recipes_of_json_come_back() -> None:
+def test_recipes_round_trip_through_json() -> None:
     recipe = recipe_for(SUM + RARE + PARTS["crfpp"], X).learned(X)
     functions = Functions({"shapes": corpus.shapes})
     again = Recipe.from_json(recipe.to_json(), functions)
@@ -309,7 +309,7 @@ def test_recipes_of_json_come_back() -> None:
     assert resolve(recipe.spec, ["word"]).learned(X).to_json()["parts"][1:] == recipe.to_json()["parts"][1:]
 
 
-def test_a_grid_goes_over_recipes() -> None:
+def test_grid_search_over_recipes() -> None:
     """A search clones, fits and scores each recipe, and the one with the gazetteer wins."""
     selection = pytest.importorskip("sklearn.model_selection", reason="scikit-learn is not installed")
     tokens = [["in", f"{a}{b}", "."] for a in "abcdef" for b in "xyz"]
@@ -323,6 +323,6 @@ def test_a_grid_goes_over_recipes() -> None:
     assert search.best_score_ == 1.0
 
 
-def test_a_hidden_markov_model_takes_marks() -> None:
+def test_hmm_accepts_marks() -> None:
     tagger = tw.HMM(features="S1" + CITIES, overlapping=True).fit(X, corpus.LABELS)
     assert tagger.score(X, corpus.LABELS) > 0.5

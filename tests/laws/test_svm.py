@@ -56,7 +56,7 @@ def full(n: Native, w: np.ndarray, shape: model.Shape) -> np.ndarray:
 @pytest.mark.parametrize("margin", [False, True])
 @settings(max_examples=12)
 @given(p=small, C=st.sampled_from([0.3, 1.0]))
-def test_the_optimum_is_the_quadratic_programs(slack: str, margin: bool, p: Problem, C: float) -> None:
+def test_optimum_solves_the_quadratic_program(slack: str, margin: bool, p: Problem, C: float) -> None:
     best = svm.solve(p.X, p.y, p.shape, C, slack, margin)
     n = native(p)
     solver = n.svm(c=C, slack=slack, rescale=margin, tolerance=1e-6)
@@ -114,7 +114,7 @@ def test_optimality_conditions(slack: str, margin: bool, p: Problem) -> None:
 @pytest.mark.parametrize("most", [1, 2, 4])
 @settings(max_examples=12)
 @given(p=problems(max_sentences=3, max_tokens=3, max_labels=3), C=st.sampled_from([0.3, 1.0]))
-def test_the_gap_closes_where_slacks_are_left_out(most: int, margin: bool, p: Problem, C: float) -> None:
+def test_gap_closes_with_truncated_slacks(most: int, margin: bool, p: Problem, C: float) -> None:
     """Only the `most` largest slacks of a sentence count, and the alphas of that program sum to most C.
 
     A closed gap between a primal by enumeration and a dual of feasible alphas is the optimum.
@@ -162,7 +162,7 @@ def test_slack_bounds_the_zero_one_risk_at_any_epoch(p: Problem, slack: str) -> 
 
 @pytest.mark.parametrize("margin", [False, True])
 @pytest.mark.parametrize("labels", [3, 9, 17])
-def test_the_gap_closes_and_the_dual_only_rises(labels: int, margin: bool) -> None:
+def test_gap_closes_and_the_dual_never_decreases(labels: int, margin: bool) -> None:
     solver = native(corpus(labels, labels)).svm(c=0.5, rescale=margin, tolerance=1e-3)
     dual, gaps = 0.0, []
     for _ in range(60):
@@ -177,7 +177,7 @@ def test_the_gap_closes_and_the_dual_only_rises(labels: int, margin: bool) -> No
     assert gaps[-1] < gaps[len(gaps) // 2] < gaps[0]
 
 
-def test_results_depend_on_the_seed_alone() -> None:
+def test_results_depend_only_on_the_seed() -> None:
     n = native(corpus(4, 7, n=150))
 
     def trained(**parameters: Any) -> tuple[np.ndarray, list[dict[str, Any]]]:
@@ -195,7 +195,7 @@ def test_results_depend_on_the_seed_alone() -> None:
 
 @settings(max_examples=10)
 @given(small)
-def test_a_weight_of_two_is_a_sentence_given_twice(p: Problem) -> None:
+def test_weight_of_two_equals_a_duplicate_sentence(p: Problem) -> None:
     n, twice = native(p), native(Problem(p.shape, [*p.X, p.X[0]], [*p.y, p.y[0]]))
     weight = np.ones(len(p.X))
     weight[0] = 2.0
@@ -204,7 +204,7 @@ def test_a_weight_of_two_is_a_sentence_given_twice(p: Problem) -> None:
     assert a["dual"] == pytest.approx(b["dual"], abs=1e-4)
 
 
-def test_a_sentence_of_weight_zero_is_not_learned_from() -> None:
+def test_sentences_of_weight_zero_are_ignored() -> None:
     p = corpus(2, 4, n=10)
     weight = np.ones(10)
     weight[3] = 0.0
@@ -213,7 +213,7 @@ def test_a_sentence_of_weight_zero_is_not_learned_from() -> None:
     assert all(i != 3 for i, _, _ in solver.alphas())
 
 
-def test_edge_attributes_take_part() -> None:
+def test_optimum_with_edge_attributes() -> None:
     """With the reference implementation's edge attributes the optimum is the quadratic program's."""
     rng = np.random.default_rng(0)
     X = [rng.integers(0, 2, (T, 2)).astype(float) for T in (3, 2)]
@@ -257,7 +257,7 @@ def test_edge_attributes_take_part() -> None:
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused(bad: dict[str, Any], said: str) -> None:
+def test_invalid_parameters_are_rejected(bad: dict[str, Any], said: str) -> None:
     """The error names the parameter and its domain."""
     n = native(corpus(1, 3, n=4))
     with pytest.raises(ValueError, match=re.escape(said)):

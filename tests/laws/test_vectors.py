@@ -28,7 +28,7 @@ def direction(pairs: list[tuple[np.ndarray, np.ndarray]], g: np.ndarray, scale: 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("n", LENGTHS)
-def test_products_and_sums(n: int, n_jobs: int) -> None:
+def test_vector_operations_match_numpy(n: int, n_jobs: int) -> None:
     """dot, add_scaled and add_ridge match NumPy for entries of every block."""
     a, b = np.random.default_rng(n).normal(size=(2, n))
     assert _core.dot(a, b, n_jobs) == pytest.approx(float(a @ b), abs=1e-9 * n)
@@ -42,7 +42,7 @@ def test_products_and_sums(n: int, n_jobs: int) -> None:
 
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("n", LENGTHS)
-def test_directions_are_those_of_the_two_loops(n: int, scaled: bool) -> None:
+def test_directions_match_the_two_loop_recursion(n: int, scaled: bool) -> None:
     """Direction, slope and the dropped oldest pair are right for curvature pairs of a convex quadratic."""
     rng = np.random.default_rng(n)
     curvature, scale = rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 2.0, n) if scaled else np.ones(n)

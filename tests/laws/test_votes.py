@@ -75,7 +75,7 @@ def test_votes_sum_to_the_difference_of_any_two_paths(tagger: Any) -> None:
         assert all(v.amount == v.weight - v.other for v in decision.votes)
 
 
-def test_the_runner_up_is_the_best_path_with_another_label(tagger: Any) -> None:
+def test_runner_up_is_the_best_path_with_another_label(tagger: Any) -> None:
     """The runner-up is the first path of the list that differs at the token."""
     every = tagger.predict_kbest([SENTENCE], 100_000)[0]
     best = every[0][0]
@@ -99,7 +99,7 @@ LIMITED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("limits", LIMITED.values(), ids=LIMITED)
-def test_runners_up_are_those_of_a_search_for_each_token(limits: dict[str, Any]) -> None:
+def test_runners_up_equal_a_viterbi_search_per_token(limits: dict[str, Any]) -> None:
     """One pass in each direction finds the result of a Viterbi search without the predicted label, for every token."""
     tagger = tw.CRF(**{"features": "S2", "max_iter": 15, "l2": 0.1, **limits}).fit(X, Y)
     model, rng, differ = tagger.model_, random.Random(3), 0
@@ -121,7 +121,7 @@ def test_runners_up_are_those_of_a_search_for_each_token(limits: dict[str, Any])
     assert differ < 10  # ties
 
 
-def test_a_sentence_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explanation_takes_one_search_per_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Explanations of all tokens take one search and two passes, and store only the places where paths differ."""
     tagger = tw.CRF(features="S2", max_iter=15).fit(X, Y)
     searches: list[int] = []
@@ -136,7 +136,7 @@ def test_a_sentence_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert data["labels"] == tagger.predict([SENTENCE * 200])[0]
 
 
-def test_log_odds_where_there_are_probabilities(tagger: Any) -> None:
+def test_log_odds_require_probabilities(tagger: Any) -> None:
     """Log odds are log P(y | x) - log P(y' | x), with the marginals of both labels, for probabilistic models only."""
     (decision,) = tagger.explain_prediction(SENTENCE, token=1)
     assert tagger.probabilistic is (tagger.name in ("crf", "memm", "hmm"))
@@ -154,7 +154,7 @@ def test_log_odds_where_there_are_probabilities(tagger: Any) -> None:
         assert chance == pytest.approx(sum(q for path, q in p.items() if path[1] == label), abs=1e-4)
 
 
-def test_a_label_may_be_named(tagger: Any) -> None:
+def test_rival_label_can_be_given(tagger: Any) -> None:
     """The rival is the best path with this label at this token."""
     if tagger.model_.scorer.local:
         return
@@ -179,7 +179,7 @@ def test_edge_attributes_and_values(features: Any) -> None:
     assert ("pair" in kinds) is (features is EDGES)
 
 
-def test_rules_may_leave_no_other_label() -> None:
+def test_tokens_without_an_alternative_are_omitted() -> None:
     """A token that the rules decide alone is left out."""
     only = tw.CRF(features="S1", max_iter=5).fit([["a", "b"]], [["N", "N"]])
     assert list(only.explain_prediction(["a", "b"])) == []
@@ -188,7 +188,7 @@ def test_rules_may_leave_no_other_label() -> None:
     assert [d.token for d in bound.explain_prediction(["a", "b"])] == [1]
 
 
-def test_what_is_shown() -> None:
+def test_text_html_and_data_agree() -> None:
     """Text, HTML and data agree. Omitted votes are counted."""
     tagger = tw.CRF(features="S2", max_iter=10).fit(X, Y)
     found = tagger.explain_prediction(["Rosa", "<b>", "Lund"])
@@ -210,7 +210,7 @@ def test_what_is_shown() -> None:
         assert len(shown) <= 4
 
 
-def test_what_cannot_be_explained_is_refused() -> None:
+def test_unsupported_explanations_are_rejected() -> None:
     """Kernels, history, and unknown tokens and labels are errors."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     for wrong, word in ((5, "0 to 1"), (-1, "0 to 1")):

@@ -33,7 +33,7 @@ def reached(loss: str, optimizer: str, train: tw.Corpus) -> float:
 
 
 @pytest.mark.parametrize("loss", ["log", "exp", "pointwise_log", "pointwise_exp"])
-def test_auto_is_not_behind_lbfgs(loss: str) -> None:
+def test_auto_reaches_the_objective_of_lbfgs(loss: str) -> None:
     # The pointwise log loss is not convex, and stochastic steps on it end 15 % higher here.
     train, _, _ = tw.load_corpus("ewt-pos")
     train = train[:250]
@@ -134,7 +134,7 @@ def old_model(name: str) -> tw.Model:
 
 @pytest.mark.parametrize("old", OLDS)
 @pytest.mark.parametrize("name", STARTERS)
-def test_every_feature_begins_with_its_old_weight(name: str, old: str) -> None:
+def test_every_feature_starts_with_its_old_weight(name: str, old: str) -> None:
     """Node, edge, start, end, edge-attribute and history features are found by name."""
     model = old_model(old)
     features = EDGES if old in ("edges", "pairs") and name not in NO_EDGES else PLAIN
@@ -159,7 +159,7 @@ def test_every_feature_begins_with_its_old_weight(name: str, old: str) -> None:
 
 
 @pytest.mark.parametrize("name", STARTERS)
-def test_a_model_that_grows_is_the_old_one_until_the_first_step(name: str) -> None:
+def test_grown_model_scores_like_the_old_one(name: str) -> None:
     """Labels and features stay with their weights, new ones are 0, and paths of old labels keep their scores."""
     features = PLAIN if name in NO_EDGES else EDGES
     old = STARTERS[name](features)
@@ -188,7 +188,7 @@ def test_a_model_that_grows_is_the_old_one_until_the_first_step(name: str) -> No
         assert [p for p, _ in mine] == [p for p, _ in theirs]
 
 
-def test_what_grows_learns_the_new_and_may_keep_the_old() -> None:
+def test_grown_models_learn_new_labels_and_keep_old_ones() -> None:
     """Labels missing from the new sentences stay, new labels are learnt, and word lists and dictionaries grow."""
     given = {"features": "word[0]\nword[0].is_rare(2)?\n", "constraints": "auto", "dictionary": 1}
     old = tw.CRF(**given, l2=1e-3).fit([["Ada", "in", "Oslo"]], [["B-PER", "O", "B-LOC"]])
@@ -202,7 +202,7 @@ def test_what_grows_learns_the_new_and_may_keep_the_old() -> None:
     assert set(alone.classes_) == {"B-ORG", "O"}
 
 
-def test_the_table_of_starts_has_every_kind_of_feature() -> None:
+def test_table_of_starts_covers_every_kind_of_feature() -> None:
     """Each kind of feature starts with a nonzero weight in some row."""
     kinds = set()
     for old, name in (("crf", "log"), ("edges", "log"), ("order 3", "order 3"), ("endless", "endless")):
@@ -214,7 +214,7 @@ def test_the_table_of_starts_has_every_kind_of_feature() -> None:
 
 
 @pytest.mark.parametrize("name", STARTERS)
-def test_a_start_without_steps_is_the_old_model(name: str, tmp_path: Path) -> None:
+def test_warm_start_without_steps_is_the_old_model(name: str, tmp_path: Path) -> None:
     """On its own sentences, from the tagger, its model or its file, a model keeps weights, paths and scores."""
     features = PLAIN if name in NO_EDGES else EDGES
     old = STARTERS[name](features)
@@ -264,7 +264,7 @@ def random_model(
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_weights_go_by_name(seed: int) -> None:
+def test_weights_are_matched_by_name(seed: int) -> None:
     """Each weight of a random new layout, edge attributes included, is the old weight of its name, or 0."""
     rng = np.random.default_rng(seed)
     labels = [f"y{i}" for i in range(7)]
@@ -287,7 +287,7 @@ HISTORIES = [
 @pytest.mark.parametrize(
     ("old", "new"), [*itertools.product(HISTORIES, repeat=2)], ids=lambda h: str(h.to_json())
 )
-def test_labels_further_back_go_by_name(old: Lookback, new: Lookback) -> None:
+def test_history_tables_are_matched_by_name(old: Lookback, new: Lookback) -> None:
     """Tables that both history settings have are carried over, label by label."""
     rng = np.random.default_rng(7)
     before, labels = ("x", "y", "z", "u"), ("z", "new", "x", "y", "v")
@@ -305,7 +305,7 @@ def test_labels_further_back_go_by_name(old: Lookback, new: Lookback) -> None:
     assert not new.carried(None, (), labels).any()
 
 
-def test_a_given_start_is_not_warmed_up() -> None:
+def test_warm_start_skips_stochastic_epochs() -> None:
     """Stochastic epochs run only from zero weights: from the optimum of many sentences nothing gets worse."""
     X, y = WORDS * 20, LABELS * 20
     best = tw.CRF(features=PLAIN, l2=0.1, tol=1e-9, max_iter=200).fit(X, y)
@@ -315,13 +315,13 @@ def test_a_given_start_is_not_warmed_up() -> None:
     assert cold.history_[0]["objective"] > best.objective_ * (1 + 1e-3)
 
 
-def test_who_cannot_start_says_so() -> None:
+def test_learners_without_initial_weights_raise() -> None:
     """Counting has no initial weights, so a warm start is an error."""
     with pytest.raises(tw.ParameterError, match="Leave warm_start out"):
         tw.HMM().fit(*OLD, warm_start=old_model("crf"))
 
 
-def test_what_labels_further_back_are_good_for() -> None:
+def test_order_two_warm_start_stays_at_its_optimum() -> None:
     """A model of order 2 trained further from its own weights stays at its optimum, which needs the tuple weights."""
     best = tw.CRF(features="word[0]\n", order=2, l2=0.05, tol=1e-10, max_iter=300).fit(WORDS, LABELS)
     again = tw.CRF(features="word[0]\n", order=2, l2=0.05, max_iter=1).fit(WORDS, LABELS, warm_start=best)

@@ -62,7 +62,7 @@ def close(got: Point, value: float, gradient: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(("loss", "path", "option"), ROWS)
-def test_an_objective_is_linear_in_the_weights(loss: str, path: str, option: str) -> None:
+def test_objective_is_linear_in_the_weights(loss: str, path: str, option: str) -> None:
     """Integer weights equal repeated sentences. Other weights multiply the terms of each sentence."""
     b = bag(path, option == "edges")
     w = b.weights(1)
@@ -87,7 +87,7 @@ def test_an_objective_is_linear_in_the_weights(loss: str, path: str, option: str
         *(("long", option) for option in ("plain", "limits", "once", "edges")),
     ],
 )
-def test_the_logarithm_of_the_exponential_loss_is_that_of_the_weighted_sum(path: str, option: str) -> None:
+def test_log_exponential_loss_is_of_the_weighted_sum(path: str, option: str) -> None:
     """The value is log sum_i w_i e^{l_i}, and gradients are weighted by each sentence's share, 0 for weight 0."""
     b = bag(path, option == "edges")
     w = b.weights(2)
@@ -111,7 +111,7 @@ def test_the_logarithm_of_the_exponential_loss_is_that_of_the_weighted_sum(path:
         ("exp", "once"),
     ],
 )
-def test_a_sentence_that_weighs_nothing_may_be_out_of_range(loss: str, option: str, path: str) -> None:
+def test_zero_weight_sentences_may_be_out_of_range(loss: str, option: str, path: str) -> None:
     """The gold path of the first sentence has a probability of e^-1200. With weight 0 it has no effect."""
     b = bag(path, option == "edges")
     w = b.weights(3)
@@ -129,7 +129,7 @@ def test_a_sentence_that_weighs_nothing_may_be_out_of_range(loss: str, option: s
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("limits", [False, True])
 @pytest.mark.parametrize("size", [1.0, 100.0])
-def test_chains_of_a_higher_order_are_linear_in_the_weights(order: int, limits: bool, size: float) -> None:
+def test_higher_order_chains_are_linear_in_the_weights(order: int, limits: bool, size: float) -> None:
     b = bag("float32")
     states = _core.Order(b.data(b.everyone), b.layout, order, b.forbidden if limits else None)
     w = size * np.random.default_rng(4).standard_normal(len(b.layout) + len(states))
@@ -166,7 +166,7 @@ def stepped(
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("option", ["plain", "limits"])
-def test_a_stochastic_step_is_linear_in_the_weights(loss: str, option: str) -> None:
+def test_stochastic_step_is_linear_in_the_weights(loss: str, option: str) -> None:
     """The step over a batch is the weighted sum of its sentences' steps, and so is the reported loss."""
     b = bag("float32")
     w = b.weights(6, 0.3).astype(np.float32).astype(float)
@@ -180,7 +180,7 @@ def test_a_stochastic_step_is_linear_in_the_weights(loss: str, option: str) -> N
 
 
 @pytest.mark.parametrize("loss", ["log", "pointwise_log"])
-def test_a_stochastic_step_takes_large_weights(loss: str) -> None:
+def test_stochastic_step_does_not_clip_weights(loss: str) -> None:
     """The loss of a sentence is clipped, its weight is not."""
     b = bag("float32")
     w = b.weights(6, 0.3).astype(np.float32).astype(float)
@@ -189,7 +189,7 @@ def test_a_stochastic_step_takes_large_weights(loss: str) -> None:
 
 
 @pytest.mark.parametrize(("loss", "unit"), [("log", 30.0), ("pointwise_log", -np.log(1e-12))])
-def test_what_a_stochastic_step_passes_over_counts_by_its_weight(loss: str, unit: float) -> None:
+def test_skipped_sentences_count_by_their_weight(loss: str, unit: float) -> None:
     """Sentences out of the range of float32 count a fixed loss each (or per token), times their weights."""
     b = bag("flagged")
     w = b.weights(1)
@@ -266,7 +266,7 @@ def test_boosting_counts_weights_as_repetitions(kind: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
-def test_boosting_leaves_out_what_is_out_of_range(bound: str) -> None:
+def test_boosting_ignores_overflow_of_zero_weight_sentences(bound: str) -> None:
     """e^l of a thousand tokens overflows. Times a weight of 0 it contributes nothing."""
     b, zero = bag("long"), np.zeros(len(bag("long").layout))
     weight = np.where(b.everyone == 0, 0.0, 1.0)
@@ -286,7 +286,7 @@ def test_boosting_leaves_out_what_is_out_of_range(bound: str) -> None:
 @pytest.mark.parametrize("rescale", [False, True])
 @pytest.mark.parametrize("kernel", [None, Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)])
 @pytest.mark.parametrize("option", ["plain", "limits"])
-def test_a_weight_is_the_price_of_a_slack(
+def test_svm_weights_scale_the_slack_penalty(
     slack: str, rescale: bool, kernel: Kernel | None, option: str
 ) -> None:
     """The objective is 1/2 ||w||^2 + C sum_i w_i xi_i: weights are repetitions, and scaling all weights scales C."""

@@ -45,7 +45,7 @@ def take(rows: Sequence[Any], which: Sequence[int]) -> list[Any]:
     return [rows[int(i)] for i in which]
 
 
-def test_the_corpus_is_what_it_is_said_to_be() -> None:
+def test_kept_sentences_have_all_features() -> None:
     """The kept sentences have all features, so leaving out the others does not change the layout."""
     for tagger in (tw.CRF(features=EDGE), tw.CRF(features=WORD, order=3), tw.Perceptron(features=WORD)):
         tagger.set_params(**{"max_iter": 1} if isinstance(tagger, tw.CRF) else {"epochs": 1})
@@ -181,7 +181,7 @@ def apart(a: tw.Tagger, b: tw.Tagger) -> float:
 
 
 @pytest.mark.parametrize("name", BAGS)
-def test_twice_is_two_and_left_out_is_zero(name: str) -> None:
+def test_weights_equal_repetition_and_omission(name: str) -> None:
     """The objective and the score of every path agree, and the weights have an effect."""
     weighted = fitted(name, "weighted")
     for kind in ("repeated", "left out"):
@@ -192,7 +192,7 @@ def test_twice_is_two_and_left_out_is_zero(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in BAGS if name.startswith(("crf", "memm"))])
-def test_weights_and_penalties_have_one_scale(name: str) -> None:
+def test_weights_and_penalties_scale_together(name: str) -> None:
     """Weights, l1 and l2 times c give c times the objective and the same optimum."""
     tagger = BAGS[name]()
     c = 0.25
@@ -209,7 +209,7 @@ def test_weights_and_penalties_have_one_scale(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["svm instance None linear", "svm sequence margin poly", "boosting tight", "boosting pi"]
 )
-def test_weights_have_a_scale_of_their_own(name: str) -> None:
+def test_c_compensates_the_scale_of_the_weights(name: str) -> None:
     """C / c compensates for weights times c. Boosting depends only on relative weights."""
     tagger = BAGS[name]()
     if isinstance(tagger, tw.HMSVM):
@@ -258,7 +258,7 @@ def test_length_weights_multiply_sample_weights(learner: type[tw.Tagger], max_le
     same(got, by_hand)
 
 
-def test_stochastic_descent_goes_to_the_weighted_optimum() -> None:
+def test_stochastic_descent_reaches_the_weighted_optimum() -> None:
     """A fifth of the sentences has nearly all the weight. Unweighted descent ends far from the weighted optimum."""
     weight = np.where(np.arange(N) % 5 == 2, 12.0, 0.05)
     best = crf().fit(X, Y, sample_weight=weight)
@@ -272,7 +272,7 @@ def test_stochastic_descent_goes_to_the_weighted_optimum() -> None:
 
 
 @pytest.mark.parametrize("loss", ["log", "exp", "pointwise_log", "pointwise_exp"])
-def test_both_engines_of_a_problem_have_its_weights(loss: str) -> None:
+def test_stochastic_start_uses_the_weights(loss: str) -> None:
     """The stochastic start of L-BFGS, always on the log loss, uses the weights of the objective."""
     tagger = crf(loss=loss)
     task = tagger._task(Inputs.of(X), Y, tagger.checked())
@@ -327,7 +327,7 @@ PLAIN: dict[str, Any] = {"shuffle": False, "average": False, "epochs": 3}
 
 
 @pytest.mark.parametrize("name", ONLINE)
-def test_an_online_learner_leaves_out_what_weighs_nothing(name: str) -> None:
+def test_online_learners_ignore_zero_weight_sentences(name: str) -> None:
     """Scores are equal to the bit to those without the sentences.
 
     A perceptron with weights of 2 doubles its scores.
@@ -343,7 +343,7 @@ def test_an_online_learner_leaves_out_what_weighs_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["perceptron batch", "perceptron dictionary"])
-def test_a_batch_perceptron_takes_two_for_twice(name: str) -> None:
+def test_batch_perceptron_treats_weights_as_repetitions(name: str) -> None:
     """Averages agree too, since every epoch is one step."""
     for average in (False, True):
         more = {**PLAIN, "average": average}
@@ -353,7 +353,7 @@ def test_a_batch_perceptron_takes_two_for_twice(name: str) -> None:
         assert apart(weighted, ONLINE[name](**more).fit(X, Y)) > 0.5
 
 
-def test_documents_and_weights() -> None:
+def test_documents_of_zero_weight_are_ignored() -> None:
     """A document without weight is left out. Labels found in it affect no other document."""
     bounds = [0, 6, 11, 17, N]
 
@@ -377,7 +377,7 @@ def test_documents_and_weights() -> None:
         assert ours != pytest.approx(others, rel=1e-3)
 
 
-def test_going_on_takes_weights() -> None:
+def test_partial_fit_uses_the_weights() -> None:
     """partial_fit leaves out sentences of weight 0 and doubles those of weight 2, in the first call and later."""
     more = {"features": WORD, "all_pairs": True, **PLAIN}
     first, then = (take(X, KEPT[:8]), take(Y, KEPT[:8])), (take(X, range(8, N)), take(Y, range(8, N)))
@@ -421,7 +421,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_weights_that_make_no_sense_are_refused(name: str) -> None:
+def test_invalid_weights_are_rejected(name: str) -> None:
     """Every learner raises the same error: it expects one finite number >= 0 per sentence."""
     tagger = EVERY[name]()
     gold = gold_of(tagger)
@@ -434,7 +434,7 @@ def test_weights_that_make_no_sense_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_weights_that_are_all_zero_teach_nothing(name: str) -> None:
+def test_all_zero_weights_leave_the_model_at_zero(name: str) -> None:
     """No weight moves, all labels are equally probable, and the reported values are finite."""
     tagger = EVERY[name]()
     tagger.fit(X, gold_of(tagger), sample_weight=np.zeros(N))
@@ -450,7 +450,7 @@ def test_weights_that_are_all_zero_teach_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["crf log", "memm", "hmm additive False True", "svm", "boosting tight", "mira 4"]
 )
-def test_weights_come_in_any_form(name: str) -> None:
+def test_weights_of_any_array_type(name: str) -> None:
     """Lists, tuples, integers, single precision and strided arrays give the same model."""
     tagger = EVERY[name]()
     if hasattr(tagger, "max_iter"):

@@ -23,7 +23,7 @@ from .weighted import COUNTS, Bag
 
 @pytest.mark.parametrize("labels", [3, 17])
 @pytest.mark.parametrize(("batch", "shards"), [(False, 1), (True, 1), (True, 2)])
-def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, shards: int) -> None:
+def test_perceptron_matches_the_weighted_reference(labels: int, batch: bool, shards: int) -> None:
     """The last weights are equal to the bit. The average counts every step, independent of the sentence's weight."""
     p = corpus(labels, labels, n=20)
     n, weight, order = native(p), weights_of(20), orders(p, 3, labels)
@@ -43,7 +43,7 @@ def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, shards: i
     ("m", "far", "document"), [(1, 1, False), (1, 3, False), (2, 2, False), (1, 2, True), (2, 3, True)]
 )
 @pytest.mark.parametrize("k", [0, 1, 3])
-def test_history_is_the_weighted_twin(m: int, far: int, document: bool, k: int) -> None:
+def test_history_matches_the_weighted_reference(m: int, far: int, document: bool, k: int) -> None:
     """Compare the perceptron (k = 0) for three epochs, and MIRA's first step, since later ones may have ties."""
     for seed in range(3 if k else 1):
         p = corpus(seed + 40, 3, n=1 if k else 12, attributes=6, longest=5)
@@ -76,7 +76,7 @@ def test_history_is_the_weighted_twin(m: int, far: int, document: bool, k: int) 
 
 @pytest.mark.parametrize("kernel", [Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)])
 @pytest.mark.parametrize("form", ["auto", "rows"])
-def test_the_dual_perceptron_is_the_weighted_twin(kernel: Kernel, form: str) -> None:
+def test_dual_perceptron_matches_the_weighted_reference(kernel: Kernel, form: str) -> None:
     p = random_sparse(8, n=15)
     k, order, weight = Kernelled(p), orders(p, 3, 2), weights_of(15)
     core = k.perceptron(kernel, form=form, sample_weight=weight)
@@ -146,7 +146,7 @@ def labelled(row: tuple[str, str, dict[str, Any]]) -> str:
 
 
 @pytest.mark.parametrize(("name", "option", "more"), ROWS, ids=map(labelled, ROWS))
-def test_a_sentence_of_weight_zero_is_left_out(name: str, option: str, more: dict[str, Any]) -> None:
+def test_zero_weight_sentences_are_ignored(name: str, option: str, more: dict[str, Any]) -> None:
     """The last weights equal those without it, to the bit. A perceptron with weights of 2 has twice the weights."""
     b = bag(option == "edges")
     linear = more.get("kind", name) in ("perceptron", "kernel")
@@ -164,7 +164,7 @@ def test_a_sentence_of_weight_zero_is_left_out(name: str, option: str, more: dic
 
 
 @pytest.mark.parametrize("option", ["plain", "limits", "once", "edges"])
-def test_a_batch_takes_whole_weights_for_repetitions(option: str) -> None:
+def test_batch_treats_integer_weights_as_repetitions(option: str) -> None:
     """The sums are equal, and so are weights and average to the bit."""
     b = bag(option == "edges")
     weighted = trained(b, b.everyone, COUNTS, "perceptron", option, batch=True)
@@ -175,7 +175,7 @@ def test_a_batch_takes_whole_weights_for_repetitions(option: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*KINDS, "batch", "kernel", "history 12"])
-def test_the_loss_of_an_epoch_is_weighted(name: str) -> None:
+def test_epoch_loss_is_weighted(name: str) -> None:
     """From equal weights the loss is each sentence's loss times its weight. Sentences of weight 0 make no update."""
     b = bag()
     more: dict[str, Any] = {"batch": True} if name == "batch" else {}
