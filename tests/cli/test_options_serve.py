@@ -78,7 +78,7 @@ def serve_host(bench: Bench) -> None:
     assert call_app(app, host="10.1.2.3").status == 200
     wrong = invoke("serve", bench.model, "--host", "203.0.113.7", "--port", 0)
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
-    assert "cannot listen there" in wrong.stderr
+    assert "cannot listen on" in wrong.stderr
 
 
 @row("serve", "--port")

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.apps.serve import openapi, shapes, tagging
-from tagwise.apps.serve.models import Loaded, Shelf, Shelved, named
+from tagwise.apps.serve import openapi, schemas, tagging
+from tagwise.apps.serve.models import Loaded, ModelRegistry, ServedModel, named
 from tagwise.apps.serve.service import Service, ServiceSettings, application, windows
 from tagwise.apps.web.limits import RequestLimits
 from tagwise.model.model import Model
@@ -33,7 +33,10 @@ SENTENCE = ["Rosa", "Berg", "runs", "to", "Lund", "."]
 def app_of(tagger: Any, **settings: Any) -> Any:
     """Return the application for one tagger, with guards and limits."""
     return application(
-        Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]), ServiceSettings(**settings))
+        Service(
+            ModelRegistry([ServedModel("names", None, Loaded.of(tagger, "names"))]),
+            ServiceSettings(**settings),
+        )
     )
 
 
@@ -276,7 +279,7 @@ def body_of(request: Any) -> bytes:
 def test_queued_requests_are_batched_into_one_call(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixteen requests become one call. An invalid request among them gets its own error and the others succeed."""
     calls = counted(monkeypatch)
-    service = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]))
+    service = Service(ModelRegistry([ServedModel("names", None, Loaded.of(tagger, "names"))]))
     app = application(service)
 
     async def main() -> list[AppResponse]:
@@ -383,7 +386,7 @@ def test_timeout_frees_the_model_thread(tagger: tw.CRF, monkeypatch: pytest.Monk
     """After a timeout, the thread of the model is free for the next request."""
     endless = Endless(monkeypatch, "endless")
     service = Service(
-        Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]),
+        ModelRegistry([ServedModel("names", None, Loaded.of(tagger, "names"))]),
         ServiceSettings(RequestLimits(seconds=0.5)),
     )
     app = application(service)
@@ -406,10 +409,12 @@ def test_cancelled_job_does_not_fail_the_rest_of_its_batch(
 ) -> None:
     """If one job of a batch is cancelled, the batch is run again without it."""
     endless, held = Endless(monkeypatch, "endless"), Held(monkeypatch)
-    batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
+    batcher = Service(ModelRegistry([ServedModel("names", None, Loaded.of(tagger, "names"))])).batchers[
+        "names"
+    ]
 
     def job(*tokens: str) -> tagging.Job:
-        return tagging.job_of_words([list(tokens)], RequestLimits())
+        return tagging.job_of_tokens([list(tokens)], RequestLimits())
 
     async def main() -> None:
         first = batcher.submit(job("a"))
@@ -430,10 +435,12 @@ def test_cancelled_job_does_not_fail_the_rest_of_its_batch(
 def test_close_stops_a_busy_model_thread(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
     """`close` stops the thread instead of waiting for it."""
     endless = Endless(monkeypatch, "endless")
-    batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
+    batcher = Service(ModelRegistry([ServedModel("names", None, Loaded.of(tagger, "names"))])).batchers[
+        "names"
+    ]
 
     async def main() -> None:
-        batcher.submit(tagging.job_of_words([["endless"]], RequestLimits()))
+        batcher.submit(tagging.job_of_tokens([["endless"]], RequestLimits()))
         await asyncio.to_thread(endless.begun.wait)
         batcher.close()
         assert endless.ended == 1
@@ -502,8 +509,8 @@ def test_line_splitting_is_linear_in_the_bytes() -> None:
 
 def test_model_reload_drops_no_request(model: Path, perceptron: tw.Perceptron) -> None:
     """Each response comes from one version of the model, old or new. A broken file leaves the loaded version in use."""
-    shelf = Shelf.read([str(model)])
-    app = application(Service(shelf))
+    registry = ModelRegistry.read([str(model)])
+    app = application(Service(registry))
     new = model.with_name("new")
     request = body_of({"sentences": [SENTENCE] * 20})
 
@@ -519,25 +526,25 @@ def test_model_reload_drops_no_request(model: Path, perceptron: tw.Perceptron) -
     async def main() -> None:
         end = asyncio.Event()
         traffic = [asyncio.create_task(versions(end)) for _ in range(4)]
-        await shelf.refresh()
-        assert shelf.first.loaded.version == 1
+        await registry.refresh()
+        assert registry.first.loaded.version == 1
         perceptron.save(new)
         os.replace(new, model)
-        await shelf.refresh()
-        assert (shelf.first.loaded.version, shelf.first.loaded.tagger.name) == (2, perceptron.name)
+        await registry.refresh()
+        assert (registry.first.loaded.version, registry.first.loaded.tagger.name) == (2, perceptron.name)
         for broken in (b"", b"no model", model.read_bytes()[:-20]):
             new.write_bytes(broken)
             os.replace(new, model)
-            await shelf.refresh()
+            await registry.refresh()
             (details,) = json.loads((await call_app_async(app, path="/models")).body)["models"]
             assert details["version"] == 2
             assert "Version 2 stays loaded" in details["error"]
         model.unlink()
-        await shelf.refresh()
-        assert shelf.first.loaded.version == 2
+        await registry.refresh()
+        assert registry.first.loaded.version == 2
         perceptron.save(model)
-        await shelf.refresh()
-        assert (shelf.first.loaded.version, shelf.first.error) == (3, None)
+        await registry.refresh()
+        assert (registry.first.loaded.version, registry.first.error) == (3, None)
         await call_app_async(app, "POST", "/tag", body=request)
         await asyncio.sleep(0)
         end.set()
@@ -551,14 +558,14 @@ def test_models_are_selected_by_name(model: Path, tagger: tw.CRF, perceptron: tw
     """Requests without a model name use the first model. Duplicate names are rejected."""
     other = model.with_name("other.tagwise")
     perceptron.save(other)
-    app = application(Service(Shelf.read([str(model), f"p={other}"])))
+    app = application(Service(ModelRegistry.read([str(model), f"p={other}"])))
     assert json.loads(post(app, {"text": TEXT}).body)["model"] == "names"
     assert json.loads(post(app, {"text": TEXT, "model": "p"}).body)["model"] == "p"
     assert named("a.b/c.tagwise") == ("c", "a.b/c.tagwise")
     with pytest.raises(tw.ParameterError, match="two models have the name 'names'"):
-        Shelf.read([str(model), f"names={other}"])
+        ModelRegistry.read([str(model), f"names={other}"])
     with pytest.raises(tw.ParameterError, match="no model"):
-        Shelf([])
+        ModelRegistry([])
 
 
 def lowered(sentence: Any) -> list[list[str]]:
@@ -571,10 +578,10 @@ def test_models_with_code_or_attributes_are_rejected(tmp_path: Path) -> None:
     words = [["a", "b"]]
     tw.Perceptron(features=lowered, epochs=1).fit(words, [["x", "y"]]).save(tmp_path / "f.tagwise")
     with pytest.raises(tw.MissingFunctionError, match="lowered"):
-        Shelf.read([str(tmp_path / "f.tagwise")])
+        ModelRegistry.read([str(tmp_path / "f.tagwise")])
     tw.Perceptron(epochs=1).fit([[["w=a"], ["w=b"]]], [["x", "y"]]).save(tmp_path / "a.tagwise")
     with pytest.raises(tw.ParameterError, match=r"a\.tagwise: .*attributes"):
-        Shelf.read([str(tmp_path / "a.tagwise")])
+        ModelRegistry.read([str(tmp_path / "a.tagwise")])
 
 
 # --- the description ----------------------------------------------------------------------------------------
@@ -582,7 +589,7 @@ def test_models_with_code_or_attributes_are_rejected(tmp_path: Path) -> None:
 
 def test_openapi_description_matches_the_routes(tagger: tw.CRF) -> None:
     """The described paths and methods equal the routes, and every described member of a request is accepted."""
-    service = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]))
+    service = Service(ModelRegistry([ServedModel("names", None, Loaded.of(tagger, "names"))]))
     described = json.loads(call_app(application(service), path="/openapi.json").body)
     assert {p: {m.upper() for m in methods} for p, methods in described["paths"].items()} == {
         route.path: route.methods - {"HEAD"} for route in service.app().routes
@@ -615,11 +622,11 @@ def test_openapi_description_matches_the_routes(tagger: tw.CRF) -> None:
 
 def test_page_has_no_inline_code_and_no_external_hosts(tagger: tw.CRF) -> None:
     """The page has no inline code and no external resources. Names of models are escaped."""
-    app = application(Service(Shelf([Shelved("<script>", None, Loaded.of(tagger, "x"))])))
+    app = application(Service(ModelRegistry([ServedModel("<script>", None, Loaded.of(tagger, "x"))])))
     page = call_app(app).body.decode()
     assert "<script" not in page
     assert not re.search(r"\son\w+=|style=|https?://", page)
     assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {"/style.css"}
     assert call_app(app, path="/style.css").headers["content-type"].startswith("text/css")
     assert "url(" not in openapi.STYLE
-    assert set(shapes.SOURCES) < set(shapes.TAG["properties"])
+    assert set(schemas.SOURCES) < set(schemas.TAG["properties"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.apps.serve import shapes, tagging
+from tagwise.apps.serve import schemas, tagging
 from tagwise.apps.serve.models import Loaded
 from tagwise.apps.web.limits import RequestLimits
 from tagwise.apps.web.problems import parsed_body
@@ -42,10 +42,10 @@ def test_fast_and_general_paths_give_identical_responses(tagger: tw.CRF, kind: s
     loaded = Loaded.of(made, "a model")
     assert loaded.chunked == (kind == "spans")
     jobs = [tagging.job_of(request, RequestLimits(tokens=1000)) for request in REQUESTS]
-    assert all(job.usual for job in jobs)
-    slow = tagging._answers(loaded, loaded.alone, tagging.LABELS, jobs)
-    assert tagging._usual(loaded, loaded.alone, jobs) == slow
-    assert tagging._usual(loaded, loaded.alone, jobs[2:3]) == [""]
+    assert all(job.plain for job in jobs)
+    slow = tagging._label(loaded, loaded.single_threaded, tagging.LABELS, jobs)
+    assert tagging._label_plain(loaded, loaded.single_threaded, jobs) == slow
+    assert tagging._label_plain(loaded, loaded.single_threaded, jobs[2:3]) == [""]
     for request, text in zip(REQUESTS, slow):
         given = request.get("sentences", [request.get("tokens")])
         paths = made.predict(given) if given else []
@@ -65,7 +65,7 @@ def test_fast_and_general_paths_give_identical_responses(tagger: tw.CRF, kind: s
     ],
 )
 def test_requests_with_options_take_the_general_path(request_: dict[str, Any]) -> None:
-    assert not tagging.job_of(request_, RequestLimits(tokens=1000)).usual
+    assert not tagging.job_of(request_, RequestLimits(tokens=1000)).plain
 
 
 WRONG = [
@@ -98,16 +98,16 @@ WRONG = [
 @pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
 def test_malformed_requests_are_rejected(body: bytes) -> None:
     with pytest.raises(tw.TagwiseError):
-        tagging.job_of(parsed_body(body, shapes.TAG_DOMAIN), RequestLimits(tokens=1000))
+        tagging.job_of(parsed_body(body, schemas.TAG_DOMAIN), RequestLimits(tokens=1000))
 
 
 def test_token_limit_is_equal_on_the_fast_and_general_paths() -> None:
     for words in ([["a"] * 6], [["a"] * 3] * 2, [[]] * 6):
         with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
-            tagging.job_of_words(words, RequestLimits(tokens=5))
+            tagging.job_of_tokens(words, RequestLimits(tokens=5))
         with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
             tagging.job_of({"sentences": words}, RequestLimits(tokens=5))
-    assert tagging.job_of_words([["a"] * 5], RequestLimits(tokens=5)).cost == 6
+    assert tagging.job_of_tokens([["a"] * 5], RequestLimits(tokens=5)).cost == 6
 
 
 def test_job_cost_grows_with_characters_and_paths() -> None:

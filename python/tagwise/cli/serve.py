@@ -143,7 +143,7 @@ def serve(
     from tagwise.apps.web import need
 
     need("tagwise serve")
-    from tagwise.apps.serve.models import Shelf
+    from tagwise.apps.serve.models import ModelRegistry
     from tagwise.apps.serve.service import Service, ServiceSettings, application
     from tagwise.apps.serve.workers import supervise
     from tagwise.apps.web.guards import new_token
@@ -151,7 +151,7 @@ def serve(
     from tagwise.apps.web.running import bound, run, url_of
 
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
-    shelf = Shelf.read(
+    registry = ModelRegistry.read(
         [name for name in models if not is_pretrained(name)],
         {name: load_pretrained(name) for name in models if is_pretrained(name)},
     )
@@ -168,10 +168,10 @@ def serve(
     gc.freeze()
 
     def announce() -> None:
-        say(f"serving {', '.join(shelf.models)} at {url}" + (f"/?token={secret}" if secret else ""))
+        say(f"serving {', '.join(registry.models)} at {url}" + (f"/?token={secret}" if secret else ""))
 
     def work(i: int, ready: Any = None) -> None:
-        app = application(Service(shelf, settings, i), host, hosts, secret)
+        app = application(Service(registry, settings, i), host, hosts, secret)
         run(app, listening, ready=ready, half_closed=True, unread=timeout)
 
     if workers == 1:

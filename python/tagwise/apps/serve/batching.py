@@ -1,7 +1,7 @@
 """Batching: requests that wait at the same time are labelled by one call.
 
 Requests that arrive while the event loop is busy are read in one iteration of the loop, so their jobs form a batch in
-the next one. A batch that is expected to take at most `TURN` seconds, by the time per token so far, runs in the event
+the next one. A batch that is expected to take at most `LOOP_SECONDS`, by the time per token so far, runs in the event
 loop itself, because handing it to a thread would take longer. Larger batches go to one worker thread, which processes
 them one by one while small batches continue in the loop: the core releases the GIL. The queues are bounded.
 
@@ -20,15 +20,15 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.apps.serve.metrics import Metrics
-from tagwise.apps.serve.models import Shelved
+from tagwise.apps.serve.models import ServedModel
 from tagwise.apps.serve.tagging import Job, run
 from tagwise.apps.web.problems import RefusedRequest
 from tagwise.base.exceptions import StoppedError
 
 #: Seconds that one batch may block the event loop.
-TURN = 0.004
+LOOP_SECONDS = 0.004
 #: Number of jobs above which a batch no longer waits for more.
-TOGETHER = 64
+GATHERED = 64
 #: Maximum number of tokens of a batch in the thread, unless it is a single job.
 BATCH = 20_000
 
@@ -54,14 +54,14 @@ class Batcher:
     """
 
     def __init__(
-        self, model: Shelved, metrics: Metrics, waiting: int = 1024, tokens: int = 1_000_000
+        self, model: ServedModel, metrics: Metrics, waiting: int = 1024, tokens: int = 1_000_000
     ) -> None:
         self.model, self.metrics, self.most, self.most_tokens = model, metrics, waiting, tokens
         self.pace: float | None = None  # seconds per token, including the Python code
         self._small: deque[tuple[Job, Waiting]] = deque()
         self._large: deque[tuple[Job, Waiting]] = deque()
         self.queued = 0  # tokens
-        self._turn = False
+        self._scheduled = False
         self._working: _core.Stop | None = None  # stops the current batch of the thread
         self._thread: ThreadPoolExecutor | None = None
 
@@ -75,25 +75,25 @@ class Batcher:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes] = loop.create_future()
         self._admit(job.cost)
-        if self.pace is None or job.cost * self.pace > TURN:
+        if self.pace is None or job.cost * self.pace > LOOP_SECONDS:
             self._large.append((job, future))
             self._hand_over(loop)
             return future
         self._small.append((job, future))
-        if not self._turn:
-            self._turn = True
+        if not self._scheduled:
+            self._scheduled = True
             loop.call_soon(self._gather, loop, 0)
         return future
 
     def _gather(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
         """Wait another iteration of the loop, which reads sockets, while each one brings more jobs and they are few."""
-        if before < len(self._small) <= TOGETHER:
+        if before < len(self._small) <= GATHERED:
             loop.call_soon(self._gather, loop, len(self._small))
         else:
-            self._in_turn()
+            self._run_in_loop()
 
     async def call(self, function: Callable[[], bytes], cost: int) -> bytes:
-        """Call a function alone in the thread, and stop it if the caller is cancelled."""
+        """Call a function in the thread, not as part of a batch, and stop it if the caller is cancelled."""
         stop = _core.Stop()
 
         def stoppable() -> bytes:
@@ -118,36 +118,36 @@ class Batcher:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="tagwise-batch")
         return self._thread
 
-    def _taken(self, queue: deque[Any], most: float) -> list[Any]:
+    def _next_batch(self, queue: deque[Any], most: float) -> list[Any]:
         """Return the jobs of the next batch: one, and more up to `most` tokens. Cancelled jobs are dropped."""
-        taken: list[Any] = []
+        batch: list[Any] = []
         cost = 0
-        while queue and (not taken or cost + queue[0][0].cost <= most):
+        while queue and (not batch or cost + queue[0][0].cost <= most):
             job, future = queue.popleft()
             if future.done():  # the deadline of its request has passed
                 self.queued -= job.cost
                 continue
-            taken.append((job, future))
+            batch.append((job, future))
             cost += job.cost
-        return taken
+        return batch
 
-    def _in_turn(self) -> None:
+    def _run_in_loop(self) -> None:
         """Label a small batch in the event loop."""
-        self._turn = False
-        batch = self._taken(self._small, TURN / (self.pace or 1.0))
+        self._scheduled = False
+        batch = self._next_batch(self._small, LOOP_SECONDS / (self.pace or 1.0))
         if batch:
             self._done(batch, *self._run(batch, True))
         if self._small:
-            self._turn = True
-            asyncio.get_running_loop().call_soon(self._in_turn)
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._run_in_loop)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hand the next batch to the thread, unless it is busy."""
-        if self._working or not (batch := self._taken(self._large, BATCH)):
+        if self._working or not (batch := self._next_batch(self._large, BATCH)):
             return
         self._working = stop = _core.Stop()
-        alone = sum(job.cost for job, _ in batch) < 500
-        task = loop.run_in_executor(self._executor(), self._stoppable, batch, alone, stop)
+        single_threaded = sum(job.cost for job, _ in batch) < 500
+        task = loop.run_in_executor(self._executor(), self._stoppable, batch, single_threaded, stop)
 
         def ended(_future: asyncio.Future[bytes]) -> None:
             stop.ask()  # a future that is done without a response was cancelled
@@ -163,7 +163,7 @@ class Batcher:
                 return
             if found.result() is None:
                 for job, future in reversed(batch):
-                    self._large.appendleft((job, future))  # `_taken` drops those that are done
+                    self._large.appendleft((job, future))  # `_next_batch` drops those that are done
             else:
                 self._done(batch, *found.result())
             self._hand_over(loop)
@@ -171,20 +171,20 @@ class Batcher:
         task.add_done_callback(back)
 
     def _stoppable(
-        self, batch: list[Any], alone: bool, stop: _core.Stop
+        self, batch: list[Any], single_threaded: bool, stop: _core.Stop
     ) -> tuple[list[bytes | Exception], float] | None:
         """Run a batch in the thread, and return None if it was stopped."""
         try:
             with stop:
-                return self._run(batch, alone)
+                return self._run(batch, single_threaded)
         except StoppedError:
             return None
 
-    def _run(self, batch: list[Any], alone: bool) -> tuple[list[bytes | Exception], float]:
+    def _run(self, batch: list[Any], single_threaded: bool) -> tuple[list[bytes | Exception], float]:
         begin = time.process_time()
         jobs = [job for job, _ in batch]
         try:
-            found = run(self.model.loaded, self.model.name, jobs, alone)
+            found = run(self.model.loaded, self.model.name, jobs, single_threaded)
         except StoppedError:
             raise
         except BaseException as error:  # any error must resolve the futures
@@ -205,13 +205,13 @@ class Batcher:
             self.pace = pace
         self.pace += (0.5 if pace < self.pace else 0.05) * (pace - self.pace)
         self.metrics.batch(self.model.name, len(batch), cost, seconds)
-        for (_, waiting), answer in zip(batch, found):
+        for (_, waiting), response in zip(batch, found):
             if waiting.done():
                 continue
-            if isinstance(answer, bytes):
-                waiting.set_result(answer)
+            if isinstance(response, bytes):
+                waiting.set_result(response)
             else:
-                waiting.set_exception(answer)
+                waiting.set_exception(response)
 
     def close(self) -> None:
         """Stop the current batch and shut down the thread."""

@@ -27,7 +27,7 @@ class Loaded:
     """A version of a model. A batch uses one version from start to end.
 
     Attributes:
-        alone: The tagger with one thread, which is faster for small batches.
+        single_threaded: The tagger with one thread, which is faster for small batches.
         version: 1, and one more for each reload.
         labels: Labels by number. `texts` has their JSON.
         outside: Number of the label O, or -1 if there is none.
@@ -35,7 +35,7 @@ class Loaded:
     """
 
     tagger: Tagger
-    alone: Tagger
+    single_threaded: Tagger
     chunked: bool
     sure: bool  # whether the model has probabilities
     version: int
@@ -46,22 +46,22 @@ class Loaded:
     words: bool
 
     @staticmethod
-    def of(tagger: Tagger, what: str, version: int = 1, stamp: Stamp | None = None) -> Loaded:
+    def of(tagger: Tagger, name: str, version: int = 1, stamp: Stamp | None = None) -> Loaded:
         """Prepare a tagger for serving, or raise a TagwiseError if it cannot be served."""
         model = tagger._fitted()
         for function in model.missing:
             function()
         if model.recipe.kind == "attributes":
             raise ParameterError(
-                f"{what}: this model was trained on lists of attributes, but requests have tokens. "
-                "Train it with features=... of tokens"
+                f"{name}: this model was trained on lists of attributes, but requests have tokens. "
+                "Train a model with a feature set: tagwise train --features SET"
             )
-        alone = copy.copy(tagger).set_params(n_jobs=1)
+        single_threaded = copy.copy(tagger).set_params(n_jobs=1)
         sure = tagger.probabilistic
         labels = model.classes
         return Loaded(
             tagger,
-            alone,
+            single_threaded,
             schemes.has_chunks(model.labels),
             sure,
             version,
@@ -79,7 +79,7 @@ def stamp_of(path: str) -> Stamp:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-class Shelved:
+class ServedModel:
     """A served model: name, file if it has one, loaded version, and the error of a failed reload."""
 
     def __init__(self, name: str, path: str | None, loaded: Loaded) -> None:
@@ -99,14 +99,14 @@ class Shelved:
                 return None
             return Loaded.of(load(self.path), self.name, self.loaded.version + 1, stamp)
         except (TagwiseError, OSError) as error:
-            said = f"{error}. Version {self.loaded.version} stays loaded"
-            if said != self.error:
+            message = f"{error}. Version {self.loaded.version} stays loaded"
+            if message != self.error:
                 self.failures += 1
-                logger.error("%s", said)
-            self.error, self.failed = said, stamp
+                logger.error("%s", message)
+            self.error, self.failed = message, stamp
             return None
 
-    def take(self, newer: Loaded) -> None:
+    def replace(self, newer: Loaded) -> None:
         """Use a newer version from the next batch on."""
         self.loaded, self.error, self.failed = newer, None, None
         self.reloads += 1
@@ -128,39 +128,41 @@ class Shelved:
         }
 
 
-class Shelf:
+class ModelRegistry:
     """The served models. The first is the default."""
 
-    def __init__(self, models: Iterable[Shelved]) -> None:
+    def __init__(self, models: Iterable[ServedModel]) -> None:
         self.models = {model.name: model for model in models}
         if not self.models:
-            raise ParameterError("no model to serve. Give one or more files")
+            raise ParameterError("no model to serve. Give at least one model file")
         self.first = next(iter(self.models.values()))
 
     @staticmethod
-    def read(paths: Iterable[str], ready: Mapping[str, Tagger] | None = None) -> Shelf:
+    def read(paths: Iterable[str], ready: Mapping[str, Tagger] | None = None) -> ModelRegistry:
         """Load models from files, given as ``name=path`` or as a path. `ready` are taggers without a file, by name."""
-        found: list[Shelved] = []
-        for given in paths:
-            name, path = named(given)
+        found: list[ServedModel] = []
+        for spec in paths:
+            name, path = named(spec)
             if any(name == model.name for model in found) or name in (ready or {}):
-                raise ParameterError(f"two models have the name {name!r}. Rename one of them: other={path}")
+                raise ParameterError(
+                    f"two models have the name {name!r}. Give one of them another name: NAME={path}"
+                )
             stamp = stamp_of(path) if os.path.exists(path) else None
-            found.append(Shelved(name, path, Loaded.of(load(path), path, 1, stamp)))
-        found += [Shelved(name, None, Loaded.of(tagger, name)) for name, tagger in (ready or {}).items()]
-        return Shelf(found)
+            found.append(ServedModel(name, path, Loaded.of(load(path), path, 1, stamp)))
+        found += [ServedModel(name, None, Loaded.of(tagger, name)) for name, tagger in (ready or {}).items()]
+        return ModelRegistry(found)
 
     async def refresh(self) -> None:
         """Reload files that were replaced. They are read in a thread, so that requests are not delayed."""
         for model in self.models.values():
             newer = await asyncio.to_thread(model.newer)
             if newer is not None:
-                model.take(newer)
+                model.replace(newer)
 
 
-def named(given: str) -> tuple[str, str]:
+def named(spec: str) -> tuple[str, str]:
     """Split ``name=path``, or return the stem of a path and the path."""
-    found = re.fullmatch(r"([A-Za-z0-9_.-]+)=(.+)", given)
-    if found is not None and not os.path.exists(given):
+    found = re.fullmatch(r"([A-Za-z0-9_.-]+)=(.+)", spec)
+    if found is not None and not os.path.exists(spec):
         return found[1], found[2]
-    return Path(given).name.split(".")[0] or given, given
+    return Path(spec).name.split(".")[0] or spec, spec

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from tagwise._core import __version__
-from tagwise.apps.serve.shapes import EXPLAIN, TAG
+from tagwise.apps.serve.schemas import EXPLAIN, TAG
 
 #: path -> method -> (summary, schema of the body, type of the response)
 OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
@@ -27,7 +27,7 @@ OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
         )
     },
     "/models": {"get": ("The models that are served.", None, "application/json")},
-    "/health": {"get": ("The process answers.", None, "application/json")},
+    "/health": {"get": ("Whether the process responds.", None, "application/json")},
     "/ready": {
         "get": (
             "Whether the server accepts requests: 200, or 503 while it starts and stops.",
@@ -41,17 +41,17 @@ OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
     "/style.css": {"get": ("Style sheet of that page.", None, "text/css")},
 }
 #: Error statuses and their causes.
-REFUSALS = {
-    400: "the request is not JSON in UTF-8, or not as expected. The message says where",
+ERRORS = {
+    400: "the request is not JSON in UTF-8, or not as expected. The message names the place",
     401: "the token is missing, if the server has one",
-    403: "a page of another site sent it",
+    403: "the request comes from a page of another site",
     404: "there is no such path, or no such model",
     405: "the path takes another method",
     408: "the body arrived too slowly",
     413: "the body is too long, or has too many tokens",
     415: "the body is neither JSON nor newline-delimited JSON",
-    421: "the server does not answer to this Host",
-    503: "too much is waiting, or the response took too long. Retry-After says when to try again",
+    421: "the server does not accept this Host",
+    503: "too many requests are waiting, or the response took too long. Retry after the seconds in Retry-After",
 }
 EXAMPLE = {"text": "Peter flew to London."}
 
@@ -77,7 +77,7 @@ def document() -> dict[str, Any]:
             entry: dict[str, Any] = {
                 "summary": summary,
                 "operationId": path.strip("/").replace(".", "_") or "page",
-                "responses": {"200": {"description": "the answer", "content": {kind: {}}}},
+                "responses": {"200": {"description": "the response", "content": {kind: {}}}},
             }
             if schema is not None:
                 kinds = ["application/json"] + (["application/x-ndjson"] if path == "/tag" else [])
@@ -85,7 +85,7 @@ def document() -> dict[str, Any]:
                     "required": True,
                     "content": {each: {"schema": schema, "example": EXAMPLE} for each in kinds},
                 }
-                for status, text in REFUSALS.items():
+                for status, text in ERRORS.items():
                     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
                     entry["responses"][str(status)] = {"description": text, "content": content}
             paths.setdefault(path, {})[method] = entry
@@ -125,7 +125,7 @@ def page(models: list[str]) -> str:
             parts.append(f"<h2><code>{method.upper()} {safe(path)}</code></h2><p>{safe(summary)}</p>")
             if schema is None:
                 continue
-            one = ", ".join(way["required"][0] for way in schema["oneOf"])
+            one = ", ".join(option["required"][0] for option in schema["oneOf"])
             rows = "".join(
                 f"<tr><td><code>{safe(name)}</code></td><td>{safe(_type(field))}</td>"
                 f"<td>{safe(field.get('description', ''))}"
@@ -134,15 +134,13 @@ def page(models: list[str]) -> str:
                 for name, field in schema["properties"].items()
             )
             parts.append(f"<p>A JSON object with one of {safe(one)}:</p><table>{rows}</table>")
-    refusals = "".join(
-        f"<tr><td>{status}</td><td>{safe(text)}</td></tr>" for status, text in REFUSALS.items()
-    )
+    errors = "".join(f"<tr><td>{status}</td><td>{safe(text)}</td></tr>" for status, text in ERRORS.items())
     served = ", ".join(f"<code>{safe(name)}</code>" for name in models)
     command = f"curl -s localhost:8000/tag -H 'Content-Type: application/json' -d '{json.dumps(EXAMPLE)}'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tagwise serve</title>'
         '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css"></head><body>'
         f"<h1>tagwise serve</h1><p>Models: {served}.</p><pre>{safe(command)}</pre>{''.join(parts)}"
-        f"<h2>Refusals</h2><p><code>{{&quot;error&quot;: {{&quot;type&quot;, &quot;message&quot;, "
-        f"&quot;status&quot;}}}}</code></p><table>{refusals}</table></body></html>\n"
+        f"<h2>Errors</h2><p><code>{{&quot;error&quot;: {{&quot;type&quot;, &quot;message&quot;, "
+        f"&quot;status&quot;}}}}</code></p><table>{errors}</table></body></html>\n"
     )

@@ -19,19 +19,20 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tagwise.apps.serve import openapi, shapes, tagging
+from tagwise.apps.serve import openapi, schemas, tagging
 from tagwise.apps.serve.batching import Batcher
 from tagwise.apps.serve.metrics import Metrics
-from tagwise.apps.serve.models import Shelf
+from tagwise.apps.serve.models import ModelRegistry
 from tagwise.apps.web.guards import Guards
 from tagwise.apps.web.limits import Limited, RequestLimits, late
 from tagwise.apps.web.problems import JSON, RefusedRequest, content_of, parsed_body, problem_of
+from tagwise.base.parameters import meant
 
 logger = logging.getLogger("tagwise.apps.serve")
 
 NDJSON = "application/x-ndjson"
-#: Content types of one request; the second is what `curl -d` sends by default.
-ONE = (JSON, "application/x-www-form-urlencoded")
+#: Content types of a single request. `curl -d` sends the second one by default.
+SINGLE = (JSON, "application/x-www-form-urlencoded")
 #: Lines of a stream that are processed together.
 WINDOW = 64
 #: Bytes of a body above which it is parsed in a thread.
@@ -48,25 +49,27 @@ class ServiceSettings:
     reload: float = 1.0
 
 
-def kind_of(scope: Scope) -> str:
+def content_type_of(scope: Scope) -> str:
     """Return the content type of a request, without parameters."""
     return str(Headers(scope=scope).get("content-type", JSON)).partition(";")[0].strip().lower()
 
 
 def is_stream(scope: Scope) -> bool:
     """Return whether the body of a request is a stream of lines."""
-    return bool(scope["path"] == "/tag") and kind_of(scope) == NDJSON
+    return bool(scope["path"] == "/tag") and content_type_of(scope) == NDJSON
 
 
 class Service:
     """The request handlers. `application` adds guards and limits."""
 
-    def __init__(self, shelf: Shelf, settings: ServiceSettings | None = None, worker: int = 0) -> None:
-        self.shelf, self.settings = shelf, settings or ServiceSettings()
+    def __init__(
+        self, registry: ModelRegistry, settings: ServiceSettings | None = None, worker: int = 0
+    ) -> None:
+        self.registry, self.settings = registry, settings or ServiceSettings()
         self.metrics = Metrics(worker)
         self.batchers = {
             name: Batcher(model, self.metrics, self.settings.waiting, self.settings.waiting_tokens)
-            for name, model in shelf.models.items()
+            for name, model in registry.models.items()
         }
         self.ready = False
         self._stream = asyncio.Semaphore(64)  # each stream holds a window of lines
@@ -109,24 +112,28 @@ class Service:
         while True:
             await asyncio.sleep(self.settings.reload)
             try:
-                await self.shelf.refresh()
+                await self.registry.refresh()
             except Exception:
-                logger.exception("model files could not be checked")
+                logger.exception("the check of the model files for changes failed")
 
     # --- handlers -----------------------------------------------------------------------------------------
 
     def _batcher(self, request: dict[str, Any]) -> Batcher:
         name = request.get("model")
         if name is None:
-            name = self.shelf.first.name
+            name = self.registry.first.name
         if name not in self.batchers:
-            known = ", ".join(self.batchers)
-            raise RefusedRequest(404, "ModelError", f"there is no model {name[:100]!r}. Use one of {known}")
+            names = ", ".join(self.batchers)
+            raise RefusedRequest(
+                404,
+                "ModelError",
+                f"there is no model {name[:100]!r}{meant(name[:100], self.batchers)}. Use one of {names}",
+            )
         return self.batchers[name]
 
     def _job(self, body: bytes) -> tuple[Batcher, tagging.Job]:
         """Parse a request of /tag."""
-        request = parsed_body(body, shapes.TAG_DOMAIN)
+        request = parsed_body(body, schemas.TAG_DOMAIN)
         return self._batcher(request), tagging.job_of(request, self.settings.limits)
 
     async def _tagged(self, body: bytes) -> bytes:
@@ -146,19 +153,19 @@ class Service:
 
     async def tag(self, request: Request) -> Any:
         """POST /tag."""
-        if (kind := kind_of(request.scope)) == NDJSON:
+        if (content_type := content_type_of(request.scope)) == NDJSON:
             return self.stream
-        if kind not in ONE:
-            raise unsupported(kind)
+        if content_type not in SINGLE:
+            raise unsupported(content_type)
         return Response(await self._tagged(await request.body()), media_type=JSON)
 
     async def explain(self, request: Request) -> Response:
         """POST /explain."""
-        if (kind := kind_of(request.scope)) not in ONE:
-            raise unsupported(kind)
-        given = await run_in_threadpool(parsed_body, await request.body(), shapes.EXPLAIN_DOMAIN)
-        batcher, limits = self._batcher(given), self.settings.limits
-        found, cost = tagging.explained(batcher.model.loaded, batcher.model.name, given, limits)
+        if (content_type := content_type_of(request.scope)) not in SINGLE:
+            raise unsupported(content_type)
+        content = await run_in_threadpool(parsed_body, await request.body(), schemas.EXPLAIN_DOMAIN)
+        batcher, limits = self._batcher(content), self.settings.limits
+        found, cost = tagging.explained(batcher.model.loaded, batcher.model.name, content, limits)
         return Response(await batcher.call(found, cost), media_type=JSON)
 
     async def stream(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -167,7 +174,9 @@ class Service:
         Starlette's StreamingResponse cannot be used: it waits for a disconnect on the channel that carries the body.
         """
         if self._stream.locked():
-            raise RefusedRequest(503, "BusyError", "too many streams. Try again later", {"retry-after": "1"})
+            raise RefusedRequest(
+                503, "BusyError", "too many streams are open. Try again later", {"retry-after": "1"}
+            )
         async with self._stream:
             started, number = False, 0
             async for lines in windows(Request(scope, receive).stream(), self.settings.limits.body):
@@ -193,7 +202,7 @@ class Service:
 
     async def models(self, _: Request) -> Response:
         """GET /models."""
-        found = {"models": [model.described() for model in self.shelf.models.values()]}
+        found = {"models": [model.described() for model in self.registry.models.values()]}
         return Response(json.dumps(found) + "\n", media_type=JSON)
 
     async def health(self, _: Request) -> Response:
@@ -204,13 +213,13 @@ class Service:
         """GET /ready."""
         if not self.ready:
             raise RefusedRequest(
-                503, "ReadyError", "the server is starting or stopping", {"retry-after": "1"}
+                503, "ReadyError", "the server is starting or stopping. Try again later", {"retry-after": "1"}
             )
         return Response(b'{"status":"ready"}\n', media_type=JSON)
 
     async def metrics_text(self, _: Request) -> Response:
         """GET /metrics."""
-        models = self.shelf.models
+        models = self.registry.models
         gauges = {
             "waiting_requests": {name: float(b.waiting) for name, b in self.batchers.items()},
             "waiting_tokens": {name: float(b.queued) for name, b in self.batchers.items()},
@@ -233,10 +242,13 @@ class Service:
         return Response(openapi.STYLE, media_type="text/css")
 
 
-def unsupported(kind: str) -> RefusedRequest:
+def unsupported(content_type: str) -> RefusedRequest:
     """Return the error for an unsupported content type."""
     return RefusedRequest(
-        415, "TypeError", f"{kind[:60]}: send application/json or application/x-ndjson", close=True
+        415,
+        "TypeError",
+        f"content type {content_type[:60]}: expected application/json or application/x-ndjson",
+        close=True,
     )
 
 
@@ -244,7 +256,7 @@ def failed(error: Exception, number: int) -> bytes:
     """Return the response to an invalid line of a stream."""
     problem = problem_of(error)
     if problem.status == 500:
-        logger.error("line %d of a stream", number, exc_info=error)
+        logger.error("line %d of a stream failed", number, exc_info=error)
     return json.dumps({**content_of(problem), "line": number}).encode() + b"\n"
 
 
@@ -304,6 +316,6 @@ def application(
     service: Service, bound: str = "127.0.0.1", hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the service with guards and limits."""
-    limited = Limited(service.app(), service.settings.limits, is_stream, answers=True)
+    limited = Limited(service.app(), service.settings.limits, is_stream, limit_response=True)
     guarded = Guards(limited, bound=bound, hosts=hosts, token=token, open_paths=("/health", "/ready"))
     return Counted(guarded, service.metrics, openapi.OPERATIONS)

@@ -15,6 +15,7 @@ from tagwise.apps.serve.models import Loaded
 from tagwise.apps.web.limits import RequestLimits
 from tagwise.apps.web.problems import RefusedRequest
 from tagwise.base.exceptions import CorpusError, ParameterError, StoppedError
+from tagwise.base.parameters import meant
 from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.text.spans import token_spans
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizer
@@ -31,7 +32,7 @@ _JSON = json.JSONEncoder(
 _WHOLE = Tokenizer(sentences=False)
 
 
-class Wish(NamedTuple):
+class RequestOptions(NamedTuple):
     """Options of a request. Requests with equal options share a call."""
 
     probabilities: bool = False
@@ -39,7 +40,7 @@ class Wish(NamedTuple):
 
 
 #: The options of most requests: labels only.
-LABELS = Wish()
+LABELS = RequestOptions()
 
 
 @dataclass(eq=False)
@@ -48,26 +49,28 @@ class Job:
 
     Attributes:
         cost: Expected time, in tokens of average length with one path.
-        usual: Whether the request has words and wants labels only.
+        plain: Whether the request has sentences of words and no options, so that the response has labels only.
     """
 
-    __slots__ = ("cost", "limits", "sentences", "texts", "usual", "wish")
-    wish: Wish
+    __slots__ = ("cost", "limits", "options", "plain", "sentences", "texts")
+    options: RequestOptions
     texts: list[str] | None
     sentences: list[Any]
     cost: int
     limits: RequestLimits
-    usual: bool
+    plain: bool
 
 
-def sentence_of(given: Any) -> Any:
+def sentence_of(sentence: Any) -> Any:
     """Return a sentence in the form that a tagger accepts."""
-    if isinstance(given, list):
-        return given
-    if len({len(column) for column in given.values()}) > 1:
-        sizes = ", ".join(f"{name} {len(column)}" for name, column in given.items())
-        raise CorpusError(f"the columns of a sentence have different lengths: {sizes}")
-    return Sentence(given)
+    if isinstance(sentence, list):
+        return sentence
+    if len({len(column) for column in sentence.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(column)}" for name, column in sentence.items())
+        raise CorpusError(
+            f"the columns of a sentence have different lengths: {sizes}. Send one value per token in each"
+        )
+    return Sentence(sentence)
 
 
 def columns_of(sentence: Any) -> Iterable[list[str]]:
@@ -93,7 +96,7 @@ def cost_of(columns: Iterable[Sequence[str]], limits: RequestLimits) -> int:
     return cost
 
 
-def job_of_words(sentences: list[list[str]], limits: RequestLimits) -> Job:
+def job_of_tokens(sentences: list[list[str]], limits: RequestLimits) -> Job:
     """Return the job of a request with words only."""
     if len(sentences) > limits.tokens or sum(map(len, sentences)) > limits.tokens:
         raise too_many(limits)
@@ -102,19 +105,19 @@ def job_of_words(sentences: list[list[str]], limits: RequestLimits) -> Job:
 
 def job_of(request: dict[str, Any], limits: RequestLimits) -> Job:
     """Return the job of a request of /tag, or raise a RefusedRequest if it exceeds the limits on tokens."""
-    wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
+    options = RequestOptions(request.get("probabilities", False), request.get("kbest", 1))
     texts = request.get("texts") if "text" not in request else [request["text"]]
-    times = wish.kbest + wish.probabilities
+    times = options.kbest + options.probabilities
     if texts is not None:
         cost = sum(len(text) // CHARACTERS + 1 for text in texts)
-        return Job(wish, texts, [], cost * times, limits, False)
-    given = request["sentences"] if "sentences" in request else [request["tokens"]]
-    if wish == LABELS and all(type(sentence) is list for sentence in given):
-        return job_of_words(given, limits)
-    if len(given) > limits.tokens or sum(map(length_of, given)) * wish.kbest > limits.tokens:
+        return Job(options, texts, [], cost * times, limits, False)
+    sentences = request["sentences"] if "sentences" in request else [request["tokens"]]
+    if options == LABELS and all(type(sentence) is list for sentence in sentences):
+        return job_of_tokens(sentences, limits)
+    if len(sentences) > limits.tokens or sum(map(length_of, sentences)) * options.kbest > limits.tokens:
         raise too_many(limits)
-    cost = sum(cost_of(columns_of(sentence), limits) for sentence in given) + len(given)
-    return Job(wish, None, [sentence_of(sentence) for sentence in given], cost * times, limits, False)
+    cost = sum(cost_of(columns_of(sentence), limits) for sentence in sentences) + len(sentences)
+    return Job(options, None, [sentence_of(sentence) for sentence in sentences], cost * times, limits, False)
 
 
 def too_many(limits: RequestLimits) -> RefusedRequest:
@@ -140,18 +143,24 @@ def too_long(t: int, length: int, limits: RequestLimits) -> RefusedRequest:
 # --- a batch ----------------------------------------------------------------------------------------------------
 
 
-def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[bytes | Exception]:
+def run(loaded: Loaded, name: str, jobs: Sequence[Job], single_threaded: bool) -> list[bytes | Exception]:
     """Return the responses of the jobs in order. An error in one job is returned as its response."""
-    tagger = loaded.alone if alone else loaded.tagger
+    tagger = loaded.single_threaded if single_threaded else loaded.tagger
     head = f'{{"model":{_JSON(name)},"version":{loaded.version},"results":['
     out: list[bytes | Exception] = [b""] * len(jobs)
-    groups: dict[Wish | None, list[int]] = {}  # None for usual jobs of a model that reads words only
+    groups: dict[
+        RequestOptions | None, list[int]
+    ] = {}  # None for plain jobs of a model that reads words only
     for i, job in enumerate(jobs):
-        groups.setdefault(None if job.usual and loaded.words else job.wish, []).append(i)
-    for wish, members in groups.items():
-        asked = [jobs[i] for i in members]
+        groups.setdefault(None if job.plain and loaded.words else job.options, []).append(i)
+    for options, members in groups.items():
+        group = [jobs[i] for i in members]
         try:
-            found = _usual(loaded, tagger, asked) if wish is None else _answers(loaded, tagger, wish, asked)
+            found = (
+                _label_plain(loaded, tagger, group)
+                if options is None
+                else _label(loaded, tagger, options, group)
+            )
         except StoppedError:
             raise
         except Exception as error:
@@ -159,15 +168,15 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
                 out[members[0]] = error
                 continue
             for i in members:  # find the job that is wrong
-                (out[i],) = run(loaded, name, [jobs[i]], alone)
+                (out[i],) = run(loaded, name, [jobs[i]], single_threaded)
             continue
         for i, results in zip(members, found):
             out[i] = f"{head}{results}]}}\n".encode()
     return out
 
 
-def _usual(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
-    """Return the results of usual jobs. Faster than `_answers`, since the JSON of labels is prepared."""
+def _label_plain(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
+    """Return the results of plain jobs. Faster than `_label`, since the JSON of labels is prepared."""
     sentences = [sentence for job in jobs for sentence in job.sentences]
     if not sentences:
         return [""] * len(jobs)
@@ -203,7 +212,7 @@ def _spans(loaded: Loaded, path: list[int]) -> str:
     return f',"spans":{_JSON([{"label": y, "tokens": [begin, end]} for y, begin, end in found])}'
 
 
-def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[str]:
+def _label(loaded: Loaded, tagger: Tagger, options: RequestOptions, jobs: list[Job]) -> list[str]:
     """Return the results of each job as JSON texts."""
     fresh = [text for job in jobs for text in job.texts or ()]
     cut = iter(_TOKENIZER.many(fresh, tagger.n_jobs) if fresh else ())  # type: ignore[attr-defined]
@@ -213,7 +222,7 @@ def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> lis
             units.append([[sentence] for sentence in job.sentences])
             continue
         texts = [next(cut) for _ in job.texts]
-        if sum(map(len, texts)) * wish.kbest > job.limits.tokens:
+        if sum(map(len, texts)) * options.kbest > job.limits.tokens:
             raise too_many(job.limits)
         cost_of((text.tokens for text in texts), job.limits)
         units.append(list(texts))
@@ -221,27 +230,29 @@ def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> lis
     for of_job in units:
         for unit in of_job:
             sentences += unit.sentences if isinstance(unit, Tokenized) else unit
-    sentences = _alike(sentences, list(tagger.model_.recipe.columns))
-    labelled = iter(_labelled(loaded, tagger, wish, sentences))
-    return [_JSON([_result(loaded, wish, unit, labelled) for unit in of_job])[1:-1] for of_job in units]
+    sentences = _uniform(sentences, list(tagger.model_.recipe.columns))
+    labelled = iter(_labelled(loaded, tagger, options, sentences))
+    return [_JSON([_result(loaded, options, unit, labelled) for unit in of_job])[1:-1] for of_job in units]
 
 
-def _alike(sentences: list[Any], columns: list[str]) -> list[Any]:
+def _uniform(sentences: list[Any], columns: list[str]) -> list[Any]:
     """Convert sentences to one form: lists of words if the features read words only, else columns."""
     if len(columns) < 2 and not any(isinstance(sentence, Sentence) for sentence in sentences):
         return sentences
-    wanted = ", ".join(columns)
+    needed = ", ".join(columns)
     out: list[Any] = []
     for sentence in sentences:
         if not isinstance(sentence, Sentence):
             if len(columns) > 1 and sentence:
-                raise CorpusError(f"the model reads the columns {wanted}. Give them by name, in an object")
+                raise CorpusError(
+                    f"the model reads the columns {needed}. Send each sentence as an object with them"
+                )
             out.append(sentence if len(columns) < 2 else Sentence({name: [] for name in columns}))
             continue
         if missing := [name for name in columns if name not in sentence.fields]:
-            given = ", ".join(sentence.fields)
+            found = ", ".join(sentence.fields)
             raise CorpusError(
-                f"a sentence has no column {missing[0]!r}, only {given}. The model reads {wanted}"
+                f"a sentence has no column {missing[0]!r}, only {found}. The model reads {needed}. Send all of them"
             )
         out.append(
             sentence if len(columns) > 1 else list(sentence.fields[columns[0]]) if columns else sentence
@@ -259,15 +270,19 @@ class Labelled(NamedTuple):
     kbest: list[dict[str, Any]] | None = None
 
 
-def _labelled(loaded: Loaded, tagger: Tagger, wish: Wish, sentences: list[Any]) -> Iterable[Labelled]:
+def _labelled(
+    loaded: Loaded, tagger: Tagger, options: RequestOptions, sentences: list[Any]
+) -> Iterable[Labelled]:
     if not sentences:
         return []
-    if wish.probabilities and not loaded.sure:
-        raise ParameterError(f"{tagger.name} has no probabilities. Omit probabilities, or serve a CRF")
+    if options.probabilities and not loaded.sure:
+        raise ParameterError(
+            f"the scores of {tagger.name} are not probabilities. Omit probabilities, or serve a CRF"
+        )
     best: list[list[dict[str, Any]]] | None = None
-    if wish.kbest > 1:
-        best = _best(loaded, tagger, wish.kbest, sentences)
-    if wish.probabilities:
+    if options.kbest > 1:
+        best = _best(loaded, tagger, options.kbest, sentences)
+    if options.probabilities:
         out = []
         for i, found in enumerate(tagger.predict_confidence(sentences)):
             _core.Stop.look()
@@ -304,7 +319,9 @@ def _best(loaded: Loaded, tagger: Tagger, k: int, sentences: list[Any]) -> list[
     return found
 
 
-def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: Any) -> dict[str, Any]:
+def _result(
+    loaded: Loaded, options: RequestOptions, unit: Tokenized | list[Any], labelled: Any
+) -> dict[str, Any]:
     """Return the result of one text or one sentence. A text has its sentences in order."""
     _core.Stop.look()
     text = unit if isinstance(unit, Tokenized) else None
@@ -335,9 +352,9 @@ def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: A
         out = {"tokens": text.tokens, "offsets": offsets, "sentences": bounds, **out}
     if loaded.chunked:
         out["spans"] = spans
-    if wish.probabilities:
+    if options.probabilities:
         out["probabilities"], out["sentence_probabilities"] = chances, whole
-    if wish.kbest > 1:
+    if options.kbest > 1:
         out["kbest"] = best
     return out
 
@@ -349,15 +366,15 @@ def explained(
     loaded: Loaded, name: str, request: dict[str, Any], limits: RequestLimits
 ) -> tuple[Callable[[], bytes], int]:
     """Return a function that computes the response to a request of /explain, and its cost."""
-    text, given = request.get("text"), request.get("tokens", [])
+    text, tokens = request.get("text"), request.get("tokens", [])
     most = min(limits.explained, limits.tokens)
-    if text is None and length_of(given) > most:
+    if text is None and length_of(tokens) > most:
         raise too_much_explained(most)
-    cost = len(text) // CHARACTERS + 1 if text is not None else cost_of(columns_of(given), limits)
+    cost = len(text) // CHARACTERS + 1 if text is not None else cost_of(columns_of(tokens), limits)
 
     def body() -> bytes:
-        tagger = loaded.alone
-        sentence: Any = sentence_of(given) if text is None else _WHOLE(text).tokens
+        tagger = loaded.single_threaded
+        sentence: Any = sentence_of(tokens) if text is None else _WHOLE(text).tokens
         if len(sentence) > most:
             raise too_much_explained(most)
         if text is not None:
@@ -366,9 +383,11 @@ def explained(
         if against is not None:
             known = {str(label): label for label in tagger.classes_}
             if against not in known:
-                raise ParameterError(f"the model has no label {against!r}. It has: {' '.join(known)}")
+                raise ParameterError(
+                    f"the model has no label {against!r}{meant(against, known)}. It has: {' '.join(known)}"
+                )
             if token is None:
-                raise ParameterError("against requires token. Add the position of the token")
+                raise ParameterError("against requires token. Add the index of the token, counted from 0")
             against = known[against]
         found = tagger.explain_prediction(sentence, token=token, against=against).to_dict()
         for decision in found["decisions"]:

@@ -18,7 +18,7 @@ from tagwise.base.exceptions import ParameterError, TagwiseError
 logger = logging.getLogger("tagwise.apps.serve")
 
 #: Minimum lifetime of a worker in seconds, and the number of shorter ones in a row after which the server gives up.
-SOON, PATIENCE = 1.0, 5
+SHORTEST_LIFE, MOST_FAILURES = 1.0, 5
 
 
 def supervise(n: int, body: Callable[[int], None]) -> None:
@@ -28,7 +28,9 @@ def supervise(n: int, body: Callable[[int], None]) -> None:
     models is shared copy-on-write.
     """
     if not hasattr(os, "fork"):
-        raise ParameterError("--workers needs a system with fork. Start one server per port instead")
+        raise ParameterError(
+            "--workers requires a system with fork. Start several servers on different ports instead"
+        )
     children: dict[int, tuple[int, float]] = {}
     stopping = False
 
@@ -64,23 +66,25 @@ def supervise(n: int, body: Callable[[int], None]) -> None:
             if stopping:
                 continue
             code = os.waitstatus_to_exitcode(status)
-            failures = failures + 1 if time.monotonic() - since < SOON else 0
-            logger.error("worker %d (process %d) exited with %d. Another takes its place", i, pid, code)
-            if failures >= PATIENCE:
+            failures = failures + 1 if time.monotonic() - since < SHORTEST_LIFE else 0
+            logger.error("worker %d (process %d) exited with code %d", i, pid, code)
+            if failures >= MOST_FAILURES:
                 stop(0, None)
             else:
                 start(i)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if failures >= PATIENCE:
+    if failures >= MOST_FAILURES:
         raise TagwiseError(
-            f"workers ended {PATIENCE} times right after their start. The log above has the reason"
+            f"workers exited {MOST_FAILURES} times within {SHORTEST_LIFE:g} s of their start. See the log above for "
+            "the reason"
         )
 
 
 def _end_with(parent: int) -> None:
-    """Send SIGTERM to this process when the parent has died, as it cannot after SIGKILL."""
+    """Send SIGTERM to this process when the parent has died, which sends no signal itself if it was killed by "
+    "SIGKILL."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -14,13 +14,11 @@ from tagwise.base.exceptions import TagwiseError
 PACKAGES = ("starlette", "uvicorn")
 
 
-def need(what: str) -> None:
-    """Raise an error if a package of `tagwise[web]` is missing; `what` is the command that needs it."""
+def need(command: str) -> None:
+    """Raise an error if a package of `tagwise[web]` is missing. `command` is the one that needs it."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise TagwiseError(
-            f"{what} needs {' and '.join(missing)}, not installed here. Install: pip install 'tagwise[web]'"
-        )
+        raise TagwiseError(f"{command} needs {' and '.join(missing)}. Run pip install 'tagwise[web]'")
 
 
 __all__ = ["PACKAGES", "need"]

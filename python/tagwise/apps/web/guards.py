@@ -93,7 +93,7 @@ class Guards:
     ) -> None:
         self.app, self.token, self.open_paths = app, token, frozenset(open_paths)
         self.hosts, self.addresses = hosts_for(bound, hosts)
-        self._fine: set[str] = set()  # Host headers that passed the check, in bounded number
+        self._accepted: set[str] = set()  # Host headers that passed the check, in bounded number
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -108,32 +108,32 @@ class Guards:
         async def sending(message: Message) -> None:
             nonlocal sent
             if message["type"] == "http.response.start":
-                given = list(message.get("headers", ()))
-                names = {name for name, _ in given}
-                message["headers"] = given + [pair for pair in _RAW if pair[0] not in names]
+                headers = list(message.get("headers", ()))
+                names = {name for name, _ in headers}
+                message["headers"] = headers + [pair for pair in _RAW if pair[0] not in names]
             sent = (
                 "all" if message["type"] == "http.response.body" and not message.get("more_body") else "part"
             )
             await send(message)
 
         try:
-            await self._through(scope, receive, sending)
+            await self._handle(scope, receive, sending)
             return
         except Exception as error:
             await respond(error, scope, receive, sending, sent)
 
-    async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request to the application, redirect it, or reject it."""
         scope["app"] = self.app  # Starlette's router then raises for unknown paths and methods
         self.check_origin(scope, self.check_host(scope))
         if (redirect := self.visit(scope)) is not None:
             await redirect(scope, receive, send)
             return
-        if not self.knows_token(scope):
+        if not self.has_token(scope):
             raise RefusedRequest(
                 401,
                 "TokenError",
-                "the token is missing. Open the URL that the server printed, which has the token",
+                "the token is missing or wrong. Open the URL that the server printed, or send it as a bearer token",
                 {"www-authenticate": "Bearer"},
                 close=True,
             )
@@ -143,28 +143,28 @@ class Guards:
         """Return the Host header, or raise a RefusedRequest if it is not accepted."""
         found = Headers(scope=scope).getlist("host")
         if len(found) != 1:
-            raise RefusedRequest(400, "HostError", "a request has one Host header", close=True)
-        if not self.is_ours(found[0]):
+            raise RefusedRequest(400, "HostError", f"{len(found)} Host headers. Send one", close=True)
+        if not self.accepts_host(found[0]):
             raise RefusedRequest(
                 421,
                 "HostError",
-                f"this server does not answer to the name {found[0][:100]!r}. "
-                "Start it with --allow-host NAME to allow it",
+                f"this server does not accept the host name {found[0][:100]!r}. "
+                "Use the URL that it printed, or start tagwise serve with --allow-host NAME",
                 close=True,
             )
         return str(found[0])
 
-    def is_ours(self, host: str) -> bool:
+    def accepts_host(self, host: str) -> bool:
         """Return whether the name in a Host header is accepted."""
-        if host in self._fine:
+        if host in self._accepted:
             return True
         name = host_name(host)
-        known = name is not None and (
+        accepted = name is not None and (
             "*" in self.hosts or name in self.hosts or (self.addresses and is_address(name))
         )
-        if known and len(self._fine) < 64:
-            self._fine.add(host)
-        return known
+        if accepted and len(self._accepted) < 64:
+            self._accepted.add(host)
+        return accepted
 
     @staticmethod
     def check_origin(scope: Scope, host: str) -> None:
@@ -179,7 +179,10 @@ class Guards:
             mine = headers.get("sec-fetch-site") in (None, "same-origin", "none")
         if not mine:
             raise RefusedRequest(
-                403, "OriginError", "a page of another site may not send this request", close=True
+                403,
+                "OriginError",
+                "a page of another site may not send this request. Use a page of this server",
+                close=True,
             )
 
     def cookie(self, scope: Scope) -> str:
@@ -187,30 +190,30 @@ class Guards:
         server = scope.get("server")
         return f"tagwise_{server[1] if server else 0}"
 
-    def knows_token(self, scope: Scope) -> bool:
+    def has_token(self, scope: Scope) -> bool:
         """Return whether a request has the token, in the cookie or as a bearer token."""
         if self.token is None or scope["path"] in self.open_paths:
             return True
         request = HTTPConnection(scope)
-        given = [request.cookies.get(self.cookie(scope), "")]
+        candidates = [request.cookies.get(self.cookie(scope), "")]
         bearer = request.headers.get("authorization", "")
         if bearer[:7].lower() == "bearer ":
-            given.append(bearer[7:].strip())
-        return any(self._is_token(value) for value in given)
+            candidates.append(bearer[7:].strip())
+        return any(self._is_token(value) for value in candidates)
 
     def _is_token(self, value: str) -> bool:
         return self.token is not None and hmac.compare_digest(value.encode(), self.token.encode())
 
     def visit(self, scope: Scope) -> Response | None:
-        """Redirect a visitor with the right token in the URL to the page without it, with a cookie; None for others."""
+        """Redirect a visitor with the right token in the URL to the page without it, or return None."""
         if self.token is None or scope["method"] not in ("GET", "HEAD"):
             return None
         pairs = HTTPConnection(scope).query_params.multi_items()
         if not any(name == "token" and self._is_token(value) for name, value in pairs):
             return None
-        rest = urlencode([(name, value) for name, value in pairs if name != "token"])
+        query = urlencode([(name, value) for name, value in pairs if name != "token"])
         # A single leading slash, so that a path such as //elsewhere is not a redirect to another host.
         path = "/" + quote(scope["path"].lstrip("/\\"), safe="/~!$&'()*+,;=:@")
-        response = RedirectResponse(path + ("?" + rest if rest else ""), 303)
+        response = RedirectResponse(path + ("?" + query if query else ""), 303)
         response.set_cookie(self.cookie(scope), self.token, httponly=True, samesite="strict")
         return response

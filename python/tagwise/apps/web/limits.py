@@ -38,11 +38,11 @@ class RequestLimits:
 
 def late(seconds: float) -> RefusedRequest:
     """Return the error for a response that takes too long."""
-    said = f"no response within {seconds:g} s. Send smaller requests, or try again later"
-    return RefusedRequest(503, "TimeError", said, {"retry-after": "1"})
+    message = f"no response within {seconds:g} s. Send smaller requests, or try again later"
+    return RefusedRequest(503, "TimeError", message, {"retry-after": "1"})
 
 
-def whole(_: Scope) -> bool:
+def never_stream(_: Scope) -> bool:
     """Return False: no request is a stream."""
     return False
 
@@ -58,17 +58,17 @@ class Limited:
         app: Application to limit.
         limits: The limits.
         is_stream: Function that returns whether a request is a stream.
-        answers: Whether the response to a complete body also has to finish within `limits.seconds`.
+        limit_response: Whether the response to a complete body also has to finish within `limits.seconds`.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         limits: RequestLimits,
-        is_stream: Callable[[Scope], bool] = whole,
-        answers: bool = False,
+        is_stream: Callable[[Scope], bool] = never_stream,
+        limit_response: bool = False,
     ) -> None:
-        self.app, self.limits, self.is_stream, self.answers = app, limits, is_stream, answers
+        self.app, self.limits, self.is_stream, self.limit_response = app, limits, is_stream, limit_response
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -92,7 +92,7 @@ class Limited:
             if arrived > limits.body and not stream:
                 raise self.too_long()
             done = not message.get("more_body", False)
-            if stream or (done and not self.answers):
+            if stream or (done and not self.limit_response):
                 deadline.deadline = math.inf
             elif done:
                 deadline.deadline = anyio.current_time() + limits.seconds
@@ -117,7 +117,7 @@ class Limited:
         return RefusedRequest(
             413,
             "LimitError",
-            f"the body is longer than {self.limits.body:,} bytes. Send smaller requests, or start the server with a "
+            f"the body is longer than {self.limits.body:,} bytes. Send smaller requests, or start tagwise serve with a "
             "higher --max-body",
             close=True,
         )

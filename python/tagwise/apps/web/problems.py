@@ -47,8 +47,10 @@ def problem_of(error: Exception) -> RefusedRequest:
         return error
     if isinstance(error, HTTPException):  # of Starlette's router
         kind = {404: "PathError", 405: "MethodError"}.get(error.status_code, "RequestError")
-        said = "there is nothing at this path" if error.status_code == 404 else error.detail
-        return RefusedRequest(error.status_code, kind, f"{said}; see /", error.headers, close=True)
+        message = "there is nothing at this path" if error.status_code == 404 else error.detail
+        return RefusedRequest(
+            error.status_code, kind, f"{message}. See / for the endpoints", error.headers, close=True
+        )
     if isinstance(error, MemoryError):
         return RefusedRequest(
             503, "MemoryError", "out of memory. Send smaller requests", {"retry-after": "1"}
@@ -56,7 +58,9 @@ def problem_of(error: Exception) -> RefusedRequest:
     if isinstance(error, TagwiseError) and not isinstance(error, InternalError):
         return RefusedRequest(400, type(error).__name__, str(error))
     kind = "InternalError"
-    return RefusedRequest(500, kind, "a bug in tagwise. See the log of the server, and please report it")
+    return RefusedRequest(
+        500, kind, "internal error, a bug in tagwise. See the log of the server, and please report it"
+    )
 
 
 def content_of(problem: RefusedRequest) -> dict[str, Any]:
@@ -70,13 +74,15 @@ def response_of(problem: RefusedRequest) -> Response:
     return Response(body, problem.status, problem.headers, media_type=JSON)
 
 
-async def refuse(_: Request, error: Exception) -> Response:
+async def respond_to_error(_: Request, error: Exception) -> Response:
     """Respond to an error of an endpoint. This is an exception handler of Starlette."""
     return response_of(problem_of(error))
 
 
 #: Exception handlers of an application.
-HANDLERS: Mapping[Any, Any] = dict.fromkeys((HTTPException, TagwiseError, MemoryError, Exception), refuse)
+HANDLERS: Mapping[Any, Any] = dict.fromkeys(
+    (HTTPException, TagwiseError, MemoryError, Exception), respond_to_error
+)
 
 
 def parsed_body(body: bytes | bytearray, domain: Domain) -> Any:
@@ -92,7 +98,7 @@ def parsed_body(body: bytes | bytearray, domain: Domain) -> Any:
     return value
 
 
-def is_gone(error: Exception) -> bool:
+def is_disconnect(error: Exception) -> bool:
     """Return whether an error means that the client closed the connection.
 
     uvloop raises a RuntimeError when a closed transport is read or written.
@@ -105,14 +111,14 @@ def is_gone(error: Exception) -> bool:
 async def respond(error: Exception, scope: Scope, receive: Receive, send: Send, sent: str) -> None:
     """Respond to an error that the application did not handle, or only log it.
 
-    `sent` says how much of a response was sent: "nothing", "part" or "all". After a part, the error is raised again
+    `sent` is how much of a response was sent: "nothing", "part" or "all". After a part, the error is raised again
     and the server closes the connection.
     """
-    if is_gone(error):
+    if is_disconnect(error):
         return
     problem = problem_of(error)
     if problem.status == 500:
-        logger.error("%s %s", scope["method"], scope["path"], exc_info=error)
+        logger.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
     if sent == "part":
         raise error
     if sent == "nothing":

@@ -57,7 +57,7 @@ def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket
             if error.errno == errno.EADDRINUSE
             else "Give an address of this machine with --host"
         )
-        message = f"{place}: cannot listen there: {error.strerror}. {remedy}"
+        message = f"cannot listen on {place}: {error.strerror}. {remedy}"
         raise refusal(ParameterError, message, place, error.errno or errno.EINVAL) from error
     found.setblocking(False)
     found.set_inheritable(True)
@@ -71,7 +71,7 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def punctual(
+def with_header_limits(
     protocol: Any,
     seconds: float = HEADER_SECONDS,
     most: int = HEADER_BYTES,
@@ -85,7 +85,7 @@ def punctual(
     gone looks the same until the response is sent, so do not use this for endless responses.
     """
 
-    class Punctual(protocol):  # type: ignore[misc]
+    class LimitedProtocol(protocol):  # type: ignore[misc]
         _timer: asyncio.TimerHandle | None = None
         _reader: asyncio.TimerHandle | None = None
         _bytes = 0
@@ -143,7 +143,7 @@ def punctual(
                 self._reader.cancel()
             super().connection_lost(exc)
 
-    return Punctual
+    return LimitedProtocol
 
 
 def protocol_class(
@@ -153,10 +153,10 @@ def protocol_class(
     fast = importlib.util.find_spec("httptools") is not None
     module, name = ("httptools_impl", "HttpToolsProtocol") if fast else ("h11_impl", "H11Protocol")
     base = getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name)
-    return punctual(base, seconds, half_closed=half_closed, unread=unread)
+    return with_header_limits(base, seconds, half_closed=half_closed, unread=unread)
 
 
-class Crowded:
+class ConnectionLimit:
     """Rejects requests while there are too many connections or requests."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -165,12 +165,12 @@ class Crowded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = self.state
-        crowd = 0 if state is None else max(len(state.connections), len(state.tasks))
-        if scope["type"] != "http" or crowd <= self.most:
+        in_use = 0 if state is None else max(len(state.connections), len(state.tasks))
+        if scope["type"] != "http" or in_use <= self.most:
             await self.app(scope, receive, send)
             return
-        said = "there are too many connections. Try again later"
-        problem = RefusedRequest(503, "BusyError", said, {"retry-after": "1", **HEADERS}, close=True)
+        message = "there are too many connections. Try again later"
+        problem = RefusedRequest(503, "BusyError", message, {"retry-after": "1", **HEADERS}, close=True)
         await response_of(problem)(scope, receive, send)
 
 
@@ -224,9 +224,9 @@ def server_of(
                     signal.signal(number, handler)
 
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # uvicorn warns of each malformed request
-    crowded = Crowded(app, connections)
+    limited = ConnectionLimit(app, connections)
     config = uvicorn.Config(
-        crowded,
+        limited,
         http=protocol_class(headers, half_closed=half_closed, unread=unread),
         ws="none",
         lifespan="on",
@@ -238,7 +238,7 @@ def server_of(
         timeout_graceful_shutdown=int(grace),
     )
     server = Server(config)
-    crowded.state = server.server_state
+    limited.state = server.server_state
     return server
 
 
@@ -258,7 +258,7 @@ def run(
     try:
         server.run(sockets=[listening])
     except SystemExit as error:
-        raise TagwiseError("the server could not start. Its log has the reason") from error
+        raise TagwiseError("the server did not start. See its log for the reason") from error
 
 
 @contextlib.contextmanager
@@ -280,7 +280,7 @@ def running(app: ASGIApp, host: str = "127.0.0.1", port: int = 0, **settings: An
     up.wait()
     if not server.started:
         listening.close()
-        raise TagwiseError("the server could not start. Its log has the reason")
+        raise TagwiseError("the server did not start. See its log for the reason")
     try:
         yield url
     finally:

@@ -21,10 +21,10 @@ TAG: Schema = {
     "additionalProperties": False,
     "properties": {
         "model": _MODEL,
-        "text": {"type": "string", "description": "one text, which is cut into tokens and sentences"},
-        "texts": {"type": "array", "items": {"type": "string"}, "description": "many texts"},
+        "text": {"type": "string", "description": "one text, which is split into sentences and tokens"},
+        "texts": {"type": "array", "items": {"type": "string"}, "description": "several texts"},
         "tokens": {**SENTENCE, "description": "the tokens of one sentence, or its columns by name"},
-        "sentences": {"type": "array", "items": SENTENCE, "description": "many sentences"},
+        "sentences": {"type": "array", "items": SENTENCE, "description": "several sentences"},
         "probabilities": {
             "type": "boolean",
             "default": False,
@@ -35,7 +35,7 @@ TAG: Schema = {
             "minimum": 1,
             "maximum": 100,
             "default": 1,
-            "description": "the k best labellings of each sentence, with scores",
+            "description": "number of label sequences per sentence, with scores",
         },
     },
     "oneOf": [{"required": [name]} for name in SOURCES],
@@ -45,11 +45,20 @@ EXPLAIN: Schema = {
     "additionalProperties": False,
     "properties": {
         "model": _MODEL,
-        "text": {"type": "string", "description": "one sentence, which is cut into tokens"},
+        "text": {"type": "string", "description": "one sentence, which is split into tokens"},
         "tokens": {**SENTENCE, "description": "the tokens of one sentence, or its columns by name"},
-        "token": {"type": "integer", "minimum": 0, "description": "explain this token alone, counted from 0"},
+        "token": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "index of the only token to explain, counted from 0",
+        },
         "against": {"type": "string", "description": "label to compare with. Requires token"},
-        "top": {"type": "integer", "minimum": 1, "default": 10, "description": "votes of each decision"},
+        "top": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 10,
+            "description": "number of features per decision",
+        },
     },
     "oneOf": [{"required": ["text"]}, {"required": ["tokens"]}],
 }
@@ -68,7 +77,7 @@ def domain_of(schema: Schema) -> Domain:
             return Record(
                 may={name: domain_of(member) for name, member in schema.get("properties", {}).items()},
                 more=domain_of(others) if (others := schema["additionalProperties"]) else None,
-                one=tuple(way["required"][0] for way in schema.get("oneOf", ())),
+                one=tuple(option["required"][0] for option in schema.get("oneOf", ())),
             )
     return {"string": Text(), "boolean": Flag()}[schema["type"]]
 
