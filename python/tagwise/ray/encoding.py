@@ -146,9 +146,10 @@ def encode(
     names = {os.path.abspath(path): path for path in listed}
     paths = list(names)
     if len(names) < len(listed):
-        raise CorpusError(
-            f"{', '.join(listed)}: a file is listed twice. List it once, or encode without Ray."
+        repeated = next(
+            path for path in listed if names[os.path.abspath(path)] != path or listed.count(path) > 1
         )
+        raise CorpusError(f"{repeated}: the file is listed twice. List it once, or encode without Ray.")
     target = Output(folder)
     reading = (format, columns, label, encoding)
     first = next((Corpus([sentence]) for _, sentence in read(paths, *reading)), None)

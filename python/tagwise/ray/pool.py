@@ -24,7 +24,7 @@ def ray_module() -> Any:
         import ray
     except ModuleNotFoundError as error:
         raise ParameterError(
-            "backend='ray' needs the package ray, which is not installed: pip install 'tagwise[ray]', or use "
+            "backend='ray' needs the package ray, which is not installed. Run pip install 'tagwise[ray]', or use "
             "backend='local'"
         ) from error
     return ray

@@ -67,8 +67,8 @@ class Tag:
         names = batch.column_names if table else list(batch)
         if self.tokens not in names:
             raise CorpusError(
-                f"the batch has no column {self.tokens!r}{meant(self.tokens, names)}, its columns are "
-                f"{', '.join(names)}. Pass the name of the column, tokens=NAME."
+                f"the batch has no column {self.tokens!r}{meant(self.tokens, names)}. Its columns are "
+                f"{', '.join(names)}. Pass the name of the right one, tokens=NAME."
             )
         query = Query(n_jobs=self.n_jobs)
         if table:
@@ -78,8 +78,8 @@ class Tag:
         sentences = [_tokens_of(sentence) for sentence in column]
         labels = self.model.predict(sentences, query)
         # Ray Data can pass on arrays of arrays only as pickles, but arrays of lists directly.
-        made = batch[self.tokens] if len(column) and isinstance(column[0], str) else _column(sentences)
-        return {**batch, self.tokens: made, self.output: _column(labels)}
+        tokens = batch[self.tokens] if len(column) and isinstance(column[0], str) else _column(sentences)
+        return {**batch, self.tokens: tokens, self.output: _column(labels)}
 
     def _with_labels(self, table: Any, path: NDArray[np.uint16], offsets: NDArray[np.uint64]) -> Any:
         """Return the table with the column of labels added or replaced."""

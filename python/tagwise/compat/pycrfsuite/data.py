@@ -50,7 +50,7 @@ def _check_finite(items: Sequence[Sequence[tuple[str, float]]]) -> None:
     for t, item in enumerate(items):
         for name, value in item:
             if not np.isfinite(value):
-                raise ItemError(f"item {t}, attribute {name!r}: the value {value} is not finite, remove it")
+                raise ItemError(f"item {t}, attribute {name!r}: the value {value} is not finite. Remove it")
 
 
 @dataclass(frozen=True)

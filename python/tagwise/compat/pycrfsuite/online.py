@@ -51,9 +51,9 @@ def epochs(
         stream.shuffle(order)
         loss = training.steps(np.array(order, np.int64))
         weights = training.averaged() if averages else training.weights()
-        shown = training.weights() if name == "pa" else weights
+        logged = training.weights() if name == "pa" else weights
         mean, least = loss / max(1, len(order)), float(params["epsilon"])
         stop = mean <= least if name == "arow" else mean < least
-        yield OnlineEpoch(weights, loss, float(np.linalg.norm(shown)), stop)
+        yield OnlineEpoch(weights, loss, float(np.linalg.norm(logged)), stop)
         if stop:
             return

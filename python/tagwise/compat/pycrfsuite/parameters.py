@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from tagwise.base.parameters import meant
+
 LARGEST = 2**31 - 1
 
 
@@ -152,7 +154,8 @@ class Parameters:
         name = name.decode() if isinstance(name, bytes) else name
         if name not in self.table:
             raise ValueError(
-                f"Parameter not found: {name}. The parameters of {self.algorithm} are {', '.join(self.table)}"
+                f"Parameter not found: {name}{meant(name, self.table)}. The parameters of {self.algorithm} are "
+                f"{', '.join(self.table)}"
             )
         return self.table[name]
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tagwise.base.parameters import meant
 from tagwise.base.writing import atomic
 from tagwise.compat.pycrfsuite import _logparser
 from tagwise.compat.pycrfsuite.data import Instances
@@ -66,7 +67,11 @@ class BaseTrainer:
         name = algorithm.lower()
         name = ALIASES.get(name, name)
         if name not in ALGORITHMS or type != "crf1d":
-            raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}")
+            hint = "" if name in ALGORITHMS else meant(name, ALGORITHMS)
+            raise ValueError(
+                f"Bad arguments: algorithm={algorithm!r}{hint}, type={type!r}. Use the type crf1d and one of "
+                f"{', '.join(ALGORITHMS)}"
+            )
         self._params = Parameters(name)
 
     def train(self, model: str | bytes | os.PathLike[str], holdout: int = -1) -> None:
@@ -78,7 +83,7 @@ class BaseTrainer:
         """
         path = os.fsdecode(model)
         if self._cleared:
-            raise ValueError("The data set is empty: it was cleared, append instances before training")
+            raise ValueError("The data set is empty: it was cleared. Append instances before training")
         self._before_train()
         training = Training(self._instances, self._params, holdout, self.message)
         chain = training.run()

@@ -52,9 +52,9 @@ class Training:
         self.params, self.log, self.holdout = params, log, holdout
         self.engine = instances.engine
         self.labels = self.engine.labels
-        self.shown = [encode_name(label).decode("utf-8", "replace") for label in self.labels]
+        self.label_texts = [encode_name(label).decode("utf-8", "replace") for label in self.labels]
         self.texts = self.engine.texts()
-        self.held_data = self.engine.dataset(holdout, True) if holdout >= 0 else None
+        self.holdout_data = self.engine.dataset(holdout, True) if holdout >= 0 else None
 
     def run(self) -> ForeignModel:
         """Generate features, train their weights, and return the model."""
@@ -87,8 +87,8 @@ class Training:
         log(f"feature.possible_transitions: {transitions}\n")
         node, edge, cut = self.engine.features(self.holdout, least, bool(states), bool(transitions))
         found = FeatureCodes(node, edge, len(self.texts), len(self.labels), cut if least <= 0.0 else 0)
-        for mark in range(51):
-            log("." if mark % 5 else str(mark // 5))
+        for percent in range(51):
+            log("." if percent % 5 else str(percent // 5))
         log("\n")
         log(f"Number of features: {len(found)}\n")
         log(f"Seconds required: {clock()}\n")
@@ -109,14 +109,14 @@ class Training:
             return self._l2sgd(features)
         return self._online(features)
 
-    def _held_out(self, layout: _core.Layout, weights: Vector) -> None:
-        if self.held_data is None:
+    def _log_holdout(self, layout: _core.Layout, weights: Vector) -> None:
+        if self.holdout_data is None:
             return
-        if len(self.held_data):
-            found = tagged(layout, weights, self.held_data)
+        if len(self.holdout_data):
+            found = tagged(layout, weights, self.holdout_data)
         else:
             found = np.zeros(0, np.uint16)
-        for line in performance(self.shown, self.held_data.offsets, self.held_data.gold, found):
+        for line in performance(self.label_texts, self.holdout_data.offsets, self.holdout_data.gold, found):
             self.log(line)
 
     # --- batch ----------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Training:
         layout = features.layout()
         data = self.engine.dataset(self.holdout, False)
         c1, c2, memory = float(params["c1"]), float(params["c2"]), max(1, params["num_memories"])
-        converges = self.held_data is None and has_default_stopping(params)
+        converges = self.holdout_data is None and has_default_stopping(params)
         points = ascent_points(data, layout, c2) if converges else []
         objective = _core.Objective(data, layout, loss="log")
 
@@ -159,7 +159,9 @@ class Training:
             steps = lbfgs(evaluate, np.zeros(len(features)), memory=memory)
         first = next(steps)
         if not math.isfinite(first.value):
-            raise CRFSuiteError(OVERFLOW, f"the loss is {first.value} before the first step")
+            raise CRFSuiteError(
+                OVERFLOW, f"the loss is {first.value} before the first step. Scale the feature values down"
+            )
         if first.gradient_norm <= params["epsilon"]:
             log("L-BFGS resulted in convergence\n")
             return np.array(first.w)
@@ -195,7 +197,7 @@ class Training:
             log(f"Line search step: {step.step:f}\n")
             log(f"Seconds required for this iteration: {clock()}\n")
             trials = step.evaluations
-            self._held_out(layout, w)
+            self._log_holdout(layout, w)
             log("\n")
             if step.gradient_norm / max(1.0, norm) <= params["epsilon"]:
                 break
@@ -223,7 +225,7 @@ class Training:
         best, best_loss = np.zeros(len(features)), math.inf
         reason = "terminated with the maximum number of iterations"
         if params["c2"] <= 0.0:
-            raise ValueError(f"c2={params['c2']}: l2sgd needs a penalty, expected more than 0")
+            raise ValueError(f"c2={params['c2']}: expected more than 0, since l2sgd needs a penalty")
         loss, sequences = math.inf, l2sgd.TrainingSequences(self.engine, self.holdout, features)
         for k, epoch in enumerate(l2sgd.epochs(sequences, params, log, clock), 1):
             loss = epoch.loss
@@ -238,13 +240,13 @@ class Training:
             log(f"Total number of feature updates: {epoch.updates}\n")
             log(f"Seconds required for this iteration: {clock()}\n")
             if layout is not None:
-                self._held_out(layout, epoch.weights)
+                self._log_holdout(layout, epoch.weights)
             log("\n")
             if epoch.improvement is not None and epoch.improvement < params["delta"]:
                 reason = "terminated with the stopping criteria"
             if not math.isfinite(loss):
                 raise CRFSuiteError(
-                    OVERFLOW, f"the loss is {loss} after epoch {k}, scale the feature values down"
+                    OVERFLOW, f"the loss is {loss} after epoch {k}. Scale the feature values down"
                 )
         log(f"SGD {reason}\n")
         log(f"Loss: {best_loss if math.isfinite(best_loss) else loss:f}\n")
@@ -268,14 +270,14 @@ class Training:
             weights = epoch.weights
             if not math.isfinite(epoch.loss):
                 raise CRFSuiteError(
-                    OVERFLOW, f"the loss is {epoch.loss} in iteration {k}, scale the feature values down"
+                    OVERFLOW, f"the loss is {epoch.loss} in iteration {k}. Scale the feature values down"
                 )
             log(f"***** Iteration #{k} *****\n")
             log(f"Loss: {epoch.loss:f}\n")
             log(f"Feature norm: {epoch.norm:f}\n")
             log(f"Seconds required for this iteration: {clock()}\n")
             if layout is not None:
-                self._held_out(layout, weights)
+                self._log_holdout(layout, weights)
             log("\n")
             if epoch.stop:
                 log("Terminated with the stopping criterion\n")
@@ -295,11 +297,11 @@ def serialized(chain: ForeignModel, log: Log, n_attributes: int) -> bytes:
     log(f"Number of active attributes: {used} ({n_attributes})\n")
     log(f"Number of active labels: {n} ({n})\n")
     data = crfsuite.write(chain)
-    for what in (
+    for section in (
         *("labels", "attributes"),
         *("feature references for transitions", "feature references for attributes"),
     ):
-        log(f"Writing {what}\n")
+        log(f"Writing {section}\n")
     log(f"Seconds required: {clock()}\n")
     log("\n")
     return data

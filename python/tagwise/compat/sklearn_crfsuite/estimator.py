@@ -36,17 +36,17 @@ TRAINER = {
 _MISSING = object()
 
 
-def _pairs(X: Iterable[Any], y: Iterable[Any], what: str) -> Iterator[tuple[Any, Any]]:
+def _pairs(X: Iterable[Any], y: Iterable[Any], name: str) -> Iterator[tuple[Any, Any]]:
     """Yield sequences with their labels. Raise ValueError if their numbers differ."""
     left, right = iter(X), iter(y)
     for i, xseq in enumerate(left):
         yseq = next(right, _MISSING)
         if yseq is _MISSING:
-            raise ValueError(f"{what}: sequence {i} has no labels, X and y differ in length")
+            raise ValueError(f"{name}: sequence {i} has no labels. X and y must have equal lengths")
         yield xseq, yseq
     if next(right, _MISSING) is not _MISSING:
         raise ValueError(
-            f"{what}: there are more label sequences than item sequences, X and y differ in length"
+            f"{name}: there are more label sequences than item sequences. X and y must have equal lengths"
         )
 
 
@@ -135,10 +135,10 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     @property
     def modelfile(self) -> FileResource:
         """File of the model, according to the current parameters."""
-        wanted = None if self.model_filename is None else os.fspath(self.model_filename)
+        path = None if self.model_filename is None else os.fspath(self.model_filename)
         file = self._modelfile
-        if file is None or (wanted is not None and (file.auto or file.name != wanted)):
-            file = FileResource(wanted, self.keep_tempfiles, suffix=".crfsuite", prefix="model")
+        if file is None or (path is not None and (file.auto or file.name != path)):
+            file = FileResource(path, self.keep_tempfiles, suffix=".crfsuite", prefix="model")
             self._modelfile, self._tagger, self._info_cached = file, None, None
         return file
 

@@ -27,8 +27,8 @@ def _module(source: str, device: int, macros: Macros) -> Any:
         from cuda.core import Device, Program, ProgramOptions
     except ImportError as error:
         raise TagwiseError(
-            "GPU kernels need the package cuda-core, which is not installed: pip install 'tagwise[torch]', or use the "
-            "CPU"
+            "GPU kernels need the package cuda-core, which is not installed. Run pip install 'tagwise[torch]', or "
+            "use the CPU"
         ) from error
     held = Device(device)
     held.set_current()
@@ -65,7 +65,9 @@ def _context(device: int) -> int:
     held = ctypes.c_void_p()
     failed = _driver().cuDevicePrimaryCtxRetain(ctypes.byref(held), device)
     if failed or not held.value:
-        raise TagwiseError(f"GPU {device} has no context: CUDA driver error {failed}")
+        raise TagwiseError(
+            f"GPU {device} is not available: CUDA driver error {failed}. Check it with nvidia-smi"
+        )
     return held.value
 
 
@@ -106,7 +108,9 @@ class CompiledKernel:
             with _in_context(self._device):
                 failed = self._launch(grid, block, _stream(self._device), *arguments)
             if failed:
-                raise TagwiseError(f"kernel {self._name} was not launched: CUDA driver error {failed}")
+                raise TagwiseError(
+                    f"kernel {self._name} was not launched: CUDA driver error {failed}. Check the GPU with nvidia-smi"
+                )
 
 
 @cache

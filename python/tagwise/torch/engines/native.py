@@ -44,7 +44,7 @@ def _gradient(chain: Chain, scale: Tensor | None) -> tuple[Any, Gradient]:
     out = [torch.empty_like(x, dtype=torch.float32, memory_format=flat) for x in chain[:4]]
     node, edge, start, end = (x.numpy() for x in out)
     value = _chains(chain).gradient(weights, node, edge, start, end, torch.get_num_threads())
-    kinds = (given.dtype for given in chain[:4])
+    kinds = (tensor.dtype for tensor in chain[:4])
     return value, Gradient(*(x if kind == x.dtype else x.to(kind) for x, kind in zip(out, kinds)))
 
 

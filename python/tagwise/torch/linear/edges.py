@@ -29,17 +29,17 @@ _PAIRS = 1 << 26
 
 
 class _Sum(NamedTuple):
-    """Sparse matrix-vector product: out[at] = the sum of value * given[of] over the entries of a row, in order."""
+    """Sparse matrix-vector product: out[at] = the sum of value * vector[of] over the entries of a row, in order."""
 
     of: Tensor
     value: Tensor
     at: Tensor
     sizes: Tensor
 
-    def __call__(self, given: Tensor, out: Tensor) -> None:
+    def __call__(self, vector: Tensor, out: Tensor) -> None:
         out.zero_()
         if len(self.at):
-            found = torch.segment_reduce(given[self.of] * self.value, "sum", lengths=self.sizes, axis=0)
+            found = torch.segment_reduce(vector[self.of] * self.value, "sum", lengths=self.sizes, axis=0)
             out[self.at] = found.to(out.dtype)
 
 
@@ -88,8 +88,8 @@ class EdgeObjective(DeviceObjective):
         super().__init__(problem, on)
         self.edges = Edges(problem.data, problem.layout, self.w.device)
         lengths = self.sentences.lengths.cpu().numpy().astype(np.int64)
-        room = _PAIRS // (4 if isinstance(self.formula, Pointwise) else 1)
-        self._groups = tuple(ragged.runs(lengths, room // self.rows.labels**2))
+        pairs_per_group = _PAIRS // (4 if isinstance(self.formula, Pointwise) else 1)
+        self._groups = tuple(ragged.runs(lengths, pairs_per_group // self.rows.labels**2))
 
     def _batches(self, chain: Chain) -> Iterator[tuple[Chain, Tensor, Tensor, slice]]:
         for begin, end, longest in self._groups:

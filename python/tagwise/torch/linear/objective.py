@@ -39,8 +39,8 @@ def device() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
-def _unsupported(what: str) -> str:
-    return f"device='cuda' does not support {what}. Use device='cpu'"
+def _unsupported(feature: str) -> str:
+    return f"device='cuda' does not support {feature}. Use device='cpu'"
 
 
 def check_supported(problem: Any) -> None:
@@ -53,9 +53,9 @@ def check_supported(problem: Any) -> None:
         and problem.layout.n_labels > cuda.MOST_LABELS,
         "vectors": problem.data.vectors is not None,
     }
-    what = next((what for what, present in unsupported.items() if present), None)
-    if what is not None:
-        raise ParameterError(_unsupported(what))
+    feature = next((feature for feature, present in unsupported.items() if present), None)
+    if feature is not None:
+        raise ParameterError(_unsupported(feature))
 
 
 class _Level(NamedTuple):
@@ -115,8 +115,8 @@ class WeightRows:
     def spread(self, w: Tensor) -> None:
         """Copy weights to rows, transitions, start and end, except those of edge attributes, which come last."""
         if self.short is not None and w.dtype == torch.float64:
-            given = w.data_ptr(), self.short.data_ptr(), len(self.place), self.held.data_ptr()
-            self.kernel("linear_spread")(_blocks(len(self.place)), _THREADS, *given)
+            arguments = w.data_ptr(), self.short.data_ptr(), len(self.place), self.held.data_ptr()
+            self.kernel("linear_spread")(_blocks(len(self.place)), _THREADS, *arguments)
         else:
             self.held.index_copy_(0, self.place, w[: len(self.place)].float())
         if self.forbidden is not None:
@@ -130,18 +130,18 @@ class WeightRows:
         if not _on_gpu(self.device):
             many = (begins[1:] - begins[:-1]).long()
             chosen = members[int(begins[0]) : int(begins[-1])].long()
-            given = rows.reshape(-1, self.width)[chosen]
+            selected = rows.reshape(-1, self.width)[chosen]
             if values is not None:
-                given = given * values[int(begins[0]) : int(begins[-1]), None]
+                selected = selected * values[int(begins[0]) : int(begins[-1]), None]
             found = torch.zeros(units, self.width).index_add_(
-                0, torch.repeat_interleave(torch.arange(units), many), given
+                0, torch.repeat_interleave(torch.arange(units), many), selected
             )
             out.reshape(-1, self.width)[:units] = found
             return
-        given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
+        arguments = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
         at_once = _CREW // lanes(self.width)
         self.kernel("linear_sums")(
-            (-(-units // at_once), 1, 1), _CREW, *given, rows.data_ptr(), units, out.data_ptr()
+            (-(-units // at_once), 1, 1), _CREW, *arguments, rows.data_ptr(), units, out.data_ptr()
         )
 
 
@@ -310,8 +310,8 @@ class Back:
         if self.short is None:
             out[: len(self.index)] = self.held.index_select(0, self.index)
             return
-        given = self.held.data_ptr(), self.short.data_ptr(), len(self.index), out.data_ptr()
-        self.rows.kernel("linear_collect")(_blocks(len(self.index)), _THREADS, *given)
+        arguments = self.held.data_ptr(), self.short.data_ptr(), len(self.index), out.data_ptr()
+        self.rows.kernel("linear_collect")(_blocks(len(self.index)), _THREADS, *arguments)
 
 
 class DeviceObjective:
@@ -396,8 +396,10 @@ class DeviceObjective:
         """Compute the log loss of known labels with fewer kernels than `_sequential`."""
         chain = chain._replace(tags=self.tags)
         found, rows = ragged.forward_backward(chain), self.rows
-        given = (x.data_ptr() for x in (found.value, self.weight, self.log_weight))
-        rows.kernel("linear_figures")((1, 1, 1), _THREADS, *given, len(self.weight), self.figures.data_ptr())
+        arguments = (x.data_ptr() for x in (found.value, self.weight, self.log_weight))
+        rows.kernel("linear_figures")(
+            (1, 1, 1), _THREADS, *arguments, len(self.weight), self.figures.data_ptr()
+        )
         ragged.expectations(chain, found.rows, self.negative_weight, self.back.into)
         self.back.gradient(self.out)
 
