@@ -32,7 +32,7 @@ CALLS = {
     "train GOOD -o OUT --path l2=1,x": "for --path: l2='x'",
     "train GOOD -o OUT --set max_itr=3": "(did you mean 'max_iter'?)",
     "compare --train GOOD --test GOOD --report no/such.html": "for --report: no/such.html: cannot be written",
-    "compare --train GOOD --test GOOD --learner crf --against mira": "'mira' is not compared. Use one of crf",
+    "compare --train GOOD --test GOOD --learner crf --against mira": "learner 'mira' is not compared. Use one of crf",
 }
 
 
@@ -95,7 +95,7 @@ def test_compare_accepts_feature_sums_and_functions(bench: Bench) -> None:
             {"features": [tw.Features("S1", tw.Regex("x", p)) for p in "ab"]},
             "two sets have the name 'S1.regex:x'",
         ),
-        ({"features": ["S1"], "against": "mira"}, "'mira' is not compared. Use one of crf"),
+        ({"features": ["S1"], "against": "mira"}, "learner 'mira' is not compared. Use one of crf"),
     ],
 )
 def test_invalid_comparison_arguments_are_rejected(options: dict[str, object], said: str) -> None:

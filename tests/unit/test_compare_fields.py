@@ -323,7 +323,7 @@ def run_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
     )
     patch.setattr(
         sys.modules["tagwise.apps.compare.run"],
-        "spread",
+        "for_all_cells",
         lambda cluster, missing, *_: iter([f"{len(missing)} missing"]),
     )
     cache = Cache(folder)

@@ -111,7 +111,9 @@ class TaggerInfo:
             return None
         card = tagger.model_.meta.get(ENTRY)
         if not isinstance(card, dict) or card.get("key") != self.key:
-            logger.warning("%s: this is not the model of %s. Training it again", path, self.name)
+            logger.warning(
+                "%s: not the model of the pretrained tagger %s. Training it again", path, self.name
+            )
             return None
         return tagger
 
@@ -207,7 +209,7 @@ def info_of(name: str) -> TaggerInfo:
     """Return the description of a pretrained tagger, or raise a ParameterError that lists all of them."""
     if name not in TAGGERS:
         raise ParameterError(
-            f"there is no pretrained tagger {name!r}{meant(name, TAGGERS)}. Use one of {', '.join(TAGGERS)}, or "
+            f"unknown pretrained tagger {name!r}{meant(name, TAGGERS)}. Use one of {', '.join(TAGGERS)}, or "
             "tagwise.load for a model file"
         )
     return TAGGERS[name]
@@ -241,19 +243,19 @@ def pretrained(name: str, *, cache: Folder = True, verbose: int = 0) -> Tagger:
     found = info.kept(cache)
     if found is not None:
         return found
-    made, path = info.train(verbose), info.path(cache)
+    tagger, path = info.train(verbose), info.path(cache)
     if path is None:
         if cache is not False:
-            logger.warning("%s cannot be kept: there is no cache folder. Set TAGWISE_CACHE to one", name)
-        return made
+            logger.warning("%s was not saved: there is no cache folder. Set TAGWISE_CACHE to a folder", name)
+        return tagger
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        made.save(path)
+        tagger.save(path)
     except OSError as error:
         logger.warning(
-            "%s: the cache cannot be written (%s). Set TAGWISE_CACHE to another folder",
+            "%s: the model was not saved (%s). Set TAGWISE_CACHE to another folder",
             path.parent,
             error.strerror,
         )
-        return made
-    return info.kept(cache) or made
+        return tagger
+    return info.kept(cache) or tagger

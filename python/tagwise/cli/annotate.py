@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import rich_click as click
 
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import meant
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import bundled_corpus, corpus_options, names_of, read_corpus
@@ -60,7 +61,7 @@ def in_iob2(corpus: Corpus) -> Corpus:
     return Corpus(found, columns=corpus.columns, label=corpus.label, source=corpus.source)
 
 
-def simulated(
+def run_simulation(
     corpus: str,
     dev: str | None,
     learner: str,
@@ -270,30 +271,35 @@ def annotate(
     if simulate:
         if corpus is None:
             raise click.UsageError("--simulate requires a labelled corpus. Add CORPUS")
-        simulated(corpus, dev, learner, features, output, Simulated(strategy, seeds, epochs, growth), reading)
+        run_simulation(
+            corpus, dev, learner, features, output, Simulated(strategy, seeds, epochs, growth), reading
+        )
     elif agreement is not None:
         if corpus is None:
-            raise click.UsageError("--agreement requires two files. Add FILE")
-        agreed(*(read_corpus(name, form, columns, label, part="train") for name in (corpus, agreement)))
+            raise click.UsageError("--agreement compares two files. Add the other one as CORPUS")
+        print_agreement(
+            *(read_corpus(name, form, columns, label, part="train") for name in (corpus, agreement))
+        )
     else:
-        work = opened(corpus, folder_for(corpus, folder), fresh, learner, features, reading)
+        work = open_project(corpus, folder_for(corpus, folder), fresh, learner, features, reading)
         try:
-            settled(work, labels, strategy)
+            apply_settings(work, labels, strategy)
             from tagwise.apps.annotate.project import EXPORTS
 
             if export is None:
                 serve(work, model, dev, host, port, reading)
-            elif export not in EXPORTS or output is None:
-                raise click.UsageError(
-                    f"--export requires -o FILE and one of the formats {', '.join(EXPORTS)}"
-                )
+            elif export not in EXPORTS:
+                message = f"{export!r}{meant(export, EXPORTS)}: expected one of {', '.join(EXPORTS)}"
+                raise click.BadParameter(message, param_hint="--export")
+            elif output is None:
+                raise click.UsageError("--export requires a file to write. Add -o FILE")
             else:
                 work.save(output, export)
         finally:
             work.close()
 
 
-def agreed(one: Corpus, two: Corpus) -> None:
+def print_agreement(one: Corpus, two: Corpus) -> None:
     """Print the agreement of two files and the sentences on which they disagree."""
     from tagwise.apps.annotate.agreement import agreement
 
@@ -309,7 +315,7 @@ def agreed(one: Corpus, two: Corpus) -> None:
         click.echo(f"sentence {where.sentence + 1}: {pairs}")
 
 
-def opened(
+def open_project(
     corpus: str | None, folder: Path, fresh: bool, learner: str, features: str, reading: Reading
 ) -> Any:
     """Open the project of a folder, or create one with the sentences of a corpus."""
@@ -334,7 +340,7 @@ def opened(
     return work
 
 
-def settled(work: Any, labels: str | None, strategy: str | None) -> None:
+def apply_settings(work: Any, labels: str | None, strategy: str | None) -> None:
     """Apply label types and strategy, and report a line that an interrupted process left incomplete."""
     from tagwise.apps.annotate.ranking import strategy_of
 
@@ -355,10 +361,10 @@ def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, r
     held_out = None if dev is None else read_corpus(dev, form, columns, label, part="dev")
     if found is not None and (found.lookback is not None or found.recipe.kind == "attributes"):
         raise ParameterError(
-            "--model requires a first-order model with features of tokens. Train it without --history and attributes"
+            "--model requires a first-order model with features of tokens. Train one without --history, on tokens"
         )
     if not work.sentences:
-        raise CorpusError("the project has no sentences. Add a file with sentences to the command")
+        raise CorpusError("the project has no sentences. Add a file with sentences as CORPUS")
     session = Session(work, model=found, dev=held_out)
     try:
         run(session, host, port)

@@ -84,7 +84,7 @@ class App(click.RichGroup):
         try:
             return super().make_context(*args, **settings)
         except click.UsageError as error:
-            raise _refused(error) from None
+            raise _usage_error(error) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and translate its exceptions."""
@@ -93,7 +93,7 @@ class App(click.RichGroup):
             sys.stdout.flush()
             return result
         except click.ClickException as error:
-            raise _refused(error) from None
+            raise _usage_error(error) from None
         except (Exit, Abort):
             raise
         except BrokenPipeError:
@@ -106,7 +106,7 @@ class App(click.RichGroup):
             if ctx.find_root().meta.get(_DEBUG):
                 raise
             command = self.get_command(ctx, ctx.invoked_subcommand or "") or self
-            fail(in_options(_in_words(error), command))
+            fail(in_options(_describe(error), command))
             ctx.exit(exit_code(error))
 
 
@@ -114,7 +114,7 @@ class App(click.RichGroup):
 _MENU: tuple[type[Exception], ...] = tuple(filter(None, [getattr(exceptions, "NoArgsIsHelpError", None)]))
 
 
-def _refused(error: click.ClickException) -> click.ClickException | Exit:
+def _usage_error(error: click.ClickException) -> click.ClickException | Exit:
     """Print a usage error as one line that names the help page, and return the exception that ends the command."""
     if isinstance(error, _MENU):
         return error
@@ -137,7 +137,7 @@ def exit_code(error: Exception) -> int:
     return EXIT_REFUSED if isinstance(error, (TagwiseError, ValueError)) else EXIT_FAILED
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, TagwiseError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
+from click import get_current_context
 from click.exceptions import Exit
 from rich.console import Console, Group
 from rich.live import Live
@@ -31,13 +32,13 @@ from tagwise.apps.compare.blocks import comparison_blocks
 from tagwise.apps.compare.learners import ComparedLearner, estimator
 from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.base.parameters import cores, lookup, parameters_of
+from tagwise.base.parameters import cores, lookup, meant, parameters_of
 from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import address_option, backend_option, read_corpus, require
-from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command
+from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command, in_options
 from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
 from tagwise.features.derived_columns import parse_features
@@ -47,9 +48,9 @@ WIDE = 10_000  # columns of text, wider than any table
 WRITERS = (".csv", ".json", ".md", ".tex")
 
 
-def list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+def list_presets(context: click.Context, _: click.Parameter, requested: bool) -> None:
     """Print the presets and exit."""
-    if not wanted:
+    if not requested:
         return
     for preset in PRESETS.values():
         click.echo(f"{preset.name:<17} {preset.help}")
@@ -85,7 +86,7 @@ class Watch:
             self.done += 1
             self.cached += event.cached
         if event.kind == "failed":
-            say(f"{event.cell.describe()}: {event.text}")
+            say(in_options(f"{event.cell.describe()}: {event.text}", get_current_context().command))
 
 
 def files_as_corpus(
@@ -103,12 +104,12 @@ def files_as_corpus(
     return {Path(train).name: data}
 
 
-def against_of(given: str | None, chosen: Preset, cells: Sequence[Cell]) -> str | None:
-    """Return the learner to test the others against: `given`, or that of the preset if it is part of the table."""
-    if given is None:
+def against_of(name: str | None, chosen: Preset, cells: Sequence[Cell]) -> str | None:
+    """Return the learner to test the others against: `name`, or that of the preset if it is part of the table."""
+    if name is None:
         return chosen.against if chosen.against in {cell.learner.name for cell in cells} else None
     try:
-        return check_against(given, cells)
+        return check_against(name, cells)
     except ParameterError as error:
         raise click.BadParameter(str(error), param_hint="--against") from error
 
@@ -164,11 +165,11 @@ def as_value(text: str) -> Any:
 
 
 def check_grid(
-    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
 ) -> dict[str, list[Any]]:
     """Parse ``name=value,value,...``. The last of several lists for one name counts."""
     out: dict[str, list[Any]] = {}
-    for text in given:
+    for text in pairs:
         name, sign, values = text.partition("=")
         listed = [value.strip() for value in values.split(",")]
         if not sign or not all(listed):
@@ -177,37 +178,41 @@ def check_grid(
     return out
 
 
+def unknown_parameter(name: str, learners: Sequence[ComparedLearner]) -> str:
+    """Return the message for a parameter that none of the learners has."""
+    names = {each for learner in learners for each in parameters_of(estimator(learner.kind))}
+    return f"none of the learners has a parameter {name!r}{meant(name, names)}. tagwise train --params lists them"
+
+
 def tuned(
-    chosen: Preset, wanted: list[ComparedLearner], grid: dict[str, list[Any]], data: Mapping[str, Data]
+    chosen: Preset, learners: list[ComparedLearner], grid: dict[str, list[Any]], data: Mapping[str, Data]
 ) -> Preset:
     """Return the preset with a grid for the learners that have its parameters.
 
     Values are scored on the dev parts if all corpora have one, and by cross-validation otherwise.
     """
     for name, values in grid.items():
-        havers = [learner for learner in wanted if learner.accepted({name: None})]
-        if not havers:
-            raise click.BadParameter(
-                f"none of the learners has a parameter {name!r} to tune", param_hint="--tune"
-            )
+        owners = [learner for learner in learners if learner.accepted({name: None})]
+        if not owners:
+            raise click.BadParameter(unknown_parameter(name, learners), param_hint="--tune")
         try:
-            for kind in {learner.kind for learner in havers}:
+            for kind in {learner.kind for learner in owners}:
                 for value in values:
                     lookup(parameters_of(estimator(kind)), name, kind).check(value)
         except ParameterError as error:
             raise click.BadParameter(str(error), param_hint="--tune") from error
-    kinds = dict.fromkeys(learner.kind for learner in wanted)
+    kinds = dict.fromkeys(learner.kind for learner in learners)
     tune = {kind: found for kind in kinds if (found := ComparedLearner(kind, kind).accepted(grid))}
     folds = 0 if all(parts.dev is not None for parts in data.values()) else HELD_OUT
     return replace(chosen, tune=tune, folds=folds, tune_size=None)
 
 
 def check_settings(
-    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
 ) -> dict[str, Any]:
     """Parse ``name=value`` pairs."""
     out: dict[str, Any] = {}
-    for text in given:
+    for text in pairs:
         name, sign, value = text.partition("=")
         if not sign:
             raise click.BadParameter(f"{text!r}: expected name=value, such as max_iter=50")
@@ -484,15 +489,15 @@ def compare(
     if max_iter is not None:
         settings = {**settings, "max_iter": max_iter}
     chosen = replace(chosen, params={**chosen.params, **settings})
-    wanted = [
+    compared = [
         parse(name) for name in chosen.chosen()
     ]  # before any corpus is read, so that unknown names fail early
     for name in settings:
-        if not any(learner.accepted({name: None}) for learner in wanted):
-            raise click.BadParameter(f"none of the learners has a parameter {name!r}", param_hint="--set")
+        if not any(learner.accepted({name: None}) for learner in compared):
+            raise click.BadParameter(unknown_parameter(name, compared), param_hint="--set")
     data = {**resolve_corpora(chosen.corpora, chosen.limits, chosen.held), **resolve_corpora(own)}
     if grid:
-        chosen = tuned(chosen, wanted, grid, data)
+        chosen = tuned(chosen, compared, grid, data)
     if folds is not None:
         if not chosen.tune:
             raise click.UsageError(
@@ -547,8 +552,8 @@ def compare(
         write(comparison, report)
         say(f"wrote {report}")
     if interrupted:
-        rest = "No results were cached because of --fresh" if fresh else "To continue, repeat the command"
-        say(f"interrupted after {len(comparison)} of {len(cells)} rows. {rest}")
+        remedy = "No results were cached because of --fresh" if fresh else "To continue, repeat the command"
+        say(f"interrupted after {len(comparison)} of {len(cells)} rows. {remedy}")
         raise Exit(EXIT_INTERRUPTED)
     if problem is not None:
         raise problem

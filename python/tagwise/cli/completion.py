@@ -10,7 +10,7 @@ import rich_click as click
 from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
-Known = Callable[[], Iterable[str]]
+NameSource = Callable[[], Iterable[str]]
 
 
 def _corpora() -> list[str]:
@@ -55,26 +55,26 @@ def _none() -> list[str]:
 
 
 class Suggested(StringParamType):
-    """A text to complete from known names, and from files ("file") or folders ("dir") if `other` says so."""
+    """A text to complete from known names, and from files if `paths` is "file", or folders if it is "dir"."""
 
-    def __init__(self, known: Known, other: str = "") -> None:
-        self.known, self.other = known, other
+    def __init__(self, names: NameSource, paths: str = "") -> None:
+        self.names, self.paths = names, paths
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Return the matching names, or delegate to the file completion of the shell, which descends into folders."""
-        names = [name for name in self.known() if name.startswith(incomplete)]
+        names = [name for name in self.names() if name.startswith(incomplete)]
         paths = (
-            sorted(glob.glob(glob.escape(incomplete) + "*")) if self.other and (names and incomplete) else []
+            sorted(glob.glob(glob.escape(incomplete) + "*")) if self.paths and (names and incomplete) else []
         )
-        if self.other and not paths and (not names or not incomplete):
-            return [CompletionItem(incomplete, type=self.other)]
+        if self.paths and not paths and (not names or not incomplete):
+            return [CompletionItem(incomplete, type=self.paths)]
         return [CompletionItem(name) for name in [*names, *paths]]
 
 
 #: Completion by the metavar of a parameter.
-METAVARS: dict[str, tuple[Known, str]] = {
+METAVARS: dict[str, tuple[NameSource, str]] = {
     "TRAIN": (_corpora, "file"),
     "DEV": (_corpora, "file"),
     "[INPUT]": (_corpora, "file"),
@@ -89,7 +89,7 @@ METAVARS: dict[str, tuple[Known, str]] = {
     "SET": (_sets, "file"),
 }
 #: Completion by the name of a parameter. It has precedence over the metavar.
-NAMES: dict[str, tuple[Known, str]] = {
+NAMES: dict[str, tuple[NameSource, str]] = {
     "learner": (_learners, ""),
     "learners": (_learners, ""),
     "loss": (_losses, ""),

@@ -24,7 +24,7 @@ OWN = "tagwise"
 MODELS = (OWN, *FOREIGN)
 
 
-def rewritten(
+def with_scheme(
     sentences: Iterator[Sentence], source: str, from_scheme: str | None, to_scheme: str
 ) -> Iterator[Sentence]:
     """Yield sentences with their labels converted to another scheme."""
@@ -112,11 +112,13 @@ def convert(
     if from_scheme and not scheme:
         raise click.UsageError("--from-scheme requires --scheme. Add the scheme to convert to")
     if is_model(source):
-        given = (columns, label, form, scheme, from_scheme)
-        convert_model(source, target, target_format, any(x is not None for x in given))
+        for_corpora = (columns, label, form, scheme, from_scheme)
+        convert_model(source, target, target_format, any(x is not None for x in for_corpora))
         return
     if target_format in MODELS:
-        raise click.UsageError(f"--to {target_format} is a format of models, but {source} is not a model")
+        raise click.UsageError(
+            f"--to {target_format} is a format of models, but {source} is a corpus. Use one of {', '.join(FORMATS)}"
+        )
     bundled = bundled_corpus(source, "train", label)
     if bundled is not None:
         sentences: Iterator[Sentence] = iter(bundled)
@@ -124,5 +126,5 @@ def convert(
         names, label = names_of(columns, label)
         _, sentences = read_sentences(source, form, names, label or "label")
     if scheme:
-        sentences = rewritten(sentences, source, from_scheme, scheme_name(scheme))
+        sentences = with_scheme(sentences, source, from_scheme, scheme_name(scheme))
     write(sentences, target, target_format or format_of_name(target) or DEFAULT)

@@ -28,12 +28,12 @@ from tagwise.dataset.shards.files import memory_of
 from tagwise.features.derived_columns import parse_features
 
 
-def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> int | None:
+def parse_memory(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """Parse a size such as ``2G`` as a number of bytes. A number without a unit is rejected."""
-    if given is not None and given.strip()[-1:].isdigit():
-        raise click.BadParameter(f"{given!r} has no unit. Give an amount such as 500M or 2G")
+    if text is not None and text.strip()[-1:].isdigit():
+        raise click.BadParameter(f"{text!r} has no unit. Give a size such as 500M or 2G")
     try:
-        return memory_of(given)
+        return memory_of(text)
     except ParameterError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -114,14 +114,14 @@ def encode(
     begin = time.perf_counter()
     engine, more = encoder_of(backend, address, workers, n_jobs)
     names, label = names_of(columns, label)
-    made: list[Encoded] = []
+    encoded: list[Encoded] = []
     with Console(stderr=True).status("encoding", spinner="line") as line:
 
-        def show(shard: Encoded) -> None:
-            made.append(shard)
-            tokens = sum(each.tokens for each in made)
+        def report_shard(shard: Encoded) -> None:
+            encoded.append(shard)
+            tokens = sum(each.tokens for each in encoded)
             if not quiet:
-                line.update(f"{len(made)} shards, {tokens:,} tokens")
+                line.update(f"{len(encoded)} shards, {tokens:,} tokens")
 
         if quiet:
             line.stop()
@@ -134,13 +134,13 @@ def encode(
             format=form,
             shard_tokens=shard_tokens,
             memory=memory,
-            progress=show,
+            progress=report_shard,
             **more,
         )
     if quiet:
         return
     size = sum(entry.stat().st_size for entry in shards.path.glob("*.arrays")) / 1e6
-    new = sum(shard.made for shard in made)
+    new = sum(shard.made for shard in encoded)
     say(
         f"encoded {shards.n_sentences:,} sentences, {shards.n_tokens:,} tokens, {len(shards.labels)} labels, "
         f"{shards.manifest['attributes']:,} attributes: {new} new shards, {len(shards) - new} from an earlier run\n"

@@ -33,7 +33,7 @@ def _pair(corpus: Corpus, name: str) -> tuple[list[list[str]], list[list[str]]]:
     return corpus.column(gold), corpus.column(predicted)
 
 
-def _check_same(gold: Corpus, predicted: Corpus, names: tuple[str, str]) -> None:
+def _check_same_sentences(gold: Corpus, predicted: Corpus, names: tuple[str, str]) -> None:
     if len(gold) != len(predicted):
         raise CorpusError(
             f"{names[0]} has {len(gold)} sentences, {names[1]} has {len(predicted)}. "
@@ -166,10 +166,10 @@ def evaluate(
         )
         report, chosen = _scored(tagger, corpus, min_probability, goal)
     else:
-        right = read_corpus(first, form, columns, label, part="test")
-        guess = read_corpus(second, form, columns, label, part="test")
-        _check_same(right, guess, (first, second))
-        report = tw.evaluate(right.labels, guess.labels)
+        gold_corpus = read_corpus(first, form, columns, label, part="test")
+        predicted_corpus = read_corpus(second, form, columns, label, part="test")
+        _check_same_sentences(gold_corpus, predicted_corpus, (first, second))
+        report = tw.evaluate(gold_corpus.labels, predicted_corpus.labels)
     if as_json:
         found = report.to_dict()
         if chosen is not None:

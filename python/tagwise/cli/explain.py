@@ -22,7 +22,7 @@ from tagwise.corpus.sentence import Sentence
 def sentence_of(tagger: Any, text: str) -> Any:
     """Split a text at spaces into tokens, and tokens at slashes into the columns of the model."""
     names, label = model_columns(tagger)
-    wanted = [name for name in tagger.model_.recipe.columns if name != label] or ["word"]
+    columns = [name for name in tagger.model_.recipe.columns if name != label] or ["word"]
     words = text.split()
     if not words:
         raise click.BadParameter("the text is empty. Give tokens separated by spaces", param_hint="TEXT")
@@ -31,16 +31,16 @@ def sentence_of(tagger: Any, text: str) -> Any:
             "this model was trained on lists of attributes, but a text has tokens. Use it from Python: "
             "tagwise.load(...).explain_prediction(sentence)"
         )
-    if len(wanted) == 1:
-        return Sentence({wanted[0]: words}) if names else words
-    cells = [word.rsplit("/", len(wanted) - 1) for word in words]
-    short = next((word for word, found in zip(words, cells) if len(found) != len(wanted)), None)
+    if len(columns) == 1:
+        return Sentence({columns[0]: words}) if names else words
+    cells = [word.rsplit("/", len(columns) - 1) for word in words]
+    short = next((word for word, found in zip(words, cells) if len(found) != len(columns)), None)
     if short is not None:
         raise click.BadParameter(
-            f"{short!r}: the model reads the columns {', '.join(wanted)}. Write each token as {'/'.join(wanted)}",
+            f"{short!r}: the model reads the columns {', '.join(columns)}. Write each token as {'/'.join(columns)}",
             param_hint="TEXT",
         )
-    return Sentence(dict(zip(wanted, map(list, zip(*cells)))))
+    return Sentence(dict(zip(columns, map(list, zip(*cells)))))
 
 
 @click.command(cls=Command)
@@ -107,7 +107,9 @@ def explain(
     sentence = sentence_of(tagger, text)
     size = len(text.split())
     if token is not None and token > size:
-        raise click.BadParameter(f"the text has only {size} tokens", param_hint="--token")
+        raise click.BadParameter(
+            f"{token}: the text has {size} tokens. Give 1 to {size}", param_hint="--token"
+        )
     place = None if token is None else token - 1
     found = replace(tagger.explain_prediction(sentence, token=place, against=known.get(against)), top=top)
     if as_json:

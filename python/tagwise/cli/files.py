@@ -26,14 +26,14 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def require(needed: str, met: bool, **options: Any) -> None:
-    """Reject the given options unless what they need was given too."""
+    """Reject options whose requirement is not met. `needed` describes it in the message."""
     for name in (name for name, value in options.items() if value not in (None, False) and not met):
         option = f"--{name.replace('_', '-')}"
-        raise click.UsageError(f"{option} requires {needed}. Add that, or omit {option}")
+        raise click.UsageError(f"{option} requires {needed}. Add it, or omit {option}")
 
 
 def corpus_options(command: Decorated) -> Decorated:
-    """Add the options that say how a corpus is read."""
+    """Add the options for reading a corpus."""
     for option in (
         click.option(
             "--format",
@@ -115,8 +115,8 @@ def names_of(columns: str | None, label: str | None) -> tuple[list[str] | None, 
         return None, label
     names = columns.replace(",", " ").split()
     if label is None and "label" not in names:
-        kept = [name for name in names if name != "_"]
-        label = kept[-1] if len(kept) > 1 else None
+        used = [name for name in names if name != "_"]
+        label = used[-1] if len(used) > 1 else None
     return names, label
 
 
@@ -147,16 +147,16 @@ def input_of(name: str) -> str | IO[bytes]:
 
 def bundled_corpus(name: str, part: str, label: str | None) -> Corpus | None:
     """Return a part of a bundled corpus (``ewt-pos``, ``ewt-pos:dev``), or None if a file has that name."""
-    base, _, wanted = name.partition(":")
+    base, _, named_part = name.partition(":")
     if os.path.exists(name) or base not in {info.name for info in corpora()}:
         return None
-    if wanted and wanted not in PARTS:
+    if named_part and named_part not in PARTS:
         raise click.UsageError(
-            f"{name}: unknown part {wanted!r}{meant(wanted, PARTS)}. Use one of {', '.join(PARTS)}"
+            f"{name}: unknown part {named_part!r}{meant(named_part, PARTS)}. Use one of {', '.join(PARTS)}"
         )
-    found = dict(zip(PARTS, load_corpus(base, label)))[wanted or part]
+    found = dict(zip(PARTS, load_corpus(base, label)))[named_part or part]
     if found is None:
-        raise CorpusError(f"{base} has no {wanted or part} part. Use another part or a file.")
+        raise CorpusError(f"{base} has no {named_part or part} part. Use another part or a file.")
     return found
 
 

@@ -16,7 +16,7 @@ from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, is_pretrained, load_model
-from tagwise.cli.pretrained import in_words
+from tagwise.cli.pretrained import format_scores
 
 
 def _file(tagger: Any, name: str, milliseconds: float) -> str:
@@ -32,7 +32,7 @@ def _file(tagger: Any, name: str, milliseconds: float) -> str:
 def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]:
     recipe = tagger.model_.recipe.name
     labels = list(tagger.model_.labels)
-    shown = " ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")
+    first = " ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")
     return [
         *_pretrained_facts(tagger.model_.meta.get("pretrained")),
         ("file", _file(tagger, path, milliseconds)),
@@ -40,7 +40,7 @@ def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]
         ("learner", tagger.name),
         ("features", recipe if "\n" not in recipe else f"template of {len(recipe.splitlines())} lines"),
         ("weights", f"{tagger.n_features_:,}, {tagger.n_nonzero_:,} of them nonzero"),
-        ("labels", f"{len(labels)}: {shown}"),
+        ("labels", f"{len(labels)}: {first}"),
         *(("function", text) for text in _functions(tagger.model_)),
     ]
 
@@ -52,7 +52,7 @@ def _pretrained_facts(card: Any) -> list[tuple[str, str]]:
     return [
         ("task", str(card.get("task", ""))),
         ("trained on", f"{card.get('corpus', '')} ({card.get('licence', '')})"),
-        ("scores", in_words(card.get("test"))),
+        ("scores", format_scores(card.get("test"))),
     ]
 
 

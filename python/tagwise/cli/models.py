@@ -20,13 +20,15 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 DEVICES = ("cpu", "cuda")
 
 
-def _imported(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> dict[str, Any]:
+def _import_functions(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> dict[str, Any]:
     """Import functions, and return them by import path and by name."""
     out: dict[str, Any] = {}
     for path in paths:
         name = path.partition(":")[2]
         if not name:
-            raise click.BadParameter(f"{path!r}: expected module:name", param_hint="--functions")
+            raise click.BadParameter(
+                f"{path!r}: expected module:name, such as mymodule:shapes", param_hint="--functions"
+            )
         try:
             out[path] = out[name] = function_at(path, "the function")
         except ParameterError as error:
@@ -56,7 +58,7 @@ def function_options(command: Decorated) -> Decorated:
             "--functions",
             metavar="MOD:NAME",
             multiple=True,
-            callback=_imported,
+            callback=_import_functions,
             help="Import a function that MODEL names, such as a feature function or a kernel. Repeatable.",
             panel=MODEL,
         ),
@@ -65,7 +67,7 @@ def function_options(command: Decorated) -> Decorated:
     return command
 
 
-def _usable(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
+def _check_device(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
     """Reject a device that the machine lacks, before anything is read."""
     from tagwise.learners.backends import find
 
@@ -84,7 +86,7 @@ def device_option(command: Decorated) -> Decorated:
         "--device",
         type=click.Choice(DEVICES),
         metavar="DEVICE",
-        callback=_usable,
+        callback=_check_device,
         show_default="cpu",
         help="Device of a CRF: cpu, or cuda for a GPU (needs pip install 'tagwise[torch]').",
         panel=MACHINE,

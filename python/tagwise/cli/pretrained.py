@@ -8,14 +8,14 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
-from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
 from tagwise.base.terminal import as_text, pair_table, percent
 from tagwise.cli.app import debug_option
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import load_pretrained
 
 
-def in_words(scores: Any) -> str:
+def format_scores(scores: Any) -> str:
     """Format the scores of a pretrained tagger on the test part of its corpus."""
     if not isinstance(scores, dict):
         return "unknown"
@@ -41,10 +41,10 @@ def described(info: Any, tagger: Any) -> dict[str, Any]:
     }
 
 
-def shown(entry: dict[str, Any]) -> Any:
+def as_table(entry: dict[str, Any]) -> Any:
     """Return the description as a table."""
     settings = ", ".join(f"{name}={value}" for name, value in entry["params"].items())
-    scores = in_words(entry["test"])
+    scores = format_scores(entry["test"])
     if entry["test"] is None:
         scores = f"not trained yet: tagwise pretrained {entry['name']}"
     rows = [
@@ -72,13 +72,16 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
       tagwise pretrained en-pos en-ner
       echo "I love London !" | tagwise tag en-pos --format text
     """
-    from tagwise.apps.pretrained import info_of, taggers
+    from tagwise.apps.pretrained import TAGGERS, taggers
 
-    try:
-        wanted = [info_of(name) for name in names]
-    except ParameterError as error:
-        raise click.BadParameter(str(error), param_hint="NAME") from error
-    entries = [described(info, load_pretrained(info.name)) for info in wanted] or [
+    for name in names:
+        if name not in TAGGERS:
+            raise click.BadParameter(
+                f"unknown pretrained tagger {name!r}{meant(name, TAGGERS)}. Use one of {', '.join(TAGGERS)}, or "
+                "tagwise inspect for a model file",
+                param_hint="NAME",
+            )
+    entries = [described(TAGGERS[name], load_pretrained(name)) for name in names] or [
         described(info, info.kept()) for info in taggers()
     ]
     if as_json:
@@ -86,4 +89,4 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
         return
     console = Console()
     for entry in entries:
-        click.echo(as_text(shown(entry), console.width) + "\n")
+        click.echo(as_text(as_table(entry), console.width) + "\n")

@@ -85,8 +85,8 @@ class ConllRows(Rows):
         out = []
         for line in lines:
             stem, end = stem_and_end(line)
-            mark = stem.lstrip(f"{BOM} \t").startswith(DOCSTART)
-            out.append(f"{stem}{self.separator}{cell}{end}" if mark else line)
+            is_document_mark = stem.lstrip(f"{BOM} \t").startswith(DOCSTART)
+            out.append(f"{stem}{self.separator}{cell}{end}" if is_document_mark else line)
         return out
 
     def labelled(self, sentence: Sentence, labelling: Labelling) -> list[str]:
@@ -98,7 +98,7 @@ class ConllRows(Rows):
             return self.between_comments(cells, sep)
         lines = self.raw.take(len(cells))
         if self.place is not None or any(line[-1] == "\r" for line in lines):
-            return [self.put(line, cell, sep) for line, cell in zip(lines, cells)]
+            return [self.with_label(line, cell, sep) for line, cell in zip(lines, cells)]
         return [f"{line}{sep}{cell}" for line, cell in zip(lines, cells)]
 
     def between_comments(self, cells: Sequence[str], sep: str) -> list[str]:
@@ -108,10 +108,10 @@ class ConllRows(Rows):
         while left:
             (line,) = self.raw.take(1)
             row = line.strip(" \t\r")
-            out.append(line if is_comment(row) else self.put(line, left.pop(), sep))
+            out.append(line if is_comment(row) else self.with_label(line, left.pop(), sep))
         return out
 
-    def put(self, line: str, cell: str, sep: str) -> str:
+    def with_label(self, line: str, cell: str, sep: str) -> str:
         """Return a row with its label."""
         stem, end = stem_and_end(line)
         place = self.place
@@ -152,9 +152,9 @@ class ConlluRows(Rows):
             cells = stem.split("\t")
             cells[self.at] = labelling.labels[t]
             if labelling.probabilities is not None:
-                mark = f"Probability={labelling.probabilities[t]:.4f}"
+                entry = f"Probability={labelling.probabilities[t]:.4f}"
                 note = cells[-1].strip(" ")
-                cells[-1] = mark if note == "_" else f"{note}|{mark}"
+                cells[-1] = entry if note == "_" else f"{note}|{entry}"
             out.append("\t".join(cells) + end)
             t += 1
         return out

@@ -17,21 +17,21 @@ from tagwise.decoding.lookback import DocumentState
 from tagwise.estimators.texts import TokenSpan, token_spans
 
 #: Formats a sentence and its spans. Output that depends on later sentences of the text is returned with those.
-Writes = Callable[[Sentence, list[TokenSpan]], str]
+SpanWriter = Callable[[Sentence, list[TokenSpan]], str]
 
 
-def as_record(chunked: bool, marginals: bool) -> Writes:
+def as_record(chunked: bool, marginals: bool) -> SpanWriter:
     """Return a writer of one JSON object per text, with its spans and, if `marginals`, their probabilities."""
-    put = Records(chunked, include_text=True)
+    format_record = Records(chunked, include_text=True)
 
     def write(sentence: Sentence, spans: list[TokenSpan]) -> str:
         chances = [p for *_, p in spans] if marginals else None
-        return put(sentence, [(label_text(y), begin, end) for y, begin, end, _ in spans], chances)
+        return format_record(sentence, [(label_text(y), begin, end) for y, begin, end, _ in spans], chances)
 
     return write
 
 
-def as_marked(chunked: bool, marginals: bool) -> Writes:
+def as_marked(chunked: bool, marginals: bool) -> SpanWriter:
     """Return a writer of the text with its spans in brackets: [London LOC], [London LOC 0.9801]."""
 
     def write(sentence: Sentence, spans: list[TokenSpan]) -> str:
@@ -47,7 +47,7 @@ def as_marked(chunked: bool, marginals: bool) -> Writes:
 
 
 #: Writers by format.
-TEXTS: dict[str, Callable[[bool, bool], Writes]] = {span_jsonl.NAME: as_record, raw_text.NAME: as_marked}
+TEXTS: dict[str, Callable[[bool, bool], SpanWriter]] = {span_jsonl.NAME: as_record, raw_text.NAME: as_marked}
 
 
 def texts_written(

@@ -82,8 +82,10 @@ def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
         fields = {**sentence.fields, column: labels}
         if labelling.probabilities is not None:
             notes = fields.get("misc", ["_"] * len(labels))
-            marks = [f"Probability={p:.4f}" for p in labelling.probabilities]
-            fields["misc"] = [mark if note == "_" else f"{note}|{mark}" for note, mark in zip(notes, marks)]
+            entries = [f"Probability={p:.4f}" for p in labelling.probabilities]
+            fields["misc"] = [
+                entry if note == "_" else f"{note}|{entry}" for note, entry in zip(notes, entries)
+            ]
         return format_conllu(Sentence(fields, column, comments=head, doc=sentence.doc, rows=sentence.rows))
 
     return as_conllu
@@ -140,7 +142,7 @@ def label_batch(
         yield [Labelling(labels, table[np.arange(len(labels)), chosen].tolist())]
 
 
-def named(
+def with_column_names(
     sentences: Iterator[Sentence], names: list[str], label: str | None, source: str
 ) -> Iterator[Sentence]:
     """Yield sentences with the column names of training, with or without the label column."""
@@ -382,7 +384,7 @@ def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
         tag_parquet(tagger, source, output, options)
         return
     names, label = model_columns(tagger)
-    given = names_of(options.columns, None)[0]
+    column_names = names_of(options.columns, None)[0]
     raw = Raw() if nbest == 1 else None
     among = (raw_text.NAME, span_jsonl.NAME) if untokenized else ()
     bundled = bundled_corpus(source, "test", None)
@@ -391,20 +393,20 @@ def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
             raise click.UsageError(f"--raw: {source} is tokenized already. Omit --raw")
         kind, sentences, raw = "conll", iter(bundled), None
     else:
-        kind, sentences = read_sentences(source, form_of(form, untokenized), given, None, raw, among)
+        kind, sentences = read_sentences(source, form_of(form, untokenized), column_names, None, raw, among)
     if untokenized:
         check_untokenized(source, form, kind)
     target = options.output_format or (span_jsonl.NAME if kind in TEXTS else kind)
-    if bundled is None and TABLE[kind].unnamed and given is None and names is not None:
-        sentences = named(sentences, names, label, source)
+    if bundled is None and TABLE[kind].unnamed and column_names is None and names is not None:
+        sentences = with_column_names(sentences, names, label, source)
     rows = None
     if raw is not None and target == kind and kind in IN_PLACE:
-        rows = IN_PLACE[kind](raw, given or names or (), label, replace)
+        rows = IN_PLACE[kind](raw, column_names or names or (), label, replace)
         rows.marginals = marginals
     elif raw is not None:
         raw.forget()
     if replace:
-        check_replace(kind, given or names, rows, label)
+        check_replace(kind, column_names or names, rows, label)
     if target in TEXTS:
         if nbest > 1:
             raise click.UsageError(
@@ -415,9 +417,9 @@ def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
         output_of = written(
             tagger, sentences, rows or output_writer(target, label), marginals, nbest, min_probability
         )
-    with writer(output) as put:
+    with writer(output) as write_out:
         for text in output_of:
-            put(text)
+            write_out(text)
             if output == "-":
                 sys.stdout.flush()
 

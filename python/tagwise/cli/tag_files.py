@@ -129,11 +129,11 @@ class Notes:
 
     def __init__(self, output: str, model: str, options: TagOptions) -> None:
         self.folder = Path(output) / NOTES
-        same = checksum(Path(model)) if os.path.isfile(model) else model
+        identity = checksum(Path(model)) if os.path.isfile(model) else model
         self.how = {
             "format": FORMAT,
             "tagwise": _core.__version__,
-            "model": same,
+            "model": identity,
             **dataclasses.asdict(options),
         }
 
@@ -141,8 +141,8 @@ class Notes:
         return self.folder / f"{os.path.relpath(place, self.folder.parent).replace(os.sep, '%2F')}.json"
 
     def _note(self, source: str, place: str) -> dict[str, Any]:
-        made = {"bytes": os.path.getsize(source), "crc32": checksum(Path(source))}
-        return {**self.how, "source": made, "output": checksum(Path(place))}
+        source_entry = {"bytes": os.path.getsize(source), "crc32": checksum(Path(source))}
+        return {**self.how, "source": source_entry, "output": checksum(Path(place))}
 
     def is_done(self, source: str, place: str) -> bool:
         """Return whether an output exists and was made from the same input in the same way."""
@@ -152,7 +152,7 @@ class Notes:
         except (OSError, TagwiseError):  # a file is missing or damaged
             return False
 
-    def keep(self, source: str, place: str) -> None:
+    def record(self, source: str, place: str) -> None:
         """Record that a file is complete."""
         make_own_folder(self.folder, CorpusError)
         with atomic(self._path(place), CorpusError) as out:
@@ -203,7 +203,7 @@ def tag_files(
     skipped = 0
     for (path, place), error in done:
         if error is None:
-            notes.keep(path, place)
+            notes.record(path, place)
         elif many.on_error == "skip" and isinstance(error, (TagwiseError, OSError)):
             skipped += 1
             say(f"skipped {path}: {error}")
@@ -244,7 +244,8 @@ def _by_ray(
 
     if not os.path.isfile(model):
         raise click.UsageError(
-            f"--backend ray requires a model file that every machine can read, but {model} is not a file"
+            f"--backend ray requires a model file that every machine can read, but {model} is not a file. Give a "
+            "model file"
         )
     connected(many.address)
     setup = (os.path.abspath(model), options, loading, tag)
@@ -275,7 +276,9 @@ def tag_parquet(tagger: Any, source: str, output: str, options: TagOptions) -> N
     try:
         file = pq.ParquetFile(source)
     except (pa.ArrowException, OSError) as error:
-        raise CorpusError(f"{source}: cannot be read as Parquet ({error}). Write the file again.") from error
+        raise CorpusError(
+            f"{source}: not a readable Parquet file ({error}). Write the file again."
+        ) from error
     column = options.columns or next((name for name in TOKENS if name in file.schema_arrow.names), TOKENS[0])
     label = Tag(tagger.model_, column, n_jobs=tagger.get_params()["n_jobs"] or 0)
     schema = file.schema_arrow.append(pa.field(label.output, pa.list_(pa.string())))

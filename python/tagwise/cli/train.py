@@ -56,7 +56,7 @@ def parse_settings(learner: Any, pairs: tuple[str, ...], option: str = "--set") 
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise click.BadParameter(f"{pair!r}: expected name=value", param_hint=option)
+            raise click.BadParameter(f"{pair!r}: expected name=value, such as l2=0.1", param_hint=option)
         try:
             out[name] = lookup(declared, name, learner.name).parse(text)
         except ParameterError as error:
@@ -68,7 +68,9 @@ def parse_path(learner: Any, text: str) -> tuple[str, list[float]]:
     """Parse ``l2=10,1,0.1`` as the name and the values of a parameter."""
     name, equals, listed = text.partition("=")
     if not equals or not listed:
-        raise click.BadParameter(f"{text!r}: expected name=value,value,...", param_hint="--path")
+        raise click.BadParameter(
+            f"{text!r}: expected name=value,value,..., such as l2=10,1,0.1", param_hint="--path"
+        )
     values = [parse_settings(learner, (f"{name}={value}",), "--path")[name] for value in listed.split(",")]
     return name, values
 
@@ -90,9 +92,9 @@ def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint 
     return checkpoint
 
 
-def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+def print_parameters(context: click.Context, _: click.Parameter, requested: bool) -> None:
     """Print the parameters of every learner and exit."""
-    if not wanted:
+    if not requested:
         return
     from tagwise.base.terminal import parameter_table
     from tagwise.estimators import LEARNERS
@@ -336,11 +338,11 @@ def train(
     interrupt, at_once = Interrupt(), False
     try:
         with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
-            given = {"dev": dev_data, "callbacks": [progress, interrupt], "checkpoint": kept, **options}
+            fit_options = {"dev": dev_data, "callbacks": [progress, interrupt], "checkpoint": kept, **options}
             if isinstance(data, Shards):
-                fit_shards(tagger, data, **given)
+                fit_shards(tagger, data, **fit_options)
             else:
-                tagger.fit(data, **given)
+                tagger.fit(data, **fit_options)
     except KeyboardInterrupt:
         if not hasattr(tagger, "model_"):  # before the first iteration
             raise
@@ -363,13 +365,13 @@ def train(
 
 
 def read_training(
-    name: str, form: str | None, columns: str | None, label: str | None, given: dict[str, Any]
+    name: str, form: str | None, columns: str | None, label: str | None, shard_options: dict[str, Any]
 ) -> tuple[Corpus | Shards, str | None, str | None]:
     """Return the training set, and the names of the columns and of the label for reading other corpora."""
     if not os.path.isdir(name):
-        require(SHARDS, False, **given)
+        require(SHARDS, False, **shard_options)
         return read_corpus(name, form, columns, label, part="train"), columns, label
-    shards = Shards(name, **{option: value for option, value in given.items() if value is not None})
+    shards = Shards(name, **{option: value for option, value in shard_options.items() if value is not None})
     if columns is None:
         columns, label = ",".join(shards.manifest["columns"]), label or shards.manifest["label"]
     return shards, columns, label

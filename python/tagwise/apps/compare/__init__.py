@@ -23,6 +23,7 @@ from tagwise.apps.compare.presets import PRESETS, Preset
 from tagwise.apps.compare.run import run
 from tagwise.apps.compare.table import Comparison, Published
 from tagwise.base.exceptions import ParameterError, TrainingError
+from tagwise.base.parameters import meant
 from tagwise.estimators.sharded.fit import backends
 from tagwise.evaluation.significance import p_value
 from tagwise.learners.loop import logger
@@ -114,11 +115,11 @@ def compare(
         folds=folds,
         risks=risks,
     )
-    kept = Cache(default_folder() if cache is True else cache or None)
+    results = Cache(default_folder() if cache is True else cache or None)
     base = None if against is None else check_against(against, cells)
     table = Comparison(title=title, caption=caption, against=base)
     events = run(
-        cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs, backend=check_backend(backend)
+        cells, data, cache=results, jobs=jobs, memory=memory, n_jobs=n_jobs, backend=check_backend(backend)
     )
     with progress("compare", verbose) as line:
         return collect(
@@ -129,7 +130,9 @@ def compare(
 def check_backend(name: str) -> str:
     """Return the name of a backend, or raise a ParameterError if it is unknown."""
     if name not in backends():
-        raise ParameterError(f"backend={name!r}: expected one of {', '.join(backends())}")
+        raise ParameterError(
+            f"backend={name!r}{meant(name, backends())}: expected one of {', '.join(backends())}"
+        )
     return name
 
 

@@ -60,10 +60,10 @@ def folded(text: str, width: int) -> list[str]:
     return lines if lines[0] else lines[1:] or [""]
 
 
-def shown_head(head: str, width: int) -> list[str]:
+def wrapped_head(head: str, width: int) -> list[str]:
     """Wrap the head of a column to `width` cells or to its longest word.
 
-    >>> shown_head("non-zero features", 6)
+    >>> wrapped_head("non-zero features", 6)
     ['non-zero', 'features']
     """
     head = "p" if head.startswith(TEST) else head
@@ -82,10 +82,10 @@ class TableBlock:
     @classmethod
     def of(cls, corpus: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> TableBlock:
         values = {name: {row[head.index(name)] for row in body} for name in COMMON if name in head}
-        said = {name: min(found) for name, found in values.items() if len(found) == 1 < len(body)}
-        common = [f"{v} {name}" if name == "sentences" else f"{name} {v}" for name, v in said.items()]
-        kept = [i for i, name in enumerate(head) if name not in said and any(row[i] for row in body)]
-        return cls(corpus, [head[i] for i in kept], [[row[i] for i in kept] for row in body], common)
+        shared = {name: min(found) for name, found in values.items() if len(found) == 1 < len(body)}
+        common = [f"{v} {name}" if name == "sentences" else f"{name} {v}" for name, v in shared.items()]
+        columns = [i for i, name in enumerate(head) if name not in shared and any(row[i] for row in body)]
+        return cls(corpus, [head[i] for i in columns], [[row[i] for i in columns] for row in body], common)
 
     @property
     def title(self) -> Text:
@@ -104,10 +104,10 @@ class TableBlock:
         return set(chosen)
 
 
-def widths(blocks: Sequence[TableBlock], room: int | None) -> dict[str, int]:
-    """Return the width of each column over all blocks. Heads are wrapped if `room` is limited."""
+def widths(blocks: Sequence[TableBlock], available: int | None) -> dict[str, int]:
+    """Return the width of each column over all blocks. Heads are wrapped if `available` is limited."""
     whole, out = _widths(blocks, broken=False), _widths(blocks, broken=True)
-    return whole if room is None or all(total(b.head, whole) <= room for b in blocks) else out
+    return whole if available is None or all(total(b.head, whole) <= available for b in blocks) else out
 
 
 def _widths(blocks: Sequence[TableBlock], broken: bool) -> dict[str, int]:
@@ -115,7 +115,7 @@ def _widths(blocks: Sequence[TableBlock], broken: bool) -> dict[str, int]:
     for block in blocks:
         for name, cells in zip(block.head, zip(*block.body)):
             figures = max(map(cell_len, cells))
-            head = max(map(cell_len, shown_head(name, figures if broken else cell_len(name))))
+            head = max(map(cell_len, wrapped_head(name, figures if broken else cell_len(name))))
             out[name] = max(out.get(name, 0), figures, head)
     return out
 
@@ -125,7 +125,7 @@ def total(names: Sequence[str], width: Mapping[str, int]) -> int:
     return MARGIN + sum(width[n] for n in names) + GAP * max(len(names) - 1, 0)
 
 
-def choose(blocks: Sequence[TableBlock], width: Mapping[str, int], room: int) -> set[str]:
+def choose(blocks: Sequence[TableBlock], width: Mapping[str, int], available: int) -> set[str]:
     """Return the columns that fit: those that distinguish rows, then by rank until one does not fit every block.
 
     Columns of words are folded to make space for scores only.
@@ -137,42 +137,42 @@ def choose(blocks: Sequence[TableBlock], width: Mapping[str, int], room: int) ->
             continue
         more = {*chosen, name}
         sizes = short if rank(name) <= RANKS.index("p") else width
-        if any(total([n for n in block.head if n in more], sizes) > room for block in blocks):
+        if any(total([n for n in block.head if n in more], sizes) > available for block in blocks):
             break
         chosen = more
     return chosen
 
 
-def squeezed(names: Sequence[str], width: Mapping[str, int], room: int) -> dict[str, int]:
+def squeezed(names: Sequence[str], width: Mapping[str, int], available: int) -> dict[str, int]:
     """Return widths that fit, by shrinking columns of words, the widest first. Columns of figures keep their width."""
     out = {name: width[name] for name in names}
-    while (over := total(names, out) - room) > 0:
+    while (over := total(names, out) - available) > 0:
         words = [n for n in names if n in WORDS and out[n] > NARROWEST]
         if not words:
             break
         widest = max(words, key=out.__getitem__)
-        rest = max((out[n] for n in words if n != widest), default=NARROWEST)
-        out[widest] = max(out[widest] - over, min(rest, out[widest] - 1), NARROWEST)
+        second = max((out[n] for n in words if n != widest), default=NARROWEST)
+        out[widest] = max(out[widest] - over, min(second, out[widest] - 1), NARROWEST)
     return out
 
 
-def placed(text: str, name: str, width: int) -> str:
+def aligned(text: str, name: str, width: int) -> str:
     """Align a line of a cell: words left, figures right."""
     space = " " * (width - cell_len(text))
     return text + space if name in WORDS else space + text
 
 
-def drawn(block: TableBlock, names: Sequence[str], width: Mapping[str, int]) -> list[Text]:
+def block_lines(block: TableBlock, names: Sequence[str], width: Mapping[str, int]) -> list[Text]:
     """Return the lines of a block with these columns."""
     margin, gap = " " * MARGIN, " " * GAP
 
     def lines(cells: Sequence[list[str]], style: str = "", *, low: bool = False) -> list[Text]:
         height = max(map(len, cells))
         full = [[""] * (height - len(c)) + c if low else c + [""] * (height - len(c)) for c in cells]
-        rows = (gap.join(placed(part, n, width[n]) for part, n in zip(row, names)) for row in zip(*full))
+        rows = (gap.join(aligned(part, n, width[n]) for part, n in zip(row, names)) for row in zip(*full))
         return [Text(f"{margin}{row}".rstrip(), style=style) for row in rows]
 
-    out = lines([shown_head(name, width[name]) for name in names], "bold", low=True)
+    out = lines([wrapped_head(name, width[name]) for name in names], "bold", low=True)
     out.append(Text(margin + "─" * (total(names, width) - MARGIN)))
     places = [block.head.index(name) for name in names]
     for row in block.body:
@@ -193,18 +193,18 @@ def comparison_blocks(
     """
     body = [[visible(cell) for cell in row] for row in body]
     at = head.index("corpus")
-    rest = [i for i in range(len(head)) if i != at]
+    others = [i for i in range(len(head)) if i != at]
     found: dict[str, list[list[str]]] = {}
     for row in body:
-        found.setdefault(row[at], []).append([row[i] for i in rest])
-    blocks = [TableBlock.of(corpus, [head[i] for i in rest], rows) for corpus, rows in found.items()]
+        found.setdefault(row[at], []).append([row[i] for i in others])
+    blocks = [TableBlock.of(corpus, [head[i] for i in others], rows) for corpus, rows in found.items()]
     sizes = widths(blocks, width)
     chosen = set(sizes) if width is None else choose(blocks, sizes, width)
     lines: list[RenderableType] = [plain(title, "italic")] if title else []
     for block in blocks:
         names = [name for name in block.head if name in chosen]
         fitted = sizes if width is None else squeezed(names, sizes, width)
-        lines += [Text(""), block.title, *drawn(block, names, fitted)]
+        lines += [Text(""), block.title, *block_lines(block, names, fitted)]
     lines += [Text("")] if blocks else []
     below = [
         f"{name}: paired approximate randomisation over test sentences"

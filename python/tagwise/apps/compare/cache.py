@@ -26,10 +26,10 @@ FORMAT = 2
 CACHE_VARIABLE = "TAGWISE_CACHE"
 
 #: Returns whether a value has the expected form.
-Fits = Callable[[Mapping[str, Any]], bool]
+ValueCheck = Callable[[Mapping[str, Any]], bool]
 
 #: Modules that only show results. All other modules of the package are part of a key.
-SHOWS = ("cli", "apps/compare/report", "apps/compare/table.py")
+DISPLAY_MODULES = ("cli", "apps/compare/report", "apps/compare/table.py")
 
 
 def default_folder(kind: str = "compare") -> Path:
@@ -40,8 +40,8 @@ def default_folder(kind: str = "compare") -> Path:
     Raises:
         RuntimeError: the user has no home directory.
     """
-    if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given) if kind == "compare" else Path(given) / kind
+    if folder := os.environ.get(CACHE_VARIABLE):
+        return Path(folder) if kind == "compare" else Path(folder) / kind
     # Without a home directory, older versions of platformdirs return "~/.cache/tagwise".
     return platformdirs.user_cache_path("tagwise", appauthor=False).expanduser() / kind
 
@@ -59,33 +59,33 @@ class Cache:
         self.folder = None if folder is None else Path(folder)
         self._memory: dict[str, dict[str, Any]] = {}
         self._writes = folder is not None
-        self._warn, self._told = warn, set[str]()
+        self._warn, self._warned = warn, set[str]()
 
-    def tell(self, text: str) -> None:
+    def warn_once(self, text: str) -> None:
         """Pass a message to `warn`, unless it was passed before."""
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._warned:
+            self._warned.add(text)
             self._warn(text)
 
     def _path(self, key: str) -> Path:
         assert self.folder is not None
         return self.folder / key[:2] / f"{key}.json"
 
-    def get(self, key: str, fits: Fits = lambda _: True) -> dict[str, Any] | None:
-        """Return the result of a key, or None if the file is missing or damaged, or the value does not fit."""
+    def get(self, key: str, is_valid: ValueCheck = lambda _: True) -> dict[str, Any] | None:
+        """Return the result of a key, or None if the file is missing or damaged, or the value is not valid."""
         if key in self._memory or self.folder is None:
             return self._memory.get(key)
         path = self._path(key)
         try:
             value = opened(path.read_bytes(), key)
-            if not fits(value):
-                raise ValueError("it is not a result of a comparison")
+            if not is_valid(value):
+                raise ValueError("not a result of a comparison")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            self.tell(f"{path}: cannot be read ({error.strerror}). Its result is computed again")
+            self.warn_once(f"{path}: cannot be read ({error.strerror}). Its result is computed again")
         except (ValueError, RecursionError) as error:
-            self.tell(
+            self.warn_once(
                 f"{path}: a damaged or foreign file in the cache ({error}). Its result is computed again"
             )
         else:
@@ -95,27 +95,27 @@ class Cache:
     def put(self, key: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Store a result atomically, and return it in the form in which it will be read."""
         text = sealed(key, value)
-        kept: dict[str, Any] = json.loads(text.partition("\n")[2])
+        stored: dict[str, Any] = json.loads(text.partition("\n")[2])
         if not self._writes:
-            self._memory[key] = kept
-            return kept
+            self._memory[key] = stored
+            return stored
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, text)
         except OSError as error:
             self._writes = False
-            self._memory[key] = kept
-            self.tell(
+            self._memory[key] = stored
+            self.warn_once(
                 f"{self.folder}: results cannot be written ({error.strerror}). Continuing without the cache"
             )
-        return kept
+        return stored
 
     def once(
-        self, key: str, make: Callable[[], Mapping[str, Any]], fits: Fits = lambda _: True
+        self, key: str, make: Callable[[], Mapping[str, Any]], is_valid: ValueCheck = lambda _: True
     ) -> dict[str, Any]:
         """Return the result of a key, after computing and storing it if it is missing."""
-        found = self.get(key, fits)
+        found = self.get(key, is_valid)
         return self.put(key, make()) if found is None else found
 
 
@@ -133,7 +133,7 @@ def opened(data: bytes, key: str) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT}")
     if found.get("key") != key:
-        raise ValueError("it has another key")
+        raise ValueError("its key is another one")
     if found.get("sha256") != hashlib.sha256(body).hexdigest():
         raise ValueError("its checksum is wrong")
     value = json.loads(body)
@@ -142,13 +142,13 @@ def opened(data: bytes, key: str) -> dict[str, Any]:
     return value
 
 
-# --- names --------------------------------------------------------------------------------------------------
+# --- keys ---------------------------------------------------------------------------------------------------
 
 
 def code_files(root: Path) -> list[Path]:
     """Return the modules of a package that influence the result of training, sorted by path."""
     found = (path.relative_to(root) for path in root.rglob("*.py"))
-    return sorted(path for path in found if not path.as_posix().startswith(SHOWS))
+    return sorted(path for path in found if not path.as_posix().startswith(DISPLAY_MODULES))
 
 
 def code_digest(root: Path, library: Path) -> str:
@@ -185,20 +185,20 @@ def _plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
     if isinstance(value, functools.partial):
         return ["partial", *(_plain(part, inside) for part in (value.func, value.args, value.keywords))]
     if callable(value):
-        made = value if hasattr(value, "__qualname__") else type(value)
+        code_object = value if hasattr(value, "__qualname__") else type(value)
         try:
-            text = inspect.getsource(made)
+            text = inspect.getsource(code_object)
         except (OSError, TypeError):
-            code = getattr(made, "__code__", None)
+            code = getattr(code_object, "__code__", None)
             text = repr(code and (code.co_code, code.co_consts, code.co_names))
-        held = [
+        captured = [
             getattr(value, "__defaults__", None),
             getattr(value, "__kwdefaults__", None),
             [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()],
-            {} if made is value else getattr(value, "__dict__", {}),
+            {} if code_object is value else getattr(value, "__dict__", {}),
         ]
-        name = f"{made.__module__}.{made.__qualname__}"
-        return [name, hashlib.sha256(text.encode()).hexdigest(), _plain(held, inside)]
+        name = f"{code_object.__module__}.{code_object.__qualname__}"
+        return [name, hashlib.sha256(text.encode()).hexdigest(), _plain(captured, inside)]
     if isinstance(value, Mapping):
         return {str(k): _plain(v, inside) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

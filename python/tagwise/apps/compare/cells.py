@@ -71,8 +71,8 @@ def is_result(value: Mapping[str, Any]) -> bool:
     if not isinstance(row, dict) or not isinstance(value.get("detail"), dict):
         return False
     texts = ("corpus", "learner", "loss", "features", "chosen")
-    must = {field.name for field in fields(Row) if field.default is MISSING}
-    return must <= row.keys() and all(
+    required = {field.name for field in fields(Row) if field.default is MISSING}
+    return required <= row.keys() and all(
         isinstance(x, str) if name in texts else x is None or isinstance(x, (int, float))
         for name, x in row.items()
     )
@@ -159,11 +159,11 @@ def measure(
     tagger = cell.learner.make(**{**cell.settings(), **chosen, **threads(cell, n_jobs)})
     progress("reading features")
 
-    def show(step: Any) -> None:
+    def report_step(step: Any) -> None:
         progress(f"iteration {step.iteration}/{step.max_iter}, objective {step.objective:,.1f}")
 
     begin, used = time.perf_counter(), time.process_time()
-    tagger.fit(train, dev=data.dev if cell.track else None, callbacks=[show, *callbacks])
+    tagger.fit(train, dev=data.dev if cell.track else None, callbacks=[report_step, *callbacks])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - used
     memory = peak_memory() if own_process else None
     progress("scoring")
@@ -197,10 +197,10 @@ def measure(
         margin=finite(ranks.median_margin) if ranks else None,
         chosen=", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items()),
     )
-    shown = detail(tagger, data.test, predicted, report)
+    details = detail(tagger, data.test, predicted, report)
     if ranks is not None:
-        shown |= {"ranks": ranks.rank.tolist(), "margins": [finite(m) for m in ranks.margin], "k": ranks.k}
-    return {"row": asdict(row), "detail": shown}
+        details |= {"ranks": ranks.rank.tolist(), "margins": [finite(m) for m in ranks.margin], "k": ranks.k}
+    return {"row": asdict(row), "detail": details}
 
 
 def finite(x: float) -> float | None:

@@ -52,11 +52,11 @@ class Cluster:
         """Train the cells of all tasks, and cache each result as soon as it arrives."""
         used = {self.cells[index].corpus for _, index in tasks}
         at = {name: self.jobs.ray.put(self.data[name]) for name in used}
-        asked = [
+        jobs = [
             (self.cells[index].describe(), (self.cells[index], at[self.cells[index].corpus]))
             for _, index in tasks
         ]
-        for i, found in self.jobs.run(asked):
+        for i, found in self.jobs.run(jobs):
             key, index = tasks[i]
             if isinstance(found, Failed):
                 yield Event("failed", index, self.cells[index], str(found.error))

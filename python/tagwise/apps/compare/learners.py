@@ -55,12 +55,10 @@ def learner_names() -> list[str]:
     """Return the names of all learners and variants."""
     from tagwise.estimators import LEARNERS
 
-    def declared(kind: str, settled: Mapping[str, Any]) -> bool:
+    def declared(kind: str, fixed: Mapping[str, Any]) -> bool:
         params = parameters_of(LEARNERS[kind]) if kind in LEARNERS else {}
         try:
-            return kind in LEARNERS and all(
-                params[key].check(value) == value for key, value in settled.items()
-            )
+            return kind in LEARNERS and all(params[key].check(value) == value for key, value in fixed.items())
         except (KeyError, ParameterError):
             return False
 
@@ -81,15 +79,15 @@ def parse(spec: str | ComparedLearner) -> ComparedLearner:
     name = match[1] if match else spec
     if match is None or name not in learner_names():
         raise _unknown(name)
-    kind, settled = NAMES.get(name, (name, {}))
-    given: dict[str, Any] = {}
+    kind, fixed = NAMES.get(name, (name, {}))
+    params: dict[str, Any] = {}
     for part in _split(match[2] or ""):
         key, sign, text = part.partition("=")
         if not sign:
             raise ParameterError(f"learner {spec!r}: expected name=value in brackets, found {part!r}")
         param = lookup(parameters_of(estimator(kind)), key.strip(), name)
-        given[key.strip()] = param.parse(text.strip())
-    return ComparedLearner(spec.strip(), kind, {**settled, **given})
+        params[key.strip()] = param.parse(text.strip())
+    return ComparedLearner(spec.strip(), kind, {**fixed, **params})
 
 
 def _split(text: str) -> list[str]:

@@ -110,20 +110,20 @@ def plan(
     for corpus, size, learner, feature, seed in itertools.product(
         corpora, sizes or (None,), expanded, features, range(seeds)
     ):
-        settled = learner.params.get("features", feature)
+        feature_set = learner.params.get("features", feature)
         values = (tune or {}).get(learner.name, (tune or {}).get(learner.kind, {}))
-        wanted = learner.accepted(values)
-        key = (corpus, size, learner.name, title(settled), seed)
+        grid = learner.accepted(values)
+        key = (corpus, size, learner.name, title(feature_set), seed)
         cells.setdefault(
             key,
             Cell(
                 corpus,
                 learner,
-                settled,
+                feature_set,
                 size,
                 seed,
                 dict(params or {}),
-                wanted,
+                grid,
                 tune_size,
                 folds,
                 dev,
@@ -140,9 +140,9 @@ def check_titles(features: Sequence[Any]) -> None:
         raise ParameterError(
             f"features={title(features)!r}: expected a list of feature sets: [{title(features)!r}]"
         )
-    known: dict[str, Any] = {}
+    by_title: dict[str, Any] = {}
     for one in features:
-        if known.setdefault(title(one), one) != one:
+        if by_title.setdefault(title(one), one) != one:
             raise ParameterError(
                 f"features: two sets have the name {title(one)!r} in the table. Name their parts differently, as in "
                 "Gazetteer(..., name='cities')"
@@ -156,7 +156,7 @@ def check_against(against: str, cells: Sequence[Cell]) -> str:
         return against
     if (found := parse(against).name) not in names:
         raise ParameterError(
-            f"against={against!r} is not compared{meant(against, names)}. Use one of {', '.join(names)}"
+            f"learner {against!r} is not compared{meant(against, names)}. Use one of {', '.join(names)}"
         )
     return found
 
@@ -182,8 +182,8 @@ def held_out(train: Corpus, size: int | None, fold: int = 0) -> tuple[Corpus, Co
     """Split a training set for tuning: every fifth sentence is held out, with a different offset in each fold."""
     part = train if size is None else train[:size]
     first = HELD_OUT - 1 - fold
-    kept = [i for i in range(len(part)) if i % HELD_OUT != first]
-    return pick(part, kept), pick(part, list(range(first, len(part), HELD_OUT)))
+    training = [i for i in range(len(part)) if i % HELD_OUT != first]
+    return pick(part, training), pick(part, list(range(first, len(part), HELD_OUT)))
 
 
 def tuning_parts(cell: Cell, train: Corpus, dev: Corpus | None) -> list[tuple[Corpus, Corpus]]:
@@ -214,7 +214,7 @@ def load_parts(name: str) -> tuple[Corpus, Corpus | None, Corpus]:
     if match is None:
         return load_corpus(name)
     if int(match[2]) > 100:
-        raise ParameterError(f"{name}: expected at most 100% noise")
+        raise ParameterError(f"{name}: expected at most 100 % noise")
     train, dev, test = load_corpus(match[1])
     return with_noise(train, int(match[2]) / 100), dev, test
 

@@ -174,21 +174,21 @@ def precision_recall(
     points = span_curve(found, labels)
     ax = axes(ax, 4.8, 4.2)
     ax.step([recall for _, _, recall in points], [precision for _, precision, _ in points], where="post")
-    reach = min(1.01, 1.1 * max((recall for _, _, recall in points), default=1.0) or 1.01)
-    believed = [] if mark is None else [point for point in points if point[0] >= mark]
-    if believed:
-        _, precision, recall = believed[-1]
+    right_end = min(1.01, 1.1 * max((recall for _, _, recall in points), default=1.0) or 1.01)
+    selected = [] if mark is None else [point for point in points if point[0] >= mark]
+    if selected:
+        _, precision, recall = selected[-1]
         ax.plot([recall], [precision], marker="o", color="tab:red")
-        right = recall > 0.5 * reach
+        left_label = recall > 0.5 * right_end
         ax.annotate(
-            f"p ≥ {mark:.2f}: {100 * precision:.0f} % of them right, {100 * recall:.0f} % found",
+            f"p ≥ {mark:.2f}: {100 * precision:.0f} % precision, {100 * recall:.0f} % recall",
             (recall, precision),
-            xytext=(-8, -14) if right else (8, 8),
+            xytext=(-8, -14) if left_label else (8, 8),
             textcoords="offset points",
-            ha="right" if right else "left",
+            ha="right" if left_label else "left",
             fontsize=8,
         )
-    ax.set(xlabel="recall of spans", ylabel="precision of spans", xlim=(0, reach), ylim=(0, 1.01))
+    ax.set(xlabel="recall of spans", ylabel="precision of spans", xlim=(0, right_end), ylim=(0, 1.01))
     ax.grid(alpha=0.25)
     return ax
 

@@ -38,7 +38,7 @@ class Event:
     cached: bool = False
 
 
-class Runs(Protocol):
+class CellRunner(Protocol):
     """A backend that trains cells: processes on this machine, or a cluster."""
 
     def run(self, tasks: Sequence[tuple[str, int]], /) -> Iterator[Event]:
@@ -68,8 +68,11 @@ def bytes_per_cell(data: Mapping[str, Data]) -> int:
     return PROCESS + TOKEN * max(tokens, default=0)
 
 
-def spread(
-    pool: Runs, missing: Sequence[tuple[str, int]], waiting: Mapping[str, list[int]], cells: Sequence[Cell]
+def for_all_cells(
+    pool: CellRunner,
+    missing: Sequence[tuple[str, int]],
+    waiting: Mapping[str, list[int]],
+    cells: Sequence[Cell],
 ) -> Iterator[Event]:
     """Repeat the outcome of a cell for every cell that has the same key."""
     key_of = {index: key for key, index in missing}
@@ -135,7 +138,7 @@ class Pool:
                     if messages.poll(0.1):
                         kind, text = messages.recv()
                         if kind == "warning":
-                            self.cache.tell(text)
+                            self.cache.warn_once(text)
                         else:
                             events.put(Event("progress", index, cell, text))
                 result, error = future.result()
@@ -147,12 +150,13 @@ class Pool:
                     "failed",
                     index,
                     cell,
-                    "its process died before it was done. If memory is short, allow fewer jobs. In a script, call "
-                    "compare below `if __name__ == '__main__':`. In a notebook, use jobs=0 or functions of a module",
+                    "its process died, perhaps for lack of memory. Use fewer jobs. In a script, call "
+                    "compare below `if __name__ == '__main__':`. In a notebook, use jobs=0 or move functions to a "
+                    "module",
                 )
             )
         except Exception as found:  # it cannot be pickled, or a process cannot be started here
-            text = f"cannot be sent to another process ({found}). Use jobs=0, or functions of a module"
+            text = f"cannot be sent to another process ({found}). Use jobs=0, or move functions to a module"
             events.put(Event("failed", index, cell, f"{type(found).__name__}: {text}"))
         finally:
             self._lifelines.discard(lifeline)
@@ -186,7 +190,7 @@ def _prepare(lifeline: Connection, send: Connection) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _say(kind: str, text: str) -> None:
+def _send_message(kind: str, text: str) -> None:
     assert _send is not None
     _send.send((kind, text))
 
@@ -196,14 +200,14 @@ def _measure(
 ) -> tuple[dict[str, Any] | None, str | None]:
     """Return the result of a cell after writing it to the cache, or the text of the error."""
     try:
-        cache = Cache(folder, warn=lambda text: _say("warning", text))
+        cache = Cache(folder, warn=lambda text: _send_message("warning", text))
         found = measure(
             cell,
             data,
             cache=cache,
             names=Names({cell.corpus: data}),
             n_jobs=n_jobs,
-            progress=lambda text: _say("progress", text),
+            progress=lambda text: _send_message("progress", text),
             own_process=True,
         )
         return cache.put(key, found), None

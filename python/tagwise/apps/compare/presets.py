@@ -73,10 +73,10 @@ class Preset:
         parts += [f"{name} = {value}" for name, value in self.params.items()]
         names = dict.fromkeys(spec.split("(")[0].strip() for spec in self.chosen() if isinstance(spec, str))
         for name in names:  # parameters that a name fixes and no column shows
-            settled = NAMES.get(name, (name, {}))[1].items()
-            fixed = [f"{key} = {value}" for key, value in settled if key not in ("loss", "features")]
+            fixed_by_name = NAMES.get(name, (name, {}))[1].items()
+            fixed = [f"{key} = {value}" for key, value in fixed_by_name if key not in ("loss", "features")]
             parts += [f"{name}: {', '.join(fixed)}"] * bool(fixed)
-        parts += [f"{who}: {tried}, {self._tuned_on()}" for tried, who in self._tried().items()]
+        parts += [f"{learners}: {grid}, {self._tuned_on()}" for grid, learners in self._grids().items()]
         if self.held:
             parts.append(f"tested on the last {self.held:,} training sentences")
         if self.risks:
@@ -85,12 +85,12 @@ class Preset:
             parts.append("dev part scored after every iteration, best iteration kept")
         return "; ".join(parts)
 
-    def _tried(self) -> dict[str, str]:
-        """Describe the values to choose from, by learner."""
+    def _grids(self) -> dict[str, str]:
+        """Return the learners of each grid of values to choose from, both as text."""
         out: dict[str, str] = {}
         for kind, values in self.tune.items():
-            tried = ", ".join(f"{name} from {', '.join(map(str, v))}" for name, v in values.items())
-            out[tried] = f"{out[tried]}, {kind}" if tried in out else kind
+            grid = ", ".join(f"{name} from {', '.join(map(str, v))}" for name, v in values.items())
+            out[grid] = f"{out[grid]}, {kind}" if grid in out else kind
         return out
 
     def _tuned_on(self) -> str:
@@ -100,8 +100,8 @@ class Preset:
             return "on the dev part"
         if self.folds == HELD_OUT:
             return f"by cross-validation in {HELD_OUT} folds{few}"
-        turns = f", {self.folds} times with others" if self.folds > 1 else ""
-        return f"on every fifth training sentence{few}{turns}"
+        repeats = f", in {self.folds} different folds" if self.folds > 1 else ""
+        return f"on every fifth training sentence{few}{repeats}"
 
 
 def _value(value: Any) -> Any:
@@ -121,9 +121,9 @@ def _published(table: Mapping[str, Any]) -> list[Published]:
     for learner, row in table["figures"].items():
         features = table.get("features", [None])
         for name, value in zip(features, row if isinstance(row, list) else [row], strict=True):
-            shown = round(100 - value, 2) if table.get("errors") else value
+            figure = round(100 - value, 2) if table.get("errors") else value
             out.append(
-                Published(learner, shown, table["measure"], name, table.get("corpus"), table["source"])
+                Published(learner, figure, table["measure"], name, table.get("corpus"), table["source"])
             )
     return out
 

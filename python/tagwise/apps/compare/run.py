@@ -10,7 +10,7 @@ from typing import Any
 from tagwise.apps.compare.cache import Cache, Names
 from tagwise.apps.compare.cells import is_result, measure
 from tagwise.apps.compare.plan import Cell, Data
-from tagwise.apps.compare.pool import Event, Pool, spread
+from tagwise.apps.compare.pool import Event, Pool, for_all_cells
 
 
 def run(
@@ -57,13 +57,13 @@ def run(
         from tagwise.apps.compare.cluster import Cluster
 
         cluster = Cluster(cells, data, cache, jobs or None, memory, n_jobs)
-        yield from spread(cluster, missing, waiting, cells)
+        yield from for_all_cells(cluster, missing, waiting, cells)
         return
     if jobs:
         with tempfile.TemporaryDirectory(prefix="tagwise-compare-") as folder:
             pool = Pool(cells, data, cache, jobs, memory, n_jobs, Path(folder))
             try:
-                yield from spread(pool, missing, waiting, cells)
+                yield from for_all_cells(pool, missing, waiting, cells)
             finally:
                 pool.end()
         return

@@ -283,7 +283,9 @@ class Comparison(Sequence[Row]):
         text = io.StringIO()
         writer = csv.DictWriter(text, [f.name for f in fields(Row)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: unarmed(value) for name, value in row.items()} for row in self.to_dicts())
+        writer.writerows(
+            {name: escape_formula(value) for name, value in row.items()} for row in self.to_dicts()
+        )
         return text.getvalue()
 
     def to_markdown(self) -> str:
@@ -349,13 +351,13 @@ def markdown(text: str) -> str:
     return re.sub(r"([\\|`<])", r"\\\1", visible(" ".join(text.splitlines())))
 
 
-def unarmed(value: Any) -> Any:
+def escape_formula(value: Any) -> Any:
     """Prefix a text that a spreadsheet would read as a formula with an apostrophe.
 
     The characters are those that OWASP lists for CSV injection: =, +, -, @ and their full-width forms. Tabs and line
     ends are made visible.
 
-    >>> unarmed("=1+1"), unarmed("S1"), unarmed(-0.5)
+    >>> escape_formula("=1+1"), escape_formula("S1"), escape_formula(-0.5)
     ("'=1+1", 'S1', -0.5)
     """
     from tagwise.base.terminal import visible
