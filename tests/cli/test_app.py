@@ -168,21 +168,21 @@ def test_interrupted_comparison_prints_finished_rows(bench: Bench) -> None:
 
 
 def test_progress_of_a_comparison_counts_finished_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    """Finished and cached cells are counted, running cells have a line each, failures are reported on stderr."""
+    """Finished and cached cells are counted, running cells have a line each, failures are on stderr, with options for remedies."""
     cells = plan(["hmm", "crf", "mira"], ["a"], ["S1"])
     watch = sys.modules["tagwise.cli.compare"].Watch(Console(file=io.StringIO()), Comparison(), 3)
     for event in (
         Event("start", 0, cells[0]),
         Event("progress", 0, cells[0], "iteration 4/9"),
         Event("done", 2, cells[2], result={}, cached=True),
-        Event("failed", 1, cells[1], "too much memory"),
+        Event("failed", 1, cells[1], "too much memory. Use jobs=0"),
     ):
         watch(event)
     assert (watch.done, watch.cached, list(watch.running)) == (1, 1, [0])
     assert [str(line).strip() for line in watch.render().renderables[2:]] == [
         "a hmm S1 seed 0: iteration 4/9"
     ]
-    assert capsys.readouterr().err == "a crf S1 seed 0: too much memory\n"
+    assert capsys.readouterr().err == "a crf S1 seed 0: too much memory. Use --jobs 0\n"
 
 
 # --- files by their names -----------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
-from click import get_current_context
 from click.exceptions import Exit
 from rich.console import Console, Group
 from rich.live import Live
@@ -86,7 +85,7 @@ class Watch:
             self.done += 1
             self.cached += event.cached
         if event.kind == "failed":
-            say(in_options(f"{event.cell.describe()}: {event.text}", get_current_context().command))
+            say(in_options(f"{event.cell.describe()}: {event.text}", compare))
 
 
 def files_as_corpus(
