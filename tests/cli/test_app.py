@@ -168,7 +168,7 @@ def test_interrupted_comparison_prints_finished_rows(bench: Bench) -> None:
 
 
 def test_progress_of_a_comparison_counts_finished_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    """Finished and cached cells are counted, running cells have a line each, failures are on stderr, with options for remedies."""
+    """Finished and cached cells are counted, running cells have a line each, failures are reported on stderr."""
     cells = plan(["hmm", "crf", "mira"], ["a"], ["S1"])
     watch = sys.modules["tagwise.cli.compare"].Watch(Console(file=io.StringIO()), Comparison(), 3)
     for event in (
