@@ -45,12 +45,12 @@ def split_character(forged: Forgery) -> None:
 
 #: File, change, and the expected part of the message.
 FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
-    ("crf", lambda f: f.drop("labels"), "lacks 'labels'"),
+    ("crf", lambda f: f.drop("labels"), "the member 'labels' is missing"),
     ("crf", lambda f: f.set("labels", to=[]), r"labels: expected list of 1 to"),
     ("crf", lambda f: f.set("labels", to="ABCDE"), "labels: expected list"),
     ("crf", lambda f: f.set("labels", 1, to=3), r"labels\[1\]: expected text, found 3"),
-    ("crf", lambda f: f.set("labels", 1, to=f.header["labels"][0]), "labels: expected entries that differ"),
-    ("crf", lambda f: f.set("labels", 1, to="\ud800"), "half of a surrogate pair"),
+    ("crf", lambda f: f.set("labels", 1, to=f.header["labels"][0]), "labels: expected distinct entries"),
+    ("crf", lambda f: f.set("labels", 1, to="\ud800"), "a lone surrogate"),
     (
         "crf",
         lambda f: f.set("labels", to=[str(i) for i in range(70_000)]),
@@ -67,7 +67,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("crf", lambda f: f.set("features", "columns", to=[]), "features.columns: expected list"),
     ("crf", lambda f: f.set("features", "template", to="word[0].nothing"), "features: line 1"),
     ("crf", lambda f: f.set("features", "template", to="pos[0]"), "features: line 1"),
-    ("crf", lambda f: f.drop("features", "token_column"), "features lacks 'token_column'"),
+    ("crf", lambda f: f.drop("features", "token_column"), "features: the member 'token_column' is missing"),
     (
         "crf",
         lambda f: f.set("features", to={"kind": "function", "function": "f"}),
@@ -105,9 +105,9 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     (
         "crf",
         lambda f: f.set("arrays", to=["weights"]),
-        "the header's arrays: 'weights' must be one of its own",
+        "arrays: 'weights': expected an array of the learner",
     ),
-    ("crf", lambda f: f.set("arrays", to=["nothing"]), "the header's arrays: 'nothing'"),
+    ("crf", lambda f: f.set("arrays", to=["nothing"]), "arrays: 'nothing': expected an array of the learner"),
     ("crf-order2", lambda f: f.set("history", "m", to=4), "history.m: expected integer >= 1 and <= 3"),
     (
         "crf-order2",
@@ -119,7 +119,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         lambda f: f.set("history", "m", to=3),
         "history: expected 750 weights for 5 labels, found 125",
     ),
-    ("crf-order2", lambda f: f.drop("history", "tuples"), "history lacks 'tuples'"),
+    ("crf-order2", lambda f: f.drop("history", "tuples"), "history: the member 'tuples' is missing"),
     (
         "crf-rules",
         lambda f: f.set("constraints", "forbidden", to=[["X", "O"]]),
@@ -131,7 +131,11 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         r"constraints.forbidden\[0\]: expected",
     ),
     ("crf-rules", lambda f: f.set("constraints", "scheme", to="x"), "constraints: .*x"),
-    ("crf-rules", lambda f: f.set("constraints", "more", to=1), "constraints has no member .more., expected"),
+    (
+        "crf-rules",
+        lambda f: f.set("constraints", "more", to=1),
+        "constraints: unknown member .more., expected",
+    ),
     ("perceptron-poly", lambda f: f.set("kernel", "name", to="sigmoid"), "kernel.name: expected one of"),
     (
         "perceptron-poly",
@@ -179,8 +183,16 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ),
     ("boosting", lambda f: f.change("boosting.step", 0, INF), r"boosting.step\[0\] is inf"),
     ("boosting", lambda f: f.remove("boosting.step"), "array 'boosting.step' is missing"),
-    ("crf-dictionary", lambda f: f.change("dictionary.of", 0, 10**6), "dictionary: a word's set is unknown"),
-    ("crf-dictionary", lambda f: f.change("dictionary.end", 0, 10**6), "dictionary: its words are outside"),
+    (
+        "crf-dictionary",
+        lambda f: f.change("dictionary.of", 0, 10**6),
+        "dictionary: expected a non-empty set for every word",
+    ),
+    (
+        "crf-dictionary",
+        lambda f: f.change("dictionary.end", 0, 10**6),
+        "dictionary: expected words inside its text",
+    ),
     ("crf-dictionary", lambda f: f.change("dictionary.sets", 0, 7), "dictionary: its sets are not rows of 5"),
     ("crf-dictionary", lambda f: f.remove("dictionary.sets"), "array 'dictionary.sets' is missing"),
 ]

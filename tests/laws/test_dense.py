@@ -185,7 +185,7 @@ def test_scale_is_a_number_or_root_mean_square() -> None:
     with pytest.raises(tw.CorpusError, match=r"the scale 3\.0, those of training"):
         own.predict([tw.Vectors(a, scale=3.0) for a in arrays])
     for scale in (0, -1.0, float("nan"), float("inf"), "unit", True):
-        with pytest.raises(tw.ParameterError, match="of vectors, expected a number above 0 or 'auto'"):
+        with pytest.raises(tw.ParameterError, match="expected a number > 0, or 'auto'"):
             tw.CRF().fit([tw.Vectors(a, scale=scale) for a in arrays], y)
 
 

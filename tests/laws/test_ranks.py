@@ -141,10 +141,10 @@ def test_invalid_calls_are_rejected() -> None:
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     with pytest.raises(tw.ParameterError, match="k=1: expected integer >= 2"):
         tagger.ranks(X, Y, k=1)
-    with pytest.raises(tw.CorpusError, match="differ in length"):
+    with pytest.raises(tw.CorpusError, match="Give one label"):
         tagger.ranks(X, [y[:-1] for y in Y])
     history = tw.Perceptron(features="S1", epochs=1, history=(1, 3)).fit(X, Y)
-    with pytest.raises(tw.ParameterError, match="no exact lists"):
+    with pytest.raises(tw.ParameterError, match="no exact k-best lists"):
         history.ranks(X, Y)
 
 

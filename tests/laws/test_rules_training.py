@@ -105,7 +105,7 @@ def test_no_weight_moves_if_only_the_gold_path_is_valid(name: str, kind: str) ->
     """No weight moves, the loss is 0, and predictions are right. Without the rules weights do move."""
     words, gold, limits = FORCED[kind]
     if kind == "once" and name.startswith(NOT_ONCE):
-        with pytest.raises(tw.ParameterError, match=r"occur once.*predict\(X, constraints="):
+        with pytest.raises(tw.ParameterError, match=r"the constraint `once`.*predict\(X, constraints="):
             LEARNERS[name](**limits).fit(words, gold)
         return
     tagger = LEARNERS[name](**limits).fit(words, gold, dev=words, dev_y=gold)

@@ -178,8 +178,8 @@ def test_sums_can_be_written_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (lambda: tw.Gazetteer([b"a"], name="g"), tw.ParameterError, "entry 0"),
         (lambda: tw.Gazetteer([["a", 3]], name="g"), tw.ParameterError, "entry 0"),
         (lambda: tw.Gazetteer(["a " * 101], name="g"), tw.ParameterError, "1 to 100 tokens"),
-        (lambda: tw.Gazetteer(["a"], name="a b"), tw.ParameterError, "cannot be its name"),
-        (lambda: tw.Gazetteer(["a"], name="bias"), tw.ParameterError, "cannot be its name"),
+        (lambda: tw.Gazetteer(["a"], name="a b"), tw.ParameterError, "is not a valid name"),
+        (lambda: tw.Gazetteer(["a"], name="bias"), tw.ParameterError, "is not a valid name"),
         (lambda: tw.Gazetteer(["a"], name="g", window=11), tw.ParameterError, "window=11"),
         (lambda: tw.Regex("r", "(a"), tw.TemplateError, "Regex r: .*unclosed group"),
         (lambda: tw.Regex("r", b"a"), tw.ParameterError, "is not a pattern"),  # type: ignore[arg-type]

@@ -265,7 +265,7 @@ def test_labels_are_collected_encoded_and_checked() -> None:
     assert with_labels(data, y, labels).gold.tolist() == [0, 1, 2]
     for call, words in [
         (lambda: encode_labels(y, ["O", "B"]), "sentence 2, token 0: the label 'I'"),
-        (lambda: with_labels(data, y[:2], labels), "2 sentences of labels for 3"),
+        (lambda: with_labels(data, y[:2], labels), "2 label sequences for 3 sentences"),
         (lambda: with_labels(data, [["O"], [], ["I"]], labels), "sentence 0 has 2 tokens and 1 labels"),
         (lambda: collect_labels(["abc"]), "is a string"),
         (lambda: collect_labels([[1]]), "expected a string"),  # type: ignore[list-item]
@@ -278,7 +278,8 @@ def test_too_many_labels_and_labels_from_an_iterator() -> None:
     """16 bits limit the number of labels. An error about labels of an iterator cannot give a position."""
     assert len(collect_labels([[str(i) for i in range(NO_LABEL - 1)]])) == NO_LABEL - 1
     with pytest.raises(
-        CorpusError, match=rf"{NO_LABEL} labels, more than {NO_LABEL - 1}\. Is the label column the right"
+        CorpusError,
+        match=rf"{NO_LABEL} distinct labels, expected at most {NO_LABEL - 1}\. Check that the label column",
     ):
         collect_labels([[str(i) for i in range(NO_LABEL)]])
     with pytest.raises(CorpusError, match="unknown label 'Z'"):

@@ -75,9 +75,9 @@ def test_invalid_chunks_raise(crf: tw.CRF, chunk: Any, words: str) -> None:
     ("constraints", "words"),
     [
         ({"once": object()}, "once a list"),
-        ({"once": 3}, "once has '3'"),
-        ({"once": ["PER"]}, "once has 'PER'"),
-        ({"forbidden": [(None, None)]}, "two None"),
+        ({"once": 3}, "once names '3'"),
+        ({"once": ["PER"]}, "once names 'PER'"),
+        ({"forbidden": [(None, None)]}, "None, None"),
         ({"forbidden": [("O", "B-LOC", "O")]}, "list of pairs"),
     ],
 )

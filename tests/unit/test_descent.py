@@ -73,7 +73,7 @@ def test_too_many_halvings_raise_an_error() -> None:
     """After the maximum number of halvings the error gives a remedy."""
     core = Core(0.0)
     with pytest.raises(
-        TrainingError, match=r"stochastic descent does not stay finite\. Use lbfgs, or raise l2"
+        TrainingError, match=r"stochastic descent overflows\. Use optimizer='lbfgs', or increase l2"
     ):
         descent(core, 1.0).epoch()
     assert core.runs == [2.0**-i for i in range(MOST_TRIALS)]
@@ -147,7 +147,7 @@ def test_divergence_at_every_step_size_raises() -> None:
     """If every pass diverges, the error gives a remedy."""
     core: Any = Sampled(dict.fromkeys(range(-40, 40), math.inf))
     with pytest.raises(
-        TrainingError, match=r"no step size keeps the descent finite\. Scale real-valued attributes down"
+        TrainingError, match=r"overflows with every step size\. Scale real-valued attributes down"
     ):
         calibrate(core, np.array([5.0]), 0.0, 3)
     assert len([call for call in core.calls if call[1]]) == 1 + 2 * MOST_TRIALS

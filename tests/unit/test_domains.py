@@ -61,8 +61,8 @@ def test_errors_name_the_innermost_value() -> None:
         ({"x": ["a", 1]}, r"request\.x\[1\]: expected text, found 1"),
         ({"x": {"w": ["a", 1]}}, r"request\.x\.w\[1\]: expected text, found 1"),
         ({"x": 1}, r"request\.x: expected list or object, found 1"),
-        ({}, "request lacks 'x'"),
-        ({"x": [], "y": 1}, "request has no member 'y', expected x"),
+        ({}, "request: the member 'x' is missing"),
+        ({"x": [], "y": 1}, "request: unknown member 'y', expected x"),
     ):
         with pytest.raises(DomainError, match=f"^{message}$"):
             domain.check(value, "request")

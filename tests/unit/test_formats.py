@@ -54,8 +54,8 @@ def test_conll_separators(separator: str) -> None:
         (("_", "_"), None, "are not column names"),
         (("a", "a"), None, "are not column names"),
         (("a", ""), None, "are not column names"),
-        (("a", "b"), "c", r"label='c' is not among the columns a, b\. Name one of them"),
-        (("a", "_"), "_", r"label='_' is not among the columns a\."),
+        (("a", "b"), "c", r"label='c' is not one of the columns a, b\. Name one of them"),
+        (("a", "_"), "_", r"label='_' is not one of the columns a\."),
     ],
 )
 def test_conll_names(columns: tuple[str, ...], label: str | None, said: str) -> None:
@@ -141,9 +141,10 @@ def test_conll_columns_are_selected_for_writing() -> None:
     assert format_conll(s, columns=["word", "pos"], separator=" ") == "-DOCSTART- -X-\n\na N\n\n"
     assert format_conll(s, documents=False) == "a\tN\tX\n\n"
     refused(
-        r"no column ner, x\. The columns are word, pos, label", lambda: format_conll(s, columns=["ner", "x"])
+        r"no column is named 'ner'\. The columns are word, pos, label",
+        lambda: format_conll(s, columns=["ner", "x"]),
     )
-    refused(r"no column named\. The columns are", lambda: format_conll(s, columns=[]))
+    refused(r"no columns to write\. The columns are", lambda: format_conll(s, columns=[]))
     refused(
         "a CoNLL file cannot contain a sentence without tokens", lambda: format_conll(Sentence({"word": []}))
     )
@@ -195,7 +196,7 @@ def test_conllu_names() -> None:
     assert read_conllu(stream("")).columns == CONLLU_COLUMNS
     assert read_conllu(stream(""), ("word",), None).columns == ("word",)
     refused(
-        r"x, y: not a column of CoNLL-U\. Its columns are",
+        r"CoNLL-U has no column 'x'\. Its columns are",
         lambda: iter_sentences(stream(ROW), "conllu", columns=["word", "x", "y"], label="y"),
     )
 
@@ -246,7 +247,10 @@ def test_conllu_writing() -> None:
     write_conllu([s, Sentence({"word": ["c"]}, doc="")], out, label_column="misc")
     assert out.getvalue().splitlines()[1] == "1\ta\t_\t_\t_\t_\t_\t_\t_\tX"
     assert out.getvalue().splitlines()[4] == "# newdoc"
-    refused(r"label_column='ner' is not one of word, lemma", lambda: format_conllu(s, label_column="ner"))
+    refused(
+        r"label_column='ner' is not a column of CoNLL-U\. Use one of word, lemma",
+        lambda: format_conllu(s, label_column="ner"),
+    )
     refused(
         "a CoNLL-U file cannot contain a sentence without tokens",
         lambda: format_conllu(Sentence({"word": []})),

@@ -160,10 +160,10 @@ def test_functions_without_a_path_are_refused() -> None:
         ("no.such.module:f", r"the thing 'no\.such\.module:f' cannot be imported \(No module named"),
         (
             f"{HERE}:missing",
-            r"cannot be imported \(.*has no attribute 'missing'\)\. Put its module on the Python path",
+            r"cannot be imported \(.*has no attribute 'missing'\)\. Check its name, and that its module",
         ),
         (":own", r"the thing ':own' cannot be imported \("),
-        (f"{HERE}:NUMBER", r"is not a function\. The module has changed since the model was saved"),
+        (f"{HERE}:NUMBER", r"is (int|float), expected a function\. Name another one, or restore the module"),
     ],
 )
 def test_unresolvable_function_paths_are_rejected(path: str, said: str) -> None:

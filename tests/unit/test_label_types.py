@@ -114,7 +114,7 @@ def test_numpy_labels_become_python_objects(given: Any, wanted: list[list[Any]])
         ([[0.5, 1.5], [float("nan"), 0.5]], r"sentence 1, token 0: the label is nan"),
         ([["a", "b"], ["a", np.float64("nan")]], r"sentence 1, token 1: the label is nan"),
         ([1, 2], r"sentence 0 \(y\[0\]\) is int, expected a list of labels"),
-        ("ab", r"y is str, expected a list of lists of labels"),
+        ("ab", r"y is str, expected a list with one list of labels per sentence"),
         (["ab", "ab"], r"sentence 0 \(y\[0\]\) is a string, expected a list of labels"),
     ],
     ids=str,

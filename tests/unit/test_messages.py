@@ -91,7 +91,7 @@ def test_disjoint_label_sets_are_reported(caplog: pytest.LogCaptureFixture) -> N
     tw.CRF(max_iter=1).fit(X, Y, dev=X, dev_y=[["U", "V"]])
     for record, whose in zip(caplog.records, ("these sentences", "dev"), strict=True):
         assert record.getMessage() == (
-            f"no label of {whose} (U V) is a label of the model (A B). Is the label column correct?"
+            f"no label of {whose} (U V) is a label of the model (A B). Check that the label column is the right one"
         )
 
 

@@ -103,7 +103,7 @@ def test_functions_of_every_kind() -> None:
 def test_missing_functions_are_named() -> None:
     """The error names the function."""
     with pytest.raises(
-        ParameterError, match=r"the feature function 'f' is not loaded\. Import it and resolve it again"
+        ParameterError, match=r"the feature function 'f' is not available\. Pass the function itself"
     ):
         Recipe("function", "f").encode([["a"]], Vocabulary())
 

@@ -221,7 +221,7 @@ def test_custom_tokenizers_are_accepted() -> None:
         (lambda _: [""], "text 1, token 0: '' is not in the text"),
         (lambda _: [(0, 3), (2, 5)], r"text 1, token 1: \(2, 5\) overlaps the previous token"),
         (lambda _: [(0, 9)], "is not inside the text of 5 characters"),
-        (lambda _: [3], "text 1, token 0: 3 is neither a string nor a pair"),
+        (lambda _: [3], "text 1, token 0: the tokenizer returned 3, expected a string or a pair"),
         (lambda _: "ab cd", "text 1: the tokenizer returned str, expected a list of tokens"),
         (lambda _: None, "text 1: the tokenizer returned NoneType"),
         (lambda _: tw.Tokenizer()("other"), "text 1: the tokenizer returned the tokens of another text"),

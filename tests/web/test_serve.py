@@ -154,7 +154,7 @@ def test_models_health_metrics_and_ready(tagger: tw.CRF) -> None:
         (b"[" * 200_000, "JSONError", "deep"),
         (b'{"kbest": ' + b"9" * 5000 + b"}", "JSONError", "digits"),
         (b"[]", "RequestError", "the request: expected object, found []"),
-        (b"{}", "RequestError", "has none of text, texts, tokens, sentences, expected exactly one"),
+        (b"{}", "RequestError", "expected exactly one of text, texts, tokens, sentences, found none"),
         (b'{"text": "a", "tokens": ["a"]}', "RequestError", "text and tokens"),
         (b'{"text": null}', "RequestError", "the request.text: expected text, found None"),
         (b'{"tokens": ["a", 1]}', "RequestError", "the request.tokens[1]: expected text, found 1"),
@@ -174,7 +174,7 @@ def test_models_health_metrics_and_ready(tagger: tw.CRF) -> None:
         (
             b'{"text": "a", "probs": true}',
             "RequestError",
-            "the request has no member 'probs', expected model, text",
+            "the request: unknown member 'probs', expected model, text",
         ),
         (b'{"tokens": {"word": ["a"], "pos": []}}', "CorpusError", "different lengths"),
         (b'{"tokens": {"pos": ["a"]}}', None, "word"),

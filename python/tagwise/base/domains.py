@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
             raise ValueError(f"expected Unicode text, found a lone surrogate in {value!a:.60}")
         return str(value)
     if isinstance(value, (bytes, bytearray)):
-        raise ValueError("expected text, found bytes. Decode them")
+        raise ValueError("expected text, found bytes. Decode it with .decode()")
     if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
         return plain(value.item())
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
@@ -247,7 +247,7 @@ class Integer(Real):
 
     def check_inside(self, value: Any, at: str) -> None:
         if abs(value) > LARGEST:
-            raise refuse(at, f"{self.describe()}, of 63 bits at most", value)
+            raise refuse(at, f"{self.describe()}, below 2**63", value)
 
     def convert(self, value: Any) -> Any:
         value = plain(value)
@@ -354,7 +354,7 @@ class Listed(Domain):
                 self.of.check(entry, f"{at}[{i}]")
         if self.distinct and len(set(value)) < len(value):
             twice = next(x for i, x in enumerate(value) if x in value[:i])
-            raise refuse(at, "entries that differ", twice)
+            raise DomainError(f"expected distinct entries, but {shown(twice)} occurs twice", at)
 
 
 @dataclass(frozen=True)
@@ -388,17 +388,17 @@ class Record(Domain):
     def check_inside(self, value: Any, at: str) -> None:
         for name in self.must:
             if name not in value:
-                raise DomainError(f"{at} lacks {name!r}")
+                raise DomainError(f"the member {name!r} is missing", at)
         for name, entry in value.items():
             domain = self.must.get(name) or self.may.get(name) or self.more
             place = f"{at}.{name}"[:80]
             if domain is None:
                 known = ", ".join((*self.must, *self.may))
-                raise DomainError(f"{at} has no member {name[:80]!a}, expected {known or 'none'}")
+                raise DomainError(f"unknown member {name[:80]!a}, expected {known or 'none'}", at)
             domain.check(entry, place)
         if self.one and len(given := [name for name in self.one if name in value]) != 1:
             raise DomainError(
-                f"{at} has {' and '.join(given) or 'none'} of {', '.join(self.one)}, expected exactly one"
+                f"expected exactly one of {', '.join(self.one)}, found {' and '.join(given) or 'none'}", at
             )
 
 
@@ -453,16 +453,18 @@ class Numbers(Domain):
         if self.finite and read and value.dtype.kind == "f":
             check_finite(at, value)
             if value.dtype.itemsize > 4 and value.size and np.abs(value).max() > LARGEST_FLOAT32:
-                raise DomainError(f"{at}: a number beyond {LARGEST_FLOAT32:.3g}, the largest one of float32")
+                raise DomainError(
+                    f"{at}: expected numbers within float32 (up to {LARGEST_FLOAT32:.3g}), found a larger one"
+                )
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:
-    """Refuse NaN and infinite numbers: no training leaves them, and no search is right with them.
+    """Raise a DomainError if an array contains NaN or an infinity.
 
-    A sum of finite numbers is finite unless it overflows, so the second, slower look is rare.
+    The sum is checked first: it is finite unless an element is not, or the sum overflows.
     """
     with np.errstate(all="ignore"):
         if np.isfinite(array.sum()) or np.isfinite(array).all():
             return
     at = int(np.flatnonzero(~np.isfinite(array))[0])
-    raise DomainError(f"{name}[{at}] is {array[at]}, expected finite numbers")
+    raise DomainError(f"{name}[{at}] is {array[at]}, expected a finite number")

@@ -43,7 +43,9 @@ class Functions:
             raise ParameterError(f"functions={given!r}: expected a mapping of name -> function")
         for name, function in (given or {}).items():
             if not isinstance(name, str) or not callable(function):
-                raise ParameterError(f"functions: {name!r} -> {function!r}, expected a name and a function")
+                raise ParameterError(
+                    f"functions: {name!r} -> {function!r}, expected the name of a function and a function"
+                )
         self.given, self.trust = dict(given or {}), bool(trust)
 
     def find(self, path: str, what: str) -> Callable[..., Any]:
@@ -101,8 +103,11 @@ def function_at(path: str, what: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ParameterError(
-            f"{what} {path!r} cannot be imported ({error}). Put its module on the Python path"
+            f"{what} {path!r} cannot be imported ({error}). Check its name, and that its module is on the Python path"
         ) from error
     if not callable(found):
-        raise ParameterError(f"{path!r} is not a function. The module has changed since the model was saved")
+        raise ParameterError(
+            f"{what} {path!r} is {type(found).__name__}, expected a function. Name another one, or restore the module "
+            "that the model was saved with"
+        )
     return found

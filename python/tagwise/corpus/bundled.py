@@ -183,7 +183,10 @@ def load_corpus(
     info = corpus_info(name)
     label = label or info.labels[0]
     if label not in info.labels and label != "label":
-        raise CorpusError(f"label={label!r} of {name} is unknown. Use {' or '.join(info.labels)}.")
+        raise CorpusError(
+            f"label={label!r}: the corpus {name} has no such label column{meant(label, info.labels)}. "
+            f"Use {' or '.join(info.labels)}."
+        )
     chosen = info.labels[0] if label == "label" else label
     columns = ["label" if c == chosen else "_" if c in info.labels else c for c in info.columns]
     folder = _root(info, root) / info.folder

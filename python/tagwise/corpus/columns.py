@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import meant
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import File, source_name
@@ -40,7 +41,7 @@ def check_columns(
     if label is not None and label not in kept:
         if label != "label":
             raise CorpusError(
-                f"label={label!r} is not among the columns {', '.join(kept)}. Name one of them."
+                f"label={label!r} is not one of the columns {', '.join(kept)}{meant(label, kept)}. Name one of them."
             )
         label = None
     return names, label

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NoReturn
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import meant
 from tagwise.corpus.columns import OpenFile, check_columns
 from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -108,7 +109,7 @@ class Columns:
                 )
             if len(cells) != k:
                 self.bad_row(line + i, row, len(cells))
-        raise AssertionError(f"{self.name}:{line}: every row is sound, but not the sentence")
+        raise AssertionError(f"{self.name}:{line}: the rows are valid, but the sentence is not")
 
     def sentence(self, line: int, block: str, comments: tuple[str, ...], doc: str | None) -> Sentence:
         """Build a sentence from its rows.
@@ -354,7 +355,12 @@ def format_conll(
     names = list(fields) if columns is None else list(columns)
     missing = [n for n in names if n not in fields]
     if missing or not names:
-        raise CorpusError(f"no column {', '.join(missing) or 'named'}. The columns are {', '.join(fields)}.")
+        what = (
+            f"no column is named {missing[0]!r}{meant(missing[0], fields)}"
+            if missing
+            else "no columns to write"
+        )
+        raise CorpusError(f"{what}. The columns are {', '.join(fields)}.")
     cols = [fields[n] for n in names]
     text = "\n".join(map(separator.join, zip(*cols)))
     T = len(sentence)

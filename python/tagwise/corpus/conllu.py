@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import meant
 from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_tabs
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -83,7 +84,8 @@ def opened(file: OpenFile) -> Iterator[Sentence]:
     wrong = [n for n in requested if n not in CONLLU_COLUMNS]
     if wrong:
         raise CorpusError(
-            f"{', '.join(wrong)}: not a column of CoNLL-U. Its columns are {', '.join(CONLLU_COLUMNS)}."
+            f"CoNLL-U has no column {wrong[0]!r}{meant(wrong[0], CONLLU_COLUMNS)}. Its columns are "
+            f"{', '.join(CONLLU_COLUMNS)}."
         )
     return conllu_sentences(file.name, file.chunks, names or CONLLU_COLUMNS, label)
 
@@ -140,7 +142,7 @@ def _bad_conllu_block(name: str, line: int, lines: list[str]) -> NoReturn:
         cells = text.split("\t")
         if len(cells) != 10 or "" in cells:
             _bad_conllu_row(name, line + i, text, cells)
-    raise AssertionError(f"{name}:{line}: every row is sound, but not the sentence")
+    raise AssertionError(f"{name}:{line}: the rows are valid, but the sentence is not")
 
 
 def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoReturn:
@@ -238,7 +240,10 @@ def format_conllu(sentence: Sentence, *, label_column: str = "upos") -> str:
     is written to ``label_column``.
     """
     if label_column not in CONLLU_COLUMNS:
-        raise CorpusError(f"label_column={label_column!r} is not one of {', '.join(CONLLU_COLUMNS)}.")
+        raise CorpusError(
+            f"label_column={label_column!r} is not a column of CoNLL-U{meant(label_column, CONLLU_COLUMNS)}. "
+            f"Use one of {', '.join(CONLLU_COLUMNS)}."
+        )
     T = len(sentence)
     if not T:
         raise CorpusError(

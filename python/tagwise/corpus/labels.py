@@ -73,7 +73,9 @@ def text(label: Any) -> str:
 def lists(y: Iterable[Any], what: str = "y") -> Sequence[Sequence[Any]]:
     """Return labels as one list per sentence. Generators and other iterables are consumed."""
     if isinstance(y, (str, bytes, Mapping)) or not isinstance(y, Iterable):
-        raise CorpusError(f"{what} is {type(y).__name__}, expected a list of lists of labels, one per token")
+        raise CorpusError(
+            f"{what} is {type(y).__name__}, expected a list with one list of labels per sentence"
+        )
     found = y if isinstance(y, Sequence) else list(y)
     if all(isinstance(sentence, (list, tuple)) for sentence in found):
         return found
@@ -107,7 +109,7 @@ def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | No
         if name is None:
             raise CorpusError(
                 f"sentence {s}, token {t}: the label {label!r} is {type(label).__name__}, expected a string, an "
-                "integer, a number or a boolean"
+                "integer, a float or a boolean. Convert it."
             )
         if name == "float" and label != label:
             raise CorpusError(
@@ -142,7 +144,10 @@ def single(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[str]], str | N
     for s, sentence in enumerate(() if out is y else out):
         for t, entry in enumerate(sentence):
             if not isinstance(entry, str):
-                raise CorpusError(f"sentence {s}, token {t}: expected one label, found {y[s][t]!r}")
+                raise CorpusError(
+                    f"sentence {s}, token {t}: expected one label, found {y[s][t]!r}. Sets of labels and None need a "
+                    "CRF with partial=True."
+                )
     return out, kind
 
 

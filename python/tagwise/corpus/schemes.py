@@ -185,7 +185,7 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
         tags = _TAGS[scheme_name(scheme)]
         for t, y in enumerate(labels):
             if split_label(y)[0] not in tags:
-                raise CorpusError(f"token {t}: label {y!r} is not one of {scheme_name(scheme)}. {_EXPECTED}")
+                raise CorpusError(f"token {t}: {y!r} is not a label of {scheme_name(scheme)}. {_EXPECTED}")
     found: list[Span] = []
     previous, begin, kind = "O", -1, ""
     for t, y in enumerate(labels):

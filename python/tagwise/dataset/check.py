@@ -38,7 +38,8 @@ def check_labels(labels: Iterable[Any], y: Iterable[Sequence[Any]] = ()) -> None
             raise CorpusError(f"{_place_of(label, y)}{broken(label)}. Rename it, or read the corpus again.")
     if len(distinct) > MAX_LABELS:
         raise CorpusError(
-            f"{len(distinct)} labels, more than {MAX_LABELS}. Is the label column the right one?"
+            f"{len(distinct)} distinct labels, expected at most {MAX_LABELS}. "
+            "Check that the label column is the right one."
         )
 
 
@@ -51,17 +52,17 @@ def _place_of(label: str, y: Iterable[Sequence[Any]]) -> str:
     return ""
 
 
-def check_lengths(data: Dataset, y: Sequence[Sequence[object]]) -> None:
-    """Raise a CorpusError unless there is one label per token."""
+def check_lengths(data: Dataset, y: Sequence[Sequence[object]], place: str = "") -> None:
+    """Raise a CorpusError unless there is one label per token. `place` begins the message, as in "dev: "."""
     lengths = lengths_of(data)
     if len(y) != len(lengths):
         raise CorpusError(
-            f"{len(y)} sentences of labels for {len(lengths)} sentences of tokens. X and y must match."
+            f"{place}{len(y)} label sequences for {len(lengths)} sentences. Give one label sequence per sentence."
         )
     for s, (length, sentence) in enumerate(zip(lengths.tolist(), y)):
         if len(sentence) != length:
             raise CorpusError(
-                f"sentence {s} has {length} tokens and {len(sentence)} labels. Give one label per token."
+                f"{place}sentence {s} has {length} tokens and {len(sentence)} labels. Give one label per token."
             )
 
 

@@ -87,5 +87,5 @@ def _report(
         f"{shortest} tokens"
     )
     if exponential:
-        raise ParameterError(f"{text}. Split long sentences (max_length), or use a larger pi.")
+        raise ParameterError(f"{text}. Cut long sentences with max_length=..., or increase pi.")
     logger.warning("%s. In total, %d sentences have weight 0", text, len(lost))

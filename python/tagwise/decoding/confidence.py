@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.domains import shown
 from tagwise.base.exceptions import CorpusError, InternalError, ParameterError
+from tagwise.base.parameters import meant
 from tagwise.corpus import schemes
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
@@ -120,7 +121,7 @@ def _chunks(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[list[float]]:
     labels = plan.scoring.labels
     if plan.scoring.lookback is not None:
         raise ParameterError(
-            "probabilities of chunks need a chain of first order. Use sequence_probabilities."
+            "probabilities of chunks need a model of first order, without history. Use sequence_probability."
         )
     kinds, table = entity_table(labels)
     number = {schemes.split_label(y)[1]: int(k) for y, k in zip(labels, kinds) if y != "O"}
@@ -135,16 +136,19 @@ def _chunks(plan: Plan, chunks: Sequence[Sequence[Any]]) -> list[list[float]]:
         if isinstance(chunk, str) or not isinstance(chunk, Sequence) or len(chunk) != 3:
             raise CorpusError(f"sentence {s}: expected a chunk (type, begin, end), found {shown(chunk)}")
         if not all(isinstance(at, (int, np.integer)) for at in chunk[1:]):
-            raise CorpusError(f"sentence {s}: begin and end of a chunk are integers, found {shown(chunk)}")
+            raise CorpusError(
+                f"sentence {s}: expected integers as begin and end of a chunk, found {shown(chunk)}"
+            )
         if not 0 <= chunk[1] < chunk[2] <= lengths[s]:
             raise CorpusError(
                 f"sentence {s}: a chunk from {chunk[1]} to {chunk[2]} is not inside its {lengths[s]} tokens. "
                 "begin counts from 0, and end is exclusive."
             )
         if chunk[0] not in number:
+            known = list(map(str, number))
             raise CorpusError(
-                f"sentence {s}: the model has no chunks of type {chunk[0]!r}. Its types are: "
-                f"{' '.join(map(str, number))}"
+                f"sentence {s}: the model has no chunks of type {chunk[0]!r}{meant(str(chunk[0]), known)}. "
+                f"Its types are: {' '.join(known)}"
             )
     if not flat:
         return [[] for _ in chunks]

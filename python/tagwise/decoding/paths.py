@@ -29,7 +29,10 @@ def best(plan: Plan) -> NDArray[np.uint16]:
             "a model of local classifiers (MEMM) does not support a beam. Use decoder='viterbi'."
         )
     if decoder == "pointwise" and once is not None:
-        raise ParameterError("labels that occur once need a path. Use decoder='viterbi'.")
+        raise ParameterError(
+            "decoder='pointwise' cannot satisfy the constraint `once`, which is about whole paths. "
+            "Use decoder='viterbi'."
+        )
     if scoring.voters is not None and decoder != "beam":
         return _majority(plan)
     if decoder == "pointwise":
@@ -45,7 +48,7 @@ def best(plan: Plan) -> NDArray[np.uint16]:
         return _search(plan, 1, width)[2]
     if scoring.lookback is not None and scoring.lookback.document:
         raise ParameterError(
-            "labels that occur once cannot be combined with document features. Remove one of them."
+            "the constraint `once` cannot be combined with document=True. Remove one of them."
         )
     for k in _core.ONCE_LISTS:
         valid = _first_valid(_search(plan, k, None if width is None else max(width, k)), plan.data, *once)
@@ -88,7 +91,7 @@ def kbest(plan: Plan, k: int) -> Lists:
     if plan.once is not None:
         if plan.scoring.lookback is not None:
             raise ParameterError(
-                "lists of paths whose labels occur once need a model of first order without history. "
+                "k-best lists under the constraint `once` need a model of first order, without history. "
                 "Use predict, or constraints=False."
             )
         return _core.once_kbest(plan.explicit, plan.data, plan.once, k, **options)
@@ -105,8 +108,8 @@ def marginals(plan: Plan) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     if plan.once is not None:
         if lookback is not None:
             raise ParameterError(
-                "probabilities of paths whose labels occur once need a chain of first order. Use order=1, "
-                "or constraints=False."
+                "probabilities under the constraint `once` need a model of first order, without history. "
+                "Use order=1, or constraints=False."
             )
         return _core.once_marginals(plan.explicit, plan.data, plan.once, **options)
     if lookback is not None and lookback.exact:
@@ -114,7 +117,8 @@ def marginals(plan: Plan) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         return _core.order_marginals(plan.explicit, native, plan.data, **options)
     if lookback is not None:
         raise ParameterError(
-            "a model with history has no probabilities, because its search keeps one path per cell. Use scores."
+            "a model with history has no probabilities, because its search keeps one path per cell. "
+            "Use predict_kbest, which returns scores."
         )
     return plan.scorer.marginals(plan.data, **options)
 

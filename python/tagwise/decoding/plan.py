@@ -82,7 +82,8 @@ class Plan:
         """Scorer with explicit weights. Raises a ParameterError for a kernel model."""
         if isinstance(self.scorer, KernelScorer):
             raise ParameterError(
-                "a kernel model supports only Viterbi and k-best lists. Drop the other options."
+                "a kernel model supports only decoder='viterbi' and k-best lists, without the constraint `once`. "
+                "Leave the other options out."
             )
         return native(self.scorer, None if self.rules is None else self.rules.forbidden)
 

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.base.domains import Integer
-from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import checked
-from tagwise.dataset.check import lengths_of
+from tagwise.dataset.check import check_lengths, lengths_of
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Plan, plan_of
 
@@ -67,11 +67,11 @@ def gold_ranks(plan: Plan, gold: Sequence[Sequence[str]], k: int) -> Ranks:
     k = checked("k", k, Integer(2))  # a margin needs the two best paths
     if scoring.lookback is not None and not scoring.lookback.exact:
         raise ParameterError(
-            "a model with history has no exact lists, because its search keeps one path per cell. Remove history."
+            "a model with history has no exact k-best lists, because its search keeps one path per cell. "
+            "Train without history."
         )
     lengths = lengths_of(plan.data).tolist()
-    if [len(path) for path in gold] != lengths:
-        raise CorpusError("sentences and gold labels differ in length. Give one label per token.")
+    check_lengths(plan.data, gold)
     index = {label: i for i, label in enumerate(scoring.labels)}
     lists = paths.kbest(plan, k + 1)
     rank, margin = np.full(len(gold), BEYOND), np.full(len(gold), -np.inf)

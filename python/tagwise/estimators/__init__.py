@@ -107,8 +107,8 @@ def load(
     learner = model.meta.get("learner")
     if learner not in LEARNERS:
         raise ModelFileError(
-            f"{os.fspath(path)}: the learner {learner!r} is unknown to this version of tagwise, which "
-            f"has {', '.join(LEARNERS)}"
+            f"{os.fspath(path)}: this version of tagwise has no learner {learner!r}. Load the file with a newer "
+            f"version. The learners are {', '.join(LEARNERS)}"
         )
     kind = LEARNERS[learner]
     with about(os.fspath(path)), about("meta.params"):
@@ -132,13 +132,13 @@ def load(
     return tagger
 
 
-def _params(kind: type[Tagger], said: Mapping[str, Any], functions: Functions) -> dict[str, Any]:
+def _params(kind: type[Tagger], stored: Mapping[str, Any], functions: Functions) -> dict[str, Any]:
     """Return the parameters of a learner from a model file, each checked. Those of the machine are left out."""
     out = {}
     for name, param in parameters_of(kind).items():
-        if name not in said or name in TRANSIENT:
+        if name not in stored or name in TRANSIENT:
             continue
-        value = said[name]
+        value = stored[name]
         if isinstance(param.domain, Anything) and param.domain.function is None:
             if not isinstance(value, (str, int, float, dict, type(None))):
                 raise ParameterError(

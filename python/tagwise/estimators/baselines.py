@@ -143,7 +143,9 @@ class HMM(Tagger):
     def _train(self, task: Task) -> Result:
         begin = time.perf_counter()
         if task.warm is not None:
-            raise ParameterError("HMM counts and cannot start from given weights. Leave warm_start out")
+            raise ParameterError(
+                "an HMM cannot start from the weights of another model, since it counts. Leave warm_start out"
+            )
         params, data, labels = task.params, task.data, len(task.labels)
         weight = np.ones(len(data)) if task.sample_weight is None else task.sample_weight
         of_token = np.repeat(weight, lengths_of(data))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tagwise.base.exceptions import ParameterError, not_fitted
+from tagwise.base.parameters import meant
 from tagwise.base.writing import atomic
 from tagwise.corpus.interop import sentences_of
 from tagwise.corpus.schemes import spans
@@ -31,7 +32,9 @@ class Component:
 
     def __init__(self, tagger: Tagger | None, into: str = "ents", key: str = "tagwise") -> None:
         if into not in TARGETS:
-            raise ParameterError(f"into={into!r}: expected one of {', '.join(TARGETS)}")
+            raise ParameterError(
+                f"into={into!r}: expected one of {', '.join(TARGETS)}{meant(str(into), TARGETS)}"
+            )
         self.tagger, self.into, self.key = tagger, into, key
 
     def __call__(self, document: Any) -> Any:

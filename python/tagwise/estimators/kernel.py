@@ -23,7 +23,7 @@ from tagwise.optimizers.base import Vector
 from tagwise.scores.kernels import KERNEL as KERNEL_FUNCTION
 from tagwise.scores.kernels import Kernel, KernelScorer, kernel_of
 
-NO_START = "this learner cannot start from given weights. Leave warm_start out"
+NO_START = "this learner cannot start from the weights of another model. Leave warm_start out"
 
 
 def _squares(ptr: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]) -> float:
@@ -121,6 +121,6 @@ class Kernelised(Tagger):
             raise ParameterError(NO_START)
         if task.limits is not None and task.limits.once is not None:
             raise ParameterError(
-                "this learner cannot be trained with labels that occur once. With explicit weights, apply the rule "
-                "when decoding: predict(X, constraints=...). Otherwise use another learner"
+                "this learner cannot be trained with the constraint `once`. With explicit weights, apply it when "
+                "decoding: predict(X, constraints=...). Otherwise use another learner"
             )

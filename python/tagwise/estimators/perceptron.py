@@ -168,7 +168,7 @@ class Perceptron(Kernelised, OnlineTagger):
         require("voters", params, {"kernel": self.explicit, **ONE_BY_ONE})
         if params["voters"] < params["epochs"]:
             raise ParameterError(
-                f"voters={params['voters']}: expected at least one per epoch, epochs={params['epochs']}"
+                f"voters={params['voters']}: expected at least one per epoch, that is epochs={params['epochs']}"
             )
         task.ballot = Ballot(len(task.data), params["epochs"], params["voters"])
         result = super()._train(task)

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.labels import check_type, texts
 from tagwise.corpus.schemes import has_chunks
-from tagwise.dataset.check import lengths_of
+from tagwise.dataset.check import check_lengths
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Query, plan_of
 from tagwise.estimators.limits import Limits
@@ -75,7 +74,7 @@ def warn_unknown_labels(gold: Sequence[Sequence[str]], known: Sequence[str], who
     theirs = set().union(*gold)
     if theirs and theirs.isdisjoint(known):
         logger.warning(
-            "no label of %s (%s) is a label of the model (%s). Is the label column correct?",
+            "no label of %s (%s) is a label of the model (%s). Check that the label column is the right one",
             whose,
             shortened(theirs),
             shortened(known),
@@ -101,9 +100,7 @@ def dev_scorer(
     data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
     data = task.recipe.with_vectors(data, X, task.vocabulary)
     offsets = data.offsets
-    lengths = lengths_of(data).tolist()
-    if lengths != [len(sentence) for sentence in gold]:
-        raise CorpusError("dev: sentences and labels differ in length. Pass one label per token")
+    check_lengths(data, gold, "dev: ")
     chunks = has_chunks(label for sentence in gold for label in sentence)
     flat = np.array([label for sentence in gold for label in sentence], dtype=object)
 

@@ -96,7 +96,9 @@ def choose(
     beta = checked("beta", beta, Real(0.0, open_low=True))
     points = [Threshold(*point) for point in curve]
     if not points:
-        raise ParameterError("no spans were predicted, so no threshold can be chosen")
+        raise ParameterError(
+            "no spans were predicted, so no threshold can be chosen. Give more sentences, or train further."
+        )
     if precision is None:
         return max(points, key=lambda point: (point.f(beta), -point.min_probability))
     precision = checked("precision", precision, Real(0.0, 1.0, open_low=True))

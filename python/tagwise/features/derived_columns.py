@@ -67,8 +67,8 @@ class DerivedColumn:
         what = type(self).__name__
         if not is_text(name) or not re.fullmatch(r"[^\W\d]\w*", name) or name in RESERVED:
             raise ParameterError(
-                f"{what}: {name!r} cannot be its name. Use letters, digits and _ as in my_list, but none of "
-                f"{', '.join(RESERVED)}: name=..."
+                f"{what}: name={name!r} is not a valid name. Use letters, digits and _ as in my_list, but none of "
+                f"{', '.join(RESERVED)}."
             )
         if isinstance(window, bool) or not isinstance(window, int) or not 0 <= window <= WIDEST:
             raise ParameterError(f"{what} {name}: window={window!r}, expected an integer from 0 to {WIDEST}")

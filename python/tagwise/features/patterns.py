@@ -203,7 +203,9 @@ class Patterns:
         wanted = [p for p in self.lines if p.letter in letters and p.source != bare]
         if any(p.columns > len(columns) for p in wanted):
             need = max(p.columns for p in wanted)
-            raise CorpusError(f"the patterns need {need} columns, but a token has {len(columns)}")
+            raise CorpusError(
+                f"the patterns need {need} columns, but a token has {len(columns)}. Pass a Corpus with these columns."
+            )
         render = self._reader(columns, length)
         out: list[list[str]] = []
         for t in range(length):

@@ -147,7 +147,7 @@ class Recipe:
         if found.n_columns > len(columns):
             raise TemplateError(
                 f"the patterns use column {found.n_columns - 1}, counted from 0, but there are only {len(columns)} "
-                f"columns ({', '.join(columns)})"
+                f"columns ({', '.join(columns)}). Name all columns of the file, or change the patterns."
             )
         used = tuple(columns[: max(1, found.n_columns)]) if found.lines else ()
         return Recipe("patterns", dialect, found.text, used, columns[0])
@@ -161,7 +161,7 @@ class Recipe:
     def template(self) -> Template:
         """Compiled template. Raises a TemplateError if the recipe is not a template."""
         if self._compiled is None:
-            raise TemplateError(f"features {self.name!r} are not a template")
+            raise TemplateError(f"features={self.name!r} are not a template. Use a template or a named set.")
         return self._compiled
 
     @property
@@ -381,7 +381,7 @@ class Recipe:
         function = present(self.function)
         if function is None:
             raise ParameterError(
-                f"the feature function {self.name!r} is not loaded. Import it and resolve it again."
+                f"the feature function {self.name!r} is not available. Pass the function itself as features."
             )
         rows = []
         for s, sentence in enumerate(inputs.sentences):
@@ -479,7 +479,9 @@ class Recipe:
             columns = tuple(data["columns"])
             recipe = Recipe("patterns", data["dialect"], data["patterns"], columns, data["token_column"])
             if recipe.patterns.n_columns > len(columns):
-                raise ParameterError(f"patterns of {recipe.patterns.n_columns} columns, found {len(columns)}")
+                raise ParameterError(
+                    f"the patterns need {recipe.patterns.n_columns} columns, but the recipe names {len(columns)}"
+                )
             return recipe
         if kind == "attributes":
             return Recipe("attributes", "attributes")

@@ -68,7 +68,7 @@ def checked_scale(scale: Any) -> float | str | None:
     number = isinstance(scale, (int, float, np.integer, np.floating)) and not isinstance(scale, bool)
     if scale is None or scale == "auto" or (number and LEAST_SCALE <= scale <= 1 / LEAST_SCALE):
         return float(scale) if number else scale
-    raise ParameterError(f"scale={scale!r} of vectors, expected a number above 0 or 'auto'")
+    raise ParameterError(f"scale={scale!r}: expected a number > 0, or 'auto'")
 
 
 def is_vectors(sentence: Any) -> bool:
@@ -182,7 +182,8 @@ class Dense:
         for one in found[:1]:
             if one.values.shape[1] != self.size:
                 raise CorpusError(
-                    f"the vectors have {one.values.shape[1]} numbers, those of training {self.size}"
+                    f"the vectors have {one.values.shape[1]} numbers, those of training {self.size}. Give vectors of "
+                    "the same length."
                 )
             if isinstance(one.scale, float) and float(np.float32(one.scale)) != self.scale:
                 raise CorpusError(

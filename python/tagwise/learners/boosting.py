@@ -62,7 +62,7 @@ def _check(state: State, n_features: int) -> None:
         or [ends[0], ends[-1]] != [0, length]
         or len(state["nonzero"]) != len(ends)
     ):
-        raise DomainError("steps: expected columns of one length, in blocks that follow each other")
+        raise DomainError("steps: expected columns of equal length, in consecutive blocks")
     if length and int(columns["feature"].max()) >= n_features:
         raise DomainError(f"steps.feature: expected numbers below {n_features:,}")
 

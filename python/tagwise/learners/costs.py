@@ -43,7 +43,7 @@ def parse_cost(cost: Any) -> tuple[Any, list[float]]:
     except ValueError:
         raise ParameterError(f"cost={cost!r}: expected numbers in the brackets") from None
     if len(given) > len(default):
-        raise ParameterError(f"cost={cost!r}: {match[1]} takes {len(default)} numbers, got {len(given)}")
+        raise ParameterError(f"cost={cost!r}: {match[1]} takes {len(default)} numbers, found {len(given)}")
     return match[1], [*given, *default[len(given) :]]
 
 

@@ -135,7 +135,9 @@ def overlapping_weights(
     """Return the node weights [A, L] if each attribute of a token is emitted independently: log P(a | y)."""
     pointers, ids, values = data.node()
     if len(values) and float(values.min()) < 0.0:
-        raise ParameterError("an attribute has a negative value, which cannot be emitted. Use values >= 0")
+        raise ParameterError(
+            "an attribute has a negative value, but counts of a hidden Markov model must be >= 0. Use values >= 0"
+        )
     counted = (pointers[1:] - pointers[:-1]).astype(np.int64)
     code = ids.astype(np.int64) * labels + np.repeat(data.gold.astype(np.int64), counted)
     amount = np.repeat(weight, counted) * (values if len(values) else 1.0)

@@ -49,11 +49,11 @@ def choose_optimizer(name: str, l1: float, no_dual: str | None = "") -> Optimize
     if name == "auto":
         return OPTIMIZERS["owlqn" if l1 > 0.0 else "lbfgs" if no_dual is not None else "dual"]
     if name == "dual" and no_dual is not None:
-        raise ParameterError(f"optimizer='dual' does not support {no_dual}. Use lbfgs or auto")
+        raise ParameterError(f"optimizer='dual' does not support {no_dual}. Use optimizer='auto' or 'lbfgs'")
     optimizer = OPTIMIZERS[name]
     if l1 > 0.0 and not optimizer.l1:
-        able = ", ".join(o.name for o in OPTIMIZERS.values() if o.l1)
-        raise ParameterError(f"optimizer={name!r} does not support l1={l1:g}. Use one of: {able}, or l1=0")
+        able = " or ".join(repr(o.name) for o in OPTIMIZERS.values() if o.l1)
+        raise ParameterError(f"optimizer={name!r} does not support l1={l1:g}. Use optimizer={able}, or l1=0")
     return optimizer
 
 
@@ -132,7 +132,7 @@ def into_range(
     if evaluate.largest > BEYOND:
         raise TrainingError(
             f"the exponential loss stays out of range: a sentence has log loss {evaluate.largest:.0f}. "
-            "Weight long sentences down (pi), cut them (max_length), or regularise less"
+            "Give long sentences less weight with pi < 1, cut them with max_length=..., or regularise less"
         )
     return start.copy(), iteration
 
@@ -177,7 +177,7 @@ def train(
     keep = keeper is not None
     if chosen.name == "sgd":
         if prior is not None:
-            raise ParameterError("optimizer='sgd' does not support a prior. Use lbfgs")
+            raise ParameterError("optimizer='sgd' does not support a prior. Use optimizer='lbfgs'")
         if not backend.descends:
             raise ParameterError(
                 f"backend {backend.name!r} does not support stochastic descent. Use optimizer='lbfgs'"

@@ -186,7 +186,9 @@ def _resumed(keeper: Keeper | None) -> TrainingState | None:
     last, noted = course.iteration, [entry["iteration"] for entry in course.history]
     with keeper.restoring():
         if len(course.values) != last + 1 or max(course.best_iteration, course.since) > last:
-            raise DomainError(f"values: expected one of each of {last + 1} iterations, the best among them")
+            raise DomainError(
+                f"values: expected one for each of {last + 1} iterations, and a best iteration among them"
+            )
         if noted != list(range(last + 1 - len(noted), last + 1)) or (noted and noted[0] < 0):
             raise DomainError(f"history: expected entries up to iteration {last}")
     return course
@@ -269,7 +271,7 @@ def run(
         reason, interrupted = "interrupted, the current model is kept", True
         logger.warning(reason)
     if last is None:
-        raise TrainingError("training returned no weights. Is the training set empty?")
+        raise TrainingError("training returned no weights. Check that the training set is not empty")
     weights = course.best if course.best is not None else np.array(last)
     if course.best is None:
         course.best_iteration = max(course.iteration, 0)

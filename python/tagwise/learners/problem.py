@@ -138,7 +138,8 @@ class Problem:
         """Return the stochastic descent, on another loss if one is given."""
         if self.cost is not None or self.partial is not None or self.order is not None:
             raise ParameterError(
-                "optimizer='sgd' does not support cost, class_weight, partial labels or order > 1. Use lbfgs"
+                "optimizer='sgd' does not support cost, class_weight, partial labels or order > 1. "
+                "Use optimizer='lbfgs'"
             )
         return _core.Stochastic(
             self.data,

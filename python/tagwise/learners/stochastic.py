@@ -58,7 +58,8 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
     least = min(losses.values())
     if least == math.inf:
         raise TrainingError(
-            "no step size keeps the descent finite. Scale real-valued attributes down, or use lbfgs"
+            "stochastic descent overflows with every step size. Scale real-valued attributes down, or use "
+            "optimizer='lbfgs'"
         )
     # Rounding may make a loss of 0 slightly negative.
     return max(eta for eta, here in losses.items() if here <= max(CLOSE * least, least))
@@ -94,7 +95,7 @@ class Descent:
                 return self.w
             self.eta /= 2.0
             self.core.set(self.w)
-        raise TrainingError("stochastic descent does not stay finite. Use lbfgs, or raise l2")
+        raise TrainingError("stochastic descent overflows. Use optimizer='lbfgs', or increase l2")
 
 
 def _norm(gradient: Vector) -> float:

@@ -219,8 +219,8 @@ class Model:
             return None
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
             raise ParameterError(
-                f"labels of tokens are {shown(given)}, expected one list per sentence with one entry per token: "
-                "a label, a collection of labels, or None for any"
+                "expected one list per sentence with one entry per token (a label, a collection of labels, or None for "
+                f"any), found {shown(given)}"
             )
         read = [list(x) if isinstance(x, Iterator) else x for x in given]
         if self.label_type == "str":
@@ -313,18 +313,20 @@ class Model:
             what = "kernels" if self.lookback is None else "labels further back (history, order)"
             raise ParameterError(
                 f"predictions of a model with {what} cannot be explained, since they are not sums over features of "
-                "neighbouring labels. Train a model without"
+                "neighbouring labels. Train a model without them"
             )
         if isinstance(sentence, str):
-            raise ParameterError("a sentence is a list of tokens, found str. Split it into tokens")
+            raise ParameterError("the sentence is a string, expected a list of tokens. Split it into tokens")
         X = Inputs.of([sentence])
         data = self.encode(X, n_jobs)
         T = data.n_tokens
         if not T:
-            raise ParameterError("a sentence without tokens has nothing to explain")
+            raise ParameterError(
+                "the sentence has no tokens, so there is nothing to explain. Pass at least one token"
+            )
         token = checked("token", token, Integer(optional=True))
         if token is not None and not 0 <= token < T:
-            raise ParameterError(f"token={token}: the sentence has the tokens 0 to {T - 1}")
+            raise ParameterError(f"token={token}: expected 0 to {T - 1}, a token of the sentence")
         if against is not None and not _is_label(against):
             if isinstance(against, (bytes, Mapping)) or not isinstance(against, Iterable):
                 raise ParameterError(
@@ -489,8 +491,11 @@ class Model:
         """
         chosen = format_by_name(format)
         lacks = (
-            (isinstance(self.scorer, KernelScorer), "a kernel in place of weights"),
-            (self.lookback is not None, "features on labels further back (history, order)"),
+            (isinstance(self.scorer, KernelScorer), "a kernel. Train without one, or save as tagwise"),
+            (
+                self.lookback is not None,
+                "features of earlier labels (history, order). Train without them, or save as tagwise",
+            ),
             (self.constraints is not None, "constraints. Train with constraints=None, or save as tagwise"),
             (self.dictionary is not None, "a tag dictionary. Train without one, or save as tagwise"),
             ("voters.counts" in self.arrays, "several weight vectors that vote. Train with voters=0"),

@@ -170,7 +170,9 @@ def _check_rounds(own: Mapping[str, NDArray[Any]], layout: _core.Layout) -> None
     columns = [own.get(name) for name in schema.GROUPS["boosting"]]
     known = [column for column in columns if column is not None]
     if len(known) < len(columns) or len({len(column) for column in known}) > 1:
-        raise ModelFileError("boosting: expected columns of one length, each named by the header's arrays")
+        raise ModelFileError(
+            "boosting: expected columns of equal length, all listed under `arrays` in the header"
+        )
     if "pair" in layout.arrays() and len(layout.arrays()["pair"]):
         raise ModelFileError("boosting: expected a model without edge attributes")
     if len(own["boosting.feature"]) and int(own["boosting.feature"].max()) >= len(layout):
@@ -184,7 +186,7 @@ def _check_voters(own: Mapping[str, NDArray[Any]], base: _core.Scorer) -> None:
     """Check the voters of a model: named by the header, with a finite weight per feature."""
     voters = Voters.from_arrays(own, base, None)
     if voters is None:
-        raise ModelFileError("voters: expected their arrays to be named by the header's")
+        raise ModelFileError("voters: expected their arrays to be listed under `arrays` in the header")
     check_finite("voters.weights", voters.weights.ravel())
 
 

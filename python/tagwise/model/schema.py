@@ -203,6 +203,6 @@ def check_arrays(arrays: Sequence[tuple[str, str]], header: Mapping[str, Any]) -
     for name in header.get("arrays", ()):
         if types.get(name) not in ("u32", "f64") or name in ours:
             raise ModelFileError(
-                f"the header's arrays: {name!a} must be one of its own, of type u32 or f64, found {types.get(name)!a}"
+                f"arrays: {name!a}: expected an array of the learner of type u32 or f64, found {types.get(name)!a}"
             )
     return types

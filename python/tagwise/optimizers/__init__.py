@@ -29,12 +29,15 @@ class Optimizer:
 
 def _by_sentences(*_: object, **__: object) -> Iterator[Step]:
     raise TypeError(
-        "stochastic descent and dual ascent need sentences, not an objective. See tagwise.learners.stochastic and dual"
+        "stochastic descent and dual ascent need sentences, not an objective. Use tagwise.learners.stochastic.sgd or "
+        "tagwise.learners.dual.steps"
     )
 
 
 def _by_learners(_: int) -> Domain:
-    raise TypeError("states of stochastic descent and dual ascent: tagwise.learners.stochastic and dual")
+    raise TypeError(
+        "the states of stochastic descent and dual ascent are checked in tagwise.learners.stochastic and dual"
+    )
 
 
 OPTIMIZERS: dict[str, Optimizer] = {

@@ -81,7 +81,8 @@ class Constraints:
             value = {"scheme": value}
         if not isinstance(value, Mapping) or any(key not in _KEYS for key in value):
             raise ParameterError(
-                f"constraints={value!r}: expected auto, bio, IOBES ..., or a mapping with {', '.join(_KEYS)}"
+                f"constraints={value!r}: expected auto, the name of a scheme such as IOB2, or a mapping with some of "
+                f"{', '.join(_KEYS)}"
             )
         scheme = value.get("scheme")
         if scheme is not None and scheme != "auto":
@@ -100,8 +101,8 @@ class Constraints:
             )
         except (TypeError, ValueError):
             raise ParameterError(
-                f"constraints={value!r}: forbidden is a list of pairs, required a mapping of label -> labels, "
-                "once a list of labels"
+                f"constraints={value!r}: expected forbidden as a list of pairs, required as a mapping of label -> "
+                "labels, and once as a list of labels"
             ) from None
 
     def resolved(
@@ -138,7 +139,7 @@ class Constraints:
                 end[place(before)] = False
             else:
                 raise ParameterError(
-                    "constraints: forbidden has a pair of two None. Name a label on one side"
+                    "constraints: forbidden has the pair (None, None). Name a label on one side"
                 )
         for before, following in self.required:
             row = np.zeros(n, dtype=np.bool_)
@@ -155,7 +156,8 @@ class Constraints:
             mine = [y == name or (chunks and y != "O" and schemes.split_label(y)[1] == name) for y in labels]
             if not any(mine):
                 raise ParameterError(
-                    f"constraints: once has {name!r}, which is neither a label nor a type of: {' '.join(labels)}"
+                    f"constraints: once names {name!r}{meant(name, labels)}, which is neither a label nor a chunk "
+                    f"type. The labels are: {' '.join(labels)}"
                 )
             group[np.array(mine)] = number
         begins = np.ones((n + 1, n), dtype=np.bool_)

@@ -98,16 +98,18 @@ class Dictionary:
         sets, ends = arrays["dictionary.sets"], arrays["dictionary.end"].tolist()
         bounds = [0, *ends]
         if bounds != sorted(bounds) or bounds[-1] != len(text) or len(rows) != len(ends):
-            raise ModelFileError("its words are outside its text, or differ in number from their sets")
+            raise ModelFileError("dictionary: expected words inside its text, and one set per word")
         if len(sets) == 0 or len(sets) % n_labels or sets.max() > 1:
-            raise ModelFileError(f"its sets are not rows of {n_labels} truth values")
+            raise ModelFileError(f"dictionary.sets: expected rows of {n_labels} values 0 or 1")
         table = sets.reshape(-1, n_labels).astype(np.bool_)
         if not table[0].all() or not table.any(axis=1).all() or max(rows, default=0) >= len(table):
-            raise ModelFileError("a word's set is unknown or empty, or the first is not that of all labels")
+            raise ModelFileError(
+                "dictionary: expected a non-empty set for every word, and all labels in the first set"
+            )
         words = [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(bounds)]
         of = dict(zip(words, rows))
         if len(of) < len(words):
-            raise ModelFileError("a word occurs twice")
+            raise ModelFileError("dictionary: a word occurs twice")
         return Dictionary(table, of)
 
 

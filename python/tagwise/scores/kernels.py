@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, function_at, path_of, present
+from tagwise.base.parameters import meant
 from tagwise.scores.protocols import Lists, Support
 
 #: Name of a kernel function in messages.
@@ -124,7 +125,8 @@ def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
     if isinstance(given, str) and ":" in given:
         return Kernel("function", function=function_at(given, KERNEL))
     raise ParameterError(
-        f"kernel={given!r}: expected one of {', '.join(KERNELS)}, module:function, or a function of two blocks"
+        f"kernel={given!r}: expected one of {', '.join(KERNELS)}, module:function, or a function of two blocks of "
+        f"tokens{meant(str(given), KERNELS)}"
     )
 
 

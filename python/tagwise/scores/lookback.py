@@ -42,9 +42,9 @@ def parse(value: Any) -> tuple[int, int | str]:
         m = int(m)
         far = math.inf if p in ("inf", "infinity", math.inf) else int(p)
     except (TypeError, ValueError):
-        raise ValueError(f"expected (m, p) such as (1, 2), got {given!r}") from None
+        raise ValueError(f"expected (m, p) such as (1, 2), found {given!r}") from None
     if m not in CELLS:
-        raise ValueError(f"m={m}: a cell holds 1, 2 or 3 labels")
+        raise ValueError(f"m={m}: expected 1, 2 or 3, the number of labels of a cell")
     if not far >= 1:
         raise ValueError(f"p={p}: expected 1 or more, or inf")
     return m, "inf" if far == math.inf else int(far)

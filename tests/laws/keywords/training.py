@@ -49,7 +49,7 @@ def development(learner: str, _: File) -> None:
     wrong = [["?"] * len(path) for path in Y[:2]]
     worst = short(learner, features="S1").fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]), dev_y=wrong)
     assert {entry["dev_score"] for entry in worst.history_} == {0.0}
-    with pytest.raises(tw.CorpusError, match="dev: sentences and labels differ in length"):
+    with pytest.raises(tw.CorpusError, match=r"dev: .*Give one label"):
         short(learner, features="S1").fit(X, Y, dev=X[:2], dev_y=Y[:1])
 
 
@@ -93,7 +93,7 @@ def warm_start(learner: str, folder: File) -> None:
     first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
     first.save(folder / "first.tagwise")
     if learner in ("hmsvm", "hmm"):
-        with pytest.raises(tw.ParameterError, match="cannot start from given weights"):
+        with pytest.raises(tw.ParameterError, match="cannot start from the weights of another model"):
             fitted(learner, warm_start=first)
         return
     sources = (first, first.model_, folder / "first.tagwise", str(folder / "first.tagwise"))

@@ -54,10 +54,10 @@ def _header(file: IO[bytes], domain: Domain) -> dict[str, Any]:
     """Return the header of an open file, as `read_header` does."""
     head = file.read(_HEAD)
     if len(head) < _HEAD or head[:8] != _MAGIC:
-        raise DomainError("not a file of arrays of this version of tagwise")
+        raise DomainError("not a file of arrays, or one of another version of tagwise")
     (size,) = struct.unpack_from("<Q", head, 16)
     if size > MOST_HEADER:
-        raise DomainError(f"a header of {size:,} bytes, expected at most {MOST_HEADER:,}")
+        raise DomainError(f"the header has {size:,} bytes, expected at most {MOST_HEADER:,}")
     data = file.read(size)
     if len(data) < size:
         raise DomainError("the header is longer than the file")

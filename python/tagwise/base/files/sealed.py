@@ -35,7 +35,7 @@ def parsed(text: str | bytes | bytearray) -> Any:
 
     Raises:
         DomainError: The text is not UTF-8 or not JSON, is nested too deeply, names a member of an object twice, or
-            contains half of a surrogate pair, which cannot be encoded again.
+            contains a lone surrogate, which cannot be encoded again.
 
     >>> parsed('{"a": 1, "a": 2}')
     Traceback (most recent call last):
@@ -51,11 +51,11 @@ def parsed(text: str | bytes | bytearray) -> Any:
     except DomainError:
         raise
     except UnicodeDecodeError as error:
-        raise DomainError(f"not UTF-8 (byte {error.start})") from None
+        raise DomainError(f"not valid UTF-8 (byte {error.start})") from None
     except UnicodeEncodeError:
-        raise DomainError("a text has half of a surrogate pair (\\ud800 to \\udfff)") from None
+        raise DomainError("a text contains a lone surrogate (\\ud800 to \\udfff)") from None
     except RecursionError:
-        raise DomainError("nested too deeply") from None
+        raise DomainError("the JSON is nested too deeply") from None
     except ValueError as error:
         raise DomainError(f"not JSON: {error}") from None
 
@@ -83,7 +83,7 @@ def unsealed(data: bytes, domain: Domain, at: str = "the file") -> dict[str, Any
         raise DomainError(f"{at} does not end with its checksum")
     body = data[: found.start()]
     if (crc := zlib.crc32(body)) != int(found[1], 16):
-        raise DomainError(f"checksum {crc:08x}, expected {found[1].decode()}")
+        raise DomainError(f"the checksum is {crc:08x}, expected {found[1].decode()}")
     content: dict[str, Any] = parsed(body + b"}")
     domain.check(content, at)
     return content

@@ -210,7 +210,9 @@ def _placed(tokenizer: Tokenizes, text: Any, i: int) -> Tokenized:
     made = tokenizer(text)
     if isinstance(made, Tokenized):
         if made.text != text:
-            raise CorpusError(f"text {i}: the tokenizer returned the tokens of another text")
+            raise CorpusError(
+                f"text {i}: the tokenizer returned the tokens of another text. Do not modify the text."
+            )
         return made
     if isinstance(made, (str, bytes)) or not isinstance(made, Iterable):
         raise CorpusError(
@@ -256,7 +258,7 @@ def _place(text: str, entry: Any, at: int, what: str) -> tuple[int, int]:
                 f"{len(text)} characters. Return pairs (begin, end) in order."
             )
         return begin, end
-    raise CorpusError(f"{what}: {entry!r} is neither a string nor a pair (begin, end)")
+    raise CorpusError(f"{what}: the tokenizer returned {entry!r}, expected a string or a pair (begin, end)")
 
 
 def offsets_of(text: str, tokens: Sequence[str]) -> Places | None:

@@ -24,6 +24,7 @@ from tagwise.base.exceptions import (
 )
 from tagwise.base.files.arrays import ArrayFile
 from tagwise.base.imports import Functions
+from tagwise.base.parameters import meant
 from tagwise.dataset.layout import Codes, codes_of, has_pairs, layout_of
 from tagwise.dataset.shards.files import (
     AGAIN,
@@ -97,7 +98,9 @@ class Shards:
         skipped: Collection[int] = (),
     ) -> None:
         if on_error not in ON_ERROR:
-            raise ParameterError(f"on_error={on_error!r}: expected {' or '.join(ON_ERROR)}")
+            raise ParameterError(
+                f"on_error={on_error!r}: expected {' or '.join(ON_ERROR)}{meant(str(on_error), ON_ERROR)}"
+            )
         self.path = Path(path)
         self.memory = memory_of(memory) or half_of_memory()
         try:

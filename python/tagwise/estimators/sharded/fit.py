@@ -11,6 +11,7 @@ import numpy as np
 import tagwise._core as _core
 from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import meant
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import Shards
 from tagwise.estimators.base import Tagger
@@ -161,7 +162,9 @@ def _recipe(features: Any, shards: Shards) -> Recipe:
 def _backend(shards: Shards, name: str, workers: int | None) -> ShardBackend:
     """Return the backend of that name for the shards."""
     if name not in backends():
-        raise ParameterError(f"backend={name!r}: expected one of {', '.join(backends())}")
+        raise ParameterError(
+            f"backend={name!r}: expected one of {', '.join(backends())}{meant(str(name), backends())}"
+        )
     if name != LOCAL:
         found: ShardBackend = extensions.load("shards", name).backend(shards, workers)
         return found

@@ -76,7 +76,9 @@ def vocabulary_of(texts: Sequence[str]) -> _core.Vocabulary:
     _core.encode_attributes(vocabulary, [[list(texts)]])
     vocabulary.lock()
     if len(vocabulary) != len(texts):
-        raise ModelFileError("an attribute occurs twice, expected distinct ones")
+        raise ModelFileError(
+            "an attribute occurs twice, expected distinct attributes. The file is damaged, copy it again"
+        )
     return vocabulary
 
 

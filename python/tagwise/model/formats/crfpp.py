@@ -50,13 +50,13 @@ def _damaged(what: str) -> ModelFileError:
 def read(data: bytes) -> ForeignModel:
     """Read a model from the bytes of a binary file."""
     if len(data) < HEAD.size + 4:
-        raise _damaged(f"{len(data)} bytes: the file is cut short")
+        raise _damaged(f"the file is truncated ({len(data)} bytes)")
     version, _, cost, maxid, columns, dsize, n = HEAD.unpack_from(data)
     at = HEAD.size
     if version // 100 != 1:
-        raise ModelFileError(f"a model of version {version}, expected 100")
+        raise ModelFileError(f"the model has version {version}, expected 100")
     if at + n + 4 > len(data):
-        raise _damaged("labels outside the file")
+        raise _damaged("the labels extend beyond the end of the file")
     labels = _strings(data[at : at + n], "labels")
     (m,) = struct.unpack_from("<I", data, at + n)
     at += n + 4
@@ -64,7 +64,7 @@ def read(data: bytes) -> ForeignModel:
         raise _damaged(f"{len(data)} bytes, but its parts have {at + m + dsize + 4 * maxid}")
     templates = _strings(data[at : at + m].rstrip(b"\0") + b"\0", "templates") if m else []
     if m and data[at + m - 1]:
-        raise _damaged("templates that do not end in NUL")
+        raise _damaged("the templates do not end in NUL")
     units = np.frombuffer(data, darts.UNIT, dsize // 8, at + m)
     with np.errstate(invalid="ignore"):  # signalling NaN (weights that are not finite are rejected later)
         weights = np.frombuffer(data, "<f4", maxid, at + m + dsize).astype(np.float64)
@@ -75,7 +75,7 @@ def read(data: bytes) -> ForeignModel:
 
 def _strings(data: bytes, what: str) -> list[bytes]:
     if not data or data[-1]:
-        raise _damaged(f"{what} that do not end in NUL")
+        raise _damaged(f"the {what} do not end in NUL")
     return data[:-1].split(b"\0")
 
 
@@ -94,27 +94,27 @@ def _chain(
     try:
         patterns = Patterns.of("crfpp", "\n".join(lines))
         if [pattern.source for pattern in patterns.lines] != lines:
-            raise TemplateError("a template that CRF++ would not write")
+            raise TemplateError("a template is not one of CRF++")
         names = ["word", *(f"x{i}" for i in range(1, max(1, patterns.n_columns)))]
         recipe = Recipe.of_patterns("crfpp", patterns.text, names)
     except TemplateError as error:
         raise _damaged(str(error)) from None
     if not lines or not keys:
-        raise _damaged("a model without templates, or without keys")
+        raise _damaged("the model has no templates, or no keys")
     keys = sorted(keys, key=lambda entry: entry[1])
     texts = [key for key, _ in keys]
     first = np.array([value for _, value in keys], np.int64)
     letters = np.frombuffer(b"".join(text[:1] or b"\0" for text in texts), np.uint8)
     is_node = letters == ord("U")
     if not (is_node | (letters == ord("B"))).all():
-        raise _damaged("a key that begins with neither U nor B")
+        raise _damaged("a key begins with neither U nor B")
     sizes = np.where(is_node, y, y * y)
     if len(first) and ((first < 0).any() or (first + sizes > len(weights)).any()):
-        raise _damaged("a key whose weights are outside the file")
+        raise _damaged("the weights of a key are outside the file")
     if len(set(texts)) < len(texts):
         raise _damaged("a key occurs twice")
     if int(sizes.sum()) > len(weights):
-        raise _damaged("keys that share weights")
+        raise _damaged("two keys share weights")
     bare = patterns.bare
     edges = texts.index(encode_name(bare)) if bare is not None and encode_name(bare) in texts else -1
     ids = np.arange(len(texts))
@@ -150,7 +150,7 @@ def read_text(data: bytes) -> ForeignModel:
         raise _damaged(f"{len(blocks)} blocks of lines, expected labels, templates, keys and weights")
     labels, templates, keys, weights = (block.split(b"\n") for block in blocks)
     if int(found[1]) // 100 != 1:
-        raise ModelFileError(f"a model of version {int(found[1])}, expected 100")
+        raise ModelFileError(f"the model has version {int(found[1])}, expected 100")
     if len(weights) != int(found[3]):
         raise _damaged(f"{len(weights)} weights, expected {int(found[3])}")
     entries = []
@@ -182,7 +182,9 @@ def _parts(
     """Return labels, templates, keys with their values, and all weights."""
     check_no_border(chain, "crfpp")
     if chain.local:
-        raise ModelFileError("crfpp cannot express a model that is normalised at every step (a MEMM)")
+        raise ModelFileError(
+            "crfpp cannot express a model that is normalised at every step (a MEMM). Train a CRF"
+        )
     recipe, y = chain.recipe, len(chain.labels)
     is_crfpp = recipe.kind == "template" and all(line[:1] in "UB#" for line in recipe.text.splitlines())
     if not is_crfpp and (recipe.kind != "patterns" or recipe.name != "crfpp"):
@@ -196,7 +198,7 @@ def _parts(
     if len(edge.codes) and bare is None:
         if any(pattern.is_bare for pattern in patterns.lines):
             raise ModelFileError(
-                "crfpp cannot express weights of label pairs together with two plain templates of B"
+                "crfpp cannot express weights of label pairs together with two plain B templates. Keep one of them"
             )
         bare = "B"
         lines.append(bare)
@@ -204,7 +206,7 @@ def _parts(
     if len(edge.codes) and name not in texts:
         texts.append(name)
     if not texts:
-        raise ModelFileError("crfpp cannot express a model without attributes")
+        raise ModelFileError("crfpp cannot express a model without attributes. Train on a larger corpus")
     is_node = np.array([text[:1] == b"U" for text in texts], bool)
     sizes = np.where(is_node, y, y * y)
     first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -213,7 +215,7 @@ def _parts(
     owner = chain.pair.codes // (y * y)
     if not is_node[chain.node.codes // y].all() or is_node[owner].any():
         raise ModelFileError(
-            "crfpp cannot express a weight of labels for a key of B, or of label pairs for U"
+            "crfpp cannot express label weights of a B template, or label-pair weights of a U template"
         )
     weights[first[owner] + chain.pair.codes % (y * y)] = chain.pair.weights
     if len(edge.codes):

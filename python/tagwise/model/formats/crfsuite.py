@@ -44,7 +44,7 @@ def header_of(data: bytes) -> tuple[int, ...]:
             f"a CRFsuite model of type {kind!a}, version {version}, expected b'FOMC', version 100"
         )
     if size > len(data):
-        raise ModelFileError(f"{len(data)} bytes of {size}: the file is cut short, copy it again")
+        raise ModelFileError(f"{len(data)} bytes of {size}: the file is truncated, copy it again")
     offsets = rest[3:]
     if min(offsets) < HEAD or max(offsets) + 12 > len(data):
         raise ModelFileError(f"parts at {offsets}, outside the file of {len(data)} bytes. Copy it again")
@@ -95,7 +95,9 @@ def check_supported(chain: ForeignModel) -> None:
             "crfsuite cannot express attributes of label pairs. Train without edge attributes"
         )
     if chain.local:
-        raise ModelFileError("crfsuite cannot express a model that is normalised at every step (a MEMM)")
+        raise ModelFileError(
+            "crfsuite cannot express a model that is normalised at every step (a MEMM). Train a CRF"
+        )
 
 
 def write(chain: ForeignModel) -> bytes:

@@ -54,7 +54,7 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
                 total += depth
                 if total > most:
                     raise ModelFileError(
-                        f"the dictionary has keys of more than {most} bytes in total. The file is damaged"
+                        f"the keys of the dictionary exceed {most} bytes in total. The file is damaged, copy it again"
                     )
                 out.append((bytes(way), -bases[p] - 1))
             elif 0 < p - b <= 256:

@@ -46,7 +46,7 @@ class Reader:
         """Return the next line without its end."""
         end = self.data.find(b"\n", self.at)
         if end < 0:
-            raise self.wrong("the file is cut short")
+            raise self.wrong("the file is truncated")
         found = self.data[self.at : end]
         self.at = end + 1
         return found
@@ -60,11 +60,11 @@ class Reader:
         length = int(digits)
         end = colon + 1 + length
         if not length or end + 2 > len(self.data) or self.data[end : end + 2] != b",\n":
-            raise self.wrong(f"a text of {length} bytes that does not end there")
+            raise self.wrong(f"a text does not end after its {length} bytes")
         found = self.data[colon + 1 : end]
         self.at = end + 2
         if b"\0" in found:
-            raise self.wrong("a text that contains NUL")
+            raise self.wrong("a text contains NUL")
         return found
 
     def netstrings(self, count: int, what: str) -> list[bytes]:
@@ -73,7 +73,7 @@ class Reader:
             raise self.wrong(f"{count} {what}, more than the file can contain")
         found = [self.netstring() for _ in range(count)]
         if len(set(found)) < count:
-            raise self.wrong(f"{what}: one occurs twice")
+            raise self.wrong(f"one of the {what} occurs twice")
         return found
 
 
@@ -91,7 +91,7 @@ def read(data: bytes) -> ForeignModel:
     *types, active = _numbers(reader, rb"#mdl#(?:(\d{1,19})#)?(\d{1,19})", "#mdl#TYPE#WEIGHTS")
     kind = types[0] if types else MAXENT
     if kind not in (CRF, MAXENT, MEMM):
-        raise reader.wrong(f"a model of type {kind}, expected 0 (maxent), 1 (memm) or 2 (crf)")
+        raise reader.wrong(f"the model has type {kind}, expected 0 (maxent), 1 (memm) or 2 (crf)")
     n_patterns, last, *auto = _numbers(
         reader, rb"#rdr#(\d{1,19})/(\d{1,19})(?:/([01]))?", "#rdr#PATTERNS/COLUMN/AUTO"
     )
@@ -148,7 +148,7 @@ def _recipe(reader: Reader, lines: list[str], auto: bool, last: int) -> Recipe:
     try:
         found = Patterns.of(dialect, "\n".join(lines))
         if [pattern.source for pattern in found.lines] != lines:
-            raise TemplateError("a pattern that Wapiti would not write")
+            raise TemplateError("a pattern is not one of Wapiti")
         names = ["word", *(f"x{i}" for i in range(1, max(1, found.n_columns)))]
         return Recipe.of_patterns(dialect, found.text, names)
     except TemplateError as error:
@@ -173,7 +173,7 @@ def _blocks(
     """Split the weights into those of nodes, edges (the observation `bare`) and pairs."""
     letters, begin = _sizes(texts, y)
     if not np.isin(letters, np.frombuffer(b"ub*", np.uint8)).all():
-        raise reader.wrong("an observation that begins with none of u, b and *")
+        raise reader.wrong("an observation does not begin with u, b or *")
     if len(index) and index[-1] >= begin[-1]:
         raise reader.wrong(f"weight {index[-1]}, but the observations have {begin[-1]} weights")
     of = np.searchsorted(begin, index, side="right") - 1
@@ -227,7 +227,7 @@ def write(chain: ForeignModel) -> bytes:
     weights = [node.weights, pair.weights]
     if (letters[node.codes // y] == ord("b")).any() or (letters[owner] == ord("u")).any():
         raise ModelFileError(
-            "wapiti cannot express a weight of labels for an observation of b, or of pairs for u"
+            "wapiti cannot express label weights of a b observation, or label-pair weights of a u observation"
         )
     if len(edge.codes):
         index.append(begin[texts.index(bare)] + edge.codes)
@@ -267,7 +267,9 @@ def _observed(chain: ForeignModel) -> tuple[list[str], list[bytes], bytes]:
         raise ModelFileError(f"wapiti cannot express the text {wrong!a}, which is empty or contains NUL")
     wrong = next((text for text in texts if text[:1] not in (b"u", b"b", b"*")), None)
     if wrong is not None:
-        raise ModelFileError(f"wapiti cannot express the attribute {wrong!a}: none of u, b and * begins it")
+        raise ModelFileError(
+            f"wapiti cannot express the attribute {wrong!a}, which does not begin with u, b or *"
+        )
     bare = patterns.bare
     if bare is None and len(chain.edge.present.codes):
         if not lines:
@@ -276,7 +278,7 @@ def _observed(chain: ForeignModel) -> tuple[list[str], list[bytes], bytes]:
             )
         if b"b" in texts or "b" in lines:
             raise ModelFileError(
-                "wapiti cannot express weights of label pairs together with two plain patterns of b"
+                "wapiti cannot express weights of label pairs together with two plain patterns b. Keep one of them"
             )
         bare = "b"
         lines.append(bare)
@@ -284,5 +286,5 @@ def _observed(chain: ForeignModel) -> tuple[list[str], list[bytes], bytes]:
     if bare is not None and len(chain.edge.present.codes) and name not in texts:
         texts.append(name)
     if not texts:
-        raise ModelFileError("wapiti cannot express a model without observations")
+        raise ModelFileError("wapiti cannot express a model without observations. Train on a larger corpus")
     return lines, texts, name
