@@ -13,7 +13,7 @@ import pytest
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite import Trainer
 from tagwise.model.formats import crfsuite
-from tagwise.optimizers.lbfgs import lbfgs, started
+from tagwise.optimizers.lbfgs import lbfgs, state_from_points
 
 
 def corpus(n: int = 240) -> list[tuple[list[dict[str, Any]], list[str]]]:
@@ -88,7 +88,7 @@ def test_lbfgs_starts_with_the_curvature_of_points() -> None:
         return float(0.5 * (w @ gradient)) + 1.0
 
     points = [np.array([0.0, 3.0, 0.0]), np.array([0.0, 1.0, 0.0])]
-    state = started(parabola, points)
+    state = state_from_points(parabola, points)
     steps = lbfgs(parabola, points[-1], resume=state)
     first, second = next(steps), next(steps)
     assert first.value == 3.0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.base.imports import Functions, Missing
+from tagwise.base.imports import Functions, MissingFunction
 from tagwise.features.recipe import Recipe
 from tagwise.scores.kernels import Kernel
 
@@ -155,7 +155,7 @@ def test_unpickling_recipes_and_kernels_imports_nothing(evil: Path) -> None:
     )
     for found in (recipe, kernel):
         again = pickle.loads(pickle.dumps(found))
-        assert again.function == Missing("evil_module:f", "")
+        assert again.function == MissingFunction("evil_module:f", "")
         assert again.to_json() == found.to_json()
     assert not evil.exists()
     assert Recipe.from_json(said, Functions(trust=True)).function is sys.modules["evil_module"].f

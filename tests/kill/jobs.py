@@ -114,12 +114,12 @@ def checkpoint(folder: Path) -> None:
 
 def check_checkpoint(folder: Path) -> None:
     """Check for the older model or that of the uninterrupted run, byte for byte. A checkpoint must be readable."""
-    from tagwise.learners.checkpoint import Found
+    from tagwise.learners.checkpoint import StoredCheckpoint
 
     older, whole = (folder / "models" / "small").read_bytes(), (folder / "whole.tagwise").read_bytes()
     assert (folder / "out.tagwise").read_bytes() in (older, whole)
     kept = folder / "out.tagwise.checkpoint"
-    assert not kept.exists() or Found(str(kept)).header["loop"]["iteration"] >= 1
+    assert not kept.exists() or StoredCheckpoint(str(kept)).header["loop"]["iteration"] >= 1
 
 
 # --- comparing ------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 import tagwise as tw
 from tagwise.base.domains import Anything
 from tagwise.learners import checkpoint as files
-from tagwise.learners.checkpoint import Checkpoint, Found, Keeper
+from tagwise.learners.checkpoint import Checkpoint, Checkpointer, StoredCheckpoint
 from tagwise.optimizers import OPTIMIZERS
 
 from ..cli.options import invoke
@@ -192,7 +192,7 @@ def test_resume_runs_only_the_remaining_iterations(tmp_path: Path) -> None:
     tagger.fit(SMALL, checkpoint=Checkpoint(path), callbacks=[lambda entry: seen.append(entry.iteration)])
     assert seen[2:] == [1, 2, 3, 4, 5]
     other = tw.Perceptron(features="S1", epochs=7).fit(SMALL, checkpoint=Checkpoint(path, every=1))
-    assert Found(str(path)).header["run"]["params"]["epochs"] == 7
+    assert StoredCheckpoint(str(path)).header["run"]["params"]["epochs"] == 7
     assert len(other.history_) == 7
 
 
@@ -211,13 +211,13 @@ def test_checkpoint_intervals_in_time(tmp_path: Path, monkeypatch: pytest.Monkey
     """If `every` is a duration, the clock decides. Each checkpoint starts a new interval."""
     now = [100.0]
     monkeypatch.setattr(files.time, "monotonic", lambda: now[0])
-    keeper = Keeper(Checkpoint(tmp_path / "c", every="2m"), {})
+    checkpointer = Checkpointer(Checkpoint(tmp_path / "c", every="2m"), {})
     due = []
     for _ in range(8):
         now[0] += 50.0
-        due.append(keeper.due(1))
+        due.append(checkpointer.due(1))
         if due[-1]:
-            keeper.write({"iteration": 1}, {})
+            checkpointer.write({"iteration": 1}, {})
     assert due == [False, False, True, False, False, True, False, False]
 
 
@@ -276,7 +276,7 @@ def test_checkpoint_of_another_run_is_rejected(tmp_path: Path) -> None:
         assert path.read_bytes() == kept
     for n_jobs, verbose in ((1, 0), (2, 1)):  # n_jobs and verbose may differ
         resumed(tw.CRF(**usual, n_jobs=n_jobs, verbose=verbose), SMALL)
-    found = Found(str(path))
+    found = StoredCheckpoint(str(path))
     run = {**found.header["run"], "tagwise": "0.0.1"}
     files.write(
         str(path), {"run": run, **{name: found.state(name, Anything()) for name in ("loop", "learner")}}
@@ -443,7 +443,7 @@ def test_core_rejects_states_of_other_data(name: str, monkeypatch: pytest.Monkey
     make, data = RUNS[name]
     states: list[Any] = []
 
-    class Noting(Keeper):
+    class Noting(Checkpointer):
         def __init__(self, state: Any = None) -> None:
             self.path, self.state = "c", state
 
@@ -459,8 +459,8 @@ def test_core_rejects_states_of_other_data(name: str, monkeypatch: pytest.Monkey
         def write(self, loop: Any, learner: Any) -> None:
             states.append(learner)
 
-    def trained(corpus: tw.Corpus, keeper: Any) -> tw.Tagger:
-        monkeypatch.setattr("tagwise.estimators.base.keeper_of", lambda *given: keeper)
+    def trained(corpus: tw.Corpus, checkpointer: Any) -> tw.Tagger:
+        monkeypatch.setattr("tagwise.estimators.base.checkpointer_of", lambda *given: checkpointer)
         return make().fit(corpus, checkpoint=Checkpoint("c"))
 
     trained(data, Noting())

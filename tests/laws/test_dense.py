@@ -13,7 +13,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset import encode
-from tagwise.dataset.layout import Named, carried
+from tagwise.dataset.layout import NamedLayout, transfer_weights
 
 Sentences = list[list[str]]
 
@@ -82,7 +82,7 @@ def test_losses_and_gradients_equal_those_of_dicts(loss: str, labels: int, size:
     assert len(layout) == len(plain)
     rng = np.random.default_rng(1)
     w = rng.normal(size=len(layout)) * 0.1
-    v = carried(Named(layout, vocabulary, names), w, Named(plain, texts, names))
+    v = transfer_weights(NamedLayout(layout, vocabulary, names), w, NamedLayout(plain, texts, names))
     for way in ("", "log", "wide", "plain"):
         before = _core.force(way)
         try:
@@ -93,7 +93,7 @@ def test_losses_and_gradients_equal_those_of_dicts(loss: str, labels: int, size:
             )
         finally:
             _core.force(before)
-        back = carried(Named(plain, texts, names), h, Named(layout, vocabulary, names))
+        back = transfer_weights(NamedLayout(plain, texts, names), h, NamedLayout(layout, vocabulary, names))
         np.testing.assert_allclose(g, back, rtol=2e-4, atol=2e-4 * np.abs(back).max())
 
 
@@ -126,10 +126,10 @@ def test_learners_train_like_dicts(name: str, beside: bool, tmp_path: Path) -> N
     assert tagger.predict(new) == other.predict(same)
     if name not in ("memm",):
         a, b = tagger.model_, other.model_
-        back = carried(
-            Named(a.scorer.layout, a.vocabulary, a.labels),
+        back = transfer_weights(
+            NamedLayout(a.scorer.layout, a.vocabulary, a.labels),
             a.scorer.weights,
-            Named(b.scorer.layout, b.vocabulary, b.labels),
+            NamedLayout(b.scorer.layout, b.vocabulary, b.labels),
         )
         np.testing.assert_allclose(
             back, b.scorer.weights, rtol=2e-3, atol=2e-3 * np.abs(b.scorer.weights).max()

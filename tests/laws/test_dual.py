@@ -256,8 +256,11 @@ def test_dev_scores_request_more_evaluations():
     """Both have the same epochs and equal objectives where both evaluate. A dev score requests more evaluations."""
     corpus = random_corpus(5, 4, n=60)
     few, many = (
-        {step.evaluations: step.value for step in steps(Ascent(dual(corpus, 0.3), 1, 0), 1e-6, often=often)}
-        for often in (False, True)
+        {
+            step.evaluations: step.value
+            for step in steps(Ascent(dual(corpus, 0.3), 1, 0), 1e-6, frequent_steps=frequent_steps)
+        }
+        for frequent_steps in (False, True)
     )
     assert len(many) > len(few)
     assert {n: many[n] for n in few if n in many} == {n: few[n] for n in few if n in many}
@@ -271,11 +274,11 @@ def test_dev_scores_request_more_evaluations():
 def test_resumed_flat_ascent_hands_over_to_lbfgs():
     """A flat ascent that is saved and resumed ends like the original: L-BFGS continues from the same weights."""
     corpus = random_corpus(5, 4, n=30)
-    ascent = Ascent(dual(corpus, 1.0), 1, 0, hasty=True)
+    ascent = Ascent(dual(corpus, 1.0), 1, 0, switches_early=True)
     whole = list(steps(ascent, 1e-9))
     assert ascent.is_flat
     assert len(whole) > 2
-    again = Ascent(dual(corpus, 1.0), 1, 0, ascent.state(), hasty=True)
+    again = Ascent(dual(corpus, 1.0), 1, 0, ascent.state(), switches_early=True)
     assert [step.value for step in steps(again, 1e-9)] == [whole[-1].value]
 
 

@@ -249,9 +249,9 @@ def test_number_of_parts_is_used_and_checked(shards: tw.Shards) -> None:
         tw.fit_shards(tw.CRF(**SETTINGS, loss="exp"), shards)
 
 
-def test_flat_ascent_hands_over_to_lbfgs_if_hasty() -> None:
-    """Flat means less than a hundredth in four epochs. At another rate, or without `hasty`, ascent continues."""
-    for hasty, values, flat in (
+def test_flat_ascent_hands_over_to_lbfgs_if_it_switches_early() -> None:
+    """Flat means less than a hundredth in four epochs. Otherwise, or without `switches_early`, ascent continues."""
+    for switches_early, values, flat in (
         (True, [[4, 100.0], [8, 99.5]], True),
         (True, [[4, 100.0], [8, 98.0]], False),
         (True, [[6, 100.0], [8, 99.9]], False),
@@ -260,7 +260,7 @@ def test_flat_ascent_hands_over_to_lbfgs_if_hasty() -> None:
         (False, [[4, 100.0], [8, 99.5]], False),
         (True, [], False),
     ):
-        ascent = dual.Ascent(_core.Dual(CORPUS.data, CORPUS.layout, 1.0), 1, 0, hasty=hasty)
+        ascent = dual.Ascent(_core.Dual(CORPUS.data, CORPUS.layout, 1.0), 1, 0, switches_early=switches_early)
         ascent.values = values
         assert ascent.is_flat == flat
 

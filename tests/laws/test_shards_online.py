@@ -12,7 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.learners.sharded.config import LocalParts
-from tagwise.learners.sharded.held import ranges
+from tagwise.learners.sharded.engines import ranges
 from tagwise.learners.sharded.online import OnlineConfig, OnlineShards, mixed
 
 from .online import corpus, learner, native

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise._core import Vocabulary
-from tagwise.base.imports import Functions, Missing
+from tagwise.base.imports import Functions, MissingFunction
 from tagwise.features import recipe_for, resolve
 from tagwise.features.derived_columns import parse_sum
 from tagwise.features.recipe import Recipe
@@ -305,7 +305,7 @@ def test_recipes_round_trip_through_json() -> None:
     assert again.functions == (corpus.shapes,)
     assert attributes(again, X) == attributes(recipe, X)
     alone = Recipe.from_json(recipe.to_json())
-    assert all(isinstance(function, Missing) for function in alone.functions)
+    assert all(isinstance(function, MissingFunction) for function in alone.functions)
     assert resolve(recipe.spec, ["word"]).learned(X).to_json()["parts"][1:] == recipe.to_json()["parts"][1:]
 
 

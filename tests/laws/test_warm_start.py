@@ -292,7 +292,7 @@ def test_history_tables_are_matched_by_name(old: Lookback, new: Lookback) -> Non
     rng = np.random.default_rng(7)
     before, labels = ("x", "y", "z", "u"), ("z", "new", "x", "y", "v")
     full = old.with_weights(rng.normal(size=len(old.terms(len(before)))))
-    carried = new.with_weights(new.carried(full, before, labels))
+    carried = new.with_weights(new.transfer_weights(full, before, labels))
     assert len(carried.weights) == len(new.terms(len(labels)))
 
     def names(history: Lookback, its: tuple[str, ...]) -> dict[Name, float]:
@@ -302,7 +302,7 @@ def test_history_tables_are_matched_by_name(old: Lookback, new: Lookback) -> Non
     known = names(full, before)
     found = names(carried, labels)
     assert found == {name: known.get(name, 0.0) for name in found}
-    assert not new.carried(None, (), labels).any()
+    assert not new.transfer_weights(None, (), labels).any()
 
 
 def test_warm_start_skips_stochastic_epochs() -> None:

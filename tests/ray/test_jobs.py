@@ -237,13 +237,13 @@ def test_a_killed_driver_resumes(nodes: Any, shards: tw.Shards, tmp_path: Path) 
 import os, signal, sys
 import tagwise.learners.checkpoint as kept
 from tagwise.cli import cli
-write, times = kept.Keeper.write, []
+write, times = kept.Checkpointer.write, []
 def killed(self, *given):
     write(self, *given)
     times.append(1)
     if len(times) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-kept.Keeper.write = killed
+kept.Checkpointer.write = killed
 cli({[*given, *by_ray]!r})
 """
     env = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}

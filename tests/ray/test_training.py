@@ -17,7 +17,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.learners.sharded.config import LocalParts
-from tagwise.learners.sharded.held import ranges
+from tagwise.learners.sharded.engines import ranges
 from tagwise.learners.sharded.objective import ObjectiveConfig, OverShards
 from tagwise.learners.sharded.online import OnlineConfig, OnlineShards
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tagwise.base.domains import (
+    AnyOf,
     Choice,
     Domain,
     DomainError,
-    Either,
     Flag,
     Integer,
-    Listed,
+    ListOf,
     Numbers,
     Real,
     Record,
@@ -55,8 +55,8 @@ def test_lossy_integer_conversions_are_rejected(value: Any) -> None:
 
 def test_errors_name_the_innermost_value() -> None:
     """Of two domains, the error is that of the one that accepts more of the value."""
-    words = Listed(Text())
-    domain = Record({"x": Either((words, Record(more=words)))})
+    words = ListOf(Text())
+    domain = Record({"x": AnyOf((words, Record(more=words)))})
     for value, message in (
         ({"x": ["a", 1]}, r"request\.x\[1\]: expected text, found 1"),
         ({"x": {"w": ["a", 1]}}, r"request\.x\.w\[1\]: expected text, found 1"),
@@ -75,7 +75,7 @@ def test_none_requires_an_optional_domain() -> None:
         Real(),
         Integer(),
         Choice(("a",)),
-        Listed(Text()),
+        ListOf(Text()),
         Record(),
         Numbers("f64"),
     ):

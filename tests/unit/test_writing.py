@@ -21,7 +21,7 @@ import pytest
 
 import tagwise as tw
 import tagwise.base.writing as writing
-from tagwise.base.exceptions import CorpusError, FileError, ModelFileError, refusal
+from tagwise.base.exceptions import CorpusError, FileError, ModelFileError, file_error
 from tagwise.base.writing import STALE, atomic, check_writable, is_temporary, write_text
 from tagwise.corpus.streams import writer
 
@@ -275,7 +275,7 @@ def test_errors_have_errno_filename_and_oserror_subclass() -> None:
     """Errors have errno, filename and the OSError subclass of that errno, and can be pickled."""
     for kind in (FileError, CorpusError, ModelFileError):
         for code in (errno.ENOENT, errno.EACCES, errno.EPIPE, errno.ENOSPC):
-            error = refusal(kind, "words", "file", code)
+            error = file_error(kind, "words", "file", code)
             assert isinstance(error, (kind, FileError))
             assert isinstance(error, type(OSError(code, "")))
             again = pickle.loads(pickle.dumps(error))

@@ -106,7 +106,7 @@ class DomainError(TagwiseError, ValueError):
         self.as_argument = f"{at}={found}: {problem}" if found else str(self)
 
 
-def refuse(at: str, expected: str, value: Any) -> DomainError:
+def domain_error(at: str, expected: str, value: Any) -> DomainError:
     """Return the error of a wrong value with its place, the expected and the actual value."""
     return DomainError(f"expected {expected}", at, shown(value))
 
@@ -139,7 +139,7 @@ class Domain:
         if value is None and self.optional:
             return
         if not self.holds(value):
-            raise refuse(at, self.describe(), value)
+            raise domain_error(at, self.describe(), value)
         self.check_inside(value, at)
 
     def convert(self, value: Any) -> Any:
@@ -223,7 +223,7 @@ class Real(Domain):
 
     def check_inside(self, value: Any, at: str) -> None:
         if abs(value) > sys.float_info.max and not (self.any_ and type(value) is float):
-            raise refuse(at, f"finite {self.describe()}", value)
+            raise domain_error(at, f"finite {self.describe()}", value)
 
     def convert(self, value: Any) -> Any:
         value = plain(value)
@@ -247,7 +247,7 @@ class Integer(Real):
 
     def check_inside(self, value: Any, at: str) -> None:
         if abs(value) > LARGEST:
-            raise refuse(at, f"{self.describe()}, below 2**63", value)
+            raise domain_error(at, f"{self.describe()}, below 2**63", value)
 
     def convert(self, value: Any) -> Any:
         value = plain(value)
@@ -311,7 +311,7 @@ class Anything(Domain):
 
 
 @dataclass(frozen=True)
-class Either(Domain):
+class AnyOf(Domain):
     """Union of domains. The error is that of the one that accepts most of a value."""
 
     domains: tuple[Domain, ...]
@@ -327,11 +327,11 @@ class Either(Domain):
             except DomainError as error:
                 errors.append(error)
         deepest = max(errors, key=lambda error: len(error.at))
-        raise deepest if len(deepest.at) > len(at) else refuse(at, self.describe(), value)
+        raise deepest if len(deepest.at) > len(at) else domain_error(at, self.describe(), value)
 
 
 @dataclass(frozen=True)
-class Listed(Domain):
+class ListOf(Domain):
     """List of `low` to `high` values of one domain, optionally all distinct."""
 
     of: Domain
@@ -358,7 +358,7 @@ class Listed(Domain):
 
 
 @dataclass(frozen=True)
-class Tupled(Domain):
+class TupleOf(Domain):
     """List of exactly these domains."""
 
     domains: tuple[Domain, ...]
@@ -431,7 +431,7 @@ class Numbers(Domain):
     """An array of one dimension: its type, its length if that is known, and whether its numbers must be finite.
 
     Finite means within float32, which is what models hold their weights in.
-    An array that was not read yet (`arrays.Placed`) is checked by its type and length alone.
+    An array that was not read yet (`arrays.ArrayInfo`) is checked by its type and length alone.
     """
 
     dtype: str

@@ -71,7 +71,7 @@ class FileError(TagwiseError, OSError):
         return self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return refusal, (self.kind, self.message, self.filename, self.errno)
+        return file_error, (self.kind, self.message, self.filename, self.errno)
 
 
 @functools.cache
@@ -91,10 +91,10 @@ def _refused(kind: Any, system: Any) -> Any:
     return type(kind.__name__, tuple(kept), names)
 
 
-def refusal(kind: type[TagwiseError], message: str, filename: str, errno: int) -> FileError:
+def file_error(kind: type[TagwiseError], message: str, filename: str, errno: int) -> FileError:
     """Return an error of `kind` that is also the OSError subclass of `errno`, with `errno` and `filename` set.
 
-    >>> error = refusal(ModelFileError, "a.tagwise: cannot be opened", "a.tagwise", 2)
+    >>> error = file_error(ModelFileError, "a.tagwise: cannot be opened", "a.tagwise", 2)
     >>> isinstance(error, FileNotFoundError), isinstance(error, ModelFileError), error.errno, error.filename
     (True, True, 2, 'a.tagwise')
     """

@@ -9,7 +9,7 @@ from typing import Any
 from tagwise.base.exceptions import MissingFunctionError, ParameterError
 
 
-class Missing:
+class MissingFunction:
     """Placeholder for a function that a file names and that was not passed. Calling it raises MissingFunctionError."""
 
     def __init__(self, path: str, what: str) -> None:
@@ -26,7 +26,7 @@ class Missing:
         return f"<missing function {self.path!r}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Missing) and other.path == self.path
+        return isinstance(other, MissingFunction) and other.path == self.path
 
     def __hash__(self) -> int:
         return hash(self.path)
@@ -49,11 +49,11 @@ class Functions:
         self.given, self.trust = dict(given or {}), bool(trust)
 
     def find(self, path: str, what: str) -> Callable[..., Any]:
-        """Return the function of this import path, or a `Missing` placeholder if it is unknown and not trusted."""
+        """Return the function of this import path, or a `MissingFunction` if it is unknown and not trusted."""
         for name in (path, path.partition(":")[2]):
             if name and name in self.given:
                 return self.given[name]
-        found: Callable[..., Any] = function_at(path, what) if self.trust else Missing(path, what)
+        found: Callable[..., Any] = function_at(path, what) if self.trust else MissingFunction(path, what)
         return found
 
 
@@ -61,16 +61,16 @@ class Functions:
 NO_FUNCTIONS = Functions()
 
 
-def present(function: Any) -> Any:
+def require_function(function: Any) -> Any:
     """Return the function, or raise a MissingFunctionError if it is a placeholder."""
-    if isinstance(function, Missing):
+    if isinstance(function, MissingFunction):
         function()
     return function
 
 
 def alias(function: Any, path: str) -> str:
     """Return the import path by which a file names a function if it differs from its own, or an empty string."""
-    if isinstance(function, Missing):
+    if isinstance(function, MissingFunction):
         return ""
     own = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', None)}"
     return "" if own == path else path
@@ -78,7 +78,7 @@ def alias(function: Any, path: str) -> str:
 
 def path_of(function: Any, what: str) -> str:
     """Return the import path of a function ("module:name"). `what` describes it in the error if it has none."""
-    if isinstance(function, Missing):
+    if isinstance(function, MissingFunction):
         return function.path
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     path = f"{module}:{name}"

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any
 
-from tagwise.base.exceptions import FileError, TagwiseError, refusal
+from tagwise.base.exceptions import FileError, TagwiseError, file_error
 
 Path = str | os.PathLike[str]
 
@@ -46,7 +46,7 @@ def _errors_naming(path: str, kind: type[TagwiseError]) -> Iterator[None]:
             what, remedy = "cannot be written through a symbolic link", "Give the path of the file itself."
         elif code in _FULL:
             remedy = "Free some space, or give a path on another disk. An existing file has not changed."
-        raise refusal(kind, f"{path}: {what}. {remedy}", path, code) from error
+        raise file_error(kind, f"{path}: {what}. {remedy}", path, code) from error
 
 
 class _Output(io.FileIO):

@@ -10,7 +10,7 @@ from typing import IO, Any, TypeVar, cast
 
 import rich_click as click
 
-from tagwise.base.exceptions import CorpusError, refusal
+from tagwise.base.exceptions import CorpusError, file_error
 from tagwise.base.parameters import meant
 from tagwise.cli.help import DATA, MACHINE
 from tagwise.corpus.bundled import corpora, load_corpus
@@ -185,7 +185,7 @@ def read_corpus(
         corpus = Corpus(sentences, source="<stdin>" if name == "-" else name)
     except FileNotFoundError as error:
         if hint := meant(name.partition(":")[0], [info.name for info in corpora()]):
-            raise refusal(CorpusError, f"{error}{hint}", name, error.errno or 2) from error
+            raise file_error(CorpusError, f"{error}{hint}", name, error.errno or 2) from error
         raise
     check_labelled(corpus, kind)
     return corpus

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
-from tagwise.base.exceptions import ModelFileError, ParameterError, refusal
+from tagwise.base.exceptions import ModelFileError, ParameterError, file_error
 from tagwise.base.imports import function_at
 from tagwise.base.parameters import meant
 from tagwise.cli.app import say
@@ -127,5 +127,5 @@ def load_model(name: str, functions: Mapping[str, Any] | None = None, trust: boo
         return tw.load(name, functions=functions, trust=trust)
     except FileNotFoundError as error:
         if hint := meant(name, TAGGERS):
-            raise refusal(ModelFileError, f"{error}{hint}", name, error.errno or 2) from error
+            raise file_error(ModelFileError, f"{error}{hint}", name, error.errno or 2) from error
         raise

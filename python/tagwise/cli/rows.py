@@ -36,7 +36,7 @@ class Rows:
 
     def __call__(self, sentence: Sentence, labelling: Labelling) -> str:
         """Return all lines up to the end of a sentence, those of its tokens with labels."""
-        before = self.text(self.passed(self.raw.upto(sentence.line or 1)))
+        before = self.text(self.passed(self.raw.lines_before(sentence.line or 1)))
         return before + self.text(self.labelled(sentence, labelling))
 
     def pause(self) -> str:

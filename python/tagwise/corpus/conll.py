@@ -13,7 +13,7 @@ from typing import NoReturn
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
 from tagwise.corpus.columns import OpenFile, check_columns
-from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
+from tagwise.corpus.row_blocks import StringCache, blocks, doc_of, tidy_spaces, tidy_tabs
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import (
@@ -61,10 +61,10 @@ class Columns:
         self.label = label
         self.optional_label = optional_label
         self.separator = "\t"
-        self.shared = Shared()
+        self.shared = StringCache()
         self.raw: Raw | None = None
 
-    def settle(self, k: int, line: int, row: str) -> None:
+    def set_columns(self, k: int, line: int, row: str) -> None:
         """Fix the column names from the number of columns in the first row."""
         names = self.given if self.given is not None else _default_columns(k, self.label)
         if self.given is not None and len(names) != k:
@@ -122,7 +122,7 @@ class Columns:
             row = block.split("\n", 1)[0]
             if sep == "\t" and (row[0] == "\t" or row[-1] == "\t" or "\t\t" in row):
                 self.bad_block(line, [row])
-            self.settle(row.count(sep) + 1, line, row)
+            self.set_columns(row.count(sep) + 1, line, row)
         k, stride = len(self.names), len(self.names) + 1
         cells = block.replace("\n", f"{sep}\n{sep}").split(sep)
         T = block.count("\n") + 1
@@ -200,7 +200,7 @@ def iter_conll(
     return conll_sentences(chunks, Columns(name, names, label, optional_label), separator, comments)
 
 
-def looks(head: str, rows: list[str]) -> bool:
+def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first lines of a text are rows of columns: tabs, document marks, or rows of equal width."""
     if any("\t" in row for row in rows) or DOCSTART in head:
         return True
@@ -239,7 +239,7 @@ def ragged(head: str) -> tuple[int, str, int] | None:
     return None
 
 
-def opened(file: OpenFile) -> Iterator[Sentence]:
+def iter_open(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     state = Columns(file.name, file.columns, file.label, file.optional_label)
     state.raw = file.raw

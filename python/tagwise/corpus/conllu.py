@@ -9,7 +9,7 @@ from typing import NoReturn
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
 from tagwise.corpus.columns import OpenFile
-from tagwise.corpus.row_blocks import Shared, blocks, doc_of, tidy_tabs
+from tagwise.corpus.row_blocks import StringCache, blocks, doc_of, tidy_tabs
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import (
     File,
@@ -70,13 +70,13 @@ def iter_conllu(
     return conllu_sentences(name, chunks, names, label)
 
 
-def looks(head: str, rows: list[str]) -> bool:
+def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first line with a token has ten cells, the first of them a number."""
     cells = next((row for row in rows if row[0] != "#"), "").split("\t")  # a comment may contain tabs
     return len(cells) == 10 and cells[0].replace("-", "").replace(".", "").isdecimal()
 
 
-def opened(file: OpenFile) -> Iterator[Sentence]:
+def iter_open(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file. Without named columns, ``label`` means upos."""
     names, label = file.columns, file.label
     label = "upos" if label == "label" and names is None else label
@@ -93,7 +93,7 @@ def opened(file: OpenFile) -> Iterator[Sentence]:
 def conllu_sentences(
     name: str, chunks: Iterator[str], names: tuple[str, ...], label: str | None
 ) -> Iterator[Sentence]:
-    shared = Shared()
+    shared = StringCache()
     places = [(n, 1 + CONLLU_COLUMNS.index(n)) for n in names]
     ids: list[str] = []
     pending: list[str] = []

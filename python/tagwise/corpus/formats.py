@@ -26,7 +26,7 @@ class CorpusFormat:
         name: Name of the format.
         endings: File extensions. The first format with an extension is used to write such files.
         turn: Position in the order in which detection tries the formats.
-        looks: Returns whether a text has this format, given its first lines and those of them that hold tokens.
+        detect: Returns whether a text has this format, given its first lines and those of them that hold tokens.
         sentences: Returns the sentences of an open file.
         write: Writes sentences to a file.
         unnamed: Whether the columns of a file have no names.
@@ -35,7 +35,7 @@ class CorpusFormat:
     name: str
     endings: tuple[str, ...]
     turn: int
-    looks: Callable[[str, list[str]], bool]
+    detect: Callable[[str, list[str]], bool]
     sentences: Callable[[OpenFile], Iterator[Sentence]]
     write: Callable[[Iterable[Sentence], File], None]
     unnamed: bool = False
@@ -45,20 +45,20 @@ TABLE: dict[str, CorpusFormat] = {
     found.name: found
     for found in (
         CorpusFormat(
-            "conll", (".tsv", ".conll"), 3, conll.looks, conll.opened, conll.write_conll, unnamed=True
+            "conll", (".tsv", ".conll"), 3, conll.detect, conll.iter_open, conll.write_conll, unnamed=True
         ),
-        CorpusFormat("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
-        CorpusFormat(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
-        CorpusFormat("text", (), 4, pretokenized.looks, pretokenized.opened, pretokenized.write_text),
+        CorpusFormat("conllu", (".conllu",), 2, conllu.detect, conllu.iter_open, conllu.write_conllu),
+        CorpusFormat(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.detect, jsonl.iter_open, jsonl.write_jsonl),
+        CorpusFormat("text", (), 4, pretokenized.detect, pretokenized.iter_open, pretokenized.write_text),
         CorpusFormat(
             span_jsonl.NAME,
             (".jsonl", ".ndjson"),
             0,
-            span_jsonl.looks,
-            span_jsonl.opened,
+            span_jsonl.detect,
+            span_jsonl.iter_open,
             span_jsonl.write_spans,
         ),
-        CorpusFormat(raw_text.NAME, (), 5, raw_text.looks, raw_text.opened, raw_text.write_raw),
+        CorpusFormat(raw_text.NAME, (), 5, raw_text.detect, raw_text.iter_open, raw_text.write_raw),
     )
 }
 FORMATS = tuple(TABLE)
@@ -93,7 +93,7 @@ def format_of_text(head: str, among: Sequence[str] = ()) -> str:
     candidates = [TABLE[name] for name in among or FORMATS]
     by_turn = sorted(candidates, key=lambda found: found.turn)
     fallback = among[0] if among else DEFAULT
-    return next((found.name for found in by_turn if rows and found.looks(head, rows)), fallback)
+    return next((found.name for found in by_turn if rows and found.detect(head, rows)), fallback)
 
 
 def _check_format(format: str | None) -> None:

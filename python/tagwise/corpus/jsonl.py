@@ -67,7 +67,7 @@ def is_column(value: object, size: int) -> bool:
     return isinstance(value, list) and len(value) == size and all(isinstance(v, str) for v in value)
 
 
-def looks(head: str, rows: list[str]) -> bool:
+def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first line of a text is a JSON object or an array of strings."""
     if rows[0][0] not in "{[":
         return False
@@ -78,7 +78,7 @@ def looks(head: str, rows: list[str]) -> bool:
     return isinstance(value, dict) or is_column(value, len(value) if isinstance(value, list) else -1)
 
 
-def opened(file: OpenFile) -> Iterator[Sentence]:
+def iter_open(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return jsonl_sentences(file.name, file.chunks, file.columns, file.label)
 

@@ -32,12 +32,12 @@ def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:
     return text_sentences(chunks)
 
 
-def looks(head: str, rows: list[str]) -> bool:
+def detect(head: str, rows: list[str]) -> bool:
     """Return True, because every text can be read as tokens separated by spaces."""
     return True
 
 
-def opened(file: OpenFile) -> Iterator[Sentence]:
+def iter_open(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return text_sentences(file.chunks)
 

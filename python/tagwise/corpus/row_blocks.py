@@ -17,7 +17,7 @@ _NEWDOC = re.compile(r"#\s*newdoc(?:\s+id\s*=\s*(.*?))?\s*$")
 _SHARED_STRINGS = 1 << 16
 
 
-class Shared(dict[str, str]):
+class StringCache(dict[str, str]):
     """Cache with one object for equal strings, which saves memory and hashing. Its size is bounded, for streams."""
 
     def column(self, values: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ class Raw:
     >>> raw = Raw()
     >>> raw.append("a\\n\\n")
     >>> raw.append("b")
-    >>> raw.upto(3), raw.ending, raw.take(1), raw.ending
+    >>> raw.lines_before(3), raw.ending, raw.take(1), raw.ending
     (['a', ''], '\\n', ['b'], '')
     """
 
@@ -56,7 +56,7 @@ class Raw:
         self._number += len(found)
         return found
 
-    def upto(self, number: int) -> list[str]:
+    def lines_before(self, number: int) -> list[str]:
         """Return the remaining lines before a line number, counted from 1."""
         return self.take(number - self._number)
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NoReturn, TypeAlias
 
-from tagwise.base.exceptions import CorpusError, refusal
+from tagwise.base.exceptions import CorpusError, file_error
 from tagwise.base.writing import atomic
 from tagwise.corpus.labels import broken, first_break
 
@@ -126,7 +126,7 @@ def _open(file: File, name: str) -> tuple[Any, bool]:
         return open(file, "rb", buffering=0), True
     except (OSError, ValueError) as e:
         why = getattr(e, "strerror", None) or str(e)
-        raise refusal(
+        raise file_error(
             CorpusError,
             f"{shown(name) if chr(10) in name else name}: cannot be opened ({why}). "
             "Give the path of a readable file, '-' for stdin, or an open file (io.StringIO(text) for text).",

@@ -35,7 +35,7 @@ class Blocks(NamedTuple):
     pair: slice
 
 
-class Named(NamedTuple):
+class NamedLayout(NamedTuple):
     """A layout with the names of its attributes and labels."""
 
     layout: _core.Layout
@@ -151,7 +151,7 @@ def kept(layout: _core.Layout, keep: NDArray[np.bool_]) -> tuple[_core.Layout, N
 # --- weights by name ----------------------------------------------------------------------------------------
 
 
-def carried(old: Named, weights: NDArray[np.float32], new: Named) -> NDArray[np.float64]:
+def transfer_weights(old: NamedLayout, weights: NDArray[np.float32], new: NamedLayout) -> NDArray[np.float64]:
     """Transfer weights from an old layout to a new one, for warm starts. Features that are new get weight 0."""
     n_old, n_new = len(old.labels), len(new.labels)
     label_of = {label: i for i, label in enumerate(old.labels)}
@@ -197,7 +197,7 @@ def carried(old: Named, weights: NDArray[np.float32], new: Named) -> NDArray[np.
     return np.concatenate(out)
 
 
-def feature_names(named: Named, features: Sequence[int]) -> dict[int, tuple[str, str, str]]:
+def feature_names(named: NamedLayout, features: Sequence[int]) -> dict[int, tuple[str, str, str]]:
     """Return (kind, attribute, label) of some features. An edge has the previous label in place of an attribute.
 
     Pair features, which have an attribute and two labels, are not supported.

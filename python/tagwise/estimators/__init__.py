@@ -29,7 +29,7 @@ from tagwise.estimators.svm import HMSVM
 from tagwise.estimators.task import TRANSIENT
 from tagwise.learners.loop import Iteration
 from tagwise.model.model import Model
-from tagwise.model.reading import about
+from tagwise.model.reading import error_prefix
 
 __all__ = [
     "AROW",
@@ -111,7 +111,7 @@ def load(
             f"version. The learners are {', '.join(LEARNERS)}"
         )
     kind = LEARNERS[learner]
-    with about(os.fspath(path)), about("meta.params"):
+    with error_prefix(os.fspath(path)), error_prefix("meta.params"):
         params = _params(kind, model.meta.get("params", {}), Functions(functions, trust))
     if model.lookback is not None and model.lookback.endless:
         params.setdefault("pool", model.lookback.pool)  # for files without this parameter

@@ -19,14 +19,14 @@ from tagwise.corpus import labels
 from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
 from tagwise.dataset.class_weights import CLASS_WEIGHT
-from tagwise.estimators.growth import grown, joined
+from tagwise.estimators.growth import extended_labels, extended_layout
 from tagwise.estimators.limits import Limits, limits_of, valid_gold
 from tagwise.estimators.predicting import Predicting
-from tagwise.estimators.resuming import checked_checkpoint, keeper_of
+from tagwise.estimators.resuming import checked_checkpoint, checkpointer_of
 from tagwise.estimators.scikit import ScikitLearn
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
 from tagwise.estimators.texts import Texts
-from tagwise.estimators.training import add_line, listeners, model_of, watched
+from tagwise.estimators.training import add_line, model_of, train_with_progress, training_callbacks
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns
 from tagwise.features.resolve import recipe_for
@@ -119,7 +119,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
                         lookup(parameters_of(cls), name, cls.__name__)
             return super().__new__(cls)
 
-    def _take(self, given: dict[str, Any]) -> None:
+    def _store_params(self, given: dict[str, Any]) -> None:
         """Store the parameters of `__init__`, unchanged."""
         for name in parameters_of(type(self)):
             setattr(self, name, given[name])
@@ -268,19 +268,21 @@ class Tagger(Predicting, Texts, ScikitLearn):
             dev_y = scored.gold(dev_y)
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, scored, dev_y)
         if checkpoint is not None:
-            task.keeper = keeper_of(self.name, task, checkpoint, scored, dev_y) if self.resumes else None
+            task.checkpointer = (
+                checkpointer_of(self.name, task, checkpoint, scored, dev_y) if self.resumes else None
+            )
             if not self.resumes:
                 checked_checkpoint(checkpoint)
                 logger.info("%s trains in one pass and writes no checkpoint", self.name)
-        task.callbacks = listeners(callbacks, params)
+        task.callbacks = training_callbacks(callbacks, params)
         try:
-            self._keep(task, result := watched(self._train, task, self.name))
+            self._store_result(task, result := train_with_progress(self._train, task, self.name))
         except TrainingError as error:
             add_line(error, inputs, params)
             raise
-        return self._ended(result)
+        return self._finish(result)
 
-    def _ended(self, result: Result) -> Tagger:
+    def _finish(self, result: Result) -> Tagger:
         """Return the tagger, or raise KeyboardInterrupt if Ctrl-C ended training. The model is kept in both cases."""
         if result.interrupted:
             raise KeyboardInterrupt(
@@ -296,7 +298,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
             labels.check_type(kind, before.label_type, "the training set", "the model")
         task.label_type = kind or "str"
 
-    def _keep(self, task: Task, result: Result) -> Tagger:
+    def _store_result(self, task: Task, result: Result) -> Tagger:
         """Set the learned attributes from the result of training."""
         self.history_ = result.history
         self.objective_ = result.objective
@@ -315,10 +317,10 @@ class Tagger(Predicting, Texts, ScikitLearn):
         found = encode.collect_labels(gold)
         if not found:
             raise CorpusError("the training set has no tokens. Pass at least one labelled sentence")
-        names = joined(before, found)
+        names = extended_labels(before, found)
         recipe, vocabulary, data = self._encoded(X, params, before)
         data = encode.with_labels(data, gold, names)
-        layout, places = grown(before, self._layout(data, len(vocabulary), len(names), params))
+        layout, places = extended_layout(before, self._layout(data, len(vocabulary), len(names), params))
         limits, start = limits_of(params, names, data, X, gold, *known), np.zeros(len(layout))
         return Task(data, layout, names, vocabulary, recipe, params, start, X, limits=limits, places=places)
 

@@ -107,7 +107,7 @@ class HMM(Tagger):
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs the objective to the
                 logger `tagwise`. Training is one pass and rarely needs it.
         """
-        self._take(locals())
+        self._store_params(locals())
 
     def _task(
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
@@ -255,7 +255,7 @@ class MEMM(Tagger):
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
-        self._take(locals())
+        self._store_params(locals())
 
     def _model(self, task: Task, w: Vector) -> Model:
         scorer = current().scorer(task.layout, w.astype(np.float32), None, True)
@@ -291,5 +291,5 @@ class MEMM(Tagger):
             seed=params["seed"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
-            keeper=task.keeper,
+            checkpointer=task.checkpointer,
         )

@@ -10,7 +10,7 @@ import numpy as np
 import tagwise._core as _core
 from tagwise.base.domains import Choice, Domains, Flag, Integer, Real
 from tagwise.base.exceptions import ParameterError
-from tagwise.dataset.layout import Named, feature_names
+from tagwise.dataset.layout import NamedLayout, feature_names
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import Task
@@ -164,11 +164,11 @@ class Boosting(Tagger):
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
-        self._take(locals())
+        self._store_params(locals())
 
-    def _keep(self, task: Task, result: Result) -> Tagger:
+    def _store_result(self, task: Task, result: Result) -> Tagger:
         """Set the learned attributes, with a model of the chosen features only."""
-        super()._keep(task, result)
+        super()._store_result(task, result)
         keep = self.model_.scorer.weights != 0.0
         keep[self._steps["feature"]] = True
         model, index = prune(self.model_, keep)
@@ -235,7 +235,7 @@ class Boosting(Tagger):
             params["patience"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
-            keeper=task.keeper,
+            checkpointer=task.checkpointer,
         )
         return result
 
@@ -250,7 +250,7 @@ def rounds(model: Model) -> list[Round]:
     if "boosting.feature" not in model.arrays:
         return []
     columns = [model.arrays[f"boosting.{name}"].tolist() for name in boosting.COLUMNS]
-    named = Named(model.scorer.layout, model.vocabulary, model.labels)
+    named = NamedLayout(model.scorer.layout, model.vocabulary, model.labels)
     names = feature_names(named, model.arrays["boosting.feature"].tolist())
     return [
         Round(number, *names[feature], step, bound, log_loss)

@@ -20,7 +20,7 @@ from tagwise.dataset.check import check_lengths
 from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
-from tagwise.estimators.growth import grown, joined, with_tuples
+from tagwise.estimators.growth import extended_labels, extended_layout, with_tuples
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task
 from tagwise.features.inputs import Inputs
@@ -196,7 +196,7 @@ class CRF(Tagger):
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
-        self._take(locals())
+        self._store_params(locals())
 
     def to(self, device: str) -> CRF:
         """Move this fitted tagger to another device for decoding.
@@ -229,12 +229,12 @@ class CRF(Tagger):
         )
         require("a partially labelled corpus", params, {"loss": ("log",), "order": (1,), **none})
         known = partial.parse(gold, params["separator"], params["unknown"])
-        labels = joined(before, partial.collect(known))
+        labels = extended_labels(before, partial.collect(known))
         recipe, vocabulary, data = self._encoded(X, params, before)
         check_lengths(data, known)
         support = partial.support_of(known, labels)
         choice = {name: params[name] for name in ("all_pairs", "start_end")}
-        layout, places = grown(before, partial.layout_of(data, len(vocabulary), support, **choice))
+        layout, places = extended_layout(before, partial.layout_of(data, len(vocabulary), support, **choice))
         data, start = data.with_gold(partial.gold_of(support)), np.zeros(len(layout))
         return ChainTask(
             data, layout, labels, vocabulary, recipe, params, start, X, places=places, partial=support
@@ -268,7 +268,7 @@ class CRF(Tagger):
             if task.warm is not None:
                 # Indices of the tuples that have a feature, in their order.
                 places = np.flatnonzero(task.order.dense(more + 1.0))
-                more = task.far_start(Lookback(params["order"], 1, tuples=True))[places]
+                more = task.lookback_start(Lookback(params["order"], 1, tuples=True))[places]
             start = np.concatenate([start, more])
         problem = Problem(
             data,
@@ -307,7 +307,7 @@ class CRF(Tagger):
             seed=params["seed"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
-            keeper=task.keeper,
+            checkpointer=task.checkpointer,
             point=self._point,
         )
 

@@ -19,12 +19,14 @@ from tagwise.model.model import Model, check_explicit
 from tagwise.scores.lookback import Lookback
 
 
-def joined(before: Model | None, labels: Sequence[str]) -> list[str]:
+def extended_labels(before: Model | None, labels: Sequence[str]) -> list[str]:
     """Return the labels of a model followed by the new ones."""
     return list(dict.fromkeys([*(() if before is None else before.labels), *labels]))
 
 
-def grown(before: Model | None, layout: _core.Layout) -> tuple[_core.Layout, NDArray[np.int64] | None]:
+def extended_layout(
+    before: Model | None, layout: _core.Layout
+) -> tuple[_core.Layout, NDArray[np.int64] | None]:
     """Return the layout with the features of a model added, and the new indices of these (None without a model)."""
     if before is None:
         return layout, None
@@ -58,14 +60,14 @@ class NarrowedTask:
             return None
         return NarrowedTask(*found, len(layout))
 
-    def inside(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    def narrow_state(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return the state of the part, taken from a state of the whole."""
         return {
             name: value[self.places] if name in ARRAYS and len(value) else value
             for name, value in state.items()
         }
 
-    def outside(self, before: Mapping[str, Any], after: Mapping[str, Any], fill: float) -> dict[str, Any]:
+    def widen_state(self, before: Mapping[str, Any], after: Mapping[str, Any], fill: float) -> dict[str, Any]:
         """Return the state of the whole: `before`, updated with the part. `fill` is the variance of new features."""
         out = dict(after)
         for name, start in zip(ARRAYS, (0.0, 0.0, fill)):

@@ -121,7 +121,7 @@ class MIRA(OnlineTagger):
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
-        self._take(locals())
+        self._store_params(locals())
 
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
         params = task.params
@@ -221,7 +221,7 @@ class PassiveAggressive(OnlineTagger):
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
-        self._take(locals())
+        self._store_params(locals())
 
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
         params = task.params
@@ -319,7 +319,7 @@ class AROW(OnlineTagger):
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
-        self._take(locals())
+        self._store_params(locals())
 
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
         params = task.params

@@ -21,7 +21,7 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import ARRAYS, NarrowedTask, weights_of
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
-from tagwise.estimators.training import add_line, listeners, watched
+from tagwise.estimators.training import add_line, train_with_progress, training_callbacks
 from tagwise.features.inputs import Inputs
 from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
@@ -73,14 +73,14 @@ def run_epochs(learner: online.Learner, task: Task) -> Result:
         averaged=params["average"],
         dev_score=task.dev_score,
         callbacks=task.callbacks,
-        keeper=task.keeper,
+        checkpointer=task.checkpointer,
         ballot=task.ballot,
     )
 
 
 def _part(task: Task) -> NarrowedTask | None:
     """Return the part of the task with the features of its sentences, or None if training needs all weights."""
-    whole = task.params["parts"] > 1 or task.dev_score or task.keeper or task.ballot
+    whole = task.params["parts"] > 1 or task.dev_score or task.checkpointer or task.ballot
     return None if whole else NarrowedTask.of(task.layout, task.data)
 
 
@@ -134,13 +134,13 @@ class OnlineTagger(Tagger):
         }
         self.__dict__.pop("state_", None)
         if lookback is not None:
-            return run_epochs(self._further_back(task, lookback, options), task)
+            return run_epochs(self._lookback_core(task, lookback, options), task)
         part = None if state is None else _part(task)
         if part is not None and state is not None:
             learner = _core.Online(part.data, part.layout, self._rule(task), **options)
-            learner.restore(part.inside(state))
+            learner.restore(part.narrow_state(state))
             result = run_epochs(learner, task)
-            self.state_ = part.outside(state, learner.state(), params.get("variance", 1.0))
+            self.state_ = part.widen_state(state, learner.state(), params.get("variance", 1.0))
             result.weights = weights_of(self.state_, params["average"])
             return result
         learner = _core.Online(task.data, task.layout, self._rule(task), **options)
@@ -195,14 +195,18 @@ class OnlineTagger(Tagger):
         inputs = Inputs.of(X)
         gold, kind = labels.texts(inputs.gold(y))
         state = self._state() if fitted else None
-        task = self._task(inputs, gold, params) if state is None else self._grown(inputs, gold, params, state)
+        task = (
+            self._task(inputs, gold, params)
+            if state is None
+            else self._extended_task(inputs, gold, params, state)
+        )
         self._typed(task, kind, self.model_ if fitted else None)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if dev is not None:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
-        task.callbacks = listeners(callbacks, params)
+        task.callbacks = training_callbacks(callbacks, params)
         try:
-            result = watched(lambda task: self._learn(task, state), task, self.name)
+            result = train_with_progress(lambda task: self._learn(task, state), task, self.name)
         except TrainingError as error:
             add_line(error, inputs, params)
             raise
@@ -212,8 +216,8 @@ class OnlineTagger(Tagger):
                 entry["iteration"] += before
             result.history[:0] = self.history_
             result.best_iteration += before
-        self._keep(task, result)
-        self._ended(result)
+        self._store_result(task, result)
+        self._finish(result)
         return self
 
     def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> OnlineTagger:
@@ -246,7 +250,7 @@ class OnlineTagger(Tagger):
             kept["state_"] = self._state()
         return kept
 
-    def _grown(
+    def _extended_task(
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
     ) -> Task:
         """Return the task of more sentences, with the features of the model. The state gets the new layout."""
@@ -303,7 +307,7 @@ class OnlineTagger(Tagger):
         numbers = {"steps": found.get("steps", 0.0), "epochs": found.get("epochs", 0)}
         model.with_meta(state=numbers).save(path, extra)
 
-    def _further_back(self, task: Task, lookback: Lookback, options: Options) -> _core.HistoryOnline:
+    def _lookback_core(self, task: Task, lookback: Lookback, options: Options) -> _core.HistoryOnline:
         """Return the learner whose search uses labels further back."""
         words = None
         if lookback.document:
@@ -318,7 +322,7 @@ class OnlineTagger(Tagger):
             words = (np.fromiter(flat, dtype=np.uint32), task.X.starts)
         terms = lookback.terms(len(task.labels))
         learner = _core.HistoryOnline(task.data, task.layout, terms, self._rule(task), words=words, **options)
-        start = np.concatenate([task.start, task.far_start(lookback)])
+        start = np.concatenate([task.start, task.lookback_start(lookback)])
         if start.any():
             learner.restore({"weights": start})
         return learner

@@ -157,7 +157,7 @@ class Perceptron(Kernelised, OnlineTagger):
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
-        self._take(locals())
+        self._store_params(locals())
 
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
         return _core.Rule(self.name)
@@ -204,5 +204,5 @@ class Perceptron(Kernelised, OnlineTagger):
             averaged=params["average"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
-            keeper=task.keeper,
+            checkpointer=task.checkpointer,
         )

@@ -11,19 +11,19 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.labels import texts
 from tagwise.estimators.task import TRANSIENT, Task
 from tagwise.features.inputs import Inputs
-from tagwise.learners.checkpoint import Checkpoint, Keeper, digest
+from tagwise.learners.checkpoint import Checkpoint, Checkpointer, digest
 from tagwise.scores.lookback import Lookback
 
 
-def keeper_of(
+def checkpointer_of(
     learner: str,
     task: Task,
     checkpoint: Checkpoint,
     dev: Inputs | None,
     dev_y: Sequence[Sequence[Any]] | None,
     shards: str | None = None,
-) -> Keeper:
-    """Return the keeper of the checkpoints of a run, which rejects a checkpoint of another run when it resumes.
+) -> Checkpointer:
+    """Return the checkpointer of a run. Resuming from a checkpoint of another run raises a TrainingError.
 
     Args:
         learner: Name of the learner.
@@ -49,10 +49,10 @@ def keeper_of(
             task.labels, data, task.layout.arrays(), task.limits, _partial(task), _documents(task)
         ),
         "sample_weight": digest(task.sample_weight),
-        "start": digest(task.start, _far_start(task)),
+        "start": digest(task.start, _lookback_start(task)),
         "dev": scored,
     }
-    return Keeper(checkpoint, run)
+    return Checkpointer(checkpoint, run)
 
 
 def checked_checkpoint(checkpoint: Any) -> None:
@@ -71,10 +71,10 @@ def _documents(task: Task) -> Any:
     return [list(words) for words in task.X.words("document=True")], task.X.starts
 
 
-def _far_start(task: Task) -> Any:
+def _lookback_start(task: Task) -> Any:
     """Return the start weights of labels further back."""
     lookback = Lookback.of(task.params)
-    return None if lookback is None or task.warm is None else task.far_start(lookback)
+    return None if lookback is None or task.warm is None else task.lookback_start(lookback)
 
 
 def _arrays(data: _core.Dataset) -> tuple[Any, ...]:

@@ -139,7 +139,7 @@ class HMSVM(Kernelised, Tagger):
             all_pairs: Create features for all pairs of attribute and label, as in the paper. Set it to False for a
                 several times smaller model with the pairs that occur in training.
         """
-        self._take(locals())
+        self._store_params(locals())
 
     def _train(self, task: Task) -> Result:
         params, kernel = task.params, self._kernel(task.params, task.data)
@@ -171,5 +171,5 @@ class HMSVM(Kernelised, Tagger):
             params["patience"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
-            keeper=task.keeper,
+            checkpointer=task.checkpointer,
         )

@@ -19,7 +19,7 @@ from tagwise.estimators.limits import Limits
 from tagwise.evaluation.metrics import evaluate
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
-from tagwise.learners.checkpoint import Keeper
+from tagwise.learners.checkpoint import Checkpointer
 from tagwise.learners.loop import Callback, Stopping, logger
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
@@ -49,14 +49,14 @@ class Task:
     places: NDArray[np.int64] | None = None  # new index of each feature of a model that grows
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
-    keeper: Keeper | None = None  # writer of checkpoints
+    checkpointer: Checkpointer | None = None  # writer of checkpoints
     ballot: Ballot | None = None  # weight vectors of a voted learner
 
-    def far_start(self, lookback: Lookback) -> Vector:
+    def lookback_start(self, lookback: Lookback) -> Vector:
         """Return the start weights of labels further back, in the layout of `lookback`."""
         if self.warm is None:
-            return lookback.carried(None, (), self.labels)
-        return lookback.carried(self.warm.lookback, self.warm.labels, self.labels)
+            return lookback.transfer_weights(None, (), self.labels)
+        return lookback.transfer_weights(self.warm.lookback, self.warm.labels, self.labels)
 
     @property
     def n_jobs(self) -> int:

@@ -38,7 +38,7 @@ def model_of(source: Predicting | Model | str | os.PathLike[str]) -> Model:
     return Model.load(source)
 
 
-def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
+def training_callbacks(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
     """Return the callbacks, and one that logs every iteration if `verbose` is set."""
     given = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
     for callback in given:
@@ -47,7 +47,7 @@ def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Cal
     return [*given, _log] if params["verbose"] else given
 
 
-def watched(train: Callable[[Task], Result], task: Task, title: str) -> Result:
+def train_with_progress(train: Callable[[Task], Result], task: Task, title: str) -> Result:
     """Train, with a progress line on a terminal or in a notebook if `verbose` is set."""
     with progress(title, task.params["verbose"]) as line:
         if line is not None:

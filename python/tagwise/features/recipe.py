@@ -26,14 +26,14 @@ from tagwise._core import (
 )
 from tagwise.base.domains import is_text
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
-from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, path_of, present
+from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, path_of, require_function
 from tagwise.base.parameters import cores, meant
 from tagwise.features.derived_columns import DerivedColumn, Features, derived_column_of
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.patterns import Patterns
 from tagwise.features.sets import DEFAULT_COLUMN, is_crfpp, quoted
 from tagwise.features.union import united
-from tagwise.features.vectors import Dense
+from tagwise.features.vectors import VectorSpec
 
 Function = Callable[[Any], Sequence[Any]]
 #: Description in messages.
@@ -111,7 +111,7 @@ class Recipe:
     path: str = field(default="", compare=False, repr=False)
     derived_columns: tuple[DerivedColumn, ...] = ()
     parts: tuple[Recipe, ...] = ()
-    dense: Dense | None = None
+    dense: VectorSpec | None = None
 
     @staticmethod
     def of_template(
@@ -226,7 +226,7 @@ class Recipe:
         inputs = Inputs.of(X)
         recipe = self
         if self.dense is None and inputs.vectors is not None:
-            recipe = replace(self, dense=Dense.learned(inputs.vectors))
+            recipe = replace(self, dense=VectorSpec.learned(inputs.vectors))
         if self.kind == "sum":
             bare = Inputs(inputs.sentences, inputs.given)  # vectors belong to the sum, not to its parts
             return replace(recipe, parts=tuple(part.learned(bare) for part in self.parts))
@@ -378,7 +378,7 @@ class Recipe:
 
     def _call(self, inputs: Inputs) -> list[Sequence[Any]]:
         """Return the attributes of every sentence from the feature function, one entry per token."""
-        function = present(self.function)
+        function = require_function(self.function)
         if function is None:
             raise ParameterError(
                 f"the feature function {self.name!r} is not available. Pass the function itself as features."
@@ -444,7 +444,7 @@ class Recipe:
         """Create a recipe from the result of `to_json`. Functions are looked up in `functions`."""
         if "vectors" in data:
             own = {name: value for name, value in data.items() if name != "vectors"}
-            return replace(Recipe.from_json(own, functions), dense=Dense(**data["vectors"]))
+            return replace(Recipe.from_json(own, functions), dense=VectorSpec(**data["vectors"]))
         kind = data.get("kind")
         if kind == "template":
             text, name, columns = data["template"], data["name"], tuple(data["columns"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tagwise.base.domains import Choice, Domain, Flag, Integer, Listed, Real, Record, Text, Variant
+from tagwise.base.domains import Choice, Domain, Flag, Integer, ListOf, Real, Record, Text, Variant
 from tagwise.features.patterns import DIALECTS
 from tagwise.features.vectors import LEAST_SCALE, MOST
 
@@ -17,7 +17,7 @@ DERIVED_COLUMN = Variant(
         "gazetteer": Record(
             {
                 "name": Text(),
-                "entries": Listed(Listed(Text(), low=1), low=1),
+                "entries": ListOf(ListOf(Text(), low=1), low=1),
                 "ignore_case": Flag(),
                 "window": Integer(0, 10),
             }
@@ -34,12 +34,12 @@ def _alone(more: dict[str, Domain]) -> dict[str, Record]:
             {
                 "name": Text(),
                 "template": Text(),
-                "columns": Listed(Text(), low=1, distinct=True),
+                "columns": ListOf(Text(), low=1, distinct=True),
                 "token_column": Text(),
             },
             {
-                "lists": Listed(Listed(Text())),
-                "derived_columns": Listed(DERIVED_COLUMN, low=1, high=100),
+                "lists": ListOf(ListOf(Text())),
+                "derived_columns": ListOf(DERIVED_COLUMN, low=1, high=100),
                 **more,
             },
         ),
@@ -47,7 +47,7 @@ def _alone(more: dict[str, Domain]) -> dict[str, Record]:
             {
                 "dialect": Choice(DIALECTS),
                 "patterns": Text(),
-                "columns": Listed(Text(), distinct=True),
+                "columns": ListOf(Text(), distinct=True),
                 "token_column": Text(),
             },
             more,
@@ -60,7 +60,7 @@ FEATURES = Variant(
     "kind",
     {
         **_alone(_VECTORS),
-        "sum": Record({"parts": Listed(Variant("kind", _alone({})), low=2, high=100)}, _VECTORS),
+        "sum": Record({"parts": ListOf(Variant("kind", _alone({})), low=2, high=100)}, _VECTORS),
         "attributes": Record(may=_VECTORS),
     },
 )

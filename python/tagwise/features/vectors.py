@@ -158,14 +158,14 @@ def separated(sentences: Sequence[Any]) -> tuple[list[Any], list[Vectors]]:
 
 
 @dataclass(frozen=True)
-class Dense:
+class VectorSpec:
     """Size and scale of the vectors of a model."""
 
     size: int
     scale: float
 
     @staticmethod
-    def learned(found: Sequence[Vectors]) -> Dense | None:
+    def learned(found: Sequence[Vectors]) -> VectorSpec | None:
         """Return the size and scale of training vectors."""
         if not found:
             return None
@@ -175,7 +175,7 @@ class Dense:
             square = sum(float(np.square(one.values, dtype=np.float64).sum()) for one in found) / max(1, n)
             scale = 1.0 / float(np.sqrt(square)) if square > 0 else 1.0
         number = 1.0 if scale is None else float(scale)
-        return Dense(found[0].values.shape[1], float(np.float32(number)))
+        return VectorSpec(found[0].values.shape[1], float(np.float32(number)))
 
     def check(self, found: Sequence[Vectors]) -> None:
         """Raise a CorpusError if vectors differ from those of training in size or scale."""

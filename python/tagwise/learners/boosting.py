@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.domains import Domain, DomainError, Flag, Integer, Listed, Numbers, Record, name_of
-from tagwise.learners.checkpoint import Keeper
+from tagwise.base.domains import Domain, DomainError, Flag, Integer, ListOf, Numbers, Record, name_of
+from tagwise.learners.checkpoint import Checkpointer
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector
 
@@ -44,8 +44,8 @@ BOOSTING: Domain = Record(
     {
         "booster": Record(more=Numbers("f64", finite=False)),
         "steps": Record({name: Numbers(name_of(dtype)) for name, dtype in COLUMNS.items()}),
-        "ends": Listed(_COUNT, low=1),
-        "nonzero": Listed(_COUNT),
+        "ends": ListOf(_COUNT, low=1),
+        "nonzero": ListOf(_COUNT),
         "sentences": _COUNT,
         "more": Flag(),
     }
@@ -156,15 +156,15 @@ def train(
     *,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
 ) -> tuple[Result, Steps]:
     """Boost. An iteration of the history is a block of `every` rounds, its objective the logarithm of the loss."""
-    found = None if keeper is None else keeper.learner(BOOSTING)
-    with contextlib.nullcontext() if keeper is None else keeper.restoring():
+    found = None if checkpointer is None else checkpointer.learner(BOOSTING)
+    with contextlib.nullcontext() if checkpointer is None else checkpointer.restoring():
         ensemble = Ensemble(booster, found)
     stopping = Stopping(-(-rounds // every), 0.0, 1, patience, limit=f"rounds={rounds}")
-    blocks = ensemble.blocks(rounds, every, keep=keeper is not None)
-    result = run(blocks, stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
+    blocks = ensemble.blocks(rounds, every, keep=checkpointer is not None)
+    result = run(blocks, stopping, dev_score=dev_score, callbacks=callbacks, checkpointer=checkpointer)
     steps = ensemble.steps(result.best_iteration)
     for entry in result.history:
         block = entry["iteration"]

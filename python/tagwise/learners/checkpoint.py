@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from tagwise.base.domains import Anything, Choice, Domain, DomainError, Integer, Record
-from tagwise.base.exceptions import ParameterError, TrainingError, refusal
-from tagwise.base.files.arrays import ArrayFile, Placed, is_array_file, read_header, write_arrays
+from tagwise.base.exceptions import ParameterError, TrainingError, file_error
+from tagwise.base.files.arrays import ArrayFile, ArrayInfo, is_array_file, read_header, write_arrays
 from tagwise.base.writing import atomic
 from tagwise.optimizers.base import State
 
@@ -88,17 +88,17 @@ class Checkpoint:
         return None, float(found[1]) * _SECONDS[found[2]]
 
 
-class Keeper:
+class Checkpointer:
     """Writer of the checkpoints of one run. It also has the checkpoint to resume from, if there is one (`resumes`)."""
 
     def __init__(self, checkpoint: Checkpoint, run: Mapping[str, Any]) -> None:
         self.path = os.fspath(checkpoint.path)
         self.every, self.seconds = checkpoint.interval()
         self.run = json.loads(json.dumps(run))
-        self._found: Found | None = None
+        self._found: StoredCheckpoint | None = None
         if os.path.lexists(self.path):
             if checkpoint.resume:
-                self._found = Found(self.path, self.run)
+                self._found = StoredCheckpoint(self.path, self.run)
             else:
                 check_replaceable(self.path)
         self._written, self._last = 0, time.monotonic()
@@ -160,7 +160,7 @@ def write(path: str, content: State) -> None:
         write_arrays(out, header, arrays)
 
 
-class Found:
+class StoredCheckpoint:
     """Existing checkpoint of this run. Its states are read on request.
 
     Raises:
@@ -202,7 +202,7 @@ class Found:
 
     def _filled(self, value: Any) -> Any:
         """Return a value with the placeholders replaced by the arrays."""
-        if isinstance(value, Placed):
+        if isinstance(value, ArrayInfo):
             return self._file.take(value.name, value.dtype)
         if isinstance(value, dict):
             return {key: self._filled(entry) for key, entry in value.items()}
@@ -217,7 +217,7 @@ def check_replaceable(path: str) -> None:
     """Raise a TrainingError if a file that is not a checkpoint would be overwritten."""
     if not is_replaceable(path):
         text = f"{path}: exists and is not a checkpoint. Give another path for the checkpoint, or remove the file."
-        raise refusal(TrainingError, text, path, 17)
+        raise file_error(TrainingError, text, path, 17)
 
 
 def is_replaceable(path: str) -> bool:

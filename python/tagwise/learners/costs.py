@@ -8,7 +8,7 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.imports import function_at, present
+from tagwise.base.imports import function_at, require_function
 from tagwise.base.parameters import meant
 
 #: Name of a cost function in messages.
@@ -28,7 +28,7 @@ def parse_cost(cost: Any) -> tuple[Any, list[float]]:
     ('weighted_accuracy', [1.0, 1.4, 1.0])
     """
     if callable(cost):
-        return present(cost), []
+        return require_function(cost), []
     if isinstance(cost, str) and ":" in cost:
         return function_at(cost, COST_FUNCTION), []
     match = re.fullmatch(r"\s*(\w+)\s*(?:\(([^()]*)\))?\s*", str(cost))

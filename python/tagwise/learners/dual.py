@@ -23,15 +23,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from tagwise.base.domains import (
+    AnyOf,
     Domain,
     DomainError,
-    Either,
     Integer,
-    Listed,
+    ListOf,
     Numbers,
     Real,
     Record,
-    Tupled,
+    TupleOf,
 )
 from tagwise.optimizers.base import State, Step, relative_gap
 from tagwise.scores.protocols import Vector
@@ -57,7 +57,7 @@ NAMES = ("weights", "nodes", "pairs", "blocks", "epochs")
 
 def _points(dtype: str) -> Domain:
     """Return the domain of an array, or of one per part of the shards. The core checks their lengths."""
-    return Either((Listed(Numbers(dtype), low=1), Numbers(dtype)))
+    return AnyOf((ListOf(Numbers(dtype), low=1), Numbers(dtype)))
 
 
 #: State of an `Ascent`.
@@ -65,10 +65,10 @@ DUAL: Domain = Record(
     {
         "bound": Real(),
         "share": Real(),
-        "gaps": Listed(Real(any_=True), high=1 + LOOK_BACK),
+        "gaps": ListOf(Real(any_=True), high=1 + LOOK_BACK),
         "value": Real(any_=True),
-        "values": Listed(Tupled((Integer(0, 2**53), Real())), high=1 + OVER),
-        "weights": Either((Numbers("f32"), Numbers("f64"))),
+        "values": ListOf(TupleOf((Integer(0, 2**53), Real())), high=1 + OVER),
+        "weights": AnyOf((Numbers("f32"), Numbers("f64"))),
         "nodes": _points("f32"),
         "pairs": _points("f32"),
         "blocks": _points("f64"),
@@ -125,9 +125,9 @@ class Ascent:
     """
 
     def __init__(
-        self, core: Core, n_jobs: int, seed: int, resume: State | None = None, *, hasty: bool = False
+        self, core: Core, n_jobs: int, seed: int, resume: State | None = None, *, switches_early: bool = False
     ) -> None:
-        self.core, self.n_jobs, self.seed, self.hasty = core, n_jobs, seed, hasty
+        self.core, self.n_jobs, self.seed, self.switches_early = core, n_jobs, seed, switches_early
         self.values: list[list[float]] = []
         self.bound, self.share, self.gaps, self.value = 0.0, SHARE, list[float](), math.inf
         if resume is not None:
@@ -168,7 +168,7 @@ class Ascent:
         in 59 evaluations, from 2 % in 34). Epochs of two parts reduce it by more down to 2 %, those of five down to 4
         %.
         """
-        if not self.hasty or not self.values:
+        if not self.switches_early or not self.values:
             return False
         epochs, value = self.values[-1]
         for then, before in reversed(self.values):
@@ -215,12 +215,12 @@ class DualPoint:
         return {"bound": 0.0, "share": SHARE, "gaps": [], **fresh, **kept, **moved}
 
 
-def steps(ascent: Ascent, tol: float, *, keep: bool = False, often: bool = False) -> Iterator[Step]:
+def steps(ascent: Ascent, tol: float, *, keep: bool = False, frequent_steps: bool = False) -> Iterator[Step]:
     """Yield the starting point, then a step for every one to four epochs, until L-BFGS should continue.
 
     This is the case if float32 fails or reaches its limit, if the rate of the last epochs would need too many more of
-    them, or if the ascent is hasty and L-BFGS would be faster. `often` yields as many steps far from the optimum as
-    near it, for callers that choose among them.
+    them, or if the ascent `switches_early` and L-BFGS would be faster. `frequent_steps` yields as many steps far from
+    the optimum as near it, for callers that choose the best step by a dev score.
     """
     core, n_jobs, gaps, wanted = ascent.core, ascent.n_jobs, ascent.gaps, max(tol, FINEST)
     value, exact = core.primal(n_jobs), False
@@ -234,7 +234,7 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False, often: bool = False
     yield ascent.step(value, keep=keep, exact=exact)
     while not (is_slow(gaps, wanted * ascent.value) or ascent.is_flat or ascent.is_at_the_end):
         before = gaps[-1] if gaps else math.inf
-        is_far = before > FAR * wanted * ascent.value and not (often or ascent.hasty)
+        is_far = before > FAR * wanted * ascent.value and not (frequent_steps or ascent.switches_early)
         enough = (FALL_FAR if is_far else FALL) * before
         for _ in range(MOST):
             _, failed, distance = core.epoch(ascent.seed, n_jobs)

@@ -46,14 +46,14 @@ def smooth(n: Array, smoothing: str, delta: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Moves:
+class TransitionCounts:
     """Counts of transitions [L, L + 1] with the end last (or [L, L] without it), and of first labels [L]."""
 
     steps: Array
     starts: Array
 
 
-def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool) -> Moves:
+def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool) -> TransitionCounts:
     """Count the transitions of the gold paths. `weight` [N] is the weight of each sentence."""
     gold = data.gold.astype(np.int64)
     offsets = data.offsets.astype(np.int64)
@@ -67,7 +67,7 @@ def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool
         ends = np.bincount(gold[offsets[1:][filled] - 1], weight[filled], labels)
         steps = np.hstack([steps, ends[:, None]])
     starts = np.bincount(gold[offsets[:-1][filled]], weight[filled], labels)
-    return Moves(steps.astype(np.float64), starts.astype(np.float64))
+    return TransitionCounts(steps.astype(np.float64), starts.astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,9 @@ def overlapping_weights(
     return log_p, float((n.T * log_p).sum())
 
 
-def assemble(node: Array, moves: Moves, labels: int, smoothing: str, delta: float) -> tuple[Vector, float]:
+def assemble(
+    node: Array, moves: TransitionCounts, labels: int, smoothing: str, delta: float
+) -> tuple[Vector, float]:
     """Return all weights in the order of `dense_layout`, and the log likelihood of the label sequences."""
     steps = smooth(moves.steps, smoothing, delta)
     likelihood = float((moves.steps * steps).sum())

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 import tagwise._core as _core
-from tagwise.base.domains import Domain, Either, Flag, Integer, Real, Record
+from tagwise.base.domains import AnyOf, Domain, Flag, Integer, Real, Record
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.learners import dual, stochastic
 from tagwise.learners.backends import Backend, current, exponential
-from tagwise.learners.checkpoint import Keeper
+from tagwise.learners.checkpoint import Checkpointer
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.learners.problem import Problem
 from tagwise.optimizers import OPTIMIZERS, Optimizer, State, Step
@@ -150,7 +150,7 @@ def train(
     seed: int = 0,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
     point: dual.DualPoint | None = None,
 ) -> Result:
     """Minimise the penalised loss from `start`.
@@ -158,8 +158,8 @@ def train(
     "auto" is dual ascent from the dual point of the gold labels, if it is possible and the corpus is large enough.
     L-BFGS continues if that is slow or not exact enough. Otherwise, without l1, training starts with a few stochastic
     epochs, if `start` is zero and the corpus is large enough, and continues with L-BFGS in scaled variables. A run that
-    `keeper` resumes continues after those epochs. Dual ascent starts at `point` if that is of the same data, and leaves
-    its own point there if it is close enough. Without a point, start weights lead to L-BFGS.
+    `checkpointer` resumes continues after those epochs. Dual ascent starts at `point` if that is of the same data, and
+    stores its own point there if it is close enough. Without a point, start weights lead to L-BFGS.
     """
     start = np.asarray(start, dtype=np.float64)
     n, backend = len(problem.data), current()
@@ -171,10 +171,10 @@ def train(
     if optimizer == "auto" and problem.many_labels:
         no_dual = "that number of labels"  # a visit takes all pairs of labels, a pass only the seen ones
     chosen = choose_optimizer(optimizer, l1, no_dual)
-    found = None if keeper is None else keeper.learner(_state_domain(chosen, len(start)))
+    found = None if checkpointer is None else checkpointer.learner(_state_domain(chosen, len(start)))
     known: State | None = None if found is None else found["optimizer"]
-    options: dict[str, Any] = {"dev_score": dev_score, "callbacks": callbacks, "keeper": keeper}
-    keep = keeper is not None
+    options: dict[str, Any] = {"dev_score": dev_score, "callbacks": callbacks, "checkpointer": checkpointer}
+    keep = checkpointer is not None
     if chosen.name == "sgd":
         if prior is not None:
             raise ParameterError("optimizer='sgd' does not support a prior. Use optimizer='lbfgs'")
@@ -187,7 +187,7 @@ def train(
         result = run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
         return valued(problem, result, stopping.tol, l1, l2, prior, n_jobs)
     if chosen.name == "dual":
-        often = dev_score is not None
+        frequent_steps = dev_score is not None
         ascending = _certified(
             problem,
             backend,
@@ -198,8 +198,8 @@ def train(
             known,
             keep,
             point,
-            often=often,
-            restoring=None if keeper is None else keeper.restoring,
+            frequent_steps=frequent_steps,
+            restoring=None if checkpointer is None else checkpointer.restoring,
         )
         return valued(
             problem, run(_kept(ascending, 0), stopping, **options), stopping.tol, l1, l2, prior, n_jobs
@@ -266,7 +266,7 @@ def valued(
 def _state_domain(optimizer: Optimizer, n: int) -> Domain:
     """Return the domain of the state of an optimiser with n weights. L-BFGS may have continued dual ascent."""
     if optimizer.name == "dual":
-        domain: Domain = Either((_refined_domain(OPTIMIZERS["lbfgs"], n), dual.DUAL))
+        domain: Domain = AnyOf((_refined_domain(OPTIMIZERS["lbfgs"], n), dual.DUAL))
     else:
         domain = stochastic.sgd_domain(n) if optimizer.name == "sgd" else _refined_domain(optimizer, n)
     return Record({"optimizer": domain, "warmup": Integer(0, 2**53)})
@@ -336,7 +336,7 @@ def _certified(
     keep: bool,
     point: dual.DualPoint | None,
     *,
-    often: bool,
+    frequent_steps: bool,
     restoring: Callable[[], contextlib.AbstractContextManager[None]] | None = None,
 ) -> Iterator[Step]:
     """Yield the steps of dual ascent, then those of L-BFGS from its weights if it has to continue."""
@@ -348,10 +348,10 @@ def _certified(
             if point is not None and known is None:
                 known = point.at(of, l2, core)
             with contextlib.nullcontext() if restoring is None else restoring():
-                ascent = dual.Ascent(core, n_jobs, seed, known, hasty=problem.hasty)
+                ascent = dual.Ascent(core, n_jobs, seed, known, switches_early=problem.switches_early)
             if point is not None:
                 point.state = None
-            for step in dual.steps(ascent, tol, keep=keep, often=often):
+            for step in dual.steps(ascent, tol, keep=keep, frequent_steps=frequent_steps):
                 if point is not None and step.gap <= tol:
                     point.keep(of, l2, ascent)
                 yield step

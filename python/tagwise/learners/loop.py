@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tagwise.base.domains import DomainError, Flag, Integer, Listed, Numbers, Real, Record
+from tagwise.base.domains import DomainError, Flag, Integer, ListOf, Numbers, Real, Record
 from tagwise.base.exceptions import TrainingError
-from tagwise.learners.checkpoint import Keeper
+from tagwise.learners.checkpoint import Checkpointer
 from tagwise.optimizers.base import Step, Vector
 
 logger = logging.getLogger("tagwise")
@@ -152,7 +152,7 @@ _MAYBE = Real(any_=True, optional=True)
 COURSE = Record(
     {
         "iteration": _COUNT,
-        "history": Listed(
+        "history": ListOf(
             Record(
                 {
                     "iteration": _COUNT,
@@ -165,7 +165,7 @@ COURSE = Record(
                 {"dual": _NUMBER, "gap": _MAYBE},
             )
         ),
-        "values": Listed(_NUMBER, low=1),
+        "values": ListOf(_NUMBER, low=1),
         "best": Numbers("f64", optional=True),
         "best_score": _NUMBER,
         "best_iteration": _COUNT,
@@ -177,14 +177,14 @@ COURSE = Record(
 )
 
 
-def _resumed(keeper: Keeper | None) -> TrainingState | None:
+def _resumed(checkpointer: Checkpointer | None) -> TrainingState | None:
     """Return the course in a checkpoint, or None at the start of a run."""
-    found = None if keeper is None else keeper.loop(COURSE)
-    if keeper is None or found is None:
+    found = None if checkpointer is None else checkpointer.loop(COURSE)
+    if checkpointer is None or found is None:
         return None
     course = TrainingState(**found)
     last, noted = course.iteration, [entry["iteration"] for entry in course.history]
-    with keeper.restoring():
+    with checkpointer.restoring():
         if len(course.values) != last + 1 or max(course.best_iteration, course.since) > last:
             raise DomainError(
                 f"values: expected one for each of {last + 1} iterations, and a best iteration among them"
@@ -200,7 +200,7 @@ def run(
     *,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
 ) -> Result:
     """Run a learner until it stops. Return the iterate with the best dev score, or the last one without dev scores.
 
@@ -208,11 +208,11 @@ def run(
     that are not finite never reach a model: training ends at the last good iterate, or raises a TrainingError if there
     is none.
 
-    `keeper` receives the state when a checkpoint is due and when a callback stops. If it resumes, the first of `states`
-    is the iterate of the checkpoint.
+    `checkpointer` receives the state when a checkpoint is due and when a callback stops. If it resumes, the first of
+    `states` is the iterate of the checkpoint.
     """
     begin = time.perf_counter()
-    found = _resumed(keeper)
+    found = _resumed(checkpointer)
     resumed, course = found is not None, found or TrainingState()
     before, first = course.seconds, max(course.iteration, 0)
     last: Vector | None = None
@@ -261,8 +261,8 @@ def run(
                 answers = [callback(entry) for callback in callbacks]
                 stop = any(answer is True for answer in answers)
             reason = "stopped by a callback" if stop else course.ends(stopping)
-            if keeper is not None and state.state is not None and (stop or keeper.due(iteration)):
-                keeper.write(vars(course), state.state())
+            if checkpointer is not None and state.state is not None and (stop or checkpointer.due(iteration)):
+                checkpointer.write(vars(course), state.state())
             if reason is not None:
                 break
     except KeyboardInterrupt:

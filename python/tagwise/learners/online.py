@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.base.domains import Domain, Integer, Listed, Numbers, Real, Record
-from tagwise.learners.checkpoint import Keeper
+from tagwise.base.domains import Domain, Integer, ListOf, Numbers, Real, Record
+from tagwise.learners.checkpoint import Checkpointer
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.learners.sharded.online import OnlineShards
 from tagwise.optimizers.base import State, Step, Vector
@@ -24,14 +24,14 @@ Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron | OnlineSh
 _COUNT = Integer(0, 2**53)
 _STATE: dict[str, Domain] = {
     "online": Record({"steps": Real(0.0), "epochs": _COUNT}, more=Numbers("f64")),
-    "plain": Listed(Real(any_=True)),
+    "plain": ListOf(Real(any_=True)),
 }
 #: State in a checkpoint, without and with voters. The core checks names and lengths of its arrays.
 ONLINE: Domain = Record(_STATE)
 VOTED: Domain = Record(
     {
         **_STATE,
-        "ballot": Record({"weights": Numbers("f32"), "counts": Listed(_COUNT), "epochs": Listed(_COUNT)}),
+        "ballot": Record({"weights": Numbers("f32"), "counts": ListOf(_COUNT), "epochs": ListOf(_COUNT)}),
     }
 )
 
@@ -80,7 +80,7 @@ def train(
     averaged: bool,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
     ballot: Ballot | None = None,
 ) -> Result:
     """Run epochs. `objective` in the history is the number of wrong tokens, `gradient_norm` the number of updates.
@@ -90,9 +90,9 @@ def train(
     """
     stopping = Stopping(n_epochs, 0.0, 1, patience, limit=f"epochs={n_epochs}")
     plain: list[float] = []
-    found = None if keeper is None else keeper.learner(ONLINE if ballot is None else VOTED)
-    if keeper is not None and found is not None:
-        with keeper.restoring():
+    found = None if checkpointer is None else checkpointer.learner(ONLINE if ballot is None else VOTED)
+    if checkpointer is not None and found is not None:
+        with checkpointer.restoring():
             online.restore(found["online"])
             plain = found["plain"]
             if ballot is not None:
@@ -106,7 +106,7 @@ def train(
         if averaged and dev_score is not None:
             plain.append(dev_score(online.weights(False)))
 
-    kept = None if keeper is None else state
+    kept = None if checkpointer is None else state
     steps = epochs(
         online,
         averaged,
@@ -115,7 +115,7 @@ def train(
         state=kept,
         resumed=found is not None,
     )
-    result = run(steps, stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
+    result = run(steps, stopping, dev_score=dev_score, callbacks=callbacks, checkpointer=checkpointer)
     for entry, score in zip(result.history, plain):
         entry["plain_dev_score"] = score
     return result

@@ -180,7 +180,7 @@ class Problem:
         return digest(arrays, self.sample_weight, self.forbidden, self.allowed)
 
     @property
-    def hasty(self) -> bool:
+    def switches_early(self) -> bool:
         """Whether L-BFGS continues dual ascent as soon as it is as fast, even without a certificate."""
         return False
 

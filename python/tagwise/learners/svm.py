@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tagwise.base.domains import Domain, Either, Flag, Integer, Listed, Numbers, Real, Record
-from tagwise.learners.checkpoint import Keeper
+from tagwise.base.domains import AnyOf, Domain, Flag, Integer, ListOf, Numbers, Real, Record
+from tagwise.learners.checkpoint import Checkpointer
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector, relative_gap
 
@@ -15,7 +15,7 @@ from tagwise.optimizers.base import State, Step, Vector, relative_gap
 REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded", "truncated")
 
 
-_REPORT = Either((Flag(), Real(any_=True)))
+_REPORT = AnyOf((Flag(), Real(any_=True)))
 _WHOLE = {"sizes": "u32", "paths": "u16", "idle": "u8", "quiet": "u8"}
 _REAL = ("alpha", "bound", "gram", "beta", "edge", "start", "end", "kept")
 #: State in a checkpoint: that of the solver, whose lengths the core checks, and the reports of its epochs.
@@ -29,7 +29,7 @@ SVM: Domain = Record(
                 "epochs": Integer(0, 2**53),
             }
         ),
-        "reports": Listed(Record(dict.fromkeys(("primal", *REPORTED), _REPORT), more=_REPORT)),
+        "reports": ListOf(Record(dict.fromkeys(("primal", *REPORTED), _REPORT), more=_REPORT)),
     }
 )
 
@@ -51,20 +51,20 @@ def train(
     *,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
 ) -> Result:
     """Run epochs until the relative duality gap is at most `tol`. States are those of the core."""
     reports: list[dict[str, Any]] = []
-    found = None if keeper is None else keeper.learner(SVM)
-    if keeper is not None and found is not None:
-        with keeper.restoring():
+    found = None if checkpointer is None else checkpointer.learner(SVM)
+    if checkpointer is not None and found is not None:
+        with checkpointer.restoring():
             solver.restore(found["solver"])
         reports = found["reports"]
 
     def state() -> State:
         return {"solver": solver.state(), "reports": reports}
 
-    kept = None if keeper is None else state
+    kept = None if checkpointer is None else state
 
     def step() -> Step:
         """Return the step after an epoch: the primal objective as its value, the relative gap as its gradient norm."""
@@ -81,7 +81,7 @@ def train(
             yield step()
 
     stopping = Stopping(max_epochs, tol, 1, patience, limit=f"max_epochs={max_epochs}")
-    result = run(states(), stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
+    result = run(states(), stopping, dev_score=dev_score, callbacks=callbacks, checkpointer=checkpointer)
     for entry, report in zip(result.history, reports):
         entry.update({name: report[name] for name in REPORTED})
     return result

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tagwise.base.domains import Integer
 from tagwise.base.parameters import checked
-from tagwise.dataset.layout import Named, blocks_of, codes_of
+from tagwise.dataset.layout import NamedLayout, blocks_of, codes_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +56,7 @@ class Explanation:
         return as_text(self.__rich__())
 
 
-def explain(named: Named, weights: NDArray[np.float32], top: int) -> Explanation:
+def explain(named: NamedLayout, weights: NDArray[np.float32], top: int) -> Explanation:
     """Return the `top` strongest features of each label, by magnitude, and the strongest transitions."""
     top = checked("top", top, Integer(0))
     labels, n, blocks = named.labels, len(named.labels), blocks_of(named.layout)

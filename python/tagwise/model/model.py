@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.domains import Flag, Integer, Text, shown
 from tagwise.base.exceptions import CorpusError, ModelFileError, ParameterError
-from tagwise.base.imports import Functions, Missing
+from tagwise.base.imports import Functions, MissingFunction
 from tagwise.base.parameters import checked, checked_path
 from tagwise.base.writing import atomic
 from tagwise.corpus.labels import named, texts, type_name
-from tagwise.dataset.layout import Named, carried
+from tagwise.dataset.layout import NamedLayout, transfer_weights
 from tagwise.decoding import paths
 from tagwise.decoding.plan import DEFAULT_QUERY, Plan, Query, plan_of
 from tagwise.features.inputs import Inputs
@@ -28,7 +28,7 @@ from tagwise.model import schema
 from tagwise.model.explain import Explanation, explain
 from tagwise.model.formats.chain import chain_of
 from tagwise.model.formats.table import format_by_name
-from tagwise.model.reading import about, check_finite, forbidden_of, parts_of
+from tagwise.model.reading import check_finite, error_prefix, forbidden_of, parts_of
 from tagwise.model.runners_up import Detour, RunnersUp
 from tagwise.model.votes import Decision, Decisions, SentenceFeatures, votes
 from tagwise.scores.constraints import Constraints, Rules
@@ -275,7 +275,7 @@ class Model:
         Returns:
             An `Explanation`, which prints as tables.
         """
-        named = Named(self.scorer.layout, self.vocabulary, self.labels)
+        named = NamedLayout(self.scorer.layout, self.vocabulary, self.labels)
         found = explain(named, self.scorer.weights, top)
         if self.label_type == "str":
             return found
@@ -436,7 +436,7 @@ class Model:
         """
         path, format = checked_path(path), checked("format", format, Text())
         if format != "tagwise":
-            with about(f"{os.fspath(path)}: not written"):
+            with error_prefix(f"{os.fspath(path)}: not written"):
                 data = self.exported(format)
             with atomic(path) as out:
                 out.write(data)
@@ -469,7 +469,7 @@ class Model:
             header["kernel"] = self.scorer.kernel.to_json()
             arrays |= self.scorer.arrays()
         arrays |= own | (extra or {})
-        with about(f"{os.fspath(path)}: not written"):
+        with error_prefix(f"{os.fspath(path)}: not written"):
             text = schema.written(header)
             for name, array in {"weights": self.scorer.weights, **arrays}.items():
                 if array.dtype.kind == "f":
@@ -542,10 +542,12 @@ class Model:
         return Model(**parts_of(path, Functions(functions, trust), mmap=mmap))
 
     @property
-    def missing(self) -> tuple[Missing, ...]:
+    def missing(self) -> tuple[MissingFunction, ...]:
         """Functions that the file names and that were not passed to `load`. Predicting needs them."""
         kernel = self.scorer.kernel.function if isinstance(self.scorer, KernelScorer) else None
-        return tuple(found for found in (*self.recipe.functions, kernel) if isinstance(found, Missing))
+        return tuple(
+            found for found in (*self.recipe.functions, kernel) if isinstance(found, MissingFunction)
+        )
 
     @property
     def named_functions(self) -> tuple[str, ...]:
@@ -621,8 +623,8 @@ def transfer(
 ) -> NDArray[np.float64]:
     """Return the weights of an old model in a new layout, as start weights. New features get 0."""
     check_explicit(old)
-    before = Named(old.scorer.layout, old.vocabulary, old.labels)
-    return carried(before, old.scorer.weights, Named(layout, vocabulary, labels))
+    before = NamedLayout(old.scorer.layout, old.vocabulary, old.labels)
+    return transfer_weights(before, old.scorer.weights, NamedLayout(layout, vocabulary, labels))
 
 
 def check_explicit(old: Model) -> None:

@@ -34,7 +34,7 @@ REMEDY = "Give the path of a file written by `tagwise train` or `save`."
 
 
 @contextlib.contextmanager
-def about(place: str) -> Iterator[None]:
+def error_prefix(place: str) -> Iterator[None]:
     """Turn errors raised inside into ModelFileErrors that name this file, or this part of it."""
     try:
         yield
@@ -52,7 +52,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
     meanwhile has no effect. `functions` resolves the functions that the file names.
     """
     name = os.fspath(checked_path(path))
-    with about(name):
+    with error_prefix(name):
         with open_regular(name, None, ModelFileError, REMEDY) as raw:
             format = format_of(raw.read(HEAD))
             if format is not None:
@@ -75,17 +75,17 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
                     f"labels: expected texts of type {kind}, the label_type of the file, found {label!r}"
                 )
         check_line_breaks(labels)
-        with about("features"):
+        with error_prefix("features"):
             recipe = Recipe.from_json(header["features"], functions)
         lookback = constraints = forbidden = dictionary = None
         if "history" in header:
             lookback = _lookback(header["history"], arrays.pop("history"), len(labels))
         if "constraints" in header:
-            with about("constraints"):
+            with error_prefix("constraints"):
                 constraints = Constraints.parse(header["constraints"])
                 forbidden = constraints.rules(labels).forbidden
         if "dictionary.of" in types:
-            with about("dictionary"):
+            with error_prefix("dictionary"):
                 dictionary = Dictionary.from_arrays(arrays, len(labels))
         vocabulary = file.vocabulary()
         if len(vocabulary) != n_attributes:
@@ -98,7 +98,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
         if "kernel" in header:
             for name in ("support.values", "beta.value"):
                 check_finite(name, arrays[name])
-            with about("kernel"):
+            with error_prefix("kernel"):
                 kernel = Kernel.from_json(header["kernel"], functions)
                 scorer = KernelScorer.of_arrays(
                     base, kernel, {name: arrays[name] for name in schema.GROUPS["kernel"]}
@@ -127,7 +127,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
 
 def _foreign(raw: IO[bytes], format: ModelFormat) -> dict[str, Any]:
     """Return the parts of a model of another program, from its open file."""
-    with about(f"a model of {format.program}"):
+    with error_prefix(f"a model of {format.program}"):
         raw.seek(0)
         size = os.fstat(raw.fileno()).st_size
         _core.claim("the bytes of the file", size, "check that it is the model that you want")

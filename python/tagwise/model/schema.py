@@ -13,18 +13,18 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.base.domains import (
+    AnyOf,
     Anything,
     Choice,
     Domain,
     DomainError,
-    Either,
     Flag,
     Integer,
-    Listed,
+    ListOf,
     Real,
     Record,
     Text,
-    Tupled,
+    TupleOf,
     Variant,
 )
 from tagwise.base.exceptions import ModelFileError
@@ -41,7 +41,7 @@ _COUNT = Integer(0, 2**53)
 HISTORY = Record(
     {
         "m": Integer(1, 3),
-        "p": Either((Choice(("inf",)), Integer(1, 2**31))),
+        "p": AnyOf((Choice(("inf",)), Integer(1, 2**31))),
         "document": Flag(),
         "tuples": Flag(),
     },
@@ -50,9 +50,9 @@ HISTORY = Record(
 CONSTRAINTS = Record(
     may={
         "scheme": _NAME,
-        "forbidden": Listed(Tupled((_NAME, _NAME))),
-        "required": Listed(Tupled((Text(), Listed(_NAME)))),
-        "once": Listed(Text()),
+        "forbidden": ListOf(TupleOf((_NAME, _NAME))),
+        "required": ListOf(TupleOf((Text(), ListOf(_NAME)))),
+        "once": ListOf(Text()),
     }
 )
 _NUMBERS: dict[str, Domain] = {"degree": Integer(1, 64), "coef": Real(0.0), "gamma": Real(0.0)}
@@ -80,7 +80,7 @@ META = Record(
         "learner": Text(),
         "params": Record(more=Anything()),
         "metrics": METRICS,
-        "columns": Listed(Text()),
+        "columns": ListOf(Text()),
         "label": Text(),
         "state": Record({"steps": Real(0.0), "epochs": _COUNT}),
     },
@@ -89,7 +89,7 @@ META = Record(
 HEADER = Record(
     {
         "tagwise": Text(),
-        "labels": Listed(Text(), low=1, high=MOST_LABELS, distinct=True),
+        "labels": ListOf(Text(), low=1, high=MOST_LABELS, distinct=True),
         "features": FEATURES,
         "n_attributes": Integer(0, MOST_ATTRIBUTES),
         "meta": META,
@@ -100,7 +100,7 @@ HEADER = Record(
         "history": HISTORY,
         "constraints": CONSTRAINTS,
         "kernel": KERNEL,
-        "arrays": Listed(Text(), distinct=True),
+        "arrays": ListOf(Text(), distinct=True),
     },
     more=Anything(),
 )

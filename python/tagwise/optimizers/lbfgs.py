@@ -165,7 +165,7 @@ def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float, noi
     return step if inside else middle
 
 
-def started(objective: Evaluate, points: Sequence[Vector]) -> State:
+def state_from_points(objective: Evaluate, points: Sequence[Vector]) -> State:
     """Return a state for `lbfgs` at the last of these points, with the steps between them as curvature pairs.
 
     Weights of another optimiser have no curvature. The first search would need ten trials to find a step length, and

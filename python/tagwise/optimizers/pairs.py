@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import CurvaturePairs
-from tagwise.base.domains import Domain, Listed, Numbers, Tupled
+from tagwise.base.domains import Domain, ListOf, Numbers, TupleOf
 from tagwise.scores.protocols import Vector
 
 Single = NDArray[np.float32]
@@ -15,7 +15,7 @@ Single = NDArray[np.float32]
 def pairs_domain(n: int) -> Domain:
     """Return the domain of `Pairs.state` for n weights. A change out of the range of float32 is infinite."""
     vector = Numbers("f32", n, finite=False)
-    return Listed(Tupled((vector, vector)), high=1000)
+    return ListOf(TupleOf((vector, vector)), high=1000)
 
 
 class Pairs:

@@ -20,24 +20,24 @@ import numpy as np
 from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import ShardBackend, ShardConfig
-from tagwise.learners.sharded.held import ranges
+from tagwise.learners.sharded.engines import ranges
 from tagwise.ray.pool import WorkerPool, connected, worker_slots
 
 
 @dataclass(frozen=True)
 class Call:
-    """Method call on the held objects. Arrays and states in its arguments are references to the object store."""
+    """Method call on the engines. Arrays and states in its arguments are references to the object store."""
 
     method: str
     arguments: tuple[Any, ...]
     options: dict[str, Any]
 
-    def of(self, held: Any) -> Any:
-        """Call the method of `held`."""
+    def of(self, engine: Any) -> Any:
+        """Call the method of `engine`."""
         import ray
 
         arguments = [ray.get(x) if isinstance(x, ray.ObjectRef) else x for x in self.arguments]
-        return getattr(held, self.method)(*arguments, **self.options)
+        return getattr(engine, self.method)(*arguments, **self.options)
 
 
 @dataclass(frozen=True)
@@ -59,23 +59,23 @@ class Worker:
         self.last: Any = None
 
     @cached_property
-    def held(self) -> Any:
-        """The held objects, created by the first call so that it reports errors."""
+    def engine(self) -> Any:
+        """The engines, created by the first call so that it reports errors."""
         of = self.config
         memory = None if of.memory is None else of.memory // (os.cpu_count() or 1)
-        return of.config.hold(Shards(of.path, skipped=of.skipped), self.numbers, memory)
+        return of.config.build_engine(Shards(of.path, skipped=of.skipped), self.numbers, memory)
 
     def ready(self) -> int:
-        """Create the held objects and return the id of the process."""
-        assert self.held is not None
+        """Create the engines and return the id of the process."""
+        assert self.engine is not None
         return os.getpid()
 
     def call(self, log: Sequence[Call], call: Call | None) -> Any:
         """Execute the remaining calls of the log, then `call`. Return the last result."""
         for one in log[self.done :]:
-            self.last = one.of(self.held)
+            self.last = one.of(self.engine)
             self.done += 1
-        return self.last if call is None else call.of(self.held)
+        return self.last if call is None else call.of(self.engine)
 
 
 class RayParts:
@@ -103,7 +103,7 @@ class RayParts:
         return self.pool.lost
 
     def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
-        """Call a method of all held objects and return the results. Each worker uses one thread."""
+        """Call a method of all engines and return the results. Each worker uses one thread."""
         large = (np.ndarray, dict, list)
         self.sent += _bytes(arguments)
         sent_arguments = tuple(self.pool.ray.put(x) if isinstance(x, large) else x for x in arguments)

@@ -30,10 +30,10 @@ from tagwise.dataset.shards.encode import (
     encoded_shard,
     expanded,
     finish,
-    note_of,
     read,
     recipe_of,
     source_of,
+    stored_header,
     write_map,
 )
 from tagwise.dataset.shards.files import shard_name
@@ -90,7 +90,7 @@ class Encoder:
             corpus = corpus_of(piece, config.first)
             recipe = recipe_of(config.features, config.first)
             path, digest = config.folder / shard_name(k), digest_of(piece, recipe)
-            note = note_of(path, digest)
+            note = stored_header(path, digest)
             made = note is None
             out.append({**(note or encoded_shard(path, digest, piece, corpus, recipe, 1)), "made": made})
         return out

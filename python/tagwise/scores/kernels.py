@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ModelFileError, ParameterError
-from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, function_at, path_of, present
+from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, function_at, path_of, require_function
 from tagwise.base.parameters import meant
 from tagwise.scores.protocols import Lists, Support
 
@@ -119,7 +119,7 @@ class Kernel:
 def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
     """Return a kernel by its name, by the import path of a function (module:function), or for the function itself."""
     if callable(given):
-        return Kernel("function", function=present(given))
+        return Kernel("function", function=require_function(given))
     if isinstance(given, str) and given in KERNELS:
         return Kernel(given, degree, coef, gamma)
     if isinstance(given, str) and ":" in given:
@@ -196,14 +196,14 @@ class KernelScorer:
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
         """Return the best path of each sentence, one label id per token, [tokens]."""
-        present(self.kernel.function)
+        require_function(self.kernel.function)
         return self.native.viterbi(dataset, allowed=allowed, n_jobs=n_jobs)
 
     def kbest(
         self, dataset: _core.Dataset, k: int, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> Lists:
         """Return the k best paths of each sentence: their number [N], their scores, their labels concatenated."""
-        present(self.kernel.function)
+        require_function(self.kernel.function)
         return self.native.kbest(dataset, k, allowed=allowed, n_jobs=n_jobs)
 
     def marginals(

@@ -99,7 +99,7 @@ class Lookback:
         return self.p == math.inf
 
     @property
-    def far(self) -> int:
+    def max_distance(self) -> int:
         """Furthest distance with a table."""
         return self.pool if self.endless else int(self.p)
 
@@ -107,7 +107,12 @@ class Lookback:
         """Return the features for a number of labels, or raise a ParameterError if they are too many."""
         try:
             return _core.LookbackSpec(
-                n_labels, self.m, self.far, endless=self.endless, document=self.document, tuples=self.tuples
+                n_labels,
+                self.m,
+                self.max_distance,
+                endless=self.endless,
+                document=self.document,
+                tuples=self.tuples,
             )
         except ValueError as error:
             raise ParameterError(str(error)) from error
@@ -119,17 +124,17 @@ class Lookback:
         own name.
         """
         out: list[tuple[tuple[Any, ...], int]] = [
-            (("far", q, self.endless and q == self.far), 1) for q in range(2, self.far + 1)
+            (("far", q, self.endless and q == self.max_distance), 1) for q in range(2, self.max_distance + 1)
         ]
         out += [(("document",), 1)] * self.document
         return out + [(("tuple", n), n) for n in range(2, self.m + 1) if self.tuples]
 
     def n_weights(self, n_labels: int) -> int:
         """Return the number of weights of all tables without listing them, since a file may have any distance."""
-        square = n_labels**2 * (max(self.far - 1, 0) + self.document)
+        square = n_labels**2 * (max(self.max_distance - 1, 0) + self.document)
         return int(square + sum(n_labels ** (n + 1) for n in range(2, self.m + 1) if self.tuples))
 
-    def carried(
+    def transfer_weights(
         self, old: Lookback | None, before: Sequence[str], labels: Sequence[str]
     ) -> NDArray[np.float64]:
         """Return the weights for these labels, taken from another lookback over the labels `before`. New ones are 0."""

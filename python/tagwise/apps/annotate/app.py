@@ -24,7 +24,7 @@ from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.session import LONGEST_SEARCH, Session
 from tagwise.apps.annotate.why import spans_of
 from tagwise.apps.web.problems import HANDLERS, RefusedRequest, parsed_body
-from tagwise.base.domains import Choice, Domain, Integer, Listed, Record, Text
+from tagwise.base.domains import Choice, Domain, Integer, ListOf, Record, Text
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
 from tagwise.corpus.formats import FORMATS, read
@@ -68,11 +68,11 @@ _SPAN = Record(
     {"begin": Integer(0, MOST_TOKENS), "end": Integer(0, MOST_TOKENS), "label": Text(most=LONGEST_LABEL)}
 )
 NOTHING: Domain = Record()
-ACCEPT: Domain = Record({**_ID, "spans": Listed(_SPAN, high=MOST_TOKENS)})
+ACCEPT: Domain = Record({**_ID, "spans": ListOf(_SPAN, high=MOST_TOKENS)})
 SKIP: Domain = Record(_ID)
 LABEL: Domain = Record({"name": Text(most=LONGEST_LABEL)})
 STRATEGY: Domain = Record(may={"strategy": Choice(tuple(STRATEGIES)), "search": Text(most=LONGEST_SEARCH)})
-COMPARE: Domain = Record(may={"learners": Listed(Text(most=100), low=1, high=MOST_LEARNERS)})
+COMPARE: Domain = Record(may={"learners": ListOf(Text(most=100), low=1, high=MOST_LEARNERS)})
 
 
 async def json_of(request: Request, domain: Domain) -> dict[str, Any]:

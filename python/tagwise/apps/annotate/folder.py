@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from tagwise.base.domains import Choice, Domain, DomainError, Integer, Listed, Record, Text, Variant
+from tagwise.base.domains import Choice, Domain, DomainError, Integer, ListOf, Record, Text, Variant
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
@@ -46,11 +46,11 @@ WORK: Domain = Record(
     {
         "tagwise annotate": Integer(VERSION, VERSION),
         "kind": Choice(("spans", "tokens")),
-        "labels": Listed(Text(most=LONGEST_LABEL), high=MOST_LABELS, distinct=True),
+        "labels": ListOf(Text(most=LONGEST_LABEL), high=MOST_LABELS, distinct=True),
         "learner": Text(most=100),
         "features": Text(),
         "strategy": Text(most=100),
-        "documents": Listed(
+        "documents": ListOf(
             Record({"file": Text(most=255), "bytes": _COUNT, "crc32": Integer(0, 2**32 - 1)}), high=100_000
         ),
     }
@@ -61,7 +61,7 @@ _ID: dict[str, Domain] = {**_N, "id": Integer(0, MOST_SENTENCES)}
 ACTION: Domain = Variant(
     "do",
     {
-        "accept": Record({**_ID, "labels": Listed(Text(most=LONGEST_LABEL + 2), high=MOST_TOKENS)}),
+        "accept": Record({**_ID, "labels": ListOf(Text(most=LONGEST_LABEL + 2), high=MOST_TOKENS)}),
         "skip": Record(_ID),
         "undo": Record(_N),
         "redo": Record(_N),

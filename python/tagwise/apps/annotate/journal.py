@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from tagwise.base.domains import Anything, Domain, DomainError, Integer, Record
-from tagwise.base.exceptions import FileError, TagwiseError, refusal
+from tagwise.base.exceptions import FileError, TagwiseError, file_error
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import flush_folder
 
@@ -53,7 +53,7 @@ class Journal:
                 os.close(self._handle)
                 raise OSError(errno.ESPIPE, "a pipe or a device, not a file")
         except OSError as error:
-            raise refusal(
+            raise file_error(
                 FileError,
                 f"{self.path}: cannot be opened ({error.strerror}). Give a folder you may write to.",
                 self.path,
@@ -134,7 +134,7 @@ class Journal:
                 os.lseek(self._handle, self._size, os.SEEK_SET)
             if not isinstance(error, OSError):
                 raise
-            raise refusal(
+            raise file_error(
                 FileError,
                 f"{self.path}: cannot be written ({error.strerror}). The action was not saved. Free some disk space "
                 "and repeat it.",

@@ -22,7 +22,7 @@ from tagwise.apps.annotate.project import EXPORTS, Work
 from tagwise.apps.annotate.queue import FIRST, FIRST_UNSCORED, Queue
 from tagwise.apps.annotate.ranking import STRATEGIES, View, strategy_of
 from tagwise.apps.annotate.why import spans_of, why
-from tagwise.base.domains import Domain, Integer, Listed, Real, Record
+from tagwise.base.domains import Domain, Integer, ListOf, Real, Record
 from tagwise.base.exceptions import FileError, ParameterError, TagwiseError
 from tagwise.base.files.regular import read_regular
 from tagwise.base.files.sealed import parsed
@@ -456,7 +456,7 @@ def _read_curve(work: Work) -> list[dict[str, float]]:
     try:
         data = read_regular(work.folder / CURVE, MOST_CURVE, FileError, "", follow=False)
         points = [parsed(line) for line in data.splitlines()]
-        Listed(POINT).check(points, CURVE)
+        ListOf(POINT).check(points, CURVE)
         return points
     except TagwiseError:
         return []

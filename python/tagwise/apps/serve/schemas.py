@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tagwise.base.domains import Domain, Either, Flag, Integer, Listed, Record, Text
+from tagwise.base.domains import AnyOf, Domain, Flag, Integer, ListOf, Record, Text
 
 Schema = dict[str, Any]
 
@@ -68,9 +68,9 @@ def domain_of(schema: Schema) -> Domain:
     """Return the domain of a JSON schema with the keywords used above."""
     match schema:
         case {"anyOf": choices}:
-            return Either(tuple(map(domain_of, choices)))
+            return AnyOf(tuple(map(domain_of, choices)))
         case {"type": "array", "items": items}:
-            return Listed(domain_of(items))
+            return ListOf(domain_of(items))
         case {"type": "integer"}:
             return Integer(schema["minimum"], schema.get("maximum", math.inf))
         case {"type": "object"}:

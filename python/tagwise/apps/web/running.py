@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tagwise.apps.web.guards import HEADERS
 from tagwise.apps.web.problems import RefusedRequest, response_of
-from tagwise.base.exceptions import ParameterError, TagwiseError, refusal
+from tagwise.base.exceptions import ParameterError, TagwiseError, file_error
 
 HEADER_SECONDS = 10.0
 HEADER_BYTES = 64 << 10
@@ -58,7 +58,7 @@ def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket
             else "Give an address of this machine with --host"
         )
         message = f"cannot listen on {place}: {error.strerror}. {remedy}"
-        raise refusal(ParameterError, message, place, error.errno or errno.EINVAL) from error
+        raise file_error(ParameterError, message, place, error.errno or errno.EINVAL) from error
     found.setblocking(False)
     found.set_inheritable(True)
     return found

@@ -65,7 +65,7 @@ def _header(file: IO[bytes], domain: Domain) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Placed:
+class ArrayInfo:
     """Type and length of an array that has not been read."""
 
     name: str
@@ -101,7 +101,7 @@ class ArrayFile:
         if unsealed(self._core.header.encode("utf-8"), domain, "the header") != self.header:
             raise DomainError("the file was replaced while it was read. Read it again")
         self.checksum = self._core.checksum
-        self.placed = {name: Placed(name, dtype, length) for name, dtype, length in self._core.arrays}
+        self.placed = {name: ArrayInfo(name, dtype, length) for name, dtype, length in self._core.arrays}
 
     def __contains__(self, name: str) -> bool:
         return name in self.placed

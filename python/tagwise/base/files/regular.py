@@ -11,7 +11,7 @@ import stat
 import sys
 from typing import IO
 
-from tagwise.base.exceptions import TagwiseError, refusal
+from tagwise.base.exceptions import TagwiseError, file_error
 
 Path = str | os.PathLike[str]
 
@@ -44,8 +44,8 @@ def open_regular(
     """
     name = os.fspath(path)
 
-    def refuse(why: str, code: int, cause: Exception | None = None) -> TagwiseError:
-        error = refusal(kind, f"{name}: cannot be read ({why}). {remedy}", name, code)
+    def error_for(why: str, code: int, cause: Exception | None = None) -> TagwiseError:
+        error = file_error(kind, f"{name}: cannot be read ({why}). {remedy}", name, code)
         error.__cause__ = cause
         return error
 
@@ -62,16 +62,16 @@ def open_regular(
                 raise
             os.close(handle)
     except OSError as error:
-        raise refuse(str(error.strerror), error.errno or errno.EIO, error) from error
+        raise error_for(str(error.strerror), error.errno or errno.EIO, error) from error
     except ValueError as error:  # a NUL in the path
-        raise refuse(str(error), errno.EINVAL, error) from error
+        raise error_for(str(error), errno.EINVAL, error) from error
     if stat.S_ISDIR(found.st_mode):
-        raise refuse("it is a folder", errno.EISDIR)
+        raise error_for("it is a folder", errno.EISDIR)
     if stat.S_ISLNK(found.st_mode):
-        raise refuse("it is a symbolic link", errno.ELOOP)
+        raise error_for("it is a symbolic link", errno.ELOOP)
     if not stat.S_ISREG(found.st_mode):
-        raise refuse("it is a pipe or a device, not a file", errno.ESPIPE)
-    raise refuse(f"it has {found.st_size:,} bytes, more than the limit of {limit:,}", errno.EFBIG)
+        raise error_for("it is a pipe or a device, not a file", errno.ESPIPE)
+    raise error_for(f"it has {found.st_size:,} bytes, more than the limit of {limit:,}", errno.EFBIG)
 
 
 def handle_of(file: IO[bytes]) -> int:
@@ -92,7 +92,7 @@ def read_regular(
     if len(data) > limit:  # it has grown since it was opened
         name = os.fspath(path)
         text = f"{name}: cannot be read (more than the limit of {limit:,} bytes). {remedy}"
-        raise refusal(kind, text, name, errno.EFBIG)
+        raise file_error(kind, text, name, errno.EFBIG)
     return data
 
 
@@ -110,4 +110,4 @@ def make_own_folder(path: Path, kind: type[TagwiseError]) -> None:
         code, why = errno.ELOOP, "it is a symbolic link"
     except OSError as error:
         code, why = error.errno or errno.EIO, str(error.strerror)
-    raise refusal(kind, f"{name}: cannot be created ({why}). Give another folder.", name, code)
+    raise file_error(kind, f"{name}: cannot be created ({why}). Give another folder.", name, code)

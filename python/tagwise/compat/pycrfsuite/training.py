@@ -23,7 +23,7 @@ from tagwise.learners.problem import curvature_scale
 from tagwise.model.formats import crfsuite
 from tagwise.model.formats.chain import FeatureWeights, ForeignModel
 from tagwise.optimizers.base import Step
-from tagwise.optimizers.lbfgs import lbfgs, started
+from tagwise.optimizers.lbfgs import lbfgs, state_from_points
 from tagwise.optimizers.owlqn import owlqn
 
 Log = Callable[[str], None]
@@ -153,7 +153,7 @@ class Training:
         if c1 > 0.0:
             steps = owlqn(evaluate, np.zeros(len(features)), l1=c1, memory=memory)
         elif points:
-            scale, state = curvature_scale(data, layout), started(evaluate, points)
+            scale, state = curvature_scale(data, layout), state_from_points(evaluate, points)
             steps = lbfgs(evaluate, points[-1], memory=memory, scale=scale, resume=state)
         else:
             steps = lbfgs(evaluate, np.zeros(len(features)), memory=memory)

@@ -42,12 +42,12 @@ def iter_raw(
     return line_sentences(chunks, tokenizer=tokenizer)
 
 
-def looks(head: str, rows: list[str]) -> bool:
+def detect(head: str, rows: list[str]) -> bool:
     """Return True, because every text can be read as raw text."""
     return True
 
 
-def opened(file: OpenFile) -> Iterator[Sentence]:
+def iter_open(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return line_sentences(file.chunks, names_of(file))
 

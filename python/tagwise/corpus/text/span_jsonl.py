@@ -56,7 +56,7 @@ class SpanOptions(NamedTuple):
     labelled: bool = True  # False: spans are not read
 
 
-def looks(head: str, rows: list[str]) -> bool:
+def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first line of a text is an object with a text and without tokens."""
     if rows[0][0] != "{":
         return False
@@ -152,7 +152,7 @@ def read_spans(
     return Corpus(found, columns=("word", "label"), source=source_name(file))
 
 
-def opened(file: OpenFile) -> Iterator[Sentence]:
+def iter_open(file: OpenFile) -> Iterator[Sentence]:
     """Return the sentences of an open file."""
     return record_sentences(
         SpanOptions(file.name, names=names_of(file), labelled=file.label is not None), file.chunks

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.exceptions import CorpusError, ParameterError, refusal
+from tagwise.base.exceptions import CorpusError, ParameterError, file_error
 from tagwise.corpus.formats import iter_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.dataset.encode import encode_labels
@@ -146,7 +146,7 @@ def encode(
         if recipe is None:
             first, recipe = corpus[:1], recipe_of(features, corpus)
         path, digest = folder / shard_name(k), digest_of(piece, recipe)
-        note = note_of(path, digest)
+        note = stored_header(path, digest)
         made = note is None
         if note is None:
             place.claim(k + 1)
@@ -232,7 +232,7 @@ def expanded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
         found = [each] if os.path.exists(each) else sorted(glob.glob(each, recursive=True))
         found = [path for path in found if not os.path.isdir(path)]
         if not found:
-            raise refusal(
+            raise file_error(
                 CorpusError,
                 f"{each}: no such file. Give paths, or patterns such as 'corpus/*.conll.gz'.",
                 each,
@@ -308,7 +308,7 @@ def digest_of(piece: Piece, recipe: Recipe) -> str:
     return found.hexdigest()
 
 
-def note_of(path: Path, digest: str) -> dict[str, Any] | None:
+def stored_header(path: Path, digest: str) -> dict[str, Any] | None:
     """Return header and checksum of an undamaged shard with this digest, or None."""
     try:
         file = open_shard(path)

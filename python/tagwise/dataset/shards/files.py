@@ -29,10 +29,10 @@ from tagwise.base.domains import (
     Domain,
     DomainError,
     Integer,
-    Listed,
+    ListOf,
     Record,
     Text,
-    Tupled,
+    TupleOf,
     Variant,
 )
 from tagwise.base.exceptions import CorpusError, ParameterError
@@ -54,13 +54,13 @@ REMEDY = "Repeat the same `tagwise encode`: it writes missing and damaged files 
 AGAIN = "Encode into another folder, or remove this one first: without its manifest it cannot be repaired."
 
 _COUNT, _CRC = Integer(0, 2**53), Integer(0, 2**32 - 1)
-_LABELS = Listed(Text(), low=1, high=2**16 - 2, distinct=True)
+_LABELS = ListOf(Text(), low=1, high=2**16 - 2, distinct=True)
 _SIZES: dict[str, Domain] = {
     "digest": Text(most=64),
     "sentences": Integer(1, 2**32),
     "tokens": Integer(1, 2**40),
 }
-_SUMS: dict[str, Domain] = {"node_attributes": _COUNT, "labels": _LABELS, "label_counts": Listed(_COUNT)}
+_SUMS: dict[str, Domain] = {"node_attributes": _COUNT, "labels": _LABELS, "label_counts": ListOf(_COUNT)}
 
 #: Schema of the manifest, for a complete folder and for one that is being encoded.
 MANIFEST_DOMAIN = Variant(
@@ -71,7 +71,7 @@ MANIFEST_DOMAIN = Variant(
                 "format": _COUNT,
                 "tagwise": Text(),
                 "features": Anything(),
-                "columns": Listed(Text(), low=1, distinct=True),
+                "columns": ListOf(Text(), low=1, distinct=True),
                 "label": Text(),
                 "shard_tokens": _COUNT,
                 "sentences": _COUNT,
@@ -79,8 +79,8 @@ MANIFEST_DOMAIN = Variant(
                 **_SUMS,
                 "attributes": Integer(0, 2**32 - 2),
                 "vocabulary": _CRC,
-                "shards": Listed(Record({**_SIZES, "crc32": _CRC, "map": _CRC}), low=1),
-                "sources": Listed(Record({"path": Text(), "bytes": _COUNT, "crc32": _CRC})),
+                "shards": ListOf(Record({**_SIZES, "crc32": _CRC, "map": _CRC}), low=1),
+                "sources": ListOf(Record({"path": Text(), "bytes": _COUNT, "crc32": _CRC})),
             }
         ),
         "encoding": Record({"format": _COUNT, "shards": _COUNT}),
@@ -93,7 +93,7 @@ SHARD_DOMAIN = Record(
         **_FORMAT,
         **_SIZES,
         **_SUMS,
-        "files": Listed(Tupled((Text(), _COUNT)), low=1),
+        "files": ListOf(TupleOf((Text(), _COUNT)), low=1),
     }
 )
 MAP_DOMAIN = Record({"kind": Choice(("map",)), **_FORMAT})
@@ -133,7 +133,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
         return write_arrays(out, {"format": FORMAT, **header}, arrays)
 
 
-def opened(path: Path, domain: Domain, checksum: int | None = None) -> ArrayFile:
+def open_arrays(path: Path, domain: Domain, checksum: int | None = None) -> ArrayFile:
     """Open a file of arrays. `checksum` is the expected value from the manifest."""
     with faults(path):
         file = ArrayFile(path, domain, CorpusError, REMEDY, follow=False)
@@ -144,7 +144,7 @@ def opened(path: Path, domain: Domain, checksum: int | None = None) -> ArrayFile
 
 def open_shard(path: Path, checksum: int | None = None) -> ArrayFile:
     """Open a shard, and check the lengths of its arrays against its header."""
-    file = opened(path, SHARD_DOMAIN, checksum)
+    file = open_arrays(path, SHARD_DOMAIN, checksum)
     with faults(path):
         _check_shard(file)
     return file

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tagwise.base.exceptions import CorpusError, refusal
+from tagwise.base.exceptions import CorpusError, file_error
 from tagwise.base.writing import is_temporary
 from tagwise.dataset.shards.files import (
     MANIFEST,
@@ -33,7 +33,7 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         message = f"{folder}: cannot be created ({error.strerror}). Give a writable folder."
-        raise refusal(CorpusError, message, str(folder), error.errno or 5) from error
+        raise file_error(CorpusError, message, str(folder), error.errno or 5) from error
 
 
 class Output:
@@ -116,5 +116,5 @@ class Output:
 
 
 def _refuse(path: Path, why: str, code: int) -> CorpusError:
-    error: Any = refusal(CorpusError, f"{path}: not written ({why}). {_ELSEWHERE}", str(path), code)
+    error: Any = file_error(CorpusError, f"{path}: not written ({why}). {_ELSEWHERE}", str(path), code)
     return error  # type: ignore[no-any-return]

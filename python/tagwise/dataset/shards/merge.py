@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tagwise.base.domains import Choice, DomainError, Integer, Record
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.files.arrays import ArrayFile
-from tagwise.dataset.shards.files import FORMAT, checked, counted, faults, open_shard, opened, write
+from tagwise.dataset.shards.files import FORMAT, checked, counted, faults, open_arrays, open_shard, write
 
 #: Headers of a partial vocabulary, and of the ids of its keys in the complete vocabulary.
 PART_DOMAIN = Record({"kind": Choice(("part",)), "format": Integer(FORMAT, FORMAT)})
@@ -45,7 +45,7 @@ class Vocabularies:
 
     def take(self, path: Path, part: bool = False) -> NDArray[np.uint32]:
         """Add the attributes of a shard or a part, and return their ids. New attributes get the next free ids."""
-        file = opened(path, PART_DOMAIN) if part else open_shard(path)
+        file = open_arrays(path, PART_DOMAIN) if part else open_shard(path)
         with faults(path):
             keys = file.take("keys", "u64")
             checks = file.take("checks", "u64", len(keys))
@@ -135,7 +135,7 @@ def _texts_of(file: ArrayFile, attributes: int) -> tuple[NDArray[np.uint8], NDAr
 
 def numbers(shard: Path, path: Path) -> NDArray[np.uint32]:
     """Return the ids of a shard's attributes, equal to the result of `take`, from the file of `write_numbers`."""
-    keys, known = open_shard(shard).take("keys", "u64"), opened(path, NUMBERS_DOMAIN)
+    keys, known = open_shard(shard).take("keys", "u64"), open_arrays(path, NUMBERS_DOMAIN)
     with faults(path):
         ordered = known.take("sorted", "u64")
         at = checked("sorted", np.searchsorted(ordered, keys), len(ordered))

@@ -20,7 +20,7 @@ from tagwise.base.exceptions import (
     MissingFunctionError,
     ParameterError,
     TagwiseError,
-    refusal,
+    file_error,
 )
 from tagwise.base.files.arrays import ArrayFile
 from tagwise.base.imports import Functions
@@ -40,8 +40,8 @@ from tagwise.dataset.shards.files import (
     half_of_memory,
     map_name,
     memory_of,
+    open_arrays,
     open_shard,
-    opened,
     read_manifest,
     shard_name,
 )
@@ -106,7 +106,7 @@ class Shards:
         try:
             found = read_manifest(self.path)
         except FileError as error:
-            raise refusal(
+            raise file_error(
                 CorpusError,
                 f"{self.path}: not a folder of encoded shards ({MANIFEST}: {error.strerror}). Create one with "
                 "`tagwise encode FILES -o FOLDER`.",
@@ -186,7 +186,7 @@ class Shards:
 
     @cached_property
     def _vocabulary(self) -> ArrayFile:
-        return opened(self.path / VOCABULARY, VOCABULARY_DOMAIN, self.manifest["vocabulary"])
+        return open_arrays(self.path / VOCABULARY, VOCABULARY_DOMAIN, self.manifest["vocabulary"])
 
     def _array(self, name: str, dtype: str, length: int | None = None) -> NDArray[Any]:
         with faults(self.path / VOCABULARY):
@@ -262,7 +262,7 @@ class Shards:
     def _map(self, number: int) -> NDArray[np.uint32]:
         """Return the vocabulary id of each attribute of a shard."""
         path = self.path / map_name(number)
-        file = opened(path, MAP_DOMAIN, self.manifest["shards"][number]["map"])
+        file = open_arrays(path, MAP_DOMAIN, self.manifest["shards"][number]["map"])
         with faults(path):
             return checked("map", file.take("map", "u32"), self.manifest["attributes"])
 

@@ -16,10 +16,10 @@ from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import Shards
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import Limits
-from tagwise.estimators.resuming import keeper_of
+from tagwise.estimators.resuming import checkpointer_of
 from tagwise.estimators.sharded.learners import ShardTask, learner_of
 from tagwise.estimators.task import dev_scorer
-from tagwise.estimators.training import listeners, model_of, watched
+from tagwise.estimators.training import model_of, train_with_progress, training_callbacks
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
@@ -113,13 +113,15 @@ def fit_shards(
         dev_y = scored.gold(dev_y)
         task.dev_score = dev_scorer(lambda w: tagger._model(task, w), task, scored, dev_y)
     if checkpoint is not None:
-        task.keeper = keeper_of(
+        task.checkpointer = checkpointer_of(
             tagger.name, task, checkpoint, scored, dev_y, f"{shards.digest}, {n_parts} parts"
         )
-    task.callbacks = listeners(callbacks, params)
-    result = watched(lambda task: learner.train(tagger, task, shards, trainer, n_parts), task, tagger.name)
-    tagger._keep(task, result)
-    tagger._ended(result)
+    task.callbacks = training_callbacks(callbacks, params)
+    result = train_with_progress(
+        lambda task: learner.train(tagger, task, shards, trainer, n_parts), task, tagger.name
+    )
+    tagger._store_result(task, result)
+    tagger._finish(result)
     return tagger
 
 

@@ -1,6 +1,6 @@
 """Configs of algorithms on shards, and the backends that run them.
 
-A config creates the object that works on some of the shards (`hold`). A backend runs all shards, with one such object
+A config builds the engine that works on some of the shards (`build_engine`). A backend runs all shards, with one engine
 in this process (`LocalParts`) or one in each worker of a cluster.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import tagwise._core as _core
 from tagwise.dataset.shards.reader import Shards
-from tagwise.learners.sharded.held import ranges
+from tagwise.learners.sharded.engines import ranges
 from tagwise.scores.constraints import Constraints, boundary_support
 
 
@@ -39,7 +39,7 @@ class ShardRules:
 class ShardConfig:
     """Common fields of configs. `n_parts` is the number of parts of the shards that are trained in parallel.
 
-    `unit` is the name of the units that workers divide. `changes` has the methods of the held object that change its
+    `unit` is the name of the units that workers divide. `changes` has the methods of the engine that change its
     state.
     """
 
@@ -51,8 +51,8 @@ class ShardConfig:
     min_count: int = 1
     rules: ShardRules | None = None
 
-    def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> Any:
-        """Return the object that works on these units within about `memory` bytes."""
+    def build_engine(self, shards: Shards, numbers: range, memory: int | None = None) -> Any:
+        """Return the engine that works on these units within about `memory` bytes."""
         raise NotImplementedError
 
     def n_units(self, shards: Shards) -> int:
@@ -81,16 +81,16 @@ def _unpickled(kind: type[Config], layout: tuple[int, int, Any], more: dict[str,
 
 
 class PartsBackend(Protocol):
-    """Interface to the held objects of all units, in one process or several."""
+    """Interface to the engines of all units, in one process or several."""
 
     def call(self, method: str, *given: Any, **options: Any) -> list[Any]:
-        """Call a method of the held objects and return the results in the order of their units.
+        """Call a method of the engines and return the results in the order of their units.
 
         The only option is `n_jobs`, a number of threads.
         """
 
     def close(self) -> None:
-        """Free the held objects."""
+        """Free the engines."""
 
 
 #: Function that starts the training of a config on the shards of the backend.
@@ -101,12 +101,12 @@ class LocalParts:
     """Backend of this process, in which one object holds all units."""
 
     def __init__(self, shards: Shards, config: ShardConfig, memory: int | None = None) -> None:
-        self.held = config.hold(shards, range(config.n_units(shards)), memory)
+        self.engine = config.build_engine(shards, range(config.n_units(shards)), memory)
 
     def call(self, method: str, *given: Any, **options: Any) -> list[Any]:
-        """Call a method of the held object."""
-        return [getattr(self.held, method)(*given, **options)]
+        """Call a method of the engine."""
+        return [getattr(self.engine, method)(*given, **options)]
 
     def close(self) -> None:
-        """Free the held object."""
-        del self.held
+        """Free the engine."""
+        del self.engine

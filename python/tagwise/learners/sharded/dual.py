@@ -31,12 +31,12 @@ import tagwise._core as _core
 from tagwise.base.parameters import cores
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import PartsBackend, ShardConfig
-from tagwise.learners.sharded.held import Held, folder_of
+from tagwise.learners.sharded.engines import ShardEngines, paging_folder
 from tagwise.learners.sums import PartialSum, added, summed, total_of
 from tagwise.scores.protocols import Vector
 
 #: Bytes per attribute of a token that a dual ascent needs, without the dual point (measured on conll2002-es).
-KEPT = 20
+BYTES_PER_ATTRIBUTE = 20
 #: Numbers per lane of the core.
 LANE = 16
 #: Number of sweeps over the sentences in an epoch. With a hundred, a pass gains as much as in an arbitrary order, with
@@ -55,7 +55,7 @@ class DualConfig(ShardConfig):
 
     l2: float = 1.0
 
-    def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> PartSet:
+    def build_engine(self, shards: Shards, numbers: range, memory: int | None = None) -> PartSet:
         """Return the ascent of these parts."""
         return PartSet(shards, self, numbers, memory)
 
@@ -73,7 +73,7 @@ class DualConfig(ShardConfig):
         lanes = -(-self.layout.n_labels // LANE)
         point = 4 * LANE * lanes * shards.n_tokens + 4 * self.layout.n_edge * shards.n_sentences
         attributes: int = shards.manifest["node_attributes"]
-        return KEPT + point / max(attributes, 1)
+        return BYTES_PER_ATTRIBUTE + point / max(attributes, 1)
 
 
 class PartSet:
@@ -83,8 +83,8 @@ class PartSet:
         self.shards, self.config, self.numbers = shards, config, numbers
         self.parts = config.parts(shards)
         here = range(self.parts[numbers.start].start, self.parts[numbers.stop - 1].stop)
-        folder = folder_of(shards, here, memory, config.bytes_each(shards))
-        self._held = Held(
+        folder = paging_folder(shards, here, memory, config.bytes_each(shards))
+        self._engines = ShardEngines(
             lambda part, folder: config.dual(shards, self.parts[part], folder), numbers, folder, self._place
         )
 
@@ -99,7 +99,7 @@ class PartSet:
     @property
     def paged(self) -> int:
         """Number of bytes in files; 0 if everything is in memory."""
-        return self._held.paged
+        return self._engines.paged
 
     def round(self, w: Vector, seed: int, n_jobs: int = 0) -> tuple[int, list[PartialSum]]:
         """Run an epoch of each part. Return the tokens visited and the changes of the weights.
@@ -117,10 +117,10 @@ class PartSet:
             return tokens, PartialSum(part, 0, distance, float(failed), change)
 
         if len(self.numbers) == 1:
-            found = [self._held.one(self.numbers[0], epoch)]
+            found = [self._engines.one(self.numbers[0], epoch)]
         else:
             with ThreadPoolExecutor(n_jobs or cores(), thread_name_prefix="tagwise-part") as pool:
-                found = list(pool.map(lambda part: self._held.one(part, epoch), self.numbers))
+                found = list(pool.map(lambda part: self._engines.one(part, epoch), self.numbers))
         return sum(tokens for tokens, _ in found), added((part for _, part in found), summed)
 
     def terms(self, w: Vector, couples: bool, n_jobs: int = 0) -> list[PartialSum]:
@@ -137,11 +137,11 @@ class PartSet:
             loss, divergence, slack, observed = core.terms(n_jobs)
             return PartialSum(part, 0, loss, divergence, observed, slack)
 
-        return added(self._held.each(of), summed)
+        return added(self._engines.each(of), summed)
 
     def points(self) -> list[Point]:
         """Return the dual points of these parts."""
-        return list(self._held.each(lambda _, core: core.state()[1:4]))
+        return list(self._engines.each(lambda _, core: core.state()[1:4]))
 
     def restore(self, points: Sequence[Point], epochs: int) -> None:
         """Continue from the dual points of all parts."""
@@ -149,7 +149,7 @@ class PartSet:
         def set_point(part: int, core: _core.Dual) -> None:
             core.restore(core.state()[0], *points[part], epochs)
 
-        deque(self._held.each(set_point), 0)
+        deque(self._engines.each(set_point), 0)
 
 
 class DualShards:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import PartsBackend, ShardConfig
-from tagwise.learners.sharded.held import Held, folder_of
+from tagwise.learners.sharded.engines import ShardEngines, paging_folder
 from tagwise.learners.sums import PartialSum, added, logarithmic, plain, total_of
 from tagwise.scores.protocols import Vector
 
@@ -60,7 +60,7 @@ class ObjectiveConfig(ShardConfig):
     cost: NDArray[np.float64] | None = None  # cost of each label, rows by right label, [L, L]
     steps: Steps | None = None
 
-    def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> ShardObjectives:
+    def build_engine(self, shards: Shards, numbers: range, memory: int | None = None) -> ShardObjectives:
         """Return the objectives of these shards."""
         return ShardObjectives(shards, self, numbers, memory)
 
@@ -93,15 +93,15 @@ class ShardObjectives:
     def __init__(
         self, shards: Shards, config: ObjectiveConfig, numbers: range, memory: int | None = None
     ) -> None:
-        folder = folder_of(shards, numbers, memory)
-        self._held = Held(
+        folder = paging_folder(shards, numbers, memory)
+        self._engines = ShardEngines(
             lambda k, folder: config.objective(shards, k, folder), numbers, folder, shards.place
         )
 
     @property
     def paged(self) -> int:
         """Number of bytes in files; 0 if everything is in memory."""
-        return self._held.paged
+        return self._engines.paged
 
     def sums(self, w: Vector, kind: Kind, n_jobs: int = 0) -> list[PartialSum]:
         """Return the parts of the sum for these shards, with siblings added."""
@@ -111,7 +111,7 @@ class ShardObjectives:
             value, largest = getattr(objective, kind)(w, gradient, n_jobs)
             return PartialSum(k, 0, value, largest, gradient)
 
-        return added(self._held.each(part), _add(kind))
+        return added(self._engines.each(part), _add(kind))
 
 
 def _add(kind: Kind) -> Callable[[PartialSum, PartialSum], PartialSum]:

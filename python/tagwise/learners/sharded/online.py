@@ -23,7 +23,7 @@ from tagwise.base.domains import DomainError
 from tagwise.base.parameters import cores
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import PartsBackend, ShardConfig
-from tagwise.learners.sharded.held import KEPT
+from tagwise.learners.sharded.engines import BYTES_PER_ATTRIBUTE
 from tagwise.optimizers.base import Vector
 
 #: Bytes per feature of a learner: weight, sum, variance.
@@ -43,7 +43,7 @@ class OnlineConfig(ShardConfig):
     shuffle: bool = True
     seed: int = 0
 
-    def hold(self, shards: Shards, numbers: range, memory: int | None = None) -> ShardLearner:
+    def build_engine(self, shards: Shards, numbers: range, memory: int | None = None) -> ShardLearner:
         """Return the learner of these parts."""
         return ShardLearner(shards, self, numbers, memory)
 
@@ -77,7 +77,10 @@ class ShardLearner:
     ) -> None:
         self.shards, self.config = shards, config
         self.parts = config.parts(shards)[numbers.start : numbers.stop]
-        needed = shards.manifest["node_attributes"] * KEPT + len(shards) * len(config.layout) * _FEATURE
+        needed = (
+            shards.manifest["node_attributes"] * BYTES_PER_ATTRIBUTE
+            + len(shards) * len(config.layout) * _FEATURE
+        )
         self._kept: dict[int, _core.Online] | None = {} if memory is None or needed <= memory else None
 
     def learn(self, state: State, epoch: int, n_jobs: int = 1) -> list[Learnt]:

@@ -81,7 +81,7 @@ class ShardedProblem(Problem):
             parts.close()
 
     @property
-    def hasty(self) -> bool:
+    def switches_early(self) -> bool:
         """Whether L-BFGS takes over early: with parallel parts the last iterations of the ascent are slow."""
         return self.n_parts > 1
 

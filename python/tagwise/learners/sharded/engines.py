@@ -17,7 +17,7 @@ from tagwise.base.exceptions import TrainingError
 from tagwise.dataset.shards.reader import Shards
 
 
-class Paging(Protocol):
+class PagedEngine(Protocol):
     """An engine whose large arrays may be in files."""
 
     @property
@@ -31,15 +31,17 @@ class Paging(Protocol):
         """Drop arrays that are in files from memory."""
 
 
-T = TypeVar("T", bound=Paging)
+T = TypeVar("T", bound=PagedEngine)
 R = TypeVar("R")
 
 #: Bytes per attribute of a token that an engine needs: 11, measured on conll2002-es, and a margin.
-KEPT = 14
+BYTES_PER_ATTRIBUTE = 14
 
 
-def folder_of(shards: Shards, numbers: range, memory: int | None, bytes_each: float = KEPT) -> str | None:
-    """Return the folder for pages of these shards, or None if everything fits into `memory`.
+def paging_folder(
+    shards: Shards, numbers: range, memory: int | None, bytes_each: float = BYTES_PER_ATTRIBUTE
+) -> str | None:
+    """Return the folder for the paged arrays of these shards, or None if everything fits into `memory`.
 
     It is the folder of the shards if that is writable, else that of temporary files. `bytes_each` is the estimated
     memory per attribute of a token.
@@ -51,7 +53,7 @@ def folder_of(shards: Shards, numbers: range, memory: int | None, bytes_each: fl
     return path if os.access(path, os.W_OK) else tempfile.gettempdir()
 
 
-class Held(Generic[T]):
+class ShardEngines(Generic[T]):
     """Engines of some shards, or of parts of them.
 
     Args:
