@@ -140,7 +140,7 @@ def test_paged_arrays_are_bit_identical_to_memory(tmp_path: Path) -> None:
     found = []
     for memory in (None, 1):
         parts = LocalParts(shards, config, memory)
-        assert (parts.held.paged > 1 << 20) == (memory is not None)
+        assert (parts.engine.paged > 1 << 20) == (memory is not None)
         objective = OverShards(parts)
         for n_jobs in (1, 2):
             gradient = np.empty(len(w))

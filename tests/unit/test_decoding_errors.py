@@ -74,7 +74,7 @@ def test_invalid_chunks_raise(crf: tw.CRF, chunk: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("constraints", "words"),
     [
-        ({"once": object()}, "once a list"),
+        ({"once": object()}, "once as a list"),
         ({"once": 3}, "once names '3'"),
         ({"once": ["PER"]}, "once names 'PER'"),
         ({"forbidden": [(None, None)]}, "None, None"),

@@ -21,7 +21,7 @@ from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, re
 from tagwise.corpus.formats import format_of_name, format_of_text, iter_sentences, read, write
 from tagwise.corpus.jsonl import format_jsonl, read_jsonl
 from tagwise.corpus.pretokenized import format_text, read_text, write_text
-from tagwise.corpus.row_blocks import _SHARED_STRINGS, Shared, doc_of
+from tagwise.corpus.row_blocks import _SHARED_STRINGS, StringCache, doc_of
 from tagwise.corpus.sentence import Corpus, Sentence
 
 
@@ -171,7 +171,7 @@ def test_documents_between_rows() -> None:
 
 def test_shared_strings_are_bounded() -> None:
     """Equal strings share one object, and an endless stream of distinct strings does not fill memory."""
-    shared = Shared()
+    shared = StringCache()
     first, second = shared.column(["".join("ab"), "x"]), shared.column(["".join(["a", "b"])])
     assert first[0] is second[0]
     shared.column([str(i) for i in range(_SHARED_STRINGS + 1)])
@@ -466,7 +466,8 @@ def test_external_corpora_are_read_from_a_folder(tmp_path: Path, monkeypatch: py
     assert (len(train), dev, len(test)) == (3400, None, 2)
     refused("no corpus is named 'x'", lambda: tw.load_corpus("x"))
     refused(
-        r"label='chunk' of ptb-sample is unknown\. Use pos", lambda: tw.load_corpus("ptb-sample", "chunk")
+        r"label='chunk': the corpus ptb-sample has no such label column\. Use pos",
+        lambda: tw.load_corpus("ptb-sample", "chunk"),
     )
     train, dev, test = tw.load_corpus("conll2002-es")
     assert dev is not None
