@@ -474,7 +474,8 @@ def test_external_corpora_are_read_from_a_folder(tmp_path: Path, monkeypatch: py
     assert [len(p) for p in (train, dev, test)] == [1, 2, 3]
     assert (train.columns, train[0].labels) == (("word", "pos", "label"), ["train2"])
     refused(
-        r"label='pos': the corpus conll2002-es has no such label column", lambda: tw.load_corpus("conll2002-es", "pos")
+        r"label='pos': the corpus conll2002-es has no such label column",
+        lambda: tw.load_corpus("conll2002-es", "pos"),
     )
     refused("is not a folder", lambda: tw.load_corpus("conll2000", root=tmp_path / "none"))
     assert [c.name for c in bundled.corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]

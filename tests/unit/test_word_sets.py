@@ -72,7 +72,7 @@ def test_lookup_during_encoding_equals_a_second_pass(
     assert model.dictionary is not None
     X = Inputs.of(given)
     model.encode(X)
-    assert bool(X.noted) is on_the_way
+    assert bool(X.word_ids) is on_the_way
     wanted = [model.dictionary.of.get(word, 0) for words in COLUMNED.tokens for word in words]
     assert set(wanted) > {0} or 0 not in wanted
     assert X.numbers(model.dictionary.words, "a test").tolist() == wanted

@@ -282,12 +282,12 @@ class Anything(Domain):
     function: turns arguments into their usual form, or raises a ValueError. On the command line it gets JSON too.
     """
 
-    what: str = f"at most {DEPTH} levels of lists and objects"
+    description: str = f"at most {DEPTH} levels of lists and objects"
     named: bool = False
     function: Callable[[Any], Any] | None = None
 
     def noun(self) -> str:
-        return self.what
+        return self.description
 
     def holds(self, value: Any) -> bool:
         level = [value]
@@ -396,9 +396,9 @@ class Record(Domain):
                 known = ", ".join((*self.must, *self.may))
                 raise DomainError(f"unknown member {name[:80]!a}, expected {known or 'none'}", at)
             domain.check(entry, place)
-        if self.one and len(given := [name for name in self.one if name in value]) != 1:
+        if self.one and len(present := [name for name in self.one if name in value]) != 1:
             raise DomainError(
-                f"expected exactly one of {', '.join(self.one)}, found {' and '.join(given) or 'none'}", at
+                f"expected exactly one of {', '.join(self.one)}, found {' and '.join(present) or 'none'}", at
             )
 
 
@@ -448,8 +448,8 @@ class Numbers(Domain):
         read = isinstance(value, np.ndarray)
         name, length = (name_of(value.dtype), value.size) if read else (value.dtype, value.length)
         if name != self.dtype or (self.length is not None and length != self.length):
-            wanted = "" if self.length is None else f"{self.length:,} numbers of "
-            raise DomainError(f"{at}: expected {wanted}{self.dtype}, found {length:,} of {name!a}")
+            expected = "" if self.length is None else f"{self.length:,} numbers of "
+            raise DomainError(f"{at}: expected {expected}{self.dtype}, found {length:,} of {name!a}")
         if self.finite and read and value.dtype.kind == "f":
             check_finite(at, value)
             if value.dtype.itemsize > 4 and value.size and np.abs(value).max() > LARGEST_FLOAT32:

@@ -12,12 +12,12 @@ from tagwise.base.exceptions import MissingFunctionError, ParameterError
 class MissingFunction:
     """Placeholder for a function that a file names and that was not passed. Calling it raises MissingFunctionError."""
 
-    def __init__(self, path: str, what: str) -> None:
-        self.path, self.what = path, what
+    def __init__(self, path: str, role: str) -> None:
+        self.path, self.role = path, role
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         raise MissingFunctionError(
-            f"{self.what} {self.path!r} is missing: a model file names it, and loading does not import functions. Pass "
+            f"{self.role} {self.path!r} is missing: a model file names it, and loading does not import functions. Pass "
             f"it when loading with functions={{{self.path!r}: function}}, or if you trust the author of the file, "
             "import it with trust=True"
         )
@@ -35,25 +35,27 @@ class MissingFunction:
 class Functions:
     """Functions that a file may name: those that were passed. Others are imported only if trusted.
 
-    `given` has functions by import path ("module:name") or by the part after the colon. Unused names are ignored.
+    `functions` has functions by import path ("module:name") or by the part after the colon. Unused names are ignored.
     """
 
-    def __init__(self, given: Mapping[str, Callable[..., Any]] | None = None, trust: bool = False) -> None:
-        if given is not None and not isinstance(given, Mapping):
-            raise ParameterError(f"functions={given!r}: expected a mapping of name -> function")
-        for name, function in (given or {}).items():
+    def __init__(
+        self, functions: Mapping[str, Callable[..., Any]] | None = None, trust: bool = False
+    ) -> None:
+        if functions is not None and not isinstance(functions, Mapping):
+            raise ParameterError(f"functions={functions!r}: expected a mapping of name -> function")
+        for name, function in (functions or {}).items():
             if not isinstance(name, str) or not callable(function):
                 raise ParameterError(
                     f"functions: {name!r} -> {function!r}, expected the name of a function and a function"
                 )
-        self.given, self.trust = dict(given or {}), bool(trust)
+        self.functions, self.trust = dict(functions or {}), bool(trust)
 
-    def find(self, path: str, what: str) -> Callable[..., Any]:
+    def find(self, path: str, role: str) -> Callable[..., Any]:
         """Return the function of this import path, or a `MissingFunction` if it is unknown and not trusted."""
         for name in (path, path.partition(":")[2]):
-            if name and name in self.given:
-                return self.given[name]
-        found: Callable[..., Any] = function_at(path, what) if self.trust else MissingFunction(path, what)
+            if name and name in self.functions:
+                return self.functions[name]
+        found: Callable[..., Any] = function_at(path, role) if self.trust else MissingFunction(path, role)
         return found
 
 
@@ -76,25 +78,25 @@ def alias(function: Any, path: str) -> str:
     return "" if own == path else path
 
 
-def path_of(function: Any, what: str) -> str:
-    """Return the import path of a function ("module:name"). `what` describes it in the error if it has none."""
+def path_of(function: Any, role: str) -> str:
+    """Return the import path of a function ("module:name"). `role` describes it in the error if it has none."""
     if isinstance(function, MissingFunction):
         return function.path
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     path = f"{module}:{name}"
     try:
-        found = module not in (None, "__main__") and function_at(path, what) is function
+        found = module not in (None, "__main__") and function_at(path, role) is function
     except ParameterError:
         found = False
     if not found:
         raise ParameterError(
-            f"{what} cannot be imported as {path!r}, so a model cannot name it. "
+            f"{role} cannot be imported as {path!r}, so a model cannot name it. "
             "Define it at the top level of a module that is importable where the model is loaded"
         )
     return path
 
 
-def function_at(path: str, what: str) -> Any:
+def function_at(path: str, role: str) -> Any:
     """Return the function of an import path that a user named or trusts. Importing its module runs code."""
     module, _, name = path.partition(":")
     try:
@@ -103,11 +105,11 @@ def function_at(path: str, what: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ParameterError(
-            f"{what} {path!r} cannot be imported ({error}). Check its name, and that its module is on the Python path"
+            f"{role} {path!r} cannot be imported ({error}). Check its name, and that its module is on the Python path"
         ) from error
     if not callable(found):
         raise ParameterError(
-            f"{what} {path!r} is {type(found).__name__}, expected a function. Name another one, or restore the module "
+            f"{role} {path!r} is {type(found).__name__}, expected a function. Name another one, or restore the module "
             "that the model was saved with"
         )
     return found

@@ -114,16 +114,16 @@ def arguments_help(doc: str) -> dict[str, str]:
 
 
 def require(
-    what: str, params: Mapping[str, Any], allowed: Mapping[str, tuple[Any, ...]], remedy: str = ""
+    feature: str, params: Mapping[str, Any], allowed: Mapping[str, tuple[Any, ...]], remedy: str = ""
 ) -> None:
-    """Raise a ParameterError unless each parameter has one of the values that `what` supports.
+    """Raise a ParameterError unless each parameter has one of the values that `feature` supports.
 
     Names that a learner does not have are ignored. The first allowed value is the default of the parameter.
     """
     for name, values in allowed.items():
-        if (given := params.get(name, values[0])) not in values:
-            wanted = " or ".join(map(repr, values))
-            raise ParameterError(f"{what} requires {name}={wanted}, found {name}={shown(given)}{remedy}")
+        if (value := params.get(name, values[0])) not in values:
+            expected = " or ".join(map(repr, values))
+            raise ParameterError(f"{feature} requires {name}={expected}, found {name}={shown(value)}{remedy}")
 
 
 def lookup(params: Mapping[str, Param], name: str, owner: str) -> Param:

@@ -39,14 +39,17 @@ def _errors_naming(path: str, kind: type[TagwiseError]) -> Iterator[None]:
         raise
     except (OSError, ValueError) as error:  # ValueError: the path contains a NUL
         code = getattr(error, "errno", None) or errno.EINVAL
-        what, remedy = f"cannot be written ({os.strerror(code)})", "Give a path in a folder you may write to."
+        problem, remedy = (
+            f"cannot be written ({os.strerror(code)})",
+            "Give a path in a folder you may write to.",
+        )
         if code == errno.EISDIR:
-            what, remedy = "is a folder", "Give the path of a file to write."
+            problem, remedy = "is a folder", "Give the path of a file to write."
         elif code == errno.ELOOP:
-            what, remedy = "cannot be written through a symbolic link", "Give the path of the file itself."
+            problem, remedy = "cannot be written through a symbolic link", "Give the path of the file itself."
         elif code in _FULL:
             remedy = "Free some space, or give a path on another disk. An existing file has not changed."
-        raise file_error(kind, f"{path}: {what}. {remedy}", path, code) from error
+        raise file_error(kind, f"{path}: {problem}. {remedy}", path, code) from error
 
 
 class _Output(io.FileIO):
@@ -152,22 +155,22 @@ def atomic(path: Path, kind: type[TagwiseError] = FileError) -> Iterator[IO[byte
     Raises:
         kind: If the file cannot be written. An existing file has not changed then.
     """
-    given = os.fsdecode(path)
-    raw, temporary = _open(given, kind)
+    name = os.fsdecode(path)
+    raw, temporary = _open(name, kind)
     out = io.BufferedWriter(raw, 1 << 16)
     try:
         try:
             yield out
             out.flush()
             if temporary is not None:
-                with _errors_naming(given, kind):
+                with _errors_naming(name, kind):
                     os.fsync(raw.fileno())
         finally:
             with contextlib.suppress(OSError):  # closing repeats a failed write
                 out.close()
         if temporary is not None:
-            with _errors_naming(given, kind):
-                os.replace(temporary, os.path.join(os.path.dirname(temporary), os.path.basename(given)))
+            with _errors_naming(name, kind):
+                os.replace(temporary, os.path.join(os.path.dirname(temporary), os.path.basename(name)))
             flush_folder(os.path.dirname(temporary))
     except BaseException:
         if temporary is not None:

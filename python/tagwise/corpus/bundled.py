@@ -126,18 +126,18 @@ def corpora() -> list[CorpusInfo]:
 def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
     if info.bundled:
         return Path(__file__).parent / "data"
-    given = root if root is not None else os.environ.get(DATA_VARIABLE)
-    if not given:
+    folder_name = root if root is not None else os.environ.get(DATA_VARIABLE)
+    if not folder_name:
         raise CorpusError(
             f"corpus {info.name} ({info.licence}) does not come with tagwise. Set the environment variable "
             f"{DATA_VARIABLE} to the folder that contains {info.folder}/, or pass root=..."
         )
-    if not os.path.isdir(given):
+    if not os.path.isdir(folder_name):
         name = "root" if root is not None else DATA_VARIABLE
         raise CorpusError(
-            f"{name}={os.fspath(given)!r} is not a folder. Give the folder that contains {info.folder}/."
+            f"{name}={os.fspath(folder_name)!r} is not a folder. Give the folder that contains {info.folder}/."
         )
-    return Path(given)
+    return Path(folder_name)
 
 
 def corpus_info(name: str) -> CorpusInfo:

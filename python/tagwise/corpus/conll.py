@@ -55,7 +55,7 @@ class Columns:
         self, name: str, columns: tuple[str, ...] | None, label: str | None, optional_label: bool
     ) -> None:
         self.name = name
-        self.given = columns
+        self.declared = columns
         self.names: tuple[str, ...] = ()
         self.places: list[tuple[str, int]] = []
         self.label = label
@@ -66,8 +66,8 @@ class Columns:
 
     def set_columns(self, k: int, line: int, row: str) -> None:
         """Fix the column names from the number of columns in the first row."""
-        names = self.given if self.given is not None else _default_columns(k, self.label)
-        if self.given is not None and len(names) != k:
+        names = self.declared if self.declared is not None else _default_columns(k, self.label)
+        if self.declared is not None and len(names) != k:
             if self.optional_label and self.label == names[-1] and len(names) - 1 == k:
                 names = names[:-1]
             else:
@@ -86,25 +86,25 @@ class Columns:
             self.name,
             line,
             f"{k} column{'s' * (k != 1)} separated by {by} in {shown(row)}, "
-            f"expected {_expected_columns(self.names or self.given)}",
+            f"expected {_expected_columns(self.names or self.declared)}",
             f"Give every token the same columns, or name the columns of the file with columns=(...).{hint}",
         )
 
     def bad_block(self, line: int, lines: list[str]) -> NoReturn:
         """Raise a CorpusError for the first malformed row of a block."""
         sep = self.separator
-        k = len(self.names or self.given or lines[0].split(sep))
+        k = len(self.names or self.declared or lines[0].split(sep))
         for i, row in enumerate(lines):
             cells = row.split(sep)
             if "" in cells[:k] or (cells[-1] == "" and len(cells) <= k + 1):
                 at = cells.index("")
-                names = self.names or self.given or _default_columns(k, self.label)
+                names = self.names or self.declared or _default_columns(k, self.label)
                 column = names[at] if at < len(names) else f"number {at + 1}"
-                what = "an empty label" if column == self.label else f"an empty value in column {column}"
+                problem = "an empty label" if column == self.label else f"an empty value in column {column}"
                 fail(
                     self.name,
                     line + i,
-                    f"{what} in {shown(row)}",
+                    f"{problem} in {shown(row)}",
                     "Write a value in every column (for example O or _), and no tab at the end of a line.",
                 )
             if len(cells) != k:
@@ -230,10 +230,12 @@ def ragged(head: str) -> tuple[int, str, int] | None:
     k, most = Counter(len(cells) for _, cells in rows).most_common(1)[0]
     if most == len(rows):
         return None
-    usual = [cells for _, cells in rows if len(cells) == k]
-    labelled = k > 1 and 2 * most > len(rows) and all(_LABEL.fullmatch(cells[-1]) for cells in usual)
-    together = k > 1 or ("\n\n" in head.strip("\n") and any(b == a + 1 for (a, _), (b, _) in pairwise(rows)))
-    if labelled or (together and len(rows) >= 5 and 5 * most >= 4 * len(rows)):
+    typical = [cells for _, cells in rows if len(cells) == k]
+    labelled = k > 1 and 2 * most > len(rows) and all(_LABEL.fullmatch(cells[-1]) for cells in typical)
+    has_blocks = k > 1 or (
+        "\n\n" in head.strip("\n") and any(b == a + 1 for (a, _), (b, _) in pairwise(rows))
+    )
+    if labelled or (has_blocks and len(rows) >= 5 and 5 * most >= 4 * len(rows)):
         line, cells = next((n, cells) for n, cells in rows if len(cells) != k)
         return line, " ".join(cells), k
     return None
@@ -259,8 +261,10 @@ def conll_sentences(
     rows = data_lines(head)
     tabs = separator == "\t" or (separator is None and any("\t" in row for row in rows[:50]))
     state.separator = "\t" if tabs else " "
-    many = len(state.given or ()) > 1 or (state.given is None and any("\t" in row for row in rows[:1]))
-    hashes = comments is True or (comments is None and tabs and many)
+    several_columns = len(state.declared or ()) > 1 or (
+        state.declared is None and any("\t" in row for row in rows[:1])
+    )
+    hashes = comments is True or (comments is None and tabs and several_columns)
     pending: list[str] = []
     doc: str | None = None
     held = 0  # characters of pending comments
@@ -355,12 +359,12 @@ def format_conll(
     names = list(fields) if columns is None else list(columns)
     missing = [n for n in names if n not in fields]
     if missing or not names:
-        what = (
+        problem = (
             f"no column is named {missing[0]!r}{meant(missing[0], fields)}"
             if missing
             else "no columns to write"
         )
-        raise CorpusError(f"{what}. The columns are {', '.join(fields)}.")
+        raise CorpusError(f"{problem}. The columns are {', '.join(fields)}.")
     cols = [fields[n] for n in names]
     text = "\n".join(map(separator.join, zip(*cols)))
     T = len(sentence)

@@ -25,7 +25,7 @@ class CorpusFormat:
     Attributes:
         name: Name of the format.
         endings: File extensions. The first format with an extension is used to write such files.
-        turn: Position in the order in which detection tries the formats.
+        priority: Position in the order in which detection tries the formats.
         detect: Returns whether a text has this format, given its first lines and those of them that hold tokens.
         sentences: Returns the sentences of an open file.
         write: Writes sentences to a file.
@@ -34,7 +34,7 @@ class CorpusFormat:
 
     name: str
     endings: tuple[str, ...]
-    turn: int
+    priority: int
     detect: Callable[[str, list[str]], bool]
     sentences: Callable[[OpenFile], Iterator[Sentence]]
     write: Callable[[Iterable[Sentence], File], None]
@@ -90,10 +90,9 @@ def format_of_text(head: str, among: Sequence[str] = ()) -> str:
     ('conll', 'text')
     """
     rows = data_lines(head)
-    candidates = [TABLE[name] for name in among or FORMATS]
-    by_turn = sorted(candidates, key=lambda found: found.turn)
+    candidates = sorted((TABLE[name] for name in among or FORMATS), key=lambda found: found.priority)
     fallback = among[0] if among else DEFAULT
-    return next((found.name for found in by_turn if rows and found.detect(head, rows)), fallback)
+    return next((found.name for found in candidates if rows and found.detect(head, rows)), fallback)
 
 
 def _check_format(format: str | None) -> None:
@@ -120,8 +119,8 @@ def iter_sentences(
     In CoNLL-U, ``label="label"`` means upos. `raw` receives the unmodified lines.
     """
     _check_format(format)
-    given = (columns, label)
-    names, label = check_columns(*given)
+    requested = (columns, label)
+    names, label = check_columns(*requested)
     name, chunks = open_text(file, encoding, None if raw is None else raw.append)
     among = among or formats_of_name(name)
     if format is None and len(among) == 1:
@@ -151,7 +150,7 @@ def iter_sentences(
             )
         chunks = itertools.chain([head] if head else [], chunks)
     if format == jsonl.NAME:  # keys of the file are accepted in place of column names
-        names, label = check_columns(*jsonl.own_names(*given))
+        names, label = check_columns(*jsonl.own_names(*requested))
     return format, TABLE[format].sentences(OpenFile(name, chunks, names, label, optional_label, raw))
 
 

@@ -136,29 +136,29 @@ def corpus_of(
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-def _column(given: str | None, known: Sequence[Any], usual: Sequence[str], what: str) -> Any:
+def _column(name: str | None, known: Sequence[Any], common: Sequence[str], role: str) -> Any:
     """Return the given column, or else the only column with one of the usual names, or None."""
-    if given is not None:
-        if given not in known:
+    if name is not None:
+        if name not in known:
             names = list(map(str, known))
             raise CorpusError(
-                f"no column is named {given!r}{meant(given, names)}. The columns are {', '.join(names)}."
+                f"no column is named {name!r}{meant(name, names)}. The columns are {', '.join(names)}."
             )
-        return given
-    found = [name for name in known if str(name).casefold() in usual]
+        return name
+    found = [column for column in known if str(column).casefold() in common]
     if len(found) > 1:
         raise CorpusError(
-            f"several columns may contain the {what}: {', '.join(map(str, found))}. Name one: "
-            f"corpus_of(X, {what}=...)"
+            f"several columns may contain the {role}: {', '.join(map(str, found))}. Name one: "
+            f"corpus_of(X, {role}=...)"
         )
     return found[0] if found else None
 
 
-def _required(found: Any, known: Sequence[Any], what: str) -> Any:
+def _required(found: Any, known: Sequence[Any], role: str) -> Any:
     if found is None:
         raise CorpusError(
-            f"the column of the {what} cannot be determined. The columns are {', '.join(map(str, known))}. Name one: "
-            f"corpus_of(X, {what}=...)"
+            f"the column of the {role} cannot be determined. The columns are {', '.join(map(str, known))}. Name one: "
+            f"corpus_of(X, {role}=...)"
         )
     return found
 
@@ -188,16 +188,16 @@ def frame_rows(frame: Any, sentence: str | None = None) -> list[list[int]]:
     return list(rows.values())
 
 
-def _cells(frame: Any, name: Any, what: str) -> list[Any]:
+def _cells(frame: Any, name: Any, role: str) -> list[Any]:
     """Return the cells of a column, none of them empty. Values other than labels are converted to strings."""
     values = frame[name].tolist()
     at = next((i for i, value in enumerate(values) if _missing(value)), None)
     if at is not None:
         raise CorpusError(
-            f"row {at} (index {frame.index[at]}): the {what} in column {name!r} is missing. Fill it, or read the file "
+            f"row {at} (index {frame.index[at]}): the {role} in column {name!r} is missing. Fill it, or read the file "
             "with keep_default_na=False if words such as NA and null are meant."
         )
-    return values if what == "label" else [value if type(value) is str else str(value) for value in values]
+    return values if role == "label" else [value if type(value) is str else str(value) for value in values]
 
 
 def _from_frame(
@@ -370,8 +370,8 @@ def _from_tagged(X: Iterable[Any], columns: Sequence[str], label: str) -> Iterat
     """Convert tuples of a word, further values named by `columns`, and a label."""
     read = [list(_leaves(s)) if hasattr(s, "leaves") else list(s) for s in X]
     width = next((len(rows[0]) for rows in read if rows and isinstance(rows[0], tuple)), 2)
-    usual = ("pos", *(f"column{i}" for i in range(2, width)))[: max(0, width - 2)]
-    names = ("word", *(columns or usual), label)
+    common = ("pos", *(f"column{i}" for i in range(2, width)))[: max(0, width - 2)]
+    names = ("word", *(columns or common), label)
     if len(names) != width and width > 1:
         raise CorpusError(
             f"columns={list(columns)!r}: a token has {width} values, so name the {width - 2} between the word and the "

@@ -111,14 +111,17 @@ def jsonl_sentences(
             values = found.get(column)
             key = next((k for k in value if _TO_COLUMN.get(k, k) == column), _TO_KEY.get(column, column))
             if not isinstance(values, list):
-                there = ", ".join(map(str, value)) or "no keys"
-                was = (
-                    f"missing among {there}"
+                keys = ", ".join(map(str, value)) or "no keys"
+                problem = (
+                    f"missing among {keys}"
                     if column not in found
                     else f"{shown(json.dumps(values))}, not an array"
                 )
                 fail(
-                    name, line, f"{key!r} is {was}", f"{example}, with the columns {', '.join(kept)} in each."
+                    name,
+                    line,
+                    f"{key!r} is {problem}",
+                    f"{example}, with the columns {', '.join(kept)} in each.",
                 )
             size = len(values) if size < 0 else size
             if len(values) != size:
@@ -130,12 +133,12 @@ def jsonl_sentences(
                 )
             for t, v in enumerate(values):
                 if not isinstance(v, str) or not v:
-                    what = (
+                    problem = (
                         "an empty label"
                         if v == "" and column == label
                         else f"{shown(json.dumps(v))} in {key!r}"
                     )
-                    fail(name, line, f"{what} at token {t}", "Give a non-empty string.")
+                    fail(name, line, f"{problem} at token {t}", "Give a non-empty string.")
         if "\\u" in text:
             try:
                 json.dumps(value, ensure_ascii=False).encode()

@@ -70,11 +70,11 @@ def text(label: Any) -> str:
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
-def lists(y: Iterable[Any], what: str = "y") -> Sequence[Sequence[Any]]:
+def lists(y: Iterable[Any], name: str = "y") -> Sequence[Sequence[Any]]:
     """Return labels as one list per sentence. Generators and other iterables are consumed."""
     if isinstance(y, (str, bytes, Mapping)) or not isinstance(y, Iterable):
         raise CorpusError(
-            f"{what} is {type(y).__name__}, expected a list with one list of labels per sentence"
+            f"{name} is {type(y).__name__}, expected a list with one list of labels per sentence"
         )
     found = y if isinstance(y, Sequence) else list(y)
     if all(isinstance(sentence, (list, tuple)) for sentence in found):
@@ -83,7 +83,7 @@ def lists(y: Iterable[Any], what: str = "y") -> Sequence[Sequence[Any]]:
     for s, sentence in enumerate(found):
         if isinstance(sentence, (str, bytes, Mapping)) or not isinstance(sentence, Iterable):
             raise CorpusError(
-                f"sentence {s} ({what}[{s}]) is {_called(sentence)}, expected a list of labels, one per token"
+                f"sentence {s} ({name}[{s}]) is {_called(sentence)}, expected a list of labels, one per token"
             )
         out.append(sentence if isinstance(sentence, list) else list(sentence))
     return out
@@ -151,11 +151,11 @@ def single(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[str]], str | N
     return out, kind
 
 
-def check_type(found: str | None, wanted: str | None, what: str, whose: str) -> None:
+def check_type(found: str | None, expected: str | None, name: str, owner: str) -> None:
     """Raise a CorpusError if two groups of labels have different types."""
-    if found is not None and wanted is not None and found != wanted:
+    if found is not None and expected is not None and found != expected:
         raise CorpusError(
-            f"the labels of {what} are {found}, those of {whose} are {wanted}. Give labels of one type."
+            f"the labels of {name} are {found}, those of {owner} are {expected}. Give labels of one type."
         )
 
 

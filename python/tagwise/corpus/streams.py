@@ -35,11 +35,11 @@ _CR_LF = re.compile(r"\r+\n")
 
 
 def fail(
-    source: str, line: int | None, what: str, remedy: str, cause: BaseException | None = None
+    source: str, line: int | None, problem: str, remedy: str, cause: BaseException | None = None
 ) -> NoReturn:
     """Raise a CorpusError with file, line, problem and remedy."""
     place = f"{source}:{line}" if line else source
-    raise CorpusError(f"{place}: {what}. {remedy}") from cause
+    raise CorpusError(f"{place}: {problem}. {remedy}") from cause
 
 
 def refuse_breaks(source: str, labels: Sequence[str] | None, line: int, rows: int = 0) -> None:
@@ -60,14 +60,14 @@ def refuse_breaks(source: str, labels: Sequence[str] | None, line: int, rows: in
 
 def limit(variable: str) -> int:
     """Return a limit from the environment, or its default."""
-    given = os.environ.get(variable, "").strip()
-    if not given:
+    setting = os.environ.get(variable, "").strip()
+    if not setting:
         return LIMITS[variable]
-    if not given.isdecimal() or int(given) < 1:
+    if not setting.isdecimal() or int(setting) < 1:
         raise CorpusError(
-            f"{variable}={given!r} is not a valid limit. Set it to an integer >= 1, or leave it unset."
+            f"{variable}={setting!r} is not a valid limit. Set it to an integer >= 1, or leave it unset."
         )
-    return int(given)
+    return int(setting)
 
 
 def check_size(source: str, line: int, size: int, most: int) -> None:
@@ -125,10 +125,10 @@ def _open(file: File, name: str) -> tuple[Any, bool]:
     try:
         return open(file, "rb", buffering=0), True
     except (OSError, ValueError) as e:
-        why = getattr(e, "strerror", None) or str(e)
+        reason = getattr(e, "strerror", None) or str(e)
         raise file_error(
             CorpusError,
-            f"{shown(name) if chr(10) in name else name}: cannot be opened ({why}). "
+            f"{shown(name) if chr(10) in name else name}: cannot be opened ({reason}). "
             "Give the path of a readable file, '-' for stdin, or an open file (io.StringIO(text) for text).",
             name,
             getattr(e, "errno", None) or errno.EINVAL,

@@ -17,16 +17,16 @@ from tagwise.corpus.labels import text
 BALANCED = "balanced"
 
 
-def _checked(given: Any) -> Any:
+def _checked(class_weight: Any) -> Any:
     """Return class weights as floats. Raise a ValueError if one is not a finite number > 0."""
-    if given == BALANCED:
-        return given
-    if not isinstance(given, Mapping):
+    if class_weight == BALANCED:
+        return class_weight
+    if not isinstance(class_weight, Mapping):
         raise ValueError(f"expected {CLASS_WEIGHT.describe()}")
-    for label, weight in given.items():
+    for label, weight in class_weight.items():
         if type(weight) not in (int, float) or not (math.isfinite(weight) and weight > 0):
             raise ValueError(f"expected {CLASS_WEIGHT.describe()}, but the weight of {label!r} is {weight!r}")
-    return {label: float(weight) for label, weight in given.items()}
+    return {label: float(weight) for label, weight in class_weight.items()}
 
 
 CLASS_WEIGHT = Anything("balanced, a mapping of label -> number > 0", function=_checked, optional=True)
@@ -37,22 +37,24 @@ def label_counts(gold: NDArray[np.uint16], n: int) -> NDArray[np.int64]:
     return np.bincount(gold[gold < n], minlength=n)
 
 
-def label_weights(given: Any, labels: Sequence[str], counts: NDArray[Any]) -> NDArray[np.float64] | None:
+def label_weights(
+    class_weight: Any, labels: Sequence[str], counts: NDArray[Any]
+) -> NDArray[np.float64] | None:
     """Return the weight of each label, [L], or None if no weights are given.
 
     Labels that are not in the mapping have weight 1. "balanced" is N / (L n), as in scikit-learn, for a label of n of
     the N tokens if L labels occur, so that each label has the same total weight. A label without tokens has weight 1.
     """
-    if given is None:
+    if class_weight is None:
         return None
-    if given == BALANCED:
+    if class_weight == BALANCED:
         counts = counts.astype(np.float64)
         present = np.count_nonzero(counts)
         out: NDArray[np.float64] = np.where(
             counts > 0, counts.sum() / (max(present, 1) * np.maximum(counts, 1)), 1.0
         )
         return out
-    named = {text(label): weight for label, weight in given.items()}
+    named = {text(label): weight for label, weight in class_weight.items()}
     unknown = [label for label in named if label not in labels]
     if unknown:
         raise ParameterError(

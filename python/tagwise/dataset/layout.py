@@ -106,9 +106,9 @@ def node_attributes(layout: _core.Layout) -> Codes:
 
 def dense_layout(n_attributes: int, n_labels: int, start_end: bool) -> _core.Layout:
     """Return the layout of all attribute-label and label pairs, for models whose smoothed probabilities are never 0."""
-    nothing = np.zeros(0, dtype=np.int64)
-    border = np.arange(n_labels) if start_end else nothing
-    every = [np.arange(n_attributes * n_labels), np.arange(n_labels * n_labels), border, border, nothing]
+    empty = np.zeros(0, dtype=np.int64)
+    border = np.arange(n_labels) if start_end else empty
+    every = [np.arange(n_attributes * n_labels), np.arange(n_labels * n_labels), border, border, empty]
     return layout_of(n_attributes, n_labels, every, pairs=False)
 
 
@@ -120,9 +120,9 @@ def step_layout(layout: _core.Layout) -> _core.Layout:
     """
     n, labels = layout.n_attributes, layout.n_labels
     node, edges, starts, ends, _ = codes_of(layout)
-    behind = [n * labels + edges, (n + labels) * labels + starts, (n + labels + 1) * labels + ends]
-    nothing = np.zeros(0, dtype=np.int64)
-    codes = [np.concatenate([node, *behind]), nothing, nothing, nothing, nothing]
+    other_codes = [n * labels + edges, (n + labels) * labels + starts, (n + labels + 1) * labels + ends]
+    empty = np.zeros(0, dtype=np.int64)
+    codes = [np.concatenate([node, *other_codes]), empty, empty, empty, empty]
     return layout_of(n + labels + 2, labels, codes, pairs=False)
 
 

@@ -47,8 +47,8 @@ def length_weights(
     """
     if pi >= 1.0 and (labels or 1) < 2:
         return sample_weight
-    given = np.ones(len(data)) if sample_weight is None else sample_weight
-    counts = given > 0.0
+    base = np.ones(len(data)) if sample_weight is None else sample_weight
+    counts = base > 0.0
     if not counts.any():
         return sample_weight
     lengths = lengths_of(data)
@@ -60,15 +60,15 @@ def length_weights(
     with np.errstate(under="ignore", over="ignore"):
         top, low = float(logs[counts].max()), float(logs[counts].min())
         if not penalised and math.log(LEAST) > low - top > 2.0 * math.log(LEAST):
-            centred: NDArray[np.float64] = given * np.where(counts, np.exp(logs - (top + low) / 2.0), 0.0)
+            centred: NDArray[np.float64] = base * np.where(counts, np.exp(logs - (top + low) / 2.0), 0.0)
             return centred
         weight = np.exp(np.minimum(logs - top, 0.0))
         lost = np.flatnonzero(counts & (weight < LEAST))
         if len(lost):
             setting = f"pi={pi:g}" if labels is None else f"pi={pi:g}, balance=True, {labels} labels"
             _report(lengths, counts, lost, setting, exponential)
-        weight *= float(given.sum()) / float((given * weight).sum())
-        product: NDArray[np.float64] = given * weight
+        weight *= float(base.sum()) / float((base * weight).sum())
+        product: NDArray[np.float64] = base * weight
     return product
 
 

@@ -106,9 +106,9 @@ def sequence_probabilities(
     """
     free = plan(X)
     _, log_z = paths.marginals(free)
-    given = allowed_support(free.scoring.labels, free.data, y)
+    fixed_labels = allowed_support(free.scoring.labels, free.data, y)
     try:
-        _, fixed = paths.marginals(replace(free, support=intersect(free.support, given)))
+        _, fixed = paths.marginals(replace(free, support=intersect(free.support, fixed_labels)))
     except ValueError:  # constraints exclude all paths of some sentence: compute sentences one by one
         n = len(free.data)
         if n == 1:

@@ -156,8 +156,8 @@ def _first_valid(
         paths = labels[at : at + count * length].reshape(count, length)
         at += count * length
         before = np.concatenate([np.full((count, 1), n), paths[:, :-1]], axis=1) if length else paths
-        begun = np.where(begins[before, paths], group[paths], NO_GROUP) if length else paths
-        for path, groups in zip(paths, begun):
+        started_groups = np.where(begins[before, paths], group[paths], NO_GROUP) if length else paths
+        for path, groups in zip(paths, started_groups):
             real = groups[groups != NO_GROUP]
             if len(np.unique(real)) == len(real):
                 chosen.append(path)

@@ -119,13 +119,13 @@ def plan_of(scoring: Scoring, X: Inputs, data: _core.Dataset, query: Query) -> P
         forbidden = rules.forbidden if rules is not None else None
         base = _core.Scorer(scorer.layout, scorer.weights, forbidden, local=scorer.local)
         scorer = scorer.over(base) if isinstance(scorer, KernelScorer) else base
-    given = allowed_support(scoring.labels, data, query.allowed)
-    support = intersect(given, boundary_support(rules, data.offsets) if rules is not None else None)
+    requested = allowed_support(scoring.labels, data, query.allowed)
+    support = intersect(requested, boundary_support(rules, data.offsets) if rules is not None else None)
     if scoring.dictionary is not None:
         of = X.numbers(scoring.dictionary.words, "a model with a tag dictionary")
-        if given is not None:
-            free: NDArray[np.bool_] = np.all(given[0], axis=1)
-            of = np.where(free[given[1]], of, 0).astype(np.uint32)
+        if requested is not None:
+            free: NDArray[np.bool_] = np.all(requested[0], axis=1)
+            of = np.where(free[requested[1]], of, 0).astype(np.uint32)
         support = with_dictionary((scoring.dictionary.sets, of), support, rules, data.offsets)
     return Plan(scoring, X, data, query, scorer, rules, support)
 

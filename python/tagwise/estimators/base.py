@@ -119,10 +119,10 @@ class Tagger(Predicting, Texts, ScikitLearn):
                         lookup(parameters_of(cls), name, cls.__name__)
             return super().__new__(cls)
 
-    def _store_params(self, given: dict[str, Any]) -> None:
+    def _store_params(self, params: dict[str, Any]) -> None:
         """Store the parameters of `__init__`, unchanged."""
         for name in parameters_of(type(self)):
-            setattr(self, name, given[name])
+            setattr(self, name, params[name])
 
     # --- parameters -------------------------------------------------------------------------------------
 

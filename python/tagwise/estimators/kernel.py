@@ -56,15 +56,15 @@ class Kernelised(Tagger):
 
     def _kernel(self, params: dict[str, Any], data: _core.Dataset | None) -> Kernel | None:
         """Return the kernel of the parameters, or None for explicit weights."""
-        given = params["kernel"]
-        if not callable(given) and given in self.explicit:
+        kernel = params["kernel"]
+        if not callable(kernel) and kernel in self.explicit:
             return None
         gamma = params["gamma"]
         if gamma is None:
             gamma = 1.0
-            if given == "rbf" and data is not None:
+            if kernel == "rbf" and data is not None:
                 gamma = max(data.n_tokens, 1) / max(_squares(*data.node()), 1e-12)
-        return kernel_of(given, params["degree"], params["coef"], gamma)
+        return kernel_of(kernel, params["degree"], params["coef"], gamma)
 
     def _task(
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
@@ -100,10 +100,10 @@ class Kernelised(Tagger):
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         meta = super()._meta(task, result)
-        given = task.params["kernel"]
-        if callable(given):
+        kernel = task.params["kernel"]
+        if callable(kernel):
             try:
-                meta["params"]["kernel"] = path_of(given, KERNEL_FUNCTION)
+                meta["params"]["kernel"] = path_of(kernel, KERNEL_FUNCTION)
             except ParameterError:
                 meta["params"]["kernel"] = "function"  # the model can be used but not saved
         return meta

@@ -44,12 +44,12 @@ class Predicting:
         """Return the options of one call, with the number of threads of the tagger."""
         return Query(n_jobs=self._jobs(), **options)
 
-    def _with_probabilities(self, what: str) -> Model:
+    def _with_probabilities(self, method: str) -> Model:
         """Return the fitted model, or raise a ParameterError if the scores of the learner are not probabilities."""
         if not self.probabilistic:
             raise ParameterError(
-                f"{what}: the scores of {self.name} are not probabilities. Use predict_kbest for scores and ranks for "
-                "margins, or train a learner with probabilities (CRF, HMM, MEMM)"
+                f"{method}: the scores of {self.name} are not probabilities. Use predict_kbest for scores and ranks "
+                "for margins, or train a learner with probabilities (CRF, HMM, MEMM)"
             )
         return self._fitted()
 

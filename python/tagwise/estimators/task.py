@@ -69,14 +69,14 @@ class Task:
         return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
 
 
-def warn_unknown_labels(gold: Sequence[Sequence[str]], known: Sequence[str], whose: str) -> None:
+def warn_unknown_labels(gold: Sequence[Sequence[str]], known: Sequence[str], source: str) -> None:
     """Log a warning if no gold label is a label of the model, since every score is then 0."""
-    theirs = set().union(*gold)
-    if theirs and theirs.isdisjoint(known):
+    used = set().union(*gold)
+    if used and used.isdisjoint(known):
         logger.warning(
             "no label of %s (%s) is a label of the model (%s). Check that the label column is the right one",
-            whose,
-            shortened(theirs),
+            source,
+            shortened(used),
             shortened(known),
         )
 

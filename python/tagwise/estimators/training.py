@@ -40,11 +40,11 @@ def model_of(source: Predicting | Model | str | os.PathLike[str]) -> Model:
 
 def training_callbacks(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
     """Return the callbacks, and one that logs every iteration if `verbose` is set."""
-    given = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
-    for callback in given:
+    functions = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    for callback in functions:
         if not callable(callback):
             raise ParameterError(f"callbacks: {shown(callback)} is not callable. Pass a list of functions")
-    return [*given, _log] if params["verbose"] else given
+    return [*functions, _log] if params["verbose"] else functions
 
 
 def train_with_progress(train: Callable[[Task], Result], task: Task, title: str) -> Result:

@@ -346,19 +346,19 @@ def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int 
     )
 
 
-def _label_lists(labels: Corpus | Sequence[Sequence[str]], what: str) -> Sequence[Sequence[str]]:
+def _label_lists(labels: Corpus | Sequence[Sequence[str]], name: str) -> Sequence[Sequence[str]]:
     if isinstance(labels, Corpus):
         return labels.labels
     if not isinstance(labels, Iterable):
-        raise CorpusError(f"{what}: expected sequences of labels, found {type(labels).__name__}.")
+        raise CorpusError(f"{name}: expected sequences of labels, found {type(labels).__name__}.")
     found: Any = labels if isinstance(labels, (Sequence, str)) else list(labels)
     if len(found) and isinstance(found[0], Sentence):
         found = [sentence.labels for sentence in found]
     if isinstance(found, str) or (len(found) and type_name(type(found[0]))):
         raise CorpusError(
-            f"{what} is one sequence of labels, expected a list of sequences. Put it in a list: [{what}]."
+            f"{name} is one sequence of labels, expected a list of sequences. Put it in a list: [{name}]."
         )
-    return lists(found, what)
+    return lists(found, name)
 
 
 # The loop of conlleval reads two label sequences in parallel. Its actions at a token depend only on the gold and

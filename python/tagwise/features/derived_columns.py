@@ -425,16 +425,16 @@ def _part(piece: str, functions: bool) -> Any:
     if not re.match(_PREFIX, piece):
         return piece
     kind, _, rest = piece.partition(":")
-    name, equals, behind = rest.partition("=")
+    name, equals, value = rest.partition("=")
     if kind == "template":
         return Path(rest)
     if kind == "gazetteer":
         named = equals and not os.path.exists(rest)
-        return Gazetteer(behind, name.strip()) if named else Gazetteer(rest)
+        return Gazetteer(value, name.strip()) if named else Gazetteer(rest)
     if kind == "regex":
         if not equals:
             raise ParameterError(f"{piece!r}: expected regex:NAME=PATTERN")
-        return Regex(name.strip(), behind)
+        return Regex(name.strip(), value)
     if not functions:
         raise ParameterError(
             f"{piece!r}: a string can name a function only on the command line. In Python, add the function itself: "

@@ -34,15 +34,17 @@ class Inputs:
 
     Attributes:
         sentences: Sentences of one kind, see `kind_of`.
-        given: Original container. A Corpus has columns and labels.
+        source: Original container. A Corpus has columns and labels.
         vectors: Vectors of each sentence, or None.
-        noted: Word ids that encoding has already computed.
+        word_ids: Word ids that encoding has already computed.
     """
 
     sentences: Sequence[Any]
-    given: Any = field(default=None, repr=False, compare=False)
+    source: Any = field(default=None, repr=False, compare=False)
     vectors: Sequence[Vectors] | None = field(default=None, repr=False, compare=False)
-    noted: list[tuple[WordSets, NDArray[np.uint32]]] = field(default_factory=list, repr=False, compare=False)
+    word_ids: list[tuple[WordSets, NDArray[np.uint32]]] = field(
+        default_factory=list, repr=False, compare=False
+    )
 
     @staticmethod
     def of(X: Any) -> Inputs:
@@ -68,9 +70,11 @@ class Inputs:
 
     def only(self, s: int) -> Inputs:
         """Return the inputs with a single sentence."""
-        alone = Inputs.of(self.sentences[s : s + 1])
+        single = Inputs.of(self.sentences[s : s + 1])
         return (
-            alone if self.vectors is None else Inputs(alone.sentences, alone.given, self.vectors[s : s + 1])
+            single
+            if self.vectors is None
+            else Inputs(single.sentences, single.source, self.vectors[s : s + 1])
         )
 
     @cached_property
@@ -94,7 +98,7 @@ class Inputs:
     @property
     def all_columns(self) -> tuple[str, ...] | None:
         """Columns of a Corpus or a list of Sentences including the label, or None for other inputs."""
-        columns = getattr(self.given, "columns", None)
+        columns = getattr(self.source, "columns", None)
         if columns is None and self._first is not None:
             columns = self._first.fields
         return None if columns is None else tuple(columns)
@@ -108,14 +112,14 @@ class Inputs:
     @property
     def label(self) -> str | None:
         """Label column of a Corpus or a list of Sentences, or None."""
-        label: str | None = getattr(self._first or self.given, "label", None)
+        label: str | None = getattr(self._first or self.source, "label", None)
         return label
 
     def gold(self, y: Labels | None) -> Labels:
         """Return the gold labels: `y`, or else the labels of the corpus."""
         if y is not None:
             return label_lists(y)
-        labels: Labels | None = getattr(self.given, "labels", None)
+        labels: Labels | None = getattr(self.source, "labels", None)
         if labels is None and self._first is not None:
             labels = [sentence.labels for sentence in self.sentences]
         if labels is None:
@@ -124,8 +128,8 @@ class Inputs:
             raise ParameterError(f"no labels: pass y, or a Corpus with a label column.{remedy}")
         return labels
 
-    def words(self, what: str) -> list[Sequence[str]]:
-        """Return the tokens of each sentence. `what` names the caller in the error for sentences of attributes."""
+    def words(self, consumer: str) -> list[Sequence[str]]:
+        """Return the tokens of each sentence. `consumer` names the caller in the error for sentences of attributes."""
         out: list[Sequence[str]] = []
         for s, sentence in enumerate(self.sentences):
             words = sentence
@@ -134,22 +138,22 @@ class Inputs:
                 words = next(iter(fields.values()), []) if isinstance(fields, (dict, Mapping)) else sentence
             if len(words) and not isinstance(words[0], str):
                 raise CorpusError(
-                    f"sentence {s} contains attributes, but {what} needs words. Pass lists of tokens or a Corpus."
+                    f"sentence {s} contains attributes, but {consumer} needs words. Pass lists of tokens or a Corpus."
                 )
             out.append(words)
         return out
 
-    def numbers(self, words: WordSets, what: str) -> NDArray[np.uint32]:
+    def numbers(self, words: WordSets, consumer: str) -> NDArray[np.uint32]:
         """Return the word id of each token, from encoding if available, else by a new lookup."""
-        for known, found in self.noted:
+        for known, found in self.word_ids:
             if known is words:
                 return found
-        return words.of(self.words(what))
+        return words.of(self.words(consumer))
 
     @property
     def word_column(self) -> str | None:
         """Column of a Corpus that `words` reads, or None for other inputs."""
-        return self.given.columns[0] if isinstance(self.given, Corpus) else None
+        return self.source.columns[0] if isinstance(self.source, Corpus) else None
 
     @cached_property
     def starts(self) -> NDArray[np.uint32]:
@@ -165,7 +169,7 @@ class Inputs:
     def has_documents(self) -> bool:
         """Whether a Corpus or a list of Sentences marks documents."""
         if self._first is None:
-            return bool(getattr(self.given, "has_documents", False))
+            return bool(getattr(self.source, "has_documents", False))
         return any(map(self.begins_document, range(len(self))))
 
     def line(self, s: int) -> int | None:

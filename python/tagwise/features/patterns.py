@@ -87,8 +87,8 @@ def _outside(dialect: str, at: int, length: int) -> str:
 def wapiti_pattern(line: str) -> Pattern:
     """Parse a line of Wapiti without its comment."""
 
-    def wrong(what: str) -> TemplateError:
-        return TemplateError(f"the pattern {line!r}: {what}")
+    def wrong(problem: str) -> TemplateError:
+        return TemplateError(f"the pattern {line!r}: {problem}")
 
     items: list[str | PatternCommand] = []
     at = 0
@@ -149,8 +149,8 @@ class Patterns:
     def of(dialect: str, text: str) -> Patterns:
         """Parse a text with one pattern per line. Comments and blank lines are skipped as in the original program."""
         out = []
-        for number, given in enumerate(text.split("\n"), 1):
-            line = given if dialect == "crfpp" else given.split("#")[0]
+        for number, raw in enumerate(text.split("\n"), 1):
+            line = raw if dialect == "crfpp" else raw.split("#")[0]
             line = line.rstrip(" \t\r\f\v")
             if not line or (dialect == "crfpp" and line[0] == "#"):
                 continue

@@ -228,7 +228,7 @@ class Recipe:
         if self.dense is None and inputs.vectors is not None:
             recipe = replace(self, dense=VectorSpec.learned(inputs.vectors))
         if self.kind == "sum":
-            bare = Inputs(inputs.sentences, inputs.given)  # vectors belong to the sum, not to its parts
+            bare = Inputs(inputs.sentences, inputs.source)  # vectors belong to the sum, not to its parts
             return replace(recipe, parts=tuple(part.learned(bare) for part in self.parts))
         if self._compiled is None or not self._compiled.is_open:
             return recipe
@@ -280,7 +280,7 @@ class Recipe:
             if words is None or column is None:
                 return encode_tokens(self.template, vocab, columns, jobs, bare=bare)
             data, numbers = encode_words(self.template, vocab, columns, words, column, jobs, bare=bare)
-            inputs.noted.append((words, numbers))
+            inputs.word_ids.append((words, numbers))
             return data
         if self.kind == "function":
             return encode_attributes(vocab, self._call(inputs), n_jobs=jobs)

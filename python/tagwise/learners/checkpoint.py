@@ -209,8 +209,8 @@ class StoredCheckpoint:
         return [self._filled(entry) for entry in value] if isinstance(value, list) else value
 
 
-def _damaged(path: str, why: object) -> TrainingError:
-    return TrainingError(f"{path}: a damaged checkpoint, or not a checkpoint ({why}). {_REMEDY}")
+def _damaged(path: str, reason: object) -> TrainingError:
+    return TrainingError(f"{path}: a damaged checkpoint, or not a checkpoint ({reason}). {_REMEDY}")
 
 
 def check_replaceable(path: str) -> None:
@@ -246,29 +246,29 @@ _DIGESTED = {
 }
 
 
-def check_run(path: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+def check_run(path: str, stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     """Raise a TrainingError for a checkpoint of another run that names the first difference."""
-    if theirs == ours:
+    if stored == current:
         return
-    what = "it belongs to another kind of run"
-    for name in ours:
-        if theirs.get(name) == ours[name]:
+    difference = "it belongs to another kind of run"
+    for name in current:
+        if stored.get(name) == current[name]:
             continue
-        if name == "params" and isinstance(theirs.get(name), dict):
+        if name == "params" and isinstance(stored.get(name), dict):
             absent = object()
             param = next(
                 key
-                for key in {**ours[name], **theirs[name]}
-                if ours[name].get(key, absent) != theirs[name].get(key, absent)
+                for key in {**current[name], **stored[name]}
+                if current[name].get(key, absent) != stored[name].get(key, absent)
             )
-            what = f"{param} was {theirs[name].get(param)!r} and is {ours[name].get(param)!r} now"
+            difference = f"{param} was {stored[name].get(param)!r} and is {current[name].get(param)!r} now"
         elif name in _DIGESTED:
-            what = f"{_DIGESTED[name]} have changed"
+            difference = f"{_DIGESTED[name]} have changed"
         else:
-            what = f"{name} was {theirs.get(name)!r} and is {ours[name]!r} now"
+            difference = f"{name} was {stored.get(name)!r} and is {current[name]!r} now"
         break
     raise TrainingError(
-        f"{path}: this checkpoint belongs to another run: {what}. Resume with the same settings, or start again: "
+        f"{path}: this checkpoint belongs to another run: {difference}. Resume with the same settings, or start again: "
         "remove the file, or leave resume out"
     )
 

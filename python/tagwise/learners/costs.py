@@ -39,12 +39,12 @@ def parse_cost(cost: Any) -> tuple[Any, list[float]]:
         )
     default = COSTS[match[1]]
     try:
-        given = [float(part) for part in (match[2] or "").split(",") if part.strip()]
+        numbers = [float(part) for part in (match[2] or "").split(",") if part.strip()]
     except ValueError:
         raise ParameterError(f"cost={cost!r}: expected numbers in the brackets") from None
-    if len(given) > len(default):
-        raise ParameterError(f"cost={cost!r}: {match[1]} takes {len(default)} numbers, found {len(given)}")
-    return match[1], [*given, *default[len(given) :]]
+    if len(numbers) > len(default):
+        raise ParameterError(f"cost={cost!r}: {match[1]} takes {len(default)} numbers, found {len(numbers)}")
+    return match[1], [*numbers, *default[len(numbers) :]]
 
 
 def named(function: Callable[[list[Any], list[Any]], float], labels: Sequence[Any]) -> Callable[..., float]:

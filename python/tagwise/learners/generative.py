@@ -84,7 +84,7 @@ class Symbols:
     kinds: int
     of_token: NDArray[np.int64]  # [tokens] kind that each token emits
     of_attribute: NDArray[np.int64]  # [A] kind of each attribute, -1 for rare words
-    behind: NDArray[np.int64]  # [A] kind that is subtracted, -1 for none
+    subtracted: NDArray[np.int64]  # [A] kind that is subtracted, -1 for none
 
 
 def symbols(data: _core.Dataset, n_attributes: int, unknown: bool, rare: int) -> Symbols:
@@ -111,8 +111,8 @@ def symbols(data: _core.Dataset, n_attributes: int, unknown: bool, rare: int) ->
             is_kind[at[begin[has] + place]] = True
             following[at[begin[has] + place - 1]] = at[begin[has] + place]
     of_attribute = np.where(is_kind, np.cumsum(is_kind) - 1, -1)
-    behind = np.where(following >= 0, of_attribute[following], -1)
-    return Symbols(int(is_kind.sum()), of_attribute[emitted], of_attribute, behind)
+    subtracted = np.where(following >= 0, of_attribute[following], -1)
+    return Symbols(int(is_kind.sum()), of_attribute[emitted], of_attribute, subtracted)
 
 
 def emission_weights(
@@ -124,8 +124,8 @@ def emission_weights(
     out = np.zeros((len(found.of_attribute), labels))
     is_kind = found.of_attribute >= 0
     out[is_kind] = log_p[found.of_attribute[is_kind]]
-    behind = is_kind & (found.behind >= 0)
-    out[behind] -= log_p[found.behind[behind]]
+    subtracted = is_kind & (found.subtracted >= 0)
+    out[subtracted] -= log_p[found.subtracted[subtracted]]
     return out, float((n.T * log_p).sum())
 
 

@@ -52,8 +52,10 @@ def choose_optimizer(name: str, l1: float, no_dual: str | None = "") -> Optimize
         raise ParameterError(f"optimizer='dual' does not support {no_dual}. Use optimizer='auto' or 'lbfgs'")
     optimizer = OPTIMIZERS[name]
     if l1 > 0.0 and not optimizer.l1:
-        able = " or ".join(repr(o.name) for o in OPTIMIZERS.values() if o.l1)
-        raise ParameterError(f"optimizer={name!r} does not support l1={l1:g}. Use optimizer={able}, or l1=0")
+        supported = " or ".join(repr(o.name) for o in OPTIMIZERS.values() if o.l1)
+        raise ParameterError(
+            f"optimizer={name!r} does not support l1={l1:g}. Use optimizer={supported}, or l1=0"
+        )
     return optimizer
 
 
@@ -163,8 +165,8 @@ def train(
     """
     start = np.asarray(start, dtype=np.float64)
     n, backend = len(problem.data), current()
-    given = start.any() and (point is None or point.state is None or point.of != problem.digest)
-    no_dual = "other weights to start from, or a prior" if given or prior else problem.why_no_dual(l2)
+    other_start = start.any() and (point is None or point.state is None or point.of != problem.digest)
+    no_dual = "other weights to start from, or a prior" if other_start or prior else problem.why_no_dual(l2)
     no_dual = no_dual if backend.descends else f"backend {backend.name!r}"
     if optimizer == "auto" and not problem.large:
         no_dual = "few sentences"  # L-BFGS is as fast, and does not depend on a random order

@@ -182,16 +182,16 @@ def _resumed(checkpointer: Checkpointer | None) -> TrainingState | None:
     found = None if checkpointer is None else checkpointer.loop(COURSE)
     if checkpointer is None or found is None:
         return None
-    course = TrainingState(**found)
-    last, noted = course.iteration, [entry["iteration"] for entry in course.history]
+    progress = TrainingState(**found)
+    last, noted = progress.iteration, [entry["iteration"] for entry in progress.history]
     with checkpointer.restoring():
-        if len(course.values) != last + 1 or max(course.best_iteration, course.since) > last:
+        if len(progress.values) != last + 1 or max(progress.best_iteration, progress.since) > last:
             raise DomainError(
                 f"values: expected one for each of {last + 1} iterations, and a best iteration among them"
             )
         if noted != list(range(last + 1 - len(noted), last + 1)) or (noted and noted[0] < 0):
             raise DomainError(f"history: expected entries up to iteration {last}")
-    return course
+    return progress
 
 
 def run(
@@ -213,8 +213,8 @@ def run(
     """
     begin = time.perf_counter()
     found = _resumed(checkpointer)
-    resumed, course = found is not None, found or TrainingState()
-    before, first = course.seconds, max(course.iteration, 0)
+    resumed, progress = found is not None, found or TrainingState()
+    before, first = progress.seconds, max(progress.iteration, 0)
     last: Vector | None = None
     reason: str | None = None
     interrupted, callbacks = False, list(callbacks)
@@ -229,40 +229,40 @@ def run(
                 reason = "the objective is not finite, the last good iterate is kept"
                 logger.warning(reason)
                 break
-            if last is None and course.best is not None and len(course.best) != len(state.w):
+            if last is None and progress.best is not None and len(progress.best) != len(state.w):
                 raise TrainingError(
-                    f"the checkpoint has {len(course.best):,} weights of the best iteration, expected "
+                    f"the checkpoint has {len(progress.best):,} weights of the best iteration, expected "
                     f"{len(state.w):,}. Remove it, or train from the start."
                 )
-            last, course.iteration = state.w, iteration
-            course.gap = None if state.dual is None else state.gap
-            course.exact = state.exact
+            last, progress.iteration = state.w, iteration
+            progress.gap = None if state.dual is None else state.gap
+            progress.exact = state.exact
             stop = False
             if not (resumed and iteration == first):  # already in the history of the checkpoint
                 if state.fresh:
-                    course.since = len(course.values)
-                course.values.append(state.value)
+                    progress.since = len(progress.values)
+                progress.values.append(state.value)
                 if iteration == 0 and stopping.max_iter > 0:
                     continue  # the starting point is not an iteration
                 score = None if dev_score is None else dev_score(state.w)
-                course.seconds = before + time.perf_counter() - begin
+                progress.seconds = before + time.perf_counter() - begin
                 entry = Iteration(
                     iteration,
                     stopping.max_iter,
                     state.value,
                     state.gradient_norm,
                     score,
-                    course.seconds,
+                    progress.seconds,
                     state.evaluations,
                     state.dual,
-                    course.gap,
+                    progress.gap,
                 )
-                course.scored(entry, state.w)
+                progress.scored(entry, state.w)
                 answers = [callback(entry) for callback in callbacks]
                 stop = any(answer is True for answer in answers)
-            reason = "stopped by a callback" if stop else course.ends(stopping)
+            reason = "stopped by a callback" if stop else progress.ends(stopping)
             if checkpointer is not None and state.state is not None and (stop or checkpointer.due(iteration)):
-                checkpointer.write(vars(course), state.state())
+                checkpointer.write(vars(progress), state.state())
             if reason is not None:
                 break
     except KeyboardInterrupt:
@@ -272,12 +272,12 @@ def run(
         logger.warning(reason)
     if last is None:
         raise TrainingError("training returned no weights. Check that the training set is not empty")
-    weights = course.best if course.best is not None else np.array(last)
-    if course.best is None:
-        course.best_iteration = max(course.iteration, 0)
-    objective = course.values[min(course.best_iteration, len(course.values) - 1)]
+    weights = progress.best if progress.best is not None else np.array(last)
+    if progress.best is None:
+        progress.best_iteration = max(progress.iteration, 0)
+    objective = progress.values[min(progress.best_iteration, len(progress.values) - 1)]
     reason = reason or "no step decreases the objective further"
-    exact = course.exact and course.best_iteration == course.iteration
-    result = Result(weights, course.history, reason, course.best_iteration, objective, exact)
+    exact = progress.exact and progress.best_iteration == progress.iteration
+    result = Result(weights, progress.history, reason, progress.best_iteration, objective, exact)
     result.interrupted = interrupted
     return result

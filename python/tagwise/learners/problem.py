@@ -151,7 +151,7 @@ class Problem:
 
     def why_no_dual(self, l2: float) -> str | None:
         """Return the feature of the problem that dual ascent does not support, or None."""
-        odd = {
+        unsupported = {
             f"loss={self.loss!r}": self.loss != "log",
             f"l2={l2:g}": not l2 > 0.0,
             "partial labels": self.partial is not None,
@@ -161,7 +161,7 @@ class Problem:
             "edge attributes": bool(self.data.n_edge_attributes),
             "vectors": self.data.vectors is not None,
         }
-        return next((what for what, there in odd.items() if there), None)
+        return next((feature for feature, present in unsupported.items() if present), None)
 
     def dual(self, l2: float) -> _core.Dual:
         """Return the dual ascent on the log loss."""

@@ -39,13 +39,13 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
 
     def loss(eta: float) -> float:
         descent.set(start)
-        met = descent.run(order, eta, l2, 0.0)
+        value = descent.run(order, eta, l2, 0.0)
         # A step size of 0 evaluates without stepping.
-        met = descent.run(order, 0.0, 0.0, 0.0) if math.isfinite(met) else math.inf
-        return met if math.isfinite(met) else math.inf
+        value = descent.run(order, 0.0, 0.0, 0.0) if math.isfinite(value) else math.inf
+        return value if math.isfinite(value) else math.inf
 
     # Losses above that of the start are from diverged descents, and their order has no meaning.
-    astray = CLOSE * loss(0.0)
+    diverged = CLOSE * loss(0.0)
     losses = {FIRST: loss(FIRST)}
     for factor in (FACTOR, 1.0 / FACTOR):
         eta = FIRST
@@ -53,7 +53,7 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
             least = min(losses.values())
             eta *= factor
             losses[eta] = loss(eta)
-            if losses[eta] > least and least < math.inf and (factor > 1.0 or least <= astray):
+            if losses[eta] > least and least < math.inf and (factor > 1.0 or least <= diverged):
                 break
     least = min(losses.values())
     if least == math.inf:
@@ -62,7 +62,7 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
             "optimizer='lbfgs'"
         )
     # Rounding may make a loss of 0 slightly negative.
-    return max(eta for eta, here in losses.items() if here <= max(CLOSE * least, least))
+    return max(eta for eta, value in losses.items() if value <= max(CLOSE * least, least))
 
 
 class Descent:
@@ -88,8 +88,8 @@ class Descent:
         """Return the weights after one more epoch. If steps are too long, they are halved and the epoch is repeated."""
         for _ in range(MOST_TRIALS):
             order = self.core.order(self.seed, self.epochs)
-            met = self.core.run(order, self.eta, self.l2, float(self.epochs * self.n))
-            if math.isfinite(met):
+            value = self.core.run(order, self.eta, self.l2, float(self.epochs * self.n))
+            if math.isfinite(value):
                 self.epochs += 1
                 self.w = self.core.weights()
                 return self.w

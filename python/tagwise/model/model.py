@@ -490,7 +490,7 @@ class Model:
             ModelFileError: If the format is unknown or cannot express the model.
         """
         chosen = format_by_name(format)
-        lacks = (
+        unsupported = (
             (isinstance(self.scorer, KernelScorer), "a kernel. Train without one, or save as tagwise"),
             (
                 self.lookback is not None,
@@ -501,7 +501,7 @@ class Model:
             ("voters.counts" in self.arrays, "several weight vectors that vote. Train with voters=0"),
             (self.label_type != "str", f"labels that are {self.label_type}. Train on strings"),
         )
-        for found, what in lacks:
+        for found, what in unsupported:
             if found:
                 raise ModelFileError(f"{format} cannot express {what}")
         check_finite("weights", self.scorer.weights)

@@ -41,8 +41,8 @@ def error_prefix(place: str) -> Iterator[None]:
     except (MissingFunctionError, MemoryLimitError, OSError):
         raise
     except (TagwiseError, ValueError) as error:
-        said = str(error)
-        raise ModelFileError(said if said.startswith(place) else f"{place}: {said}") from error
+        message = str(error)
+        raise ModelFileError(message if message.startswith(place) else f"{place}: {message}") from error
 
 
 def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[str, Any]:

@@ -178,7 +178,7 @@ class Constraints:
 
 CONSTRAINTS = Anything(
     f"auto, bio, IOBES ..., a mapping with {', '.join(_KEYS)}",
-    function=lambda given: Constraints.parse(given).to_json(),
+    function=lambda constrained: Constraints.parse(constrained).to_json(),
     optional=True,
 )
 
@@ -226,18 +226,18 @@ def boundary_support(rules: Rules, offsets: NDArray[np.uint64]) -> Support | Non
     of = np.zeros(int(bounds[-1]), dtype=np.uint32)
     of[full[0]] |= 1
     of[full[1]] |= 2
-    everything = np.ones_like(rules.start)
-    return np.array([everything, rules.start, rules.end, rules.start & rules.end]), of
+    all_labels = np.ones_like(rules.start)
+    return np.array([all_labels, rules.start, rules.end, rules.start & rules.end]), of
 
 
 def intersect(*supports: Support | None) -> Support | None:
     """Return the labels that all supports allow."""
-    given = [s for s in supports if s is not None]
-    if len(given) < 2:
-        return given[0] if given else None
-    sets, of = given[0]
-    for more, its in given[1:]:
-        code = of.astype(np.int64) * len(more) + its
+    constrained = [s for s in supports if s is not None]
+    if len(constrained) < 2:
+        return constrained[0] if constrained else None
+    sets, of = constrained[0]
+    for more, other in constrained[1:]:
+        code = of.astype(np.int64) * len(more) + other
         used, where = np.unique(code, return_inverse=True)
         sets = sets[used // len(more)] & more[used % len(more)]
         of = where.astype(np.uint32)

@@ -150,21 +150,21 @@ def _once_leaves_a_path(sets: Bools, rules: Rules) -> bool:
 
     Of the paths that end in one label, only those with minimal sets of begun groups matter.
     """
-    n, nothing = len(rules.group), frozenset[int]()
-    ends: dict[int, list[frozenset[int]]] = {n: [nothing]}  # label -> groups begun (n is the start)
+    n, no_groups = len(rules.group), frozenset[int]()
+    ends: dict[int, list[frozenset[int]]] = {n: [no_groups]}  # label -> groups begun (n is the start)
     for allowed in sets:
         after: dict[int, list[frozenset[int]]] = {}
         for y in np.flatnonzero(allowed).tolist():
             group = int(rules.group[y])
             found: set[frozenset[int]] = set()
-            for before, ways in ends.items():
+            for before, group_sets in ends.items():
                 if before < n and not rules.pairs[before, y]:
                     continue
                 if group == NO_GROUP or not rules.begins[before, y]:
-                    found.update(ways)
+                    found.update(group_sets)
                 else:
-                    found.update(begun | {group} for begun in ways if group not in begun)
-            kept = [begun for begun in found if not any(other < begun for other in found)]
+                    found.update(groups | {group} for groups in group_sets if group not in groups)
+            kept = [groups for groups in found if not any(other < groups for other in found)]
             if kept:
                 after[y] = kept
         if not after:

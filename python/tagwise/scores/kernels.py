@@ -116,17 +116,17 @@ class Kernel:
         return Kernel(**data)
 
 
-def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
+def kernel_of(kernel: Any, degree: int, coef: float, gamma: float) -> Kernel:
     """Return a kernel by its name, by the import path of a function (module:function), or for the function itself."""
-    if callable(given):
-        return Kernel("function", function=require_function(given))
-    if isinstance(given, str) and given in KERNELS:
-        return Kernel(given, degree, coef, gamma)
-    if isinstance(given, str) and ":" in given:
-        return Kernel("function", function=function_at(given, KERNEL))
+    if callable(kernel):
+        return Kernel("function", function=require_function(kernel))
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return Kernel(kernel, degree, coef, gamma)
+    if isinstance(kernel, str) and ":" in kernel:
+        return Kernel("function", function=function_at(kernel, KERNEL))
     raise ParameterError(
-        f"kernel={given!r}: expected one of {', '.join(KERNELS)}, module:function, or a function of two blocks of "
-        f"tokens{meant(str(given), KERNELS)}"
+        f"kernel={kernel!r}: expected one of {', '.join(KERNELS)}, module:function, or a function of two blocks of "
+        f"tokens{meant(str(kernel), KERNELS)}"
     )
 
 

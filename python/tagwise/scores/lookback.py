@@ -29,7 +29,7 @@ CELLS = (1, 2, 3)
 
 def parse(value: Any) -> tuple[int, int | str]:
     """Parse (m, p) from a pair, "1,2" or "m=1,p=2". An infinite p is returned as "inf"."""
-    given = value
+    requested = value
     if isinstance(value, str):
         match = re.fullmatch(r"\s*\(?\s*(?:m\s*=)?\s*(\d+)\s*(?:,\s*(?:p\s*=)?\s*(\w+)\s*)?\)?\s*", value)
         if match is None:
@@ -42,7 +42,7 @@ def parse(value: Any) -> tuple[int, int | str]:
         m = int(m)
         far = math.inf if p in ("inf", "infinity", math.inf) else int(p)
     except (TypeError, ValueError):
-        raise ValueError(f"expected (m, p) such as (1, 2), found {given!r}") from None
+        raise ValueError(f"expected (m, p) such as (1, 2), found {requested!r}") from None
     if m not in CELLS:
         raise ValueError(f"m={m}: expected 1, 2 or 3, the number of labels of a cell")
     if not far >= 1:
@@ -77,10 +77,10 @@ class Lookback:
     @staticmethod
     def of(params: Mapping[str, Any]) -> Lookback | None:
         """Return the settings from the parameters of a learner, or None if it is of first order."""
-        given, document = params.get("history"), params.get("document", False)
-        if given is None and not document:
+        requested, document = params.get("history"), params.get("document", False)
+        if requested is None and not document:
             return None
-        m, p = given or (1, 1)
+        m, p = requested or (1, 1)
         return Lookback(m, math.inf if p == "inf" else p, document, pool=params.get("pool", POOL))
 
     @property

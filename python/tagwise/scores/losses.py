@@ -82,9 +82,9 @@ def _pointwise(
         allowed = np.ones_like(p, dtype=np.bool_)
         allowed[t] = False
         allowed[t, y] = True
-        given = lattice.restricted(allowed)
-        node += omega * (p - given.marginals())
-        edge += omega * (pairs - given.pair_marginals())
+        constrained = lattice.restricted(allowed)
+        node += omega * (p - constrained.marginals())
+        edge += omega * (pairs - constrained.pair_marginals())
     return total, ScoreGradient(node, edge)
 
 

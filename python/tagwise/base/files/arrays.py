@@ -27,8 +27,8 @@ MOST_HEADER = 1 << 25
 
 def write_arrays(out: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
     """Write one-dimensional arrays and a JSON header to a stream. Return the checksum of the file."""
-    given = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return _core.write_arrays(out, sealed(header).decode("utf-8"), given)
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return _core.write_arrays(out, sealed(header).decode("utf-8"), contiguous)
 
 
 def is_array_file(path: Path, kind: type[TagwiseError]) -> bool:

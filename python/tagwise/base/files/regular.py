@@ -44,8 +44,8 @@ def open_regular(
     """
     name = os.fspath(path)
 
-    def error_for(why: str, code: int, cause: Exception | None = None) -> TagwiseError:
-        error = file_error(kind, f"{name}: cannot be read ({why}). {remedy}", name, code)
+    def error_for(reason: str, code: int, cause: Exception | None = None) -> TagwiseError:
+        error = file_error(kind, f"{name}: cannot be read ({reason}). {remedy}", name, code)
         error.__cause__ = cause
         return error
 
@@ -107,7 +107,7 @@ def make_own_folder(path: Path, kind: type[TagwiseError]) -> None:
         os.makedirs(name, exist_ok=True)
         if not stat.S_ISLNK(os.lstat(name).st_mode):
             return
-        code, why = errno.ELOOP, "it is a symbolic link"
+        code, reason = errno.ELOOP, "it is a symbolic link"
     except OSError as error:
-        code, why = error.errno or errno.EIO, str(error.strerror)
-    raise file_error(kind, f"{name}: cannot be created ({why}). Give another folder.", name, code)
+        code, reason = error.errno or errno.EIO, str(error.strerror)
+    raise file_error(kind, f"{name}: cannot be created ({reason}). Give another folder.", name, code)

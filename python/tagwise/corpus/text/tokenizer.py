@@ -156,9 +156,9 @@ class Tokenizer:
         >>> [len(found) for found in Tokenizer().many(["Go!", "They don't."])]
         [2, 4]
         """
-        given = list_of(texts)
+        items = list_of(texts)
         places, sentences, bounds = _core.tokenize(
-            given,
+            items,
             list(self.abbreviations),
             contractions=self.contractions,
             hyphens=self.hyphens,
@@ -167,7 +167,7 @@ class Tokenizer:
         )
         offsets, out = places.reshape(-1, 2), []
         firsts = sentences.tolist()
-        for text, (first, last) in zip(given, pairwise(bounds.tolist())):
+        for text, (first, last) in zip(items, pairwise(bounds.tolist())):
             begin, end = firsts[first], firsts[last]
             out.append(Tokenized(text, offsets[begin:end], sentences[first : last + 1] - np.uint64(begin)))
         return out
@@ -186,21 +186,21 @@ def tokenized(
     texts: Iterable[str | Tokenized], tokenizer: Tokenizes | None = None, n_jobs: int | None = None
 ) -> list[Tokenized]:
     """Tokenize texts with a tokenizer, `Tokenizer()` by default. Tokenized texts are returned unchanged."""
-    given = list_of(texts)
+    items = list_of(texts)
     if tokenizer is not None and not callable(tokenizer):
         raise ParameterError(
             f"tokenizer={tokenizer!r} is {type(tokenizer).__name__}, expected a tagwise.Tokenizer, or a function of a "
             "text that returns its tokens"
         )
-    todo = [i for i, text in enumerate(given) if not isinstance(text, Tokenized)]
-    fresh = [given[i] for i in todo]
+    pending = [i for i, text in enumerate(items) if not isinstance(text, Tokenized)]
+    untokenized = [items[i] for i in pending]
     if tokenizer is None or isinstance(tokenizer, Tokenizer):
-        found = (tokenizer or Tokenizer()).many(fresh, n_jobs)
+        found = (tokenizer or Tokenizer()).many(untokenized, n_jobs)
     else:
-        found = [_placed(tokenizer, text, i) for i, text in zip(todo, fresh)]
-    for i, one in zip(todo, found):
-        given[i] = one
-    return given
+        found = [_placed(tokenizer, text, i) for i, text in zip(pending, untokenized)]
+    for i, one in zip(pending, found):
+        items[i] = one
+    return items
 
 
 def _placed(tokenizer: Tokenizes, text: Any, i: int) -> Tokenized:
@@ -236,13 +236,13 @@ def _placed(tokenizer: Tokenizes, text: Any, i: int) -> Tokenized:
     return Tokenized(text, offsets, np.array(bounds, dtype=np.uint64))
 
 
-def _place(text: str, entry: Any, at: int, what: str) -> tuple[int, int]:
+def _place(text: str, entry: Any, at: int, place: str) -> tuple[int, int]:
     """Return the offsets of a token of a user's tokenizer. The token must not begin before `at`."""
     if isinstance(entry, str):
         begin = text.find(entry, at)
         if not entry or begin < 0:
             raise CorpusError(
-                f"{what}: {entry!r} is not in the text from character {at} on ({text[at : at + 20]!r}). Return "
+                f"{place}: {entry!r} is not in the text from character {at} on ({text[at : at + 20]!r}). Return "
                 "unmodified pieces of the text in order, or pairs (begin, end)."
             )
         return begin, begin + len(entry)
@@ -254,11 +254,11 @@ def _place(text: str, entry: Any, at: int, what: str) -> tuple[int, int]:
         begin, end = map(int, entry)
         if not at <= begin < end <= len(text):
             raise CorpusError(
-                f"{what}: ({begin}, {end}) overlaps the previous token, is empty or is not inside the text of "
+                f"{place}: ({begin}, {end}) overlaps the previous token, is empty or is not inside the text of "
                 f"{len(text)} characters. Return pairs (begin, end) in order."
             )
         return begin, end
-    raise CorpusError(f"{what}: the tokenizer returned {entry!r}, expected a string or a pair (begin, end)")
+    raise CorpusError(f"{place}: the tokenizer returned {entry!r}, expected a string or a pair (begin, end)")
 
 
 def offsets_of(text: str, tokens: Sequence[str]) -> Places | None:

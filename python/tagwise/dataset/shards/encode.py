@@ -226,9 +226,9 @@ def finish(
 
 def expanded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """Return the files of paths and patterns, in the given order. Files of a pattern are sorted by name."""
-    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    patterns = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     out: list[str] = []
-    for each in [os.fspath(path) for path in given]:
+    for each in [os.fspath(path) for path in patterns]:
         found = [each] if os.path.exists(each) else sorted(glob.glob(each, recursive=True))
         found = [path for path in found if not os.path.isdir(path)]
         if not found:

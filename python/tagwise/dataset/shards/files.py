@@ -110,9 +110,9 @@ def map_name(k: int) -> str:
     return f"shard-{k:05d}.map.arrays"
 
 
-def damaged(path: Path, why: object, remedy: str = REMEDY) -> CorpusError:
+def damaged(path: Path, reason: object, remedy: str = REMEDY) -> CorpusError:
     """Return the error for a damaged file."""
-    return CorpusError(f"{path}: a damaged file of encoded shards ({why}). {remedy}")
+    return CorpusError(f"{path}: a damaged file of encoded shards ({reason}). {remedy}")
 
 
 @contextlib.contextmanager
@@ -226,18 +226,18 @@ def checksum(path: Path) -> int:
     return found
 
 
-def memory_of(given: int | float | str | None) -> int | None:
+def memory_of(memory: int | float | str | None) -> int | None:
     """Return an amount of memory in bytes, given a number or a string such as 500M or 2G. None stays None.
 
     >>> memory_of("1.5K"), memory_of(2e9), memory_of(None)
     (1536, 2000000000, None)
     """
-    if given is None:
+    if memory is None:
         return None
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([KMGT]?)i?B?\s*", str(given), re.IGNORECASE)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([KMGT]?)i?B?\s*", str(memory), re.IGNORECASE)
     amount = float(found[1]) * _UNITS[found[2].upper()] if found else 0.0
-    if isinstance(given, bool) or not amount >= 1.0:
-        raise ParameterError(f"memory={given!r}: expected an amount such as 500M or 2G")
+    if isinstance(memory, bool) or not amount >= 1.0:
+        raise ParameterError(f"memory={memory!r}: expected an amount such as 500M or 2G")
     return int(amount)
 
 

@@ -60,8 +60,8 @@ class Output:
             else:
                 self.owned = found["shards"]
         elif others := sorted(name for name in names if not is_temporary(name)):
-            why = f"it contains {others[0]!r} and no {MANIFEST} of tagwise"
-            raise _refuse(folder, why, errno.ENOTEMPTY)
+            reason = f"it contains {others[0]!r} and no {MANIFEST} of tagwise"
+            raise _refuse(folder, reason, errno.ENOTEMPTY)
         for name in self._names(self.owned):
             self._check_file(name)
 
@@ -115,6 +115,6 @@ class Output:
         self.owned, self._complete = len(manifest["shards"]), manifest
 
 
-def _refuse(path: Path, why: str, code: int) -> CorpusError:
-    error: Any = file_error(CorpusError, f"{path}: not written ({why}). {_ELSEWHERE}", str(path), code)
+def _refuse(path: Path, reason: str, code: int) -> CorpusError:
+    error: Any = file_error(CorpusError, f"{path}: not written ({reason}). {_ELSEWHERE}", str(path), code)
     return error  # type: ignore[no-any-return]

@@ -83,7 +83,7 @@ def _unpickled(kind: type[Config], layout: tuple[int, int, Any], more: dict[str,
 class PartsBackend(Protocol):
     """Interface to the engines of all units, in one process or several."""
 
-    def call(self, method: str, *given: Any, **options: Any) -> list[Any]:
+    def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
         """Call a method of the engines and return the results in the order of their units.
 
         The only option is `n_jobs`, a number of threads.
@@ -103,9 +103,9 @@ class LocalParts:
     def __init__(self, shards: Shards, config: ShardConfig, memory: int | None = None) -> None:
         self.engine = config.build_engine(shards, range(config.n_units(shards)), memory)
 
-    def call(self, method: str, *given: Any, **options: Any) -> list[Any]:
+    def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
         """Call a method of the engine."""
-        return [getattr(self.engine, method)(*given, **options)]
+        return [getattr(self.engine, method)(*arguments, **options)]
 
     def close(self) -> None:
         """Free the engine."""

@@ -101,10 +101,10 @@ class ShardEngines(Generic[T]):
             engine.release()
         return engine
 
-    def _located(self, k: int, call: Callable[..., R], *given: object) -> R:
+    def _located(self, k: int, call: Callable[..., R], *arguments: object) -> R:
         """Call a function. A TrainingError then names the sentence by file and line."""
         try:
-            return call(*given)
+            return call(*arguments)
         except TrainingError as error:
             if error.sentence is None:
                 raise

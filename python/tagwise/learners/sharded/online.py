@@ -102,12 +102,12 @@ class ShardLearner:
 
     def _learners(self, visited: Sequence[int]) -> Iterator[tuple[int, _core.Online]]:
         """Yield the learners of these shards. Each is built while the one before it is in use."""
-        with ThreadPoolExecutor(1, thread_name_prefix="tagwise-ahead") as ahead:
-            coming = ahead.submit(self._learner, visited[0])
-            for k, later in zip(visited, [*visited[1:], None]):
-                learner = coming.result()
-                if later is not None:
-                    coming = ahead.submit(self._learner, later)
+        with ThreadPoolExecutor(1, thread_name_prefix="tagwise-ahead") as executor:
+            upcoming = executor.submit(self._learner, visited[0])
+            for k, following in zip(visited, [*visited[1:], None]):
+                learner = upcoming.result()
+                if following is not None:
+                    upcoming = executor.submit(self._learner, following)
                 yield k, learner
                 del learner
 
@@ -189,7 +189,7 @@ def mixed(before: State, parts: Sequence[State]) -> State:
     if len(sums):
         for part in parts:
             sums += part["steps"] * part["weights"] - part["sums"]
-        gone = before.get("sums", np.zeros(0))
-        sums += before["steps"] * before["weights"] - (gone if len(gone) else 0.0)
+        previous = before.get("sums", np.zeros(0))
+        sums += before["steps"] * before["weights"] - (previous if len(previous) else 0.0)
         sums = steps * weights - sums
     return {**out, "sums": sums}

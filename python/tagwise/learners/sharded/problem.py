@@ -63,12 +63,12 @@ class ShardedProblem(Problem):
 
     def why_no_dual(self, l2: float) -> str | None:
         """Return the feature of the problem that dual ascent does not support, or None."""
-        odd = {
+        unsupported = {
             "the steps of a MEMM": self.steps is not None,
             "edge attributes": self.shards.recipe.has_edges,
             "labels that occur once": self.rules is not None and self.rules.once,
         }
-        return next((what for what, there in odd.items() if there), super().why_no_dual(l2))
+        return next((feature for feature, present in unsupported.items() if present), super().why_no_dual(l2))
 
     @contextmanager
     def ascending(self, l2: float) -> Iterator[DualShards]:

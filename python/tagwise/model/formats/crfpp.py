@@ -40,8 +40,8 @@ def matches_text(head: bytes) -> bool:
     return head.startswith(b"version: ")
 
 
-def _damaged(what: str) -> ModelFileError:
-    return ModelFileError(f"{what}. The file is damaged, copy it again")
+def _damaged(problem: str) -> ModelFileError:
+    return ModelFileError(f"{problem}. The file is damaged, copy it again")
 
 
 # --- reading -------------------------------------------------------------------------------------------------
@@ -73,9 +73,9 @@ def read(data: bytes) -> ForeignModel:
     return _chain(labels, templates, keys, weights, about)
 
 
-def _strings(data: bytes, what: str) -> list[bytes]:
+def _strings(data: bytes, problem: str) -> list[bytes]:
     if not data or data[-1]:
-        raise _damaged(f"the {what} do not end in NUL")
+        raise _damaged(f"the {problem} do not end in NUL")
     return data[:-1].split(b"\0")
 
 

@@ -36,7 +36,7 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
     ).tolist()  # first unit with each base as its check
     out: list[tuple[bytes, int]] = []
     seen: set[int] = set()
-    total, way = 0, bytearray()
+    total, key = 0, bytearray()
     todo: list[tuple[int, int, int]] = [(bases[0], 0, 0)]  # base, depth, byte that leads to it
     while todo:
         b, depth, byte = todo.pop()
@@ -44,8 +44,8 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
             raise wrong
         seen.add(b)
         if depth:
-            del way[depth - 1 :]
-            way.append(byte)
+            del key[depth - 1 :]
+            key.append(byte)
         children = []
         for p in places[begins[b] : begins[b + 1]]:  # ascending
             if p == b:
@@ -56,7 +56,7 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
                     raise ModelFileError(
                         f"the keys of the dictionary exceed {most} bytes in total. The file is damaged, copy it again"
                     )
-                out.append((bytes(way), -bases[p] - 1))
+                out.append((bytes(key), -bases[p] - 1))
             elif 0 < p - b <= 256:
                 children.append((bases[p], depth + 1, p - b - 1))
         todo += reversed(children)
@@ -82,7 +82,7 @@ def built(keys: Sequence[bytes], values: Sequence[int]) -> NDArray[np.void]:
             continue
         codes = [code for code, _, _ in siblings]
         first, span = codes[0], codes[-1] - codes[0]
-        at, skipped, begun = max(first + 1, after) - 1, 0, False
+        at, skipped, placed_first = max(first + 1, after) - 1, 0, False
         while True:
             if at + span + 600 > len(taken):
                 taken += bytes(len(taken) + span + 600)
@@ -94,8 +94,8 @@ def built(keys: Sequence[bytes], values: Sequence[int]) -> NDArray[np.void]:
                 continue
             skipped += free - at - 1
             at = free
-            if not begun:
-                after, begun = at, True
+            if not placed_first:
+                after, placed_first = at, True
             begin = at - first
             if not used[begin] and not any(taken[begin + code] for code in codes[1:]):
                 break

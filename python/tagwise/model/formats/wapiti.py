@@ -37,10 +37,10 @@ class Reader:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def wrong(self, what: str) -> ModelFileError:
+    def wrong(self, problem: str) -> ModelFileError:
         """Return an error that names the line."""
         line = self.data.count(b"\n", 0, self.at) + 1
-        return ModelFileError(f"line {line}: {what}. The file is damaged, copy it again")
+        return ModelFileError(f"line {line}: {problem}. The file is damaged, copy it again")
 
     def line(self) -> bytes:
         """Return the next line without its end."""
@@ -67,21 +67,21 @@ class Reader:
             raise self.wrong("a text contains NUL")
         return found
 
-    def netstrings(self, count: int, what: str) -> list[bytes]:
+    def netstrings(self, count: int, problem: str) -> list[bytes]:
         """Return the next `count` netstrings, which must be distinct."""
         if count > (len(self.data) - self.at) // 5 + 1:
-            raise self.wrong(f"{count} {what}, more than the file can contain")
+            raise self.wrong(f"{count} {problem}, more than the file can contain")
         found = [self.netstring() for _ in range(count)]
         if len(set(found)) < count:
-            raise self.wrong(f"one of the {what} occurs twice")
+            raise self.wrong(f"one of the {problem} occurs twice")
         return found
 
 
-def _numbers(reader: Reader, pattern: bytes, what: str) -> list[int]:
+def _numbers(reader: Reader, pattern: bytes, problem: str) -> list[int]:
     line = reader.line()
     found = re.fullmatch(pattern, line)
     if found is None:
-        raise reader.wrong(f"expected {what}, found {line[:40]!a}")
+        raise reader.wrong(f"expected {problem}, found {line[:40]!a}")
     return [int(x) for x in found.groups() if x is not None]
 
 
