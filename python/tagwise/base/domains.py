@@ -93,7 +93,7 @@ def shown(value: Any, width: int = 80) -> str:
 
 
 class DomainError(TagwiseError, ValueError):
-    """A value is outside its domain, or a file is not what its checksum says.
+    """A value is outside its domain, or a file does not match its checksum.
 
     Attributes:
         at: The place of the value.
@@ -107,7 +107,7 @@ class DomainError(TagwiseError, ValueError):
 
 
 def domain_error(at: str, expected: str, value: Any) -> DomainError:
-    """Return the error of a wrong value with its place, the expected and the actual value."""
+    """Return the error for a value outside its domain: place, expected values, and the value found."""
     return DomainError(f"expected {expected}", at, shown(value))
 
 
@@ -135,7 +135,7 @@ class Domain:
         """Check the members of a value that `holds` accepts, and conditions that have a message of their own."""
 
     def check(self, value: Any, at: str) -> None:
-        """Raise a DomainError if a value is outside; `at` is its place."""
+        """Raise a DomainError if a value is outside the domain. `at` is its place in messages."""
         if value is None and self.optional:
             return
         if not self.holds(value):
@@ -143,7 +143,7 @@ class Domain:
         self.check_inside(value, at)
 
     def convert(self, value: Any) -> Any:
-        """Return an argument of a Python call in the types that `check` accepts, if it has an equal value."""
+        """Convert an argument of a Python call to a type that `check` accepts, if the value stays equal."""
         return plain(value)
 
     def read(self, text: str) -> Any:
@@ -276,10 +276,10 @@ class Choice(Domain):
 
 @dataclass(frozen=True)
 class Anything(Domain):
-    """Any JSON of limited depth, or an object of Python, that its receiver checks.
+    """Any JSON of limited depth, or a Python object, which its receiver checks.
 
     named: whether a text with a colon is the import path of a function.
-    function: turns arguments into their usual form, or raises a ValueError. On the command line it gets JSON too.
+    function: converts arguments to their canonical form, or raises a ValueError. On the command line it receives JSON.
     """
 
     description: str = f"at most {DEPTH} levels of lists and objects"
@@ -312,7 +312,7 @@ class Anything(Domain):
 
 @dataclass(frozen=True)
 class AnyOf(Domain):
-    """Union of domains. The error is that of the one that accepts most of a value."""
+    """Union of domains. The error is that of the domain that accepts most of the value."""
 
     domains: tuple[Domain, ...]
 
@@ -430,8 +430,8 @@ def name_of(dtype: Any) -> str:
 class Numbers(Domain):
     """An array of one dimension: its type, its length if that is known, and whether its numbers must be finite.
 
-    Finite means within float32, which is what models hold their weights in.
-    An array that was not read yet (`arrays.ArrayInfo`) is checked by its type and length alone.
+    Finite means within float32, the precision of model weights.
+    Of an array that has not been read (`arrays.ArrayInfo`), only type and length are checked.
     """
 
     dtype: str

@@ -20,7 +20,7 @@ class TagwiseError(Exception):
     sentence: int | None = None
 
     def of_sentence(self: Self, sentence: int) -> Self:
-        """Set `sentence`, and return the error."""
+        """Set `sentence` and return the error."""
         self.sentence = sentence
         return self
 

@@ -43,7 +43,7 @@ class Param:
         return first[:1].lower() + first[1:]
 
     def check(self, value: Any) -> Any:
-        """Return the value in its usual form, or raise a ParameterError that names parameter, value and domain."""
+        """Return the value in its canonical form, or raise a ParameterError that names parameter, value and domain."""
         return checked(self.name, value, self.domain, self.summary)
 
     def parse(self, text: str) -> Any:
@@ -54,7 +54,7 @@ class Param:
 def checked(
     name: str, value: Any, domain: Domain, help: str = "", convert: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Return an argument in its usual form, or raise a ParameterError that names argument, value and domain.
+    """Return an argument in its canonical form, or raise a ParameterError that names argument, value and domain.
 
     >>> from tagwise.base.domains import Integer
     >>> checked("k", 3.0, Integer(1))

@@ -151,7 +151,7 @@ def is_comment(line: str) -> bool:
     return line.startswith("#") and "\t" not in line
 
 
-def is_mark(line: str) -> bool:
+def is_comment_or_docstart(line: str) -> bool:
     """Return whether a line looks like a comment or a document mark."""
     return is_comment(line) or line.startswith(DOCSTART)
 
@@ -224,7 +224,7 @@ def ragged(head: str) -> tuple[int, str, int] | None:
     """
     lines = enumerate(head.split("\n", 200)[:200], 1)
     rows = [(n, [c for c in line.replace("\t", " ").split(" ") if c.strip()]) for n, line in lines]
-    rows = [(n, cells) for n, cells in rows if cells and not is_mark(cells[0])]
+    rows = [(n, cells) for n, cells in rows if cells and not is_comment_or_docstart(cells[0])]
     if len(rows) < 3:
         return None
     k, most = Counter(len(cells) for _, cells in rows).most_common(1)[0]
@@ -255,7 +255,7 @@ def conll_sentences(
     head = ""  # up to the first chunk with a token, which determines the separator
     for chunk in chunks:
         head += chunk
-        if any(not is_mark(row) for row in data_lines(chunk)):
+        if any(not is_comment_or_docstart(row) for row in data_lines(chunk)):
             break
         check_size(state.name, 1, len(head), most)
     rows = data_lines(head)

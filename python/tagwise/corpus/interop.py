@@ -137,7 +137,7 @@ def corpus_of(
 
 
 def _column(name: str | None, known: Sequence[Any], common: Sequence[str], role: str) -> Any:
-    """Return the given column, or else the only column with one of the usual names, or None."""
+    """Return the given column, or else the only column with one of the `common` names, or None."""
     if name is not None:
         if name not in known:
             names = list(map(str, known))

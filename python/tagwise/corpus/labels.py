@@ -83,13 +83,13 @@ def lists(y: Iterable[Any], name: str = "y") -> Sequence[Sequence[Any]]:
     for s, sentence in enumerate(found):
         if isinstance(sentence, (str, bytes, Mapping)) or not isinstance(sentence, Iterable):
             raise CorpusError(
-                f"sentence {s} ({name}[{s}]) is {_called(sentence)}, expected a list of labels, one per token"
+                f"sentence {s} ({name}[{s}]) is {_type_phrase(sentence)}, expected a list of labels, one per token"
             )
         out.append(sentence if isinstance(sentence, list) else list(sentence))
     return out
 
 
-def _called(value: Any) -> str:
+def _type_phrase(value: Any) -> str:
     return "a string" if isinstance(value, str) else type(value).__name__
 
 

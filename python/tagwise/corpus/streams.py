@@ -348,21 +348,21 @@ def writer(file: File) -> Iterator[Callable[[str], Any]]:
         else:
             sys.stdout.flush()
             write = _text_write(out)
-            yield _shown_write(write) if _shows(out) else write
+            yield _visible_write(write) if _is_terminal(out) else write
             out.flush()
         return
     with atomic(path, CorpusError) as raw, _compressor(path, raw) as stream:
         yield lambda text: stream.write(text.encode("utf-8"))
 
 
-def _shown_write(write: Callable[[str], Any]) -> Callable[[str], Any]:
+def _visible_write(write: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a function that writes text to a terminal, with visible control characters."""
     from tagwise.base.terminal import visible
 
     return lambda text: write(visible(text, keep="\n\t"))
 
 
-def _shows(stream: Any) -> bool:
+def _is_terminal(stream: Any) -> bool:
     """Return whether a stream is a terminal."""
     try:
         return bool(stream.isatty())

@@ -261,7 +261,7 @@ class CRF(Tagger):
             usual = {"loss": ("log",), "cost": (None,), "class_weight": (None,)}
             require(f"order={params['order']}", params, usual)
             shown = data
-            if task.warm is not None and task.places is not None:  # it grows
+            if task.warm is not None and task.places is not None:  # training continues a model
                 shown = with_tuples(data, task.warm.lookback, task.warm.labels, task.labels)
             task.order = _core.Order(shown, task.layout, params["order"], limits.forbidden)
             more = np.zeros(len(task.order))

@@ -121,7 +121,7 @@ class Ascent:
         gaps: Estimated absolute gap after each epoch.
         value: Last evaluated objective.
         values: Epoch and objective of each evaluation.
-        hasty: Whether L-BFGS continues as soon as it is as fast.
+        switches_early: Whether L-BFGS continues as soon as it is as fast.
     """
 
     def __init__(
@@ -197,17 +197,17 @@ class DualPoint:
     passes).
     """
 
-    of: str = ""  # digest of the data
+    digest: str = ""  # of the data
     l2: float = 0.0
     state: State | None = None
 
-    def keep(self, of: str, l2: float, ascent: Ascent) -> None:
+    def keep(self, digest: str, l2: float, ascent: Ascent) -> None:
         """Store the current point of an ascent."""
-        self.of, self.l2, self.state = of, l2, ascent.state()
+        self.digest, self.l2, self.state = digest, l2, ascent.state()
 
-    def at(self, of: str, l2: float, core: Core) -> State | None:
+    def at(self, digest: str, l2: float, core: Core) -> State | None:
         """Return the initial state for l2, or None without a point for this data."""
-        if self.state is None or self.of != of:
+        if self.state is None or self.digest != digest:
             return None
         fresh = dict(zip(NAMES, core.state()))
         moved = {"weights": (self.state["weights"] * (self.l2 / l2)).astype(np.float32)}

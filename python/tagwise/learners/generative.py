@@ -53,7 +53,7 @@ class TransitionCounts:
     starts: Array
 
 
-def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool) -> TransitionCounts:
+def count_transitions(data: _core.Dataset, labels: int, weight: Array, start_end: bool) -> TransitionCounts:
     """Count the transitions of the gold paths. `weight` [N] is the weight of each sentence."""
     gold = data.gold.astype(np.int64)
     offsets = data.offsets.astype(np.int64)
@@ -147,14 +147,14 @@ def overlapping_weights(
 
 
 def assemble(
-    node: Array, moves: TransitionCounts, labels: int, smoothing: str, delta: float
+    node: Array, counts: TransitionCounts, labels: int, smoothing: str, delta: float
 ) -> tuple[Vector, float]:
     """Return all weights in the order of `dense_layout`, and the log likelihood of the label sequences."""
-    steps = smooth(moves.steps, smoothing, delta)
-    likelihood = float((moves.steps * steps).sum())
+    steps = smooth(counts.steps, smoothing, delta)
+    likelihood = float((counts.steps * steps).sum())
     parts = [node.ravel(), steps[:, :labels].ravel()]
-    if moves.steps.shape[1] > labels:
-        starts = smooth(moves.starts, smoothing, delta)
-        likelihood += float((moves.starts * starts).sum())
+    if counts.steps.shape[1] > labels:
+        starts = smooth(counts.starts, smoothing, delta)
+        likelihood += float((counts.starts * starts).sum())
         parts += [starts, steps[:, labels]]
     return np.concatenate(parts), likelihood

@@ -165,7 +165,7 @@ def train(
     """
     start = np.asarray(start, dtype=np.float64)
     n, backend = len(problem.data), current()
-    other_start = start.any() and (point is None or point.state is None or point.of != problem.digest)
+    other_start = start.any() and (point is None or point.state is None or point.digest != problem.digest)
     no_dual = "other weights to start from, or a prior" if other_start or prior else problem.why_no_dual(l2)
     no_dual = no_dual if backend.descends else f"backend {backend.name!r}"
     if optimizer == "auto" and not problem.large:

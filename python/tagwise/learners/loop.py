@@ -91,7 +91,7 @@ class Stopping:
 
 @dataclass
 class Result:
-    """Weights and the course of training that led to them."""
+    """Weights, and the history of training that led to them."""
 
     weights: Vector
     history: list[dict[str, Any]]
@@ -178,7 +178,7 @@ COURSE = Record(
 
 
 def _resumed(checkpointer: Checkpointer | None) -> TrainingState | None:
-    """Return the course in a checkpoint, or None at the start of a run."""
+    """Return the progress stored in a checkpoint, or None at the start of a run."""
     found = None if checkpointer is None else checkpointer.loop(COURSE)
     if checkpointer is None or found is None:
         return None

@@ -46,7 +46,7 @@ class SpanRecord(NamedTuple):
 
 
 class SpanOptions(NamedTuple):
-    """SpanOptions for the conversion of records to sentences."""
+    """Options for the conversion of records to sentences."""
 
     name: str
     tokenizer: Tokenizes | None = None

@@ -98,7 +98,7 @@ ShardBackend = Callable[[ShardConfig], PartsBackend]
 
 
 class LocalParts:
-    """Backend of this process, in which one object holds all units."""
+    """Backend of this process, in which one engine has all units."""
 
     def __init__(self, shards: Shards, config: ShardConfig, memory: int | None = None) -> None:
         self.engine = config.build_engine(shards, range(config.n_units(shards)), memory)

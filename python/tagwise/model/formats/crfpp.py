@@ -73,9 +73,9 @@ def read(data: bytes) -> ForeignModel:
     return _chain(labels, templates, keys, weights, about)
 
 
-def _strings(data: bytes, problem: str) -> list[bytes]:
+def _strings(data: bytes, name: str) -> list[bytes]:
     if not data or data[-1]:
-        raise _damaged(f"the {problem} do not end in NUL")
+        raise _damaged(f"the {name} do not end in NUL")
     return data[:-1].split(b"\0")
 
 

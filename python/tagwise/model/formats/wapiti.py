@@ -67,21 +67,21 @@ class Reader:
             raise self.wrong("a text contains NUL")
         return found
 
-    def netstrings(self, count: int, problem: str) -> list[bytes]:
+    def netstrings(self, count: int, items: str) -> list[bytes]:
         """Return the next `count` netstrings, which must be distinct."""
         if count > (len(self.data) - self.at) // 5 + 1:
-            raise self.wrong(f"{count} {problem}, more than the file can contain")
+            raise self.wrong(f"{count} {items}, more than the file can contain")
         found = [self.netstring() for _ in range(count)]
         if len(set(found)) < count:
-            raise self.wrong(f"one of the {problem} occurs twice")
+            raise self.wrong(f"one of the {items} occurs twice")
         return found
 
 
-def _numbers(reader: Reader, pattern: bytes, problem: str) -> list[int]:
+def _numbers(reader: Reader, pattern: bytes, expected: str) -> list[int]:
     line = reader.line()
     found = re.fullmatch(pattern, line)
     if found is None:
-        raise reader.wrong(f"expected {problem}, found {line[:40]!a}")
+        raise reader.wrong(f"expected {expected}, found {line[:40]!a}")
     return [int(x) for x in found.groups() if x is not None]
 
 
