@@ -76,8 +76,8 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("crf", lambda f: f.set("local", to=1), "local: expected true or false"),
     ("crf", lambda f: f.set("meta", to=None), "meta: expected object"),
     ("crf", lambda f: f.set("meta", "learner", to={}), "meta.learner: expected text"),
-    ("crf", lambda f: f.set("meta", "learner", to="x"), "the learner 'x' is unknown"),
-    ("crf", lambda f: f.drop("meta", "learner"), "the learner None is unknown"),
+    ("crf", lambda f: f.set("meta", "learner", to="x"), "no learner 'x'"),
+    ("crf", lambda f: f.drop("meta", "learner"), "no learner None"),
     ("crf", lambda f: f.set("meta", "params", to=[1]), "meta.params: expected object"),
     ("crf", lambda f: f.set("meta", "params", "l2", to=-1.0), "meta.params: l2=-1.0: expected number >= 0"),
     (
@@ -193,7 +193,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         lambda f: f.change("dictionary.end", 0, 10**6),
         "dictionary: expected words inside its text",
     ),
-    ("crf-dictionary", lambda f: f.change("dictionary.sets", 0, 7), "dictionary: its sets are not rows of 5"),
+    ("crf-dictionary", lambda f: f.change("dictionary.sets", 0, 7), "dictionary.sets: expected rows of 5"),
     ("crf-dictionary", lambda f: f.remove("dictionary.sets"), "array 'dictionary.sets' is missing"),
 ]
 

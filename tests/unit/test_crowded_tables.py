@@ -123,7 +123,7 @@ def test_read_keys_equal_built_keys() -> None:
     ordered = sorted(keys)
     units = darts.built(ordered, list(range(len(ordered))))
     assert darts.keys_of(units, 1 << 20) == list(zip(ordered, range(len(ordered))))
-    with pytest.raises(tw.ModelFileError, match="more than 100 bytes"):
+    with pytest.raises(tw.ModelFileError, match="exceed 100 bytes"):
         darts.keys_of(units, 100)
     assert crfpp.read_text(samples.CRFPP_TEXT).labels == ("N", "V")
     assert lcrf()

@@ -329,8 +329,8 @@ def _engine(device: str) -> AbstractContextManager[Any]:
 def check_once(params: dict[str, Any]) -> None:
     """Raise a ParameterError for settings that cannot be trained with labels that occur once."""
     usual = {"order": (1,), "loss": _core.SEQUENTIAL_LOSSES, "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
-    remedy = ". Or apply the rule when decoding: predict(X, constraints=...)"
-    require("training with labels that occur once", params, usual, remedy)
+    remedy = ". Change it, or apply the constraint only when decoding: predict(X, constraints=...)"
+    require("training with the constraint `once`", params, usual, remedy)
 
 
 def cost_matrix(

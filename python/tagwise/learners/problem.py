@@ -157,7 +157,7 @@ class Problem:
             "partial labels": self.partial is not None,
             "cost and class_weight": self.cost is not None,
             "order > 1": self.order is not None,
-            "labels that occur once": self.once is not None,
+            "the constraint `once`": self.once is not None,
             "edge attributes": bool(self.data.n_edge_attributes),
             "vectors": self.data.vectors is not None,
         }

@@ -2,7 +2,7 @@
 
 >>> parsed('{"labels": 3}')
 Traceback (most recent call last):
-tagwise.base.exceptions.ModelFileError: the header lacks 'tagwise'. The file is damaged, or another program wrote it
+tagwise.base.exceptions.ModelFileError: the header: the member 'tagwise' is missing. The file is damaged, or another program wrote it
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class ShardedProblem(Problem):
         unsupported = {
             "the steps of a MEMM": self.steps is not None,
             "edge attributes": self.shards.recipe.has_edges,
-            "labels that occur once": self.rules is not None and self.rules.once,
+            "the constraint `once`": self.rules is not None and self.rules.once,
         }
         return next((feature for feature, present in unsupported.items() if present), super().why_no_dual(l2))
 
