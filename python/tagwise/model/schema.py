@@ -3,7 +3,7 @@
 >>> parsed('{"labels": 3}')
 Traceback (most recent call last):
 tagwise.base.exceptions.ModelFileError: the header: the member 'tagwise' is missing. The file is damaged, or another program wrote it
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
