@@ -486,7 +486,7 @@ def test_every_format_has_a_writer_and_a_detection_rank() -> None:
     table = formats.TABLE.values()
     assert WRITERS.keys() | TEXTS.keys() == formats.TABLE.keys() == set(formats.FORMATS)
     assert not WRITERS.keys() & TEXTS.keys()
-    assert len({found.turn for found in table}) == len(table)
+    assert len({found.priority for found in table}) == len(table)
 
 
 @pytest.mark.parametrize(
